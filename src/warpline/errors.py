@@ -1,0 +1,47 @@
+"""The one family of errors that warpline raises on purpose.
+
+The command line prints an error as a single line, ``warpline: CODE: what, why, what to type next``,
+and leaves with its exit code. Anything else that escapes is a bug of ours.
+"""
+
+from __future__ import annotations
+
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_REGRESSION = 3
+EXIT_INCONCLUSIVE = 4
+
+
+class WarplineError(Exception):
+    """Something the user can understand and act on.
+
+    ``code`` is a stable kebab-case word, ``message`` says what happened and why, and ``hint`` says
+    what to type next.
+    """
+
+    def __init__(self, code: str, message: str, hint: str = "", exit_code: int = EXIT_FAILED) -> None:
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.exit_code = exit_code
+        super().__init__(self.line())
+
+    def line(self) -> str:
+        """The error as one printable line."""
+        text = f"{self.code}: {self.message}" + (f"; {self.hint}" if self.hint else "")
+        return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+
+
+class UnreadableFile(WarplineError):
+    """The file is absent, empty, of an unknown kind, or damaged beyond the first event."""
+
+
+class UsageError(WarplineError):
+    """The command or the call asked for something that cannot be asked for."""
+
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
+        super().__init__(code, message, hint, EXIT_USAGE)
+
+
+class CannotAnswer(WarplineError):
+    """The trace lacks the data that the question needs; never answered with a zero."""

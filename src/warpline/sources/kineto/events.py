@@ -1,0 +1,127 @@
+"""The seam between the two scanners and the rest: a Kineto file as flat columns of events.
+
+Both the compiled scanner and the Python one fill this same object, column for column, so that nothing
+above them knows which of the two ran.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Int64s = npt.NDArray[np.int64]
+Int32s = npt.NDArray[np.int32]
+UInt32s = npt.NDArray[np.uint32]
+UInt8s = npt.NDArray[np.uint8]
+
+MISSING = int(np.iinfo(np.int64).min)
+"""A time, duration or flow id that the event does not have."""
+
+
+class Field(Enum):
+    """How an argument's value is kept."""
+
+    INTEGER = 0
+    """int64; a quoted number counts; the fraction of a decimal is dropped; other values are left out."""
+    TRIPLE = 1
+    """[x, y, z] of integers, such as a grid; other shapes are left out."""
+    TEXT = 2
+    """The raw JSON text, interned."""
+
+
+FIELDS: dict[str, Field] = {
+    "correlation": Field.INTEGER,
+    "External id": Field.INTEGER,
+    "external id": Field.INTEGER,
+    "device": Field.INTEGER,
+    "context": Field.INTEGER,
+    "stream": Field.INTEGER,
+    "bytes": Field.INTEGER,
+    "registers per thread": Field.INTEGER,
+    "shared memory": Field.INTEGER,
+    "graph id": Field.INTEGER,
+    "graph node id": Field.INTEGER,
+    "Sequence number": Field.INTEGER,
+    "Fwd thread id": Field.INTEGER,
+    "Python id": Field.INTEGER,
+    "Python parent id": Field.INTEGER,
+    "Python module id": Field.INTEGER,
+    "Bytes": Field.INTEGER,
+    "Addr": Field.INTEGER,
+    "Device Id": Field.INTEGER,
+    "Device Type": Field.INTEGER,
+    "Total Allocated": Field.INTEGER,
+    "Total Reserved": Field.INTEGER,
+    "wait_on_stream": Field.INTEGER,
+    "wait_on_cuda_event_id": Field.INTEGER,
+    "grid": Field.TRIPLE,
+    "block": Field.TRIPLE,
+    "Input Dims": Field.TEXT,
+    "Input type": Field.TEXT,
+    "Input Strides": Field.TEXT,
+    "Concrete Inputs": Field.TEXT,
+    "Call stack": Field.TEXT,
+    "name": Field.TEXT,
+    "labels": Field.TEXT,
+}
+"""The arguments that every trace needs; all others stay in the file and are decoded on request."""
+
+
+@dataclass(slots=True)
+class Sparse:
+    """One argument over all events that have it."""
+
+    rows: UInt32s
+    """Events that have it, ascending."""
+    values: Int64s
+    """One value a row (INTEGER), three a row as an (n, 3) array (TRIPLE), or codes into `texts` (TEXT)."""
+
+
+@dataclass(slots=True)
+class RawEvents:
+    """All events of a file in file order. Codes index the lists below; -1 means the key is absent."""
+
+    phase: UInt8s
+    """First byte of "ph"; 0 when absent."""
+    category: Int32s
+    name: Int32s
+    process: Int32s
+    """Code into `labels`: "pid" as raw JSON text."""
+    thread: Int32s
+    """Code into `labels`: "tid" as raw JSON text."""
+    time_ns: Int64s
+    """"ts" in exact nanoseconds, or MISSING."""
+    duration_ns: Int64s
+    """"dur" in exact nanoseconds, or MISSING. May be negative in damaged files."""
+    flow: Int64s
+    """"id", or MISSING."""
+    args_offset: Int64s
+    """Byte offset of "args" in the uncompressed file, -1 when absent."""
+    args_length: UInt32s
+    fields: dict[str, Sparse]
+    categories: list[str]
+    names: list[str]
+    labels: list[str]
+    """Raw JSON text of process and thread ids, for example `730` or `"stream 7"`."""
+    texts: list[str]
+    header: dict[str, Any]
+    """Top-level keys of the file other than traceEvents, from before and after the events."""
+    skipped: int = 0
+    """Events that were malformed and skipped over."""
+    first_skipped: int = -1
+    """Byte offset of the first of them."""
+    truncated: bool = False
+    """The file ends before its events do."""
+    bytes_read: int = 0
+    """Size of the uncompressed text."""
+    scanner: str = ""
+    """`native` or `python`: which of the two read it."""
+    notes: list[str] = field(default_factory=list)
+    """Damage outside the events, for example a broken gzip stream, as sentences."""
+
+    def __len__(self) -> int:
+        return len(self.phase)

@@ -1,0 +1,25 @@
+"""What every reader returns: tables of rows, not yet linked.
+
+A reader fills the columns of ``warpline.trace.schema`` that its format has; the trace layer adds the
+missing ones, links the tables to each other and checks the whole.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from warpline.sources.health import HealthEntry
+
+
+@dataclass(slots=True)
+class Rows:
+    """Tables by name, facts about the capture, and what the reader noticed."""
+
+    source: str
+    """``kineto`` or ``nsys``."""
+    tables: dict[str, pl.DataFrame]
+    meta: dict[str, str] = field(default_factory=dict)
+    """Facts about the file and the capture: producer and version, flags, epoch, host program."""
+    health: list[HealthEntry] = field(default_factory=list)
