@@ -68,6 +68,7 @@ TABLES: dict[str, Table] = {
         "shared_static_bytes": Column(pl.Int64, "static part (nsys)"),
         "shared_dynamic_bytes": Column(pl.Int64, "dynamic part (nsys)"),
         "bytes": Column(pl.Int64, "bytes copied or set"),
+        "address": Column(pl.Int64, "virtual address of a unified-memory migration"),
         "copy_kind": Column(NAME, "HtoD, DtoH, DtoD, HtoH, PtoP, UnifiedHtoD, UnifiedDtoH, UnifiedDtoD"),
         "source_memory": Column(NAME, "Pageable, Pinned, Device, Array, Managed or Unknown"),
         "target_memory": Column(NAME, "likewise; for a memset, the memory that was set"),
