@@ -44,11 +44,12 @@ _CORRELATION: Table = {
 TABLES: dict[str, Table] = {
     # Things a device ran, by start time.
     "gpu": {
-        "kind": Column(NAME, "kernel, memcpy, memset, or graph (a whole CUDA-graph replay recorded as one bar)"),
+        "kind": Column(NAME, "kernel, memcpy, memset, decompress, or graph (a CUDA-graph replay recorded as one bar)"),
         "name": Column(NAME, "demangled kernel name, or what Kineto or nsys calls the copy, set or graph"),
         "short_name": Column(NAME, "kernel name without namespaces, templates and arguments, where recorded"),
         "device": Column(pl.Int32, "device ordinal"),
         "context": Column(pl.Int64, "CUDA context"),
+        "green_context": Column(pl.Int64, "green context (nsys); null where there is none"),
         "stream": Column(pl.Int64, "stream"),
         **_SPAN,
         **_CORRELATION,
@@ -101,7 +102,9 @@ TABLES: dict[str, Table] = {
         "sequence": Column(pl.Int64, "autograd sequence number, shared by a forward op and its backward node"),
         "forward_thread": Column(pl.Int64, "Fwd thread id: non-zero on backward ops"),
         "forward_op": Column(ID, "row of the forward op that this backward op differentiates"),
-        "stack": Column(NAME, "call stack recorded with the op (before torch 1.13), innermost frame first, ';' between"),
+        "stack": Column(
+            NAME, "call stack recorded with the op (before torch 1.13), innermost frame first, ';' between"
+        ),
         "frame": Column(ID, "row of `python`: the innermost Python frame around the op"),
         "module": Column(NAME, "innermost nn.Module around the op, where Python frames are recorded"),
         **_ARGUMENTS,
@@ -199,6 +202,7 @@ TABLES: dict[str, Table] = {
         "process": Column(pl.Int64, "process id; null when the file writes text there"),
         "tid": Column(pl.Int64, "thread id; null when the file writes text there"),
         "name": Column(pl.String, "name of the thread, else the file's own label"),
+        "priority": Column(pl.Int32, "priority of that name as nsys records it (T-Pri in its reports)"),
         "process_name": Column(pl.String, "name of the process"),
     },
     # Devices as the capture describes them.
