@@ -1,0 +1,172 @@
+"""An nsys SQLite export, opened so that a damaged or hostile file can do no harm.
+
+Tables in an export are lazy and their columns differ by version, so nothing is selected before it is known
+to exist. Values are fetched with their type checked by SQLite: whatever is not an integer where one belongs
+arrives as null. Reading stops at the first damaged page, keeps what came before it, and remembers that.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import polars as pl
+
+from warpline.errors import UnreadableFile
+
+MAGIC = b"SQLite format 3\x00"
+CHUNK_ROWS = 65_536
+"""Rows held as Python objects at a time: keeps a table of millions within some tens of megabytes."""
+LONGEST_VALUE_BYTES = 64 << 20
+"""No text of a real export comes near this; a program's whole output is its longest."""
+SMALLEST_ROW_BYTES = 4
+"""A row takes at least this much of its page, so a file of n bytes cannot hold more than n / 4 rows a table.
+Pages that point at each other in a hostile file could otherwise yield rows for ever."""
+GRACE_SECONDS = 60.0
+SLOWEST_BYTES_PER_SECOND = 1 << 20
+"""Two hundred times slower than measured: a read past this is caught in a trap, not on a slow disk."""
+PROGRESS_STEPS = 200_000
+"""SQLite's virtual-machine steps between two looks at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A table that could be read only up to a point."""
+
+    table: str
+    rows: int
+    reason: str
+
+
+@dataclass(slots=True)
+class Database:
+    """Tables of one export, by name."""
+
+    connection: sqlite3.Connection
+    file_bytes: int
+    columns: dict[str, tuple[str, ...]]
+    """Columns of every real table; views and virtual tables are not listed, hence never touched."""
+    damage: list[Damage] = field(default_factory=list)
+
+    def has(self, table: str) -> bool:
+        """Whether the export has the table (an absent one means: nothing collected)."""
+        return table in self.columns
+
+    def fetch(
+        self, table: str, integers: Iterable[str] = (), texts: Iterable[str] = (), numbers: Iterable[str] = ()
+    ) -> pl.DataFrame:
+        """The wanted columns of a table; null where the table, the column or a value of that type is absent."""
+        wanted = [
+            *((name, pl.Int64(), _INTEGER) for name in integers),
+            *((name, pl.Float64(), _NUMBER) for name in numbers),
+            *((name, pl.String(), _TEXT) for name in texts),
+        ]
+        present = [entry for entry in wanted if entry[0] in self.columns.get(table, ())]
+        schema = {name: dtype for name, dtype, _ in present}
+        if present:
+            selection = ", ".join(sql.format(column=_quoted(name)) for name, _, sql in present)
+            frames = [
+                pl.DataFrame(
+                    [pl.Series(name, values, dtype) for (name, dtype, _), values in zip(present, columns, strict=True)]
+                )
+                for columns in self._chunks(table, f"SELECT {selection} FROM {_quoted(table)}")
+            ]
+            frame = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+        else:
+            frame = pl.DataFrame()
+        absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in schema]
+        if not present:
+            return pl.DataFrame(schema={name: dtype for name, dtype, _ in wanted})
+        return frame.with_columns(absent).select(name for name, _, _ in wanted)
+
+    def _chunks(self, table: str, query: str) -> Iterator[list[tuple[object, ...]]]:
+        """Columns of one chunk of rows after the other, up to the end or the damage."""
+        limit_rows = self.file_bytes // SMALLEST_ROW_BYTES
+        limit_characters = self.file_bytes + CHUNK_ROWS
+        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / SLOWEST_BYTES_PER_SECOND
+        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+        total, characters, reason = 0, 0, ""
+        cursor: Iterator[tuple[object, ...]] = iter(())
+        try:
+            cursor = iter(self.connection.execute(query))
+        except (sqlite3.Error, OverflowError, MemoryError) as error:
+            reason = str(error)
+        while not reason:
+            rows: list[tuple[object, ...]] = []
+            try:
+                # extend() keeps what it got before an error, which is the point: read up to the damage.
+                rows.extend(itertools.islice(cursor, CHUNK_ROWS))
+            except (sqlite3.Error, OverflowError, MemoryError) as error:
+                reason = str(error)
+            total += len(rows)
+            if rows:
+                columns = list(zip(*rows, strict=True))
+                characters += sum(len(value) for column in columns for value in column if type(value) is str)
+                if total > limit_rows or characters > limit_characters:
+                    reason = "more rows than the file has room for"
+                    total -= len(rows)
+                else:
+                    yield columns
+            if len(rows) < CHUNK_ROWS:
+                break
+        self.connection.set_progress_handler(None, 0)
+        if reason:
+            self.damage.append(Damage(table, total, reason))
+
+
+# SQLite says what a value is, so that text or a blob in an integer column becomes null instead of an error.
+_INTEGER = "CASE typeof({column}) WHEN 'integer' THEN {column} END"
+_NUMBER = "CASE typeof({column}) WHEN 'integer' THEN {column} * 1.0 WHEN 'real' THEN {column} END"
+_TEXT = "CASE typeof({column}) WHEN 'text' THEN {column} END"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+@contextmanager
+def open_database(path: Path) -> Iterator[Database]:
+    """The export at ``path`` (uncompressed), read-only, closed at the end."""
+    # immutable: no lock, no journal recovery, nothing written beside the file.
+    uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    try:
+        connection = sqlite3.connect(uri, uri=True, isolation_level=None)
+    except sqlite3.Error as error:
+        raise UnreadableFile("unreadable-file", f"{path.name} cannot be opened as SQLite: {error}") from error
+    try:
+        connection.text_factory = _decode
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+        for pragma in ("trusted_schema=off", "cell_size_check=on", "query_only=on", "mmap_size=0"):
+            connection.execute(f"PRAGMA {pragma}")
+        yield Database(connection, path.stat().st_size, _tables(connection, path))
+    finally:
+        connection.close()
+
+
+def _decode(raw: bytes) -> str:
+    """Text as UTF-8; nsys writes what the program wrote, which need not be valid."""
+    return raw.decode("utf-8", "replace")
+
+
+def _tables(connection: sqlite3.Connection, path: Path) -> dict[str, tuple[str, ...]]:
+    try:
+        # Views have no root page and virtual tables have page 0.
+        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+        names = [name for (name,) in rows if isinstance(name, str)]
+        return {
+            name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")) for name in names
+        }
+    except (sqlite3.Error, OverflowError, MemoryError) as error:
+        raise UnreadableFile(
+            "damaged-file",
+            f"{path.name} begins like SQLite, but its table of contents cannot be read ({error}): the export was "
+            "interrupted, or the copy is incomplete",
+            "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep",
+        ) from error

@@ -1,0 +1,86 @@
+"""The devices of a capture, and which number a row's device has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from warpline.sources.nsys.columns import Notes, process
+from warpline.sources.nsys.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Ordinals:
+    """CUDA numbers devices per process; where two processes disagree, the physical number is used."""
+
+    physical: pl.DataFrame
+    """Columns ``process``, ``cuda`` and ``gpu``; empty where the CUDA number can stand."""
+
+    def device(self, column: str, owner: str) -> pl.Expr:
+        """The device of each row, as ``device``."""
+        cuda = pl.col(column)
+        if self.physical.is_empty():
+            return cuda.cast(pl.Int32, strict=False).alias("device")
+        found = cuda
+        for pid, number, gpu in self.physical.iter_rows():
+            found = pl.when((process(owner) == pid) & (cuda == number)).then(gpu).otherwise(found)
+        return found.cast(pl.Int32, strict=False).alias("device")
+
+
+MOST_PAIRS = 4096
+"""Processes times devices; beyond this the table is damaged."""
+
+
+def read_ordinals(database: Database, notes: Notes) -> Ordinals:
+    """How CUDA's device numbers relate to the GPUs (recorded since schema 3.17)."""
+    frame = (
+        database.fetch("TARGET_INFO_CUDA_DEVICE", ["pid", "cudaId", "gpuId"]).drop_nulls().unique(maintain_order=True)
+    )
+    pairs = frame.select("cudaId", "gpuId").unique()
+    one_to_one = pairs["cudaId"].n_unique() == pairs.height == pairs["gpuId"].n_unique()
+    notes.renumbered_devices = not one_to_one and frame.height <= MOST_PAIRS
+    physical = frame if notes.renumbered_devices else frame.clear()
+    return Ordinals(physical.rename({"pid": "process", "cudaId": "cuda", "gpuId": "gpu"}))
+
+
+_FACTS = {
+    "computeMajor": "compute_major",
+    "computeMinor": "compute_minor",
+    "smCount": "sm_count",
+    "totalMemory": "memory_bytes",
+    "memoryBandwidth": "memory_bandwidth",
+    "l2CacheSize": "l2_bytes",
+    "clockRate": "clock_hz",
+    "threadsPerWarp": "warp_size",
+    "maxRegistersPerSm": "registers_per_sm",
+    "maxShmemPerSm": "shared_bytes_per_sm",
+}
+_NARROW = {"compute_major", "compute_minor", "sm_count", "warp_size"}
+
+
+def read_devices(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+    """The ``devices`` table: every GPU of the machine, under the number that the rows use."""
+    frame = database.fetch("TARGET_INFO_GPU", ["id", "cuDevice", "maxWarpsPerSm", *_FACTS], ["name"])
+    known = database.fetch("TARGET_INFO_CUDA_DEVICE", ["cudaId", "gpuId"]).drop_nulls().unique("gpuId")
+    frame = frame.join(known, left_on="id", right_on="gpuId", how="left", maintain_order="left")
+    # GPU ids follow the bus and cuDevice follows CUDA's own order: they differ on many machines.
+    number = pl.coalesce("cudaId", "cuDevice", "id") if ordinals.physical.is_empty() else pl.col("id")
+    warps, lanes = pl.col("maxWarpsPerSm"), pl.col("threadsPerWarp")
+    return (
+        frame.select(
+            number.cast(pl.Int32, strict=False).alias("device"),
+            "name",
+            # Zero stands for "not asked" in old exports and containers.
+            *(
+                pl.col(old).replace(0, None).cast(pl.Int32 if new in _NARROW else pl.Int64, strict=False).alias(new)
+                for old, new in _FACTS.items()
+                if new != "compute_minor"
+            ),
+            pl.col("computeMinor").cast(pl.Int32, strict=False).alias("compute_minor"),
+            (warps * lanes).replace(0, None).cast(pl.Int32, strict=False).alias("max_threads_per_sm"),
+        )
+        .filter(pl.col("device").is_not_null())
+        .unique("device", keep="first")
+        .sort("device")
+    )

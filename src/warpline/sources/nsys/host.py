@@ -1,0 +1,100 @@
+"""What the host did: CUDA calls, OS runtime calls, and the profiler's own work."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warpline.sources.nsys.columns import Notes, checked_spans, narrow, process, words
+from warpline.sources.nsys.database import Database
+from warpline.sources.nsys.strings import Strings
+from warpline.sources.nsys.threads import Threads
+
+CALLS = "CUPTI_ACTIVITY_KIND_RUNTIME"
+OS_CALLS = "OSRT_API"
+PROFILER = "PROFILER_OVERHEAD"
+CUPTI = "CUPTI_ACTIVITY_KIND_OVERHEAD"
+
+VERSION_SUFFIX = r"_v\d+$"
+# ENUM_NSYS_EVENT_CLASS. Runtime and driver calls share one table.
+RUNTIME, DRIVER, CUDA_API, BACKTRACE = 0, 1, 26, 67
+LAYERS = {RUNTIME: "runtime", DRIVER: "driver"}
+
+# ENUM_CUPTI_OVERHEAD_TYPE, as nsys labels it.
+OVERHEADS = {
+    0: "Unknown",
+    1: "Driver compiler",
+    2: "Driver JIT compile",
+    3: "CUPTI buffer flush",
+    4: "CUPTI instrumentation",
+    5: "CUPTI resource",
+    6: "Runtime-triggered module loading",
+    7: "Lazy function loading",
+    8: "Command buffer full",
+}
+
+
+def fetch_calls(database: Database, notes: Notes) -> pl.DataFrame:
+    """CUDA calls with the file's own ids, by start time.
+
+    With CUDA backtraces on, every traced call has a second row, of the backtrace's own class and with the same
+    correlation: the call is counted once.
+    """
+    wanted = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue"]
+    frame = checked_spans(database.fetch(CALLS, wanted), CALLS, notes)
+    return frame.filter(pl.col("eventClass").ne_missing(BACKTRACE)).sort("start", maintain_order=True)
+
+
+def finish_calls(frame: pl.DataFrame, strings: Strings, threads: Threads, notes: Notes) -> pl.DataFrame:
+    """The ``api`` table."""
+    recorded = strings.texts(frame["nameId"].unique())
+    for name in recorded.drop_nulls().unique().sort():
+        stem, mark, digits = name.rpartition("_v")
+        # nsys prints names without a four-digit version and keeps shorter and longer ones.
+        if mark and digits.isdecimal() and len(digits) != 4:
+            notes.api_suffixes[stem] = mark + digits
+    return frame.select(
+        pl.lit(strings.names(frame["nameId"], VERSION_SUFFIX)).alias("name"),
+        # Old drivers' classes aside, a driver call is named cuXxx and a runtime call cudaXxx.
+        words("eventClass", LAYERS).alias("layer"),
+        pl.lit(threads.row(frame["globalTid"])).alias("thread"),
+        pl.col("start").alias("start_ns"),
+        pl.col("end").alias("end_ns"),
+        process("globalTid").alias("process"),
+        pl.col("correlationId").alias("correlation"),
+        narrow("returnValue").alias("return_code"),
+    )
+
+
+def fetch_os_calls(database: Database, notes: Notes) -> pl.DataFrame:
+    """OS runtime calls with the file's own ids, by start time."""
+    frame = database.fetch(OS_CALLS, ["start", "end", "globalTid", "nameId", "returnValue", "nestingLevel"])
+    return checked_spans(frame, OS_CALLS, notes).sort("start", maintain_order=True)
+
+
+def finish_os_calls(frame: pl.DataFrame, strings: Strings, threads: Threads) -> pl.DataFrame:
+    """The ``osrt`` table."""
+    return frame.select(
+        pl.lit(strings.names(frame["nameId"])).alias("name"),
+        pl.lit(threads.row(frame["globalTid"])).alias("thread"),
+        pl.col("start").alias("start_ns"),
+        pl.col("end").alias("end_ns"),
+        pl.col("returnValue").alias("return_code"),
+        narrow("nestingLevel").alias("nesting"),
+    )
+
+
+def fetch_overhead(database: Database, notes: Notes) -> pl.DataFrame:
+    """The profiler's and CUPTI's own work with the file's ids, by start time."""
+    wanted = ["start", "end", "globalTid", "nameId", "overheadType"]
+    frames = [checked_spans(database.fetch(table, wanted), table, notes) for table in (PROFILER, CUPTI)]
+    return pl.concat(frames).sort("start", maintain_order=True)
+
+
+def finish_overhead(frame: pl.DataFrame, strings: Strings, threads: Threads) -> pl.DataFrame:
+    """The ``overhead`` table."""
+    return frame.select(
+        pl.coalesce(pl.lit(strings.names(frame["nameId"])), words("overheadType", OVERHEADS)).alias("name"),
+        pl.lit(threads.row(frame["globalTid"])).alias("thread"),
+        pl.col("start").alias("start_ns"),
+        pl.col("end").alias("end_ns"),
+    )
