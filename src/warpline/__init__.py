@@ -1,0 +1,29 @@
+"""warpline follows one line of PyTorch down to the warps that run it.
+
+>>> import warpline
+>>> trace = warpline.open("trace.json.gz")
+>>> trace.gpu
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from warpline.trace.open import open_trace as open  # noqa: A004
+    from warpline.trace.trace import Trace
+
+__version__ = "0.1.0"
+__all__ = ["Trace", "__version__", "open"]
+
+_HOMES = {"open": ("warpline.trace.open", "open_trace"), "Trace": ("warpline.trace.trace", "Trace")}
+
+
+def __getattr__(name: str) -> Any:
+    """Loads the analysis side when it is first used, so that importing warpline costs nothing."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'warpline' has no attribute {name!r}")
+    import importlib
+
+    module, attribute = _HOMES[name]
+    return getattr(importlib.import_module(module), attribute)

@@ -1,0 +1,109 @@
+"""Where each device's time went: every nanosecond of the window is busy with one thing or idle.
+
+Work that runs at once is counted once, for the first of compute, communication, copy and memset that runs
+then; so the parts sum to the busy time, and busy and idle to the window, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.intervals import Spans, clip, complement, union
+from warpline.trace.link import integers
+from warpline.trace.trace import Trace, Window
+
+COMMUNICATION = (
+    r"(?i)nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|allreduce|cross_device_reduce"
+    r"|nvshmem|deep_?ep::|msccl|multimem_"
+)
+"""Kernels that move data between devices. Their names are the only evidence that every source has."""
+PRIORITY = ("compute", "comm", "copy", "memset")
+"""Which of several things that run at once the time belongs to."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceTime:
+    """The window of one device, partitioned."""
+
+    device: int
+    window_ns: int
+    busy_ns: int
+    idle_ns: int
+    compute_ns: int
+    comm_ns: int
+    """Communication that no computation hides; likewise below."""
+    copy_ns: int
+    memset_ns: int
+    overlapped_comm_ns: int
+    """Communication hidden behind computation: not part of the sum."""
+    overlapped_copy_ns: int
+    """Copies hidden behind computation or communication: not part of the sum."""
+
+
+def activity() -> pl.Expr:
+    """What a row of `gpu` counts as: compute, comm, copy or memset."""
+    kind = pl.col("kind").cast(pl.String)
+    return (
+        pl.when(kind == "memcpy").then(pl.lit("copy"))
+        .when(kind == "memset").then(pl.lit("memset"))
+        .when(pl.col("name").cast(pl.String).str.contains(COMMUNICATION).fill_null(False)).then(pl.lit("comm"))
+        .otherwise(pl.lit("compute"))
+    )
+
+
+def device_times(trace: Trace) -> list[DeviceTime]:
+    """One partition for each device that did anything in the trace."""
+    window = trace.window
+    labelled = _labelled(trace.gpu)
+    return [_partition(rows, int(device), window) for (device,), rows in sorted(labelled.group_by("device"))]
+
+
+def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
+    """Device, times and activity; each distinct name is matched once."""
+    names = gpu.select("kind", "name").unique()
+    labels = names.with_columns(activity=activity())
+    return gpu.select(pl.col("device").fill_null(0), "kind", "name", "start_ns", "end_ns").join(
+        labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
+    )
+
+
+def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:
+    """When the device was busy with anything."""
+    return clip(union(integers(gpu["start_ns"]), integers(gpu["end_ns"])), window.start_ns, window.end_ns)
+
+
+def idle_spans(gpu: pl.DataFrame, window: Window) -> Spans:
+    """When it was not."""
+    return complement(busy_spans(gpu, window), window.start_ns, window.end_ns)
+
+
+def _partition(rows: pl.DataFrame, device: int, window: Window) -> DeviceTime:
+    covered, exposed, alone = 0, {}, {}
+    starts, ends, labels = integers(rows["start_ns"]), integers(rows["end_ns"]), rows["activity"].to_numpy()
+    so_far = np.zeros(len(rows), bool)
+    for part in PRIORITY:
+        mine = labels == part
+        so_far |= mine
+        reached = _covered_ns(starts[so_far], ends[so_far], window)
+        exposed[part] = reached - covered
+        alone[part] = _covered_ns(starts[mine], ends[mine], window)
+        covered = reached
+    return DeviceTime(
+        device=device,
+        window_ns=window.length_ns,
+        busy_ns=covered,
+        idle_ns=window.length_ns - covered,
+        compute_ns=exposed["compute"],
+        comm_ns=exposed["comm"],
+        copy_ns=exposed["copy"],
+        memset_ns=exposed["memset"],
+        overlapped_comm_ns=alone["comm"] - exposed["comm"],
+        overlapped_copy_ns=alone["copy"] - exposed["copy"],
+    )
+
+
+def _covered_ns(starts: np.ndarray, ends: np.ndarray, window: Window) -> int:  # type: ignore[type-arg]
+    return clip(union(starts, ends), window.start_ns, window.end_ns).total_ns()

@@ -1,0 +1,40 @@
+"""The kernels that cost the time: how often, how long, how steady."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warpline.trace.trace import Trace
+
+
+def in_window(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """The rows that begin within the trace's window."""
+    if trace.chosen_steps is None:
+        return table
+    window = trace.window
+    return table.filter(pl.col("start_ns") >= window.start_ns, pl.col("start_ns") < window.end_ns)
+
+
+def spread(length: pl.Expr) -> dict[str, pl.Expr]:
+    """Count, sum, mean, median, extremes and (sample) standard deviation of a duration."""
+    return {
+        "count": pl.len(),
+        "total_ns": length.sum(),
+        "mean_ns": length.mean(),
+        "median_ns": length.median(),
+        "min_ns": length.min(),
+        "max_ns": length.max(),
+        "std_ns": length.std().fill_null(0.0),
+    }
+
+
+def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
+    """Kernels (and graph replays) by total time, with their share of the time of all kernels."""
+    kernels = in_window(trace.gpu, trace).filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))
+    table = (
+        kernels.group_by("name")
+        .agg(**spread(pl.col("end_ns") - pl.col("start_ns")))
+        .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
+        .sort("total_ns", "name", descending=[True, False])
+    )
+    return table if count is None else table.head(count)

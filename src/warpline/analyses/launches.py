@@ -1,0 +1,68 @@
+"""How work reaches the device: what each launching call costs, how long work waits, how deep the queue is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.kernels import in_window
+from warpline.trace.link import integers
+from warpline.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class QueueDepth:
+    """Operations launched but not yet begun, as the host sees it when it launches the next one."""
+
+    mean: float
+    median: float
+    maximum: int
+    empty_share: float
+    """Share of launches that found the queue empty: the device was waiting for them."""
+
+
+def launch_calls(trace: Trace) -> pl.DataFrame:
+    """Each API call that put work on a device: calls, operations, cost of the call, delay until the work began."""
+    gpu = in_window(trace.gpu, trace).filter(pl.col("api_id").is_not_null())
+    if not len(gpu):
+        return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
+    per_call = gpu.group_by("api_id").agg(operations=pl.len(), begun_ns=pl.col("start_ns").min())
+    calls = per_call.with_columns(trace.api[per_call["api_id"]].select("name", call_ns="start_ns", done_ns="end_ns"))
+    cost = pl.col("done_ns") - pl.col("call_ns")
+    delay = pl.col("begun_ns") - pl.col("call_ns")
+    return (
+        calls.group_by("name")
+        .agg(
+            calls=pl.len(),
+            operations=pl.col("operations").sum(),
+            call_total_ns=cost.sum(),
+            call_mean_ns=cost.mean(),
+            call_median_ns=cost.median(),
+            call_max_ns=cost.max(),
+            delay_median_ns=delay.median(),
+            delay_min_ns=delay.min(),
+            delay_max_ns=delay.max(),
+        )
+        .with_columns(pl.col("name").cast(pl.String))
+        .sort("call_total_ns", "name", descending=[True, False])
+    )
+
+
+def queue_depth(trace: Trace) -> QueueDepth | None:
+    """How many operations were waiting whenever one more was launched; None without linked work."""
+    gpu = in_window(trace.gpu, trace).filter(pl.col("api_id").is_not_null())
+    if not len(gpu):
+        return None
+    launched = np.sort(integers(trace.api["start_ns"])[integers(gpu["api_id"])])
+    begun = np.sort(integers(gpu["start_ns"]))
+    moments = np.unique(launched)
+    waiting = np.searchsorted(launched, moments, side="left") - np.searchsorted(begun, moments, side="right")
+    waiting = np.maximum(waiting, 0)
+    return QueueDepth(
+        mean=float(waiting.mean()),
+        median=float(np.median(waiting)),
+        maximum=int(waiting.max()),
+        empty_share=float((waiting == 0).mean()),
+    )

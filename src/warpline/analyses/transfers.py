@@ -1,0 +1,35 @@
+"""Copies and memsets: how much moved, between which memories, how fast."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warpline.analyses.kernels import in_window
+from warpline.trace.trace import Trace
+
+
+def copies(trace: Trace) -> pl.DataFrame:
+    """Copies and memsets by name (direction and memory kinds), with bytes and achieved bandwidth.
+
+    The bandwidth counts only operations whose size is recorded.
+    """
+    length = pl.col("end_ns") - pl.col("start_ns")
+    sized = pl.col("bytes").is_not_null()
+    return (
+        in_window(trace.gpu, trace)
+        .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
+        .group_by("kind", "name", "copy_kind", "source_memory", "target_memory")
+        .agg(
+            count=pl.len(),
+            total_ns=length.sum(),
+            bytes=pl.col("bytes").sum(),
+            sized_ns=length.filter(sized).sum(),
+            largest_bytes=pl.col("bytes").max(),
+        )
+        .with_columns(
+            pl.col("kind", "name", "copy_kind", "source_memory", "target_memory").cast(pl.String),
+            bytes_per_second=pl.when(pl.col("sized_ns") > 0).then(pl.col("bytes") / pl.col("sized_ns") * 1e9),
+        )
+        .drop("sized_ns")
+        .sort("total_ns", "name", descending=[True, False])
+    )

@@ -1,0 +1,84 @@
+"""Arithmetic on sets of time: half-open intervals of integer nanoseconds, as numpy arrays.
+
+Everything is exact and vectorised. A `Spans` is a *set* of time: sorted, disjoint, without empty parts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Times = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Sorted, disjoint, non-touching intervals [start, end)."""
+
+    starts: Times
+    ends: Times
+
+    def total_ns(self) -> int:
+        """How long the set is."""
+        return int((self.ends - self.starts).sum())
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+
+EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def union(starts: Times, ends: Times) -> Spans:
+    """The set of time covered by any of the intervals, in any order; empty and negative ones add nothing."""
+    real = ends > starts
+    starts, ends = starts[real], ends[real]
+    if not len(starts):
+        return EMPTY
+    order = np.argsort(starts, kind="stable")
+    starts = starts[order]
+    reach = np.maximum.accumulate(ends[order])
+    first = np.empty(len(starts), bool)
+    first[0] = True
+    first[1:] = starts[1:] > reach[:-1]
+    last = np.append(first[1:], True)
+    return Spans(starts[first], reach[last])
+
+
+def clip(spans: Spans, start: int, end: int) -> Spans:
+    """The part of the set within [start, end)."""
+    return union(np.maximum(spans.starts, start), np.minimum(spans.ends, end))
+
+
+def complement(spans: Spans, start: int, end: int) -> Spans:
+    """The part of [start, end) that the set leaves out."""
+    inside = clip(spans, start, end)
+    edges_start = np.concatenate(([start], inside.ends))
+    edges_end = np.concatenate((inside.starts, [max(start, end)]))
+    return union(edges_start.astype(np.int64), edges_end.astype(np.int64))
+
+
+def intersection(left: Spans, right: Spans) -> Spans:
+    """The time that is in both sets."""
+    if not len(left) or not len(right):
+        return EMPTY
+    # For each interval of `left`, the run of intervals of `right` that overlap it.
+    first = np.searchsorted(right.ends, left.starts, side="right")
+    beyond = np.searchsorted(right.starts, left.ends, side="left")
+    counts = np.maximum(beyond - first, 0)
+    left_index = np.repeat(np.arange(len(left)), counts)
+    within = np.arange(len(left_index)) - np.repeat(np.cumsum(counts) - counts, counts)
+    right_index = np.repeat(first, counts) + within
+    return union(
+        np.maximum(left.starts[left_index], right.starts[right_index]),
+        np.minimum(left.ends[left_index], right.ends[right_index]),
+    )
+
+
+def difference(left: Spans, right: Spans) -> Spans:
+    """The time that is in the first set and not in the second."""
+    if not len(left):
+        return EMPTY
+    return intersection(left, complement(right, int(left.starts[0]), int(left.ends[-1])))

@@ -1,0 +1,17 @@
+"""torch.profiler's Kineto JSON: scanned into columns, then sorted into tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from warpline.sources.kineto.stream import scan_file
+from warpline.sources.kineto.tables import tables
+from warpline.sources.rows import Rows
+
+Scanner = Literal["auto", "native", "python"]
+
+
+def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
+    """Reads a Kineto trace, plain or gzipped, up to the damage if there is any."""
+    return tables(scan_file(path, scanner=scanner))

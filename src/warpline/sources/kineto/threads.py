@@ -1,0 +1,79 @@
+"""Process and thread ids of a Kineto file: numbers, numbers in quotes, or words, made into one table."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.sources.kineto.events import RawEvents
+
+
+class Threads:
+    """Gives each (process, thread) pair that holds CPU events a row, in order of appearance."""
+
+    def __init__(self, raw: RawEvents) -> None:
+        self._raw = raw
+        self._labels = [label.strip('"') for label in raw.labels]
+        # The same id may be written with and without quotes (2021): one code for both.
+        first = {label: code for code, label in reversed(list(enumerate(self._labels)))}
+        self._canonical = np.array([first[label] for label in self._labels] + [-1], np.int64)
+        self._rows: dict[int, int] = {}
+        self._width = len(self._labels) + 1
+
+    def _keys(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        process = self._canonical[self._raw.process[rows]]
+        thread = self._canonical[self._raw.thread[rows]]
+        return (process + 1) * self._width + thread + 1
+
+    def codes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
+        """Row of the thread table for each event."""
+        keys, inverse = np.unique(self._keys(rows), return_inverse=True)
+        codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in keys], np.uint32)
+        return pl.Series(codes[inverse] if len(keys) else np.empty(0, np.uint32))
+
+    def columns(self, rows: npt.NDArray[np.int64]) -> dict[str, pl.Series]:
+        """Thread and process of each event."""
+        numbers = pl.Series(self._labels, dtype=pl.String).cast(pl.Int64, strict=False)
+        process = pl.Series(self._raw.process[rows].astype(np.int64))
+        return {
+            "thread": self.codes(rows),
+            "process": numbers.gather(process.set(process < 0, None).cast(pl.UInt32)),
+        }
+
+    def table(self) -> pl.DataFrame:
+        """The threads met so far, with the names that metadata events give them."""
+        names, processes = self._metadata("thread_name"), self._metadata("process_name")
+        label_of = [*self._labels, ""]
+        records = []
+        for key in self._rows:
+            process, thread = key // self._width - 1, key % self._width - 1
+            process_label, label = label_of[process], label_of[thread]
+            records.append({
+                "process": _number(process_label),
+                "tid": _number(label),
+                "name": names.get(key, label),
+                "process_name": next((name for (k, name) in processes.items() if k // self._width - 1 == process), None),
+            })
+        schema = {"process": pl.Int64, "tid": pl.Int64, "name": pl.String, "process_name": pl.String}
+        return pl.DataFrame(records, schema=schema)
+
+    def _metadata(self, name: str) -> dict[int, str]:
+        """Name given by metadata events, by key."""
+        raw = self._raw
+        field = raw.fields.get("name")
+        if name not in raw.names or field is None:
+            return {}
+        code = raw.names.index(name)
+        rows = np.flatnonzero((raw.phase == ord("M")) & (raw.name == code))
+        text_of = dict(zip(field.rows.tolist(), field.values.tolist(), strict=True))
+        return {
+            int(key): raw.texts[text_of[int(row)]].strip('"')
+            for row, key in zip(rows, self._keys(rows), strict=True)
+            if int(row) in text_of
+        }
+
+
+def _number(label: str) -> int | None:
+    digits = label.removeprefix("-")
+    return int(label) if digits.isascii() and digits.isdigit() and len(digits) < 19 else None

@@ -1,0 +1,135 @@
+"""Parsed traces kept on disk as compressed Arrow, by content: a second open reads columns, not JSON.
+
+An entry is a folder with one file a table and a manifest with their checksums. It is written beside and
+renamed into place, so a reader never sees half of one; a damaged entry is dropped and built anew. The folder
+is bounded: the entries unused for longest go first. Nothing here may fail an open: a cache that cannot be
+read or written is a cache miss.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import mmap
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+
+from warpline.trace.schema import TABLES
+from warpline.trace.trace import Trace
+
+try:
+    from zlib_ng.zlib_ng import crc32
+except ImportError:  # the checksum is the same, only slower
+    from zlib import crc32
+
+READER_VERSION = 1
+"""Raised whenever readers, linking or checks would give another result for the same file."""
+LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", 4 << 30))
+SMALL_FILE_BYTES = 64 << 10
+"""Files smaller than this are read faster than they are looked up."""
+SAMPLE_BYTES = 64 << 10
+SAMPLES = 64
+
+
+def folder() -> Path:
+    """Where entries lie: $WARPLINE_CACHE, else the user's cache folder."""
+    chosen = os.environ.get("WARPLINE_CACHE")
+    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
+    return base / "traces"
+
+
+def key(file: Path) -> str | None:
+    """Name of the file's entry: a checksum of every byte, a digest of samples, the length, and the versions.
+
+    The checksum runs at memory speed, which a cryptographic digest of a gigabyte does not.
+    """
+    try:
+        size = file.stat().st_size
+        if size < SMALL_FILE_BYTES:
+            return None
+        digest = hashlib.blake2b(f"{READER_VERSION} {pl.__version__} {size}".encode(), digest_size=16)
+        with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            digest.update(crc32(content).to_bytes(4, "little"))
+            for sample in range(SAMPLES):
+                offset = (size - min(size, SAMPLE_BYTES)) * sample // (SAMPLES - 1)
+                digest.update(content[offset : offset + SAMPLE_BYTES])
+    except (OSError, ValueError):
+        return None
+    return digest.hexdigest()
+
+
+def load(name: str, file: Path) -> Trace | None:
+    """The trace of that entry, its larger tables loaded when first asked for; None when there is none."""
+    entry = folder() / name
+    try:
+        manifest = json.loads((entry / "manifest.json").read_text())
+        for table in TABLES:
+            if _checksum(entry / f"{table}.arrow") != manifest["tables"][table]:
+                raise ValueError(f"{table} is damaged")
+        tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {
+            table: partial(_read_table, entry / f"{table}.arrow") for table in TABLES
+        }
+        trace = Trace(file, str(manifest["source"]), tables)
+        for small in ("meta", "health", "steps", "devices", "threads"):
+            trace.table(small)
+        os.utime(entry / "manifest.json")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
+        shutil.rmtree(entry, ignore_errors=True)
+        return None
+    return trace
+
+
+def store(name: str, trace: Trace) -> None:
+    """Keeps the trace under that name, and removes what no longer fits."""
+    with contextlib.suppress(OSError):
+        folder().mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder()))
+        try:
+            checksums = {}
+            for table in TABLES:
+                path = temporary / f"{table}.arrow"
+                trace.table(table).write_ipc(path, compression="lz4")
+                checksums[table] = _checksum(path)
+            manifest = {"source": trace.source, "tables": checksums}
+            (temporary / "manifest.json").write_text(json.dumps(manifest))
+            shutil.rmtree(folder() / name, ignore_errors=True)
+            temporary.rename(folder() / name)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        _evict()
+
+
+def _read_table(path: Path) -> pl.DataFrame:
+    return pl.read_ipc(path)
+
+
+def _checksum(path: Path) -> int:
+    content = path.read_bytes()
+    return zlib.adler32(content) if not content else int(crc32(content))
+
+
+def _evict() -> None:
+    """Removes the entries unused for longest until the rest fits; a writer that died long ago too."""
+    entries = []
+    for entry in folder().iterdir():
+        manifest = entry / "manifest.json"
+        used = manifest.stat().st_mtime if manifest.exists() else 0.0
+        if entry.name.startswith(".writing-"):
+            continue
+        entries.append((used, sum(file.stat().st_size for file in entry.iterdir()), entry))
+    total = sum(size for _, size, _ in entries)
+    for _, size, entry in sorted(entries, key=lambda item: item[0]):
+        if total <= LIMIT_BYTES:
+            return
+        shutil.rmtree(entry, ignore_errors=True)
+        total -= size

@@ -1,0 +1,252 @@
+"""Health of a linked trace: what is missing, impossible or doubtful in it, before anyone draws a conclusion."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.intervals import union
+from warpline.sources.health import HealthEntry, Severity
+from warpline.trace.launches import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, is_launch, named
+from warpline.trace.link import Tables, integers
+from warpline.trace.nesting import NONE
+from warpline.units import duration, share
+
+NOTABLE_SHARE = 0.01
+"""Below this share of the GPU time or of the calls, an oddity is worth a remark, not a warning."""
+ZERO_FLOOD_SHARE = 0.05
+ZERO_FLOOD_COUNT = 10
+SKEW_NS = 1_000
+"""A kernel that begins more than this before its launch shows that the two clocks disagree."""
+LONG_GAP_SHARE = 0.5
+LONG_GAP_NS = 60_000_000_000
+
+
+def check(tables: Tables, source: str) -> list[HealthEntry]:
+    """Every remark about the linked tables, worst first within each check."""
+    entries: list[HealthEntry] = []
+    for part in (_gpu_work, _unlinked_work, _unanswered_launches, _stream_overlap, _durations, _clocks, _shapes, _graphs):
+        entries += part(tables)
+    return entries
+
+
+def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
+    """Steps in which the device did nothing."""
+    if not len(steps) or not len(gpu):
+        return []
+    spans = union(integers(gpu["start_ns"]), integers(gpu["end_ns"]))
+    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    busy = np.searchsorted(spans.ends, starts, side="right") < np.searchsorted(spans.starts, ends, side="left")
+    empty_steps = steps["index"].to_numpy()[~busy]
+    if not len(empty_steps):
+        return []
+    which = ", ".join(str(step) for step in empty_steps[:5]) + (" …" if len(empty_steps) > 5 else "")
+    return [HealthEntry(
+        "empty-steps", "warning",
+        f"{len(empty_steps)} of {len(steps)} steps hold no GPU work (number {which}): "
+        "the profiler had not started on the device, or the step is not what it seems",
+    )]
+
+
+def _gpu_work(tables: Tables) -> list[HealthEntry]:
+    if len(tables["gpu"]):
+        return []
+    if not any(len(tables[name]) for name in ("api", "ops", "ranges", "python", "osrt")):
+        return [HealthEntry("empty-trace", "error", "the file holds no events at all")]
+    launches = len(tables["api"].filter(is_launch()))
+    if launches:
+        message = f"no GPU work is recorded, although {launches:,} launches are: the profiler lost or never flushed it"
+    elif len(tables["api"]):
+        message = f"no GPU work is recorded; the program made {len(tables['api']):,} CUDA calls, but launched nothing"
+    else:
+        message = "no GPU work and no CUDA call is recorded: the program did not use a GPU, or only the CPU was profiled"
+    return [HealthEntry("no-gpu-work", "error" if launches else "warning", message)]
+
+
+def _unlinked_work(tables: Tables) -> list[HealthEntry]:
+    gpu, api = tables["gpu"], tables["api"]
+    orphans = gpu.filter(pl.col("api_id").is_null(), ~_is_migration())
+    if not len(orphans) or not len(gpu):
+        return []
+    busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
+    lost = union(integers(orphans["start_ns"]), integers(orphans["end_ns"])).total_ns()
+    severity = _severity(lost, busy)
+    if not len(api):
+        return [HealthEntry(
+            "no-launches", "warning", f"the file has no CUDA calls: none of its {len(gpu):,} GPU operations can be traced to a launch"
+        )]
+    entries = []
+    first_call = int(api["start_ns"].min())  # type: ignore[arg-type]
+    early = orphans.filter(pl.col("start_ns") < first_call)
+    if len(early):
+        ahead = first_call - int(early["start_ns"].min())  # type: ignore[arg-type]
+        entries.append(HealthEntry(
+            "profiler-start-skew", "info",
+            f"the device's first {len(early):,} operations begin up to {duration(ahead)} before the first recorded call: "
+            "they were launched before recording began",
+        ))
+    entries.append(HealthEntry(
+        "work-without-launch", severity,
+        f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the GPU's busy time) have no recorded launch; "
+        "they are counted, but belong to no op",
+    ))
+    return entries
+
+
+def _is_migration() -> pl.Expr:
+    """Unified-memory pages move by themselves: no call launches them, and they run beside everything."""
+    return pl.col("copy_kind").cast(pl.String).str.starts_with("Unified").fill_null(False)
+
+
+def _severity(part: float, whole: float) -> Severity:
+    return "warning" if part > NOTABLE_SHARE * whole else "info"
+
+
+def _captured(api: pl.DataFrame) -> np.ndarray:  # type: ignore[type-arg]
+    """Calls made while their thread captured a CUDA graph: they launch nothing yet."""
+    events = api.select(
+        pl.col("thread").fill_null(0),
+        "start_ns",
+        opening=named(BEGIN_CAPTURE).cast(pl.Int32) - named(END_CAPTURE).cast(pl.Int32),
+    ).with_row_index("row")
+    open_now = events.sort("thread", "start_ns", maintain_order=True).with_columns(
+        open=pl.col("opening").cum_sum().over("thread") > 0
+    )
+    return open_now.sort("row")["open"].to_numpy()
+
+
+def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
+    api, gpu = tables["api"], tables["gpu"]
+    if not len(gpu) or not len(api):
+        return []
+    answered = np.zeros(len(api) + 1, bool)
+    answered[integers(gpu["api_id"])] = True
+    launches = api.select(launch=is_launch())["launch"].to_numpy() & ~_captured(api)
+    failed = (api["return_code"].fill_null(0) != 0).to_numpy()
+    silent = np.flatnonzero(launches & ~answered[:-1] & ~failed)
+    if not len(silent):
+        return []
+    last_answered = int(np.flatnonzero(answered[:-1]).max(initial=0))
+    tail = int((silent > last_answered).sum())
+    names = api[silent]["name"].cast(pl.String).value_counts(sort=True)["name"].head(3).to_list()
+    where = f"; {tail:,} of them come after the last recorded kernel, as when recording stops early" if tail else ""
+    return [HealthEntry(
+        "launch-without-work", _severity(len(silent), int(launches.sum())),
+        f"{len(silent):,} of {int(launches.sum()):,} launches ({', '.join(names)}) have no GPU work in the file{where}",
+    )]
+
+
+def _stream_overlap(tables: Tables) -> list[HealthEntry]:
+    """Work on one stream runs in order; an overlap there means wrong times or merged files.
+
+    Branches of a CUDA graph may truly run at once on one stream, and so may unified-memory migrations.
+    """
+    gpu, api = tables["gpu"], tables["api"]
+    if not len(gpu):
+        return []
+    from_graph = api.select(graph=named(GRAPH_LAUNCH))["graph"].to_numpy()
+    in_graph = np.append(from_graph, False)[integers(gpu["api_id"])]
+    ordered = (
+        gpu.with_columns(in_graph=pl.Series(in_graph))
+        .filter(~pl.col("in_graph"), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
+        .filter(~_is_migration())
+        .sort("device", "context", "stream", "start_ns", "end_ns")
+        .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
+    )
+    # A file in whole microseconds rounds neighbours into each other by one.
+    coarse = bool(((ordered["start_ns"] % 1000) == (ordered["start_ns"][0] % 1000)).all()) if len(ordered) else False
+    tolerance = 1_000 if coarse else 0
+    overlapping = ordered.filter(pl.col("before") - pl.col("start_ns") > tolerance)
+    if not len(overlapping):
+        return []
+    total = int((overlapping.select(pl.min_horizontal("before", "end_ns") - pl.col("start_ns")).to_series()).sum())
+    busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
+    return [HealthEntry(
+        "overlap-on-stream", _severity(total, busy),
+        f"{len(overlapping):,} operations begin before the one ahead of them on the same stream has ended "
+        f"({duration(total)} in all): the times are imprecise, or several recordings were merged",
+    )]
+
+
+def _durations(tables: Tables) -> list[HealthEntry]:
+    gpu = tables["gpu"]
+    if not len(gpu):
+        return []
+    entries = []
+    lengths = integers(gpu["end_ns"]) - integers(gpu["start_ns"])
+    calls = integers(gpu["api_id"])
+    host = [tables[name] for name in ("api", "ops") if len(tables[name])]
+    if host:
+        begin = min(int(table["start_ns"].min()) for table in host)  # type: ignore[arg-type]
+        end = max(int(table["end_ns"].max()) for table in host)  # type: ignore[arg-type]
+        endless = np.flatnonzero((lengths > end - begin) & (calls != NONE))
+        if len(endless):
+            entries.append(HealthEntry(
+                "impossible-duration", "error",
+                f"{len(endless):,} GPU operations last longer than the whole recording of {duration(end - begin)} "
+                f"(the longest {duration(int(lengths.max()))}): their times are wrong",
+            ))
+    zero = int((lengths == 0).sum())
+    if zero >= ZERO_FLOOD_COUNT and zero > ZERO_FLOOD_SHARE * len(gpu):
+        entries.append(HealthEntry(
+            "zero-durations", "warning", f"{zero:,} of {len(gpu):,} GPU operations have no length: their times were lost or rounded away"
+        ))
+    negative = int((lengths < 0).sum())
+    if negative:
+        entries.append(HealthEntry("negative-duration", "error", f"{negative:,} GPU operations end before they begin"))
+    return entries
+
+
+def _clocks(tables: Tables) -> list[HealthEntry]:
+    gpu, api = tables["gpu"], tables["api"]
+    if not len(gpu):
+        return []
+    entries = []
+    calls = integers(gpu["api_id"])
+    linked = np.flatnonzero(calls != NONE)
+    if len(linked):
+        lead = integers(api["start_ns"])[calls[linked]] - integers(gpu["start_ns"])[linked]
+        early = int((lead > SKEW_NS).sum())
+        if early:
+            entries.append(HealthEntry(
+                "clock-skew", _severity(early, len(linked)),
+                f"{early:,} GPU operations begin up to {duration(int(lead.max()))} before their own launch: "
+                "the clocks of host and device disagree",
+            ))
+    everything = [tables[name] for name in ("gpu", "api", "ops") if len(tables[name])]
+    spans = union(
+        np.concatenate([integers(table["start_ns"]) for table in everything]),
+        np.concatenate([integers(table["end_ns"]) for table in everything]),
+    )
+    if len(spans) > 1:
+        gaps = spans.starts[1:] - spans.ends[:-1]
+        whole = int(spans.ends[-1] - spans.starts[0])
+        if gaps.max() > max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
+            entries.append(HealthEntry(
+                "clock-jump", "warning",
+                f"nothing at all is recorded for {duration(int(gaps.max()))} of {duration(whole)}: the clock jumped, or recording paused",
+            ))
+    return entries
+
+
+def _shapes(tables: Tables) -> list[HealthEntry]:
+    ops = tables["ops"]
+    if not len(ops) or ops["shapes"].null_count() < len(ops):
+        return []
+    return [HealthEntry(
+        "missing-shapes", "info", "ops were recorded without shapes (record_shapes=True adds them): work and roofline cannot be computed"
+    )]
+
+
+def _graphs(tables: Tables) -> list[HealthEntry]:
+    gpu = tables["gpu"]
+    bars = gpu.filter(pl.col("kind").cast(pl.String) == "graph")
+    if not len(bars):
+        return []
+    length = union(integers(bars["start_ns"]), integers(bars["end_ns"])).total_ns()
+    busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
+    return [HealthEntry(
+        "graph-as-one-bar", "info",
+        f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of the busy time) are recorded as one bar each; "
+        "nsys profile --cuda-graph-trace=node shows the kernels inside",
+    )]

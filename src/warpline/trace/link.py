@@ -1,0 +1,197 @@
+"""Links the tables of a trace: range -> op -> API call -> GPU work, and forward -> backward.
+
+Joins are by (process, correlation). A GPU row without a launch keeps its place with a null `api_id`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.trace.nesting import NONE, Nest, nest, order_for_nesting, spread_to_parents
+
+Int64s = npt.NDArray[np.int64]
+Tables = dict[str, pl.DataFrame]
+
+CLOCK_SLACK_NS = 100_000
+"""CUPTI's clock and the framework's are converted into each other only approximately: an API call may seem to
+begin this long before the op that makes it, or end after it. Observed up to tens of microseconds."""
+
+NESTED_STYLES = ("pushpop", "annotation")
+FAR = np.iinfo(np.int64).max // 4
+MODULE_PREFIX = "nn.Module: "
+
+
+def link(tables: Tables) -> Tables:
+    """The same tables, sorted and linked. All columns of the schema must be there."""
+    linked = dict(tables)
+    linked["api"] = tables["api"].sort("start_ns", "end_ns", descending=[False, True], maintain_order=True)
+    linked["gpu"] = _with_process(tables["gpu"].sort("start_ns", "end_ns", maintain_order=True), linked["api"])
+    linked["ops"], ops = _nested(tables["ops"])
+    linked["python"], frames = _nested(tables["python"])
+    linked["ranges"], ranges = _nested_ranges(tables["ranges"])
+    for name in ("syncs", "events"):
+        linked[name] = _with_process(tables[name], linked["api"])
+    for name in ("gpu", "syncs", "events"):
+        linked[name] = linked[name].with_columns(api_id=_launches(linked[name], linked["api"]))
+    linked["api"] = linked["api"].with_columns(op_id=_ops_of_calls(linked["api"], linked["ops"], ops))
+    linked["gpu"] = linked["gpu"].with_columns(op_id=_ops_of_work(linked["gpu"], linked["api"], linked["ops"]))
+    linked["python"] = linked["python"].with_columns(module=_module_names(linked["python"]["name"]))
+    linked["ops"] = _with_frames(linked["ops"], linked["python"], frames)
+    linked["ops"] = linked["ops"].with_columns(forward_op=_forward_ops(linked["ops"]))
+    linked["ranges"] = _with_gpu_span(linked, ranges)
+    return linked
+
+
+def integers(column: pl.Series, missing: int = NONE) -> Int64s:
+    """A column as int64, nulls replaced."""
+    return column.cast(pl.Int64).fill_null(missing).to_numpy().astype(np.int64, copy=False)
+
+
+def ids(values: Int64s) -> pl.Series:
+    """An index array as a column: NONE becomes null."""
+    series = pl.Series(values)
+    return series.set(series < 0, None).cast(pl.UInt32)
+
+
+def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
+    lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
+    order = order_for_nesting(lanes, starts, ends)
+    tree = nest(lanes[order], starts[order], ends[order])
+    return table[order].with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
+
+
+def _nested_ranges(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
+    """Ranges that nest come first, so that their positions are those of the tree; the others follow."""
+    nests = pl.col("style").cast(pl.String).is_in(NESTED_STYLES).fill_null(False)
+    inner, tree = _nested(table.filter(nests).with_columns(pl.col("end_ns").fill_null(FAR)))
+    inner = inner.with_columns(pl.when(pl.col("end_ns") == FAR).then(None).otherwise(pl.col("end_ns")).alias("end_ns"))
+    others = table.filter(~nests).sort("start_ns", maintain_order=True)
+    return pl.concat([inner, others]), tree
+
+
+def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
+    """Kineto does not say which process launched GPU work: the only one, or the only one with that correlation."""
+    if work["process"].null_count() == 0:
+        return work
+    processes = api["process"].drop_nulls().unique()
+    if len(processes) == 1:
+        return work.with_columns(pl.col("process").fill_null(processes[0]))
+    owners = api.group_by("correlation").agg(owner=pl.col("process").unique()).filter(pl.col("owner").list.len() == 1)
+    owned = work.join(owners.with_columns(pl.col("owner").list.first()), on="correlation", how="left", maintain_order="left")
+    return owned.with_columns(pl.coalesce("process", "owner").alias("process")).drop("owner")
+
+
+def _launches(work: pl.DataFrame, api: pl.DataFrame) -> pl.Series:
+    """The API call of each row. Of several calls under one correlation id, the innermost (last begun) counts."""
+    calls = (
+        api.select("process", "correlation")
+        .with_row_index("call")
+        .filter(pl.col("correlation") > 0)
+        .unique(subset=["process", "correlation"], keep="last", maintain_order=True)
+    )
+    return work.select("process", "correlation").join(
+        calls, on=["process", "correlation"], how="left", nulls_equal=True, maintain_order="left"
+    )["call"].cast(pl.UInt32)
+
+
+def _by_external_id(table: pl.DataFrame, ops: pl.DataFrame) -> Int64s:
+    """Row of the op with the same External id, or NONE."""
+    known = ops.select("external_id").with_row_index("op").filter(pl.col("external_id") > 0)
+    known = known.unique(subset="external_id", keep="first", maintain_order=True)
+    found = table.select("external_id").join(known, on="external_id", how="left", maintain_order="left")["op"]
+    return integers(found)
+
+
+def _ops_of_calls(api: pl.DataFrame, ops: pl.DataFrame, tree: Nest) -> pl.Series:
+    """The op with the call's External id if it was running then on that thread, else the innermost one around it."""
+    threads, starts = integers(api["thread"]), integers(api["start_ns"])
+    around = tree.innermost(threads, starts)
+    named = _by_external_id(api, ops)
+    candidates = np.flatnonzero(named != NONE)
+    of = named[candidates]
+    plausible = (
+        (tree.lanes[of] == threads[candidates])
+        & (tree.starts[of] - CLOCK_SLACK_NS <= starts[candidates])
+        & (starts[candidates] <= tree.ends[of] + CLOCK_SLACK_NS)
+    )
+    around[candidates[plausible]] = of[plausible]
+    return ids(around)
+
+
+def _ops_of_work(gpu: pl.DataFrame, api: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
+    """Through the launching call; without one, the op of the External id if it began before the work."""
+    calls = integers(gpu["api_id"])
+    by_call = np.append(integers(api["op_id"]), NONE)[calls]
+    named = _by_external_id(gpu, ops)
+    op_starts = np.append(integers(ops["start_ns"]), FAR)
+    usable = (calls == NONE) & (named != NONE) & (op_starts[named] <= integers(gpu["start_ns"]))
+    return ids(np.where(usable, named, by_call))
+
+
+def _module_names(names: pl.Series) -> pl.Series:
+    text = names.cast(pl.String)
+    module = text.str.strip_prefix(MODULE_PREFIX)
+    return module.set(~text.str.starts_with(MODULE_PREFIX), None).cast(pl.Categorical)
+
+
+def _with_frames(ops: pl.DataFrame, python: pl.DataFrame, frames: Nest) -> pl.DataFrame:
+    """Innermost Python frame and innermost nn.Module around each op."""
+    if not len(python):
+        return ops
+    innermost = frames.innermost(integers(ops["thread"]), integers(ops["start_ns"]))
+    is_module = python["module"].is_not_null().to_numpy()
+    # The nearest module frame at or above each frame: parents come before children in nesting order.
+    nearest = np.where(is_module, np.arange(len(python)), frames.parents)
+    while True:
+        climbing = np.flatnonzero((nearest != NONE) & ~is_module[nearest])
+        if not len(climbing):
+            break
+        nearest[climbing] = nearest[nearest[climbing]]
+    module = np.append(nearest, NONE)[innermost]
+    return ops.with_columns(frame=ids(innermost), module=python["module"].gather(ids(module)))
+
+
+def _forward_ops(ops: pl.DataFrame) -> pl.Series:
+    """The forward op of each backward op: the last one begun with the same autograd sequence number.
+
+    Several nested forward ops carry one number; the node was made by the last of them.
+    """
+    rows = ops.select("sequence", "forward_thread", "start_ns").with_row_index("op")
+    numbered = rows.filter(pl.col("sequence") >= 0)
+    backward = pl.col("forward_thread").fill_null(0) > 0
+    forward = numbered.filter(~backward).sort("start_ns", maintain_order=True)
+    forward = forward.unique(subset="sequence", keep="last", maintain_order=True)
+    pairs = numbered.filter(backward).join(forward.select("sequence", forward="op"), on="sequence")
+    result = np.full(len(ops), NONE, np.int64)
+    result[pairs["op"].to_numpy()] = pairs["forward"].to_numpy()
+    return ids(result)
+
+
+def _with_gpu_span(tables: Tables, tree: Nest) -> pl.DataFrame:
+    """First and last GPU work launched within each nested range."""
+    gpu, api, ranges = tables["gpu"], tables["api"], tables["ranges"]
+    count = len(tree.starts)
+    if not count or not len(gpu):
+        return ranges
+    calls = integers(gpu["api_id"])
+    launched = np.flatnonzero(calls != NONE)
+    around = tree.innermost(integers(api["thread"])[calls[launched]], integers(api["start_ns"])[calls[launched]])
+    inside = launched[around != NONE]
+    around = around[around != NONE]
+    first, last = np.full(count, FAR), np.full(count, -FAR)
+    np.minimum.at(first, around, integers(gpu["start_ns"])[inside])
+    np.maximum.at(last, around, integers(gpu["end_ns"])[inside])
+    spread_to_parents(tree.parents, tree.depths, first, last)
+    rest = len(ranges) - count
+    begin = pl.concat([_unless(first, FAR), pl.Series([None] * rest, dtype=pl.Int64)])
+    end = pl.concat([_unless(last, -FAR), pl.Series([None] * rest, dtype=pl.Int64)])
+    return ranges.with_columns(
+        gpu_start_ns=pl.coalesce("gpu_start_ns", begin), gpu_end_ns=pl.coalesce("gpu_end_ns", end)
+    )
+
+
+def _unless(values: Int64s, missing: int) -> pl.Series:
+    series = pl.Series(values)
+    return series.set(series == missing, None)

@@ -1,0 +1,77 @@
+"""Opening a profile of any kind: detect, read, link, find steps, check; from the cache when it was read before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from warpline.errors import UnreadableFile
+from warpline.sources.detect import Kind, detect
+from warpline.sources.health import HealthEntry
+from warpline.sources.kineto import Scanner, read_kineto
+from warpline.sources.nsys import read_nsys
+from warpline.sources.rows import Rows
+from warpline.trace import cache as trace_cache
+from warpline.trace.checks import check, check_steps
+from warpline.trace.link import link
+from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.steps import StepChoice, find_steps
+from warpline.trace.trace import Trace
+
+
+def open_trace(
+    path: str | Path,
+    *,
+    steps: str | None = None,
+    step_range: str | None = None,
+    cache: bool = True,
+    scanner: Scanner = "auto",
+) -> Trace:
+    """Opens a profile: Kineto JSON or an nsys export, plain or gzipped, or an .nsys-rep.
+
+    `steps` chooses some of its steps ("3:6"), `step_range` the NVTX range or record_function that is a step,
+    and `cache=False` reads the file itself even if it was read before.
+    """
+    file = Path(path)
+    kind = detect(file)
+    key = trace_cache.key(file) if cache else None
+    trace = trace_cache.load(key, file) if key else None
+    if trace is None:
+        trace = build(file, _read(file, kind, scanner))
+        if key:
+            trace_cache.store(key, trace)
+    if step_range is not None:
+        trace = trace.with_step_range(step_range)
+    return trace.with_steps(StepChoice.parse(steps)) if steps is not None else trace
+
+
+def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
+    if kind is Kind.KINETO:
+        return read_kineto(file, scanner)
+    if kind in {Kind.NSYS_SQLITE, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}:
+        return read_nsys(file)
+    raise UnreadableFile(
+        "not-a-trace", f"{file} is {kind.value}, not a timeline", "give a torch.profiler trace or an nsys export"
+    )
+
+
+def build(file: Path, rows: Rows) -> Trace:
+    """Makes a trace of a reader's rows: all tables there, linked and checked."""
+    tables = {name: conform(name, rows.tables[name]) if name in rows.tables else empty(name) for name in TABLES}
+    tables = link(tables)
+    tables["steps"] = find_steps(tables["ranges"], tables["gpu"])
+    entries = rows.health + [
+        entry
+        for entry in check(tables, rows.source) + check_steps(tables["steps"], tables["gpu"])
+        if entry.code not in {known.code for known in rows.health}
+    ]
+    tables["health"] = _health_table(entries)
+    facts = {"source": rows.source, **rows.meta}
+    tables["meta"] = pl.DataFrame({"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String})
+    return Trace(file, rows.source, dict(tables))
+
+
+def _health_table(entries: list[HealthEntry]) -> pl.DataFrame:
+    columns = {name: [getattr(entry, name) for entry in entries] for name in TABLES["health"]}
+    return pl.DataFrame(columns, schema={name: pl.String for name in TABLES["health"]})

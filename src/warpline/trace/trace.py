@@ -1,0 +1,104 @@
+"""The trace: one profile, linked and checked, as a set of polars frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from warpline.errors import UsageError
+from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.trace.schema import TABLES
+from warpline.trace.steps import StepChoice, find_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The stretch of time that an analysis looks at."""
+
+    start_ns: int
+    end_ns: int
+
+    @property
+    def length_ns(self) -> int:
+        """How long it is."""
+        return self.end_ns - self.start_ns
+
+
+@dataclass(slots=True)
+class Trace:
+    """One profile. Each table of `warpline.trace.schema.TABLES` is an attribute holding a polars frame.
+
+    >>> trace = warpline.open("trace.json.gz")
+    >>> trace.gpu.group_by("name").len()
+    >>> trace.ops.to_pandas()
+
+    A table may be loaded when it is first asked for.
+    """
+
+    path: Path
+    source: str
+    """`kineto` or `nsys`."""
+    _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]]
+    chosen_steps: StepChoice | None = None
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table by name."""
+        if name not in TABLES:
+            raise UsageError("no-such-table", f"there is no table {name!r}", f"the tables are {', '.join(TABLES)}")
+        frame = self._tables[name]
+        if not isinstance(frame, pl.DataFrame):
+            frame = self._tables[name] = frame()
+        return frame
+
+    def __getattr__(self, name: str) -> pl.DataFrame:
+        if name in TABLES:
+            return self.table(name)
+        raise AttributeError(name)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The `meta` table as a dictionary."""
+        return dict(self.table("meta").iter_rows())
+
+    @property
+    def health_entries(self) -> list[HealthEntry]:
+        """What is wrong or odd about the profile, worst first."""
+        entries = [HealthEntry(code, severity, message) for code, severity, message in self.table("health").iter_rows()]
+        return sorted(entries, key=lambda entry: SEVERITIES.index(entry.severity))
+
+    @property
+    def window(self) -> Window:
+        """The chosen steps, else from the first to the last thing a device did; empty without GPU work."""
+        if self.chosen_steps is not None:
+            return Window(*self.chosen_steps.window(self.table("steps")))
+        gpu = self.table("gpu")
+        if not len(gpu):
+            return Window(0, 0)
+        return Window(gpu["start_ns"].min(), gpu["end_ns"].max())  # type: ignore[arg-type]
+
+    @property
+    def step_ns(self) -> int | None:
+        """Median length of the steps in view, None without steps."""
+        steps = self.table("steps")
+        if self.chosen_steps is not None:
+            steps = steps[slice(self.chosen_steps.first, self.chosen_steps.beyond)]
+        median = (steps["end_ns"] - steps["start_ns"]).median() if len(steps) else None
+        return int(median) if isinstance(median, int | float) else None
+
+    def with_step_range(self, name: str) -> Trace:
+        """The same trace with steps taken from the ranges of that name."""
+        steps = find_steps(self.table("ranges"), self.table("gpu"), name)
+        return Trace(self.path, self.source, {**self._tables, "steps": steps}, self.chosen_steps)
+
+    def with_steps(self, choice: StepChoice) -> Trace:
+        """The same trace, looked at only during these steps."""
+        if not len(self.table("steps")):
+            raise UsageError(
+                "no-steps", "the trace has no steps to choose from: no ProfilerStep and no repeating kernels",
+                "name a range with --step-range NAME",
+            )
+        choice.window(self.table("steps"))
+        return Trace(self.path, self.source, dict(self._tables), choice)

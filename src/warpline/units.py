@@ -1,0 +1,38 @@
+"""Numbers for people: nanoseconds, bytes and shares, with at most four significant digits."""
+
+from __future__ import annotations
+
+_TIME_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
+_BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+
+
+def _digits(value: float) -> str:
+    if abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+
+
+def duration(value_ns: float) -> str:
+    """Nanoseconds in the unit that a person would choose: 950 ns, 12.3 µs, 4.56 ms, 1.20 s."""
+    for size, unit in _TIME_STEPS:
+        if abs(value_ns) >= size:
+            return f"{_digits(value_ns / size)} {unit}"
+    return f"{value_ns:.0f} ns"
+
+
+def size(value_bytes: float) -> str:
+    """Bytes with decimal prefixes, as bandwidths are quoted."""
+    for step, unit in _BYTE_STEPS:
+        if abs(value_bytes) >= step:
+            return f"{_digits(value_bytes / step)} {unit}"
+    return f"{value_bytes:.0f} B"
+
+
+def bandwidth(value_bytes: float, value_ns: float) -> str:
+    """Bytes over nanoseconds as a rate; a dash when no time passed."""
+    return f"{size(value_bytes / value_ns * 1e9)}/s" if value_ns > 0 else "–"
+
+
+def share(part: float, whole: float) -> str:
+    """A part of a whole in percent; a dash when there is no whole."""
+    return f"{100 * part / whole:.1f} %" if whole else "–"
