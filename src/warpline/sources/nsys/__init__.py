@@ -3,5 +3,6 @@
 from __future__ import annotations
 
 from warpline.sources.nsys.read import read_nsys
+from warpline.sources.nsys.report_file import export_report, report_version
 
-__all__ = ["read_nsys"]
+__all__ = ["export_report", "read_nsys", "report_version"]

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
@@ -21,8 +22,10 @@ import polars as pl
 from warpline.errors import UnreadableFile
 
 MAGIC = b"SQLite format 3\x00"
-CHUNK_ROWS = 65_536
-"""Rows held as Python objects at a time: keeps a table of millions within some tens of megabytes."""
+CHUNK_ROWS = 4096
+"""Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""
+TEXT_CHUNK_ROWS = 256
+"""Likewise where texts are read, each of which may be long."""
 LONGEST_VALUE_BYTES = 64 << 20
 """No text of a real export comes near this; a program's whole output is its longest."""
 SMALLEST_ROW_BYTES = 4
@@ -68,56 +71,61 @@ class Database:
             *((name, pl.String(), _TEXT) for name in texts),
         ]
         present = [entry for entry in wanted if entry[0] in self.columns.get(table, ())]
-        schema = {name: dtype for name, dtype, _ in present}
-        if present:
-            selection = ", ".join(sql.format(column=_quoted(name)) for name, _, sql in present)
-            frames = [
-                pl.DataFrame(
-                    [pl.Series(name, values, dtype) for (name, dtype, _), values in zip(present, columns, strict=True)]
-                )
-                for columns in self._chunks(table, f"SELECT {selection} FROM {_quoted(table)}")
-            ]
-            frame = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
-        else:
-            frame = pl.DataFrame()
-        absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in schema]
         if not present:
             return pl.DataFrame(schema={name: dtype for name, dtype, _ in wanted})
+        selection = ", ".join(sql.format(column=_quoted(name)) for name, _, sql in present)
+        text_columns = [index for index, (_, _, sql) in enumerate(present) if sql == _TEXT]
+        frames = [
+            pl.DataFrame(
+                [pl.Series(name, values, dtype) for (name, dtype, _), values in zip(present, columns, strict=True)]
+            )
+            for columns in self._chunks(table, f"SELECT {selection} FROM {_quoted(table)}", text_columns)
+        ]
+        frame = pl.concat(frames) if frames else pl.DataFrame(schema={name: dtype for name, dtype, _ in present})
+        have = set(frame.columns)
+        absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in have]
         return frame.with_columns(absent).select(name for name, _, _ in wanted)
 
-    def _chunks(self, table: str, query: str) -> Iterator[list[tuple[object, ...]]]:
+    def _chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
         """Columns of one chunk of rows after the other, up to the end or the damage."""
         limit_rows = self.file_bytes // SMALLEST_ROW_BYTES
-        limit_characters = self.file_bytes + CHUNK_ROWS
-        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / SLOWEST_BYTES_PER_SECOND
-        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+        chunk_rows = TEXT_CHUNK_ROWS if text_columns else CHUNK_ROWS
         total, characters, reason = 0, 0, ""
-        cursor: Iterator[tuple[object, ...]] = iter(())
+        rows: list[tuple[Any, ...]] = []
+        cursor: Iterator[tuple[Any, ...]] = iter(())
         try:
-            cursor = iter(self.connection.execute(query))
+            with self._bounded_time():
+                cursor = iter(self.connection.execute(query))
+                while not reason:
+                    rows = []
+                    # extend() keeps what it got before an error, which is the point: read up to the damage.
+                    rows.extend(itertools.islice(cursor, chunk_rows))
+                    if not rows:
+                        return
+                    total += len(rows)
+                    columns = list(zip(*rows, strict=True))
+                    characters += sum(len(value) for index in text_columns for value in columns[index] if value)
+                    if total > limit_rows or characters > self.file_bytes:
+                        reason = "it holds more than the file has room for"
+                        break
+                    yield columns
+                    rows = []
         except (sqlite3.Error, OverflowError, MemoryError) as error:
             reason = str(error)
-        while not reason:
-            rows: list[tuple[object, ...]] = []
-            try:
-                # extend() keeps what it got before an error, which is the point: read up to the damage.
-                rows.extend(itertools.islice(cursor, CHUNK_ROWS))
-            except (sqlite3.Error, OverflowError, MemoryError) as error:
-                reason = str(error)
-            total += len(rows)
             if rows:
-                columns = list(zip(*rows, strict=True))
-                characters += sum(len(value) for column in columns for value in column if type(value) is str)
-                if total > limit_rows or characters > limit_characters:
-                    reason = "more rows than the file has room for"
-                    total -= len(rows)
-                else:
-                    yield columns
-            if len(rows) < CHUNK_ROWS:
-                break
-        self.connection.set_progress_handler(None, 0)
+                yield list(zip(*rows, strict=True))
+                total += len(rows)
         if reason:
             self.damage.append(Damage(table, total, reason))
+
+    @contextmanager
+    def _bounded_time(self) -> Iterator[None]:
+        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / SLOWEST_BYTES_PER_SECOND
+        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+        try:
+            yield
+        finally:
+            self.connection.set_progress_handler(None, 0)
 
 
 # SQLite says what a value is, so that text or a blob in an integer column becomes null instead of an error.

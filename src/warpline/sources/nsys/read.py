@@ -7,10 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
+from warpline.errors import UnreadableFile
+from warpline.sources.detect import Kind, detect
 from warpline.sources.nsys.columns import Notes
 from warpline.sources.nsys.database import open_database
 from warpline.sources.nsys.devices import read_devices, read_ordinals
 from warpline.sources.nsys.extras import read_counters, read_events, read_faults, read_memory, read_syncs
+from warpline.sources.nsys.facts import read_facts
 from warpline.sources.nsys.gpu import read_gpu
 from warpline.sources.nsys.host import (
     fetch_calls,
@@ -21,16 +24,41 @@ from warpline.sources.nsys.host import (
     finish_overhead,
 )
 from warpline.sources.nsys.ranges import fetch_ranges, finish_ranges
+from warpline.sources.nsys.report_file import export_report
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.threads import read_threads
-from warpline.sources.nsys.unpack import plain_sqlite
+from warpline.sources.nsys.unpack import EXPORT_AGAIN, plain_sqlite
+from warpline.sources.nsys.verdict import health
 from warpline.sources.rows import Rows
 
+KNOWN_TABLES = {
+    *("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE", "ANALYSIS_DETAILS", "StringIds", "NVTX_EVENTS"),
+    *("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_MEMCPY", "OSRT_API"),
+    *("TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_GPU", "TARGET_INFO_SYSTEM_ENV"),
+}
+"""A file with none of these is somebody else's database."""
+REPORTS = {Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
 
-def read_nsys(path: Path) -> Rows:
-    """The rows of an nsys SQLite export, plain or gzipped."""
+
+def read_nsys(path: Path, cache: Path | None = None) -> Rows:
+    """The rows of an nsys profile: an SQLite export, plain or gzipped, or a report that nsys exports first.
+
+    ``cache`` is the folder where exports of reports are kept.
+    """
+    if detect(path) in REPORTS:
+        path = export_report(path, cache)
+    return _read_sqlite(path)
+
+
+def _read_sqlite(path: Path) -> Rows:
     notes = Notes()
-    with plain_sqlite(path) as plain, open_database(plain) as database:
+    with plain_sqlite(path) as plain, open_database(plain.path) as database:
+        if not (database.columns.keys() & KNOWN_TABLES):
+            raise UnreadableFile(
+                "not-nsys",
+                f"{path} is an SQLite file without a single table of Nsight Systems",
+                "give an export made with: nsys export --type sqlite REPORT.nsys-rep",
+            )
         strings = Strings.of(database)
         ordinals = read_ordinals(database, notes)
         calls, os_calls = fetch_calls(database, notes), fetch_os_calls(database, notes)
@@ -51,8 +79,15 @@ def read_nsys(path: Path) -> Rows:
             "threads": threads.table,
             "devices": read_devices(database, ordinals),
         }
-        meta = {"producer": "nsys", "api_suffixes": json.dumps(notes.api_suffixes, sort_keys=True)}
-        started = database.fetch("TARGET_INFO_SESSION_START_TIME", ["utcEpochNs"])["utcEpochNs"].drop_nulls()
-        if len(started):
-            meta["epoch_ns"] = str(started[0])
-        return Rows("nsys", tables, meta)
+        facts = read_facts(database)
+        if database.damage and not any(frame.height for frame in tables.values()):
+            raise UnreadableFile(
+                "damaged-file",
+                f"{path} has the tables of an nsys export, but none can be read ({database.damage[0].reason})",
+                EXPORT_AGAIN,
+            )
+        entries = [*plain.health, *health(database, strings, facts, tables, notes)]
+        meta = facts.meta()
+        if notes.api_suffixes:
+            meta["api_suffixes"] = json.dumps(notes.api_suffixes, sort_keys=True)
+        return Rows("nsys", tables, meta, entries)

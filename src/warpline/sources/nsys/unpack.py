@@ -4,42 +4,71 @@ from __future__ import annotations
 
 import os
 import tempfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from zlib_ng import gzip_ng
+from zlib_ng import zlib_ng
 
 from warpline.errors import UnreadableFile, UsageError
+from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.database import MAGIC
 
 GZIP_MAGIC = b"\x1f\x8b"
+GZIP_WINDOW = 31
+"""zlib's number for: gzip header, largest window."""
 MOST_BYTES = 16 << 30
 """Largest uncompressed export that is unpacked unless WARPLINE_MAX_BYTES says otherwise."""
 BLOCK_BYTES = 1 << 20
+HEADER_BYTES = 100
+EXPORT_AGAIN = "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep"
+
+
+@dataclass(frozen=True, slots=True)
+class PlainFile:
+    """An SQLite file on disk, and what was wrong with it before it was opened."""
+
+    path: Path
+    health: tuple[HealthEntry, ...] = ()
 
 
 @contextmanager
-def plain_sqlite(path: Path) -> Iterator[Path]:
+def plain_sqlite(path: Path) -> Iterator[PlainFile]:
     """The file itself, or an unpacked temporary copy that is removed afterwards."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(len(MAGIC))
-    except OSError as error:
-        raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror}") from error
+    head = _head(path)
     if head.startswith(GZIP_MAGIC):
         with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
             unpacked = Path(folder) / "export.sqlite"
-            _unpack(path, unpacked)
-            yield unpacked
+            damage = _unpack(path, unpacked)
+            yield PlainFile(unpacked, (*damage, *_short_file(unpacked)))
         return
-    if head != MAGIC:
-        raise UnreadableFile(
-            "not-sqlite", f"{path} is not an SQLite file", "give an nsys export (nsys export --type sqlite)"
-        )
-    yield path
+    check_magic(head, path)
+    yield PlainFile(path, _short_file(path))
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(HEADER_BYTES)
+    except OSError as error:
+        raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def check_magic(head: bytes, path: Path) -> None:
+    """Raise where the file does not begin like SQLite, with the likely reason."""
+    if head.startswith(MAGIC):
+        return
+    if not head:
+        raise UnreadableFile("empty-file", f"{path} is empty: the export was interrupted", EXPORT_AGAIN)
+    if not any(head):
+        raise UnreadableFile("damaged-file", f"{path} begins with zeros: the export was interrupted", EXPORT_AGAIN)
+    if MAGIC.startswith(head):
+        raise UnreadableFile("damaged-file", f"{path} ends after {len(head)} bytes", EXPORT_AGAIN)
+    raise UnreadableFile(
+        "not-sqlite", f"{path} is not an SQLite file", "give an export made with nsys export --type sqlite"
+    )
 
 
 def most_bytes() -> int:
@@ -52,22 +81,73 @@ def most_bytes() -> int:
     return int(text)
 
 
-def _unpack(path: Path, target: Path) -> None:
-    bound = most_bytes()
+def _unpack(path: Path, target: Path) -> list[HealthEntry]:
+    """Unpack into ``target``, up to the damage where there is one."""
+    bound, written, damage = most_bytes(), 0, ""
     try:
-        with gzip_ng.open(path, "rb") as source, target.open("wb") as sink:
-            _copy(source, sink, bound, path)
-    except (OSError, EOFError, zlib.error) as error:
-        if not target.exists() or target.stat().st_size < len(MAGIC):
-            raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
+        with path.open("rb") as source, target.open("wb") as sink:
+            try:
+                for block in _blocks(source):
+                    if not written:
+                        check_magic(block[:HEADER_BYTES], path)
+                    written += len(block)
+                    if written > bound:
+                        raise UnreadableFile(
+                            "too-large",
+                            f"{path} unpacks to more than {bound} bytes",
+                            "set WARPLINE_MAX_BYTES to allow more, or unpack it yourself",
+                        )
+                    sink.write(block)
+            except zlib_ng.error as error:
+                damage = str(error)
+    except OSError as error:
+        raise UnreadableFile(
+            "cannot-unpack", f"{path} cannot be unpacked: {error.strerror or error}", "point TMPDIR at a roomier disk"
+        ) from error
+    if not written:
+        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {damage or 'it holds nothing'}", "copy it again")
+    if not damage:
+        return []
+    return [
+        HealthEntry(
+            "truncated-file",
+            "error",
+            f"The gzip file is damaged or cut short after {written} unpacked bytes ({damage}): the rest is missing.",
+        )
+    ]
 
 
-def _copy(source: BinaryIO, sink: BinaryIO, bound: int, path: Path) -> None:
-    written = 0
-    while block := source.read(BLOCK_BYTES):
-        if not written and not block.startswith(MAGIC):
-            raise UnreadableFile("not-sqlite", f"{path} does not hold an SQLite file inside its gzip")
-        written += len(block)
-        if written > bound:
-            raise UnreadableFile("too-large", f"{path} unpacks to more than {bound} bytes", "set WARPLINE_MAX_BYTES")
-        sink.write(block)
+def _blocks(source: BinaryIO) -> Iterator[bytes]:
+    """The unpacked bytes of all gzip members, block by block: a bomb is never held in memory."""
+    engine = zlib_ng.decompressobj(GZIP_WINDOW)
+    pending = source.read(BLOCK_BYTES)
+    while pending:
+        block = engine.decompress(pending, BLOCK_BYTES)
+        if block:
+            yield block
+        if engine.eof:
+            pending = engine.unused_data or source.read(BLOCK_BYTES)
+            if not pending.startswith(GZIP_MAGIC):
+                return
+            engine = zlib_ng.decompressobj(GZIP_WINDOW)
+        else:
+            pending = engine.unconsumed_tail or source.read(BLOCK_BYTES)
+    raise zlib_ng.error("the file ends within the compressed data")
+
+
+def _short_file(path: Path) -> tuple[HealthEntry, ...]:
+    """An entry where the file is shorter than its own header says."""
+    head, size = _head(path), path.stat().st_size
+    page_bytes = int.from_bytes(head[16:18], "big")
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    # The page count holds only if the counter beside the version agrees with the change counter.
+    expected = page_bytes * int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
+    if size >= expected:
+        return ()
+    return (
+        HealthEntry(
+            "truncated-file",
+            "error",
+            f"The file has {size} of {expected} bytes: it was cut short, and tables end early or are missing.",
+        ),
+    )

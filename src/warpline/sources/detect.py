@@ -1,0 +1,138 @@
+"""What kind of profile a file holds, by its content; a file's name is only ever a tie-breaker."""
+
+from __future__ import annotations
+
+import enum
+import re
+from pathlib import Path
+
+from zlib_ng import zlib_ng
+
+from warpline.errors import UnreadableFile
+
+HEAD_BYTES = 1 << 20
+"""Kineto writes all device properties before its first event: far less than this."""
+
+
+class Kind(enum.Enum):
+    """A kind of profile."""
+
+    KINETO = "kineto"
+    """Kineto or torch.profiler JSON."""
+    KINETO_GZ = "kineto-gz"
+    NSYS_SQLITE = "nsys-sqlite"
+    """SQLite; whether it is an nsys export shows when it is read."""
+    NSYS_SQLITE_GZ = "nsys-sqlite-gz"
+    NSYS_REP = "nsys-rep"
+    QDREP = "qdrep"
+    """Report of nsys before 2021.4."""
+    QDSTRM = "qdstrm"
+    """Raw stream of nsys, not yet imported."""
+    NCU_REP = "ncu-rep"
+    NCU_CSV = "ncu-csv"
+    NCU_CSV_GZ = "ncu-csv-gz"
+    DIRECTORY = "directory"
+    UNKNOWN = "unknown"
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+SQLITE_MAGIC = b"SQLite format 3\x00"
+NCU_MAGIC = b"NVR\x00"
+REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
+
+_OTHER_PACKING = {
+    b"\xfd7zXZ\x00": ("xz", "xz -d"),
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
+    b"BZh": ("bzip2", "bunzip2"),
+    b"PK\x03\x04": ("zip", "unzip"),
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -d"),
+    b"7z\xbc\xaf\x27\x1c": ("7z", "7z x"),
+}
+_KINETO_KEY = re.compile(
+    rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|traceName)"\s*:|"ph"\s*:'
+)
+_NCU_HEADER = re.compile(
+    rb'^"?ID"?,"?Process ID"?,"?Process Name"?|^"?ID"?,"?Process ID"?,"?Kernel Name"?', re.MULTILINE
+)
+_PACKED = {Kind.KINETO: Kind.KINETO_GZ, Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_GZ, Kind.NCU_CSV: Kind.NCU_CSV_GZ}
+
+
+def detect(path: Path) -> Kind:
+    """The kind of the file or folder at ``path``; ``UnreadableFile`` where there is nothing to look at."""
+    if path.is_dir():
+        return Kind.DIRECTORY
+    head = _head(path)
+    if not head:
+        raise UnreadableFile(
+            "empty-file", f"{path} is empty: the program or the export ended before it was written", "record it again"
+        )
+    if head.startswith(GZIP_MAGIC):
+        return _packed_kind(head, path)
+    _refuse_other_packing(head, path)
+    return _plain_kind(head, path)
+
+
+def _head(path: Path) -> bytes:
+    try:
+        if path.exists() and not path.is_file():
+            raise UnreadableFile("unreadable-file", f"{path} is neither a file nor a folder")
+        with path.open("rb") as file:
+            return file.read(HEAD_BYTES)
+    except FileNotFoundError as error:
+        raise UnreadableFile("no-such-file", f"{path} does not exist", "check the path") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise UnreadableFile("unreadable-file", f"{path} cannot be read: {reason}") from error
+
+
+def _packed_kind(head: bytes, path: Path) -> Kind:
+    try:
+        inner = zlib_ng.decompressobj(31).decompress(head, HEAD_BYTES)
+    except zlib_ng.error as error:
+        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
+    if not inner:
+        raise UnreadableFile(
+            "empty-file", f"{path} is gzip of nothing, or cut short before the first byte", "copy it again"
+        )
+    if inner.startswith(GZIP_MAGIC):
+        raise UnreadableFile(
+            "packed-twice", f"{path} is gzip within gzip: it was packed twice", f"unpack it once: gunzip -k {path.name}"
+        )
+    _refuse_other_packing(inner, path)
+    kind = _plain_kind(inner, path)
+    if kind in _PACKED or kind is Kind.UNKNOWN:
+        return _PACKED.get(kind, kind)
+    raise UnreadableFile(
+        "packed-report",
+        f"{path} is a gzipped {kind.value} file, which must be unpacked first",
+        f"gunzip -k {path.name}",
+    )
+
+
+def _refuse_other_packing(head: bytes, path: Path) -> None:
+    for magic, (name, command) in _OTHER_PACKING.items():
+        if head.startswith(magic):
+            raise UnreadableFile(
+                "packed-file", f"{path} is packed with {name}, which warpline does not unpack", f"{command} {path.name}"
+            )
+
+
+def _plain_kind(head: bytes, path: Path) -> Kind:
+    if head.startswith(SQLITE_MAGIC):
+        return Kind.NSYS_SQLITE
+    if head.startswith(NCU_MAGIC):
+        return Kind.NCU_REP
+    # A byte or two may precede it where a browser or a dashboard spoiled the download.
+    if REPORT_MAGIC in head[:64]:
+        return Kind.QDREP if path.suffix == ".qdrep" else Kind.NSYS_REP
+    if not any(head[:4096]):
+        raise UnreadableFile(
+            "damaged-file", f"{path} begins with zeros: it was never written in full", "record or export it again"
+        )
+    text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if text.startswith((b"{", b"[")):
+        return Kind.KINETO if _KINETO_KEY.search(text) else Kind.UNKNOWN
+    if b"\x00" not in head and (text.startswith(b"==PROF==") or _NCU_HEADER.search(text)):
+        return Kind.NCU_CSV
+    # The raw stream has no documented beginning.
+    return Kind.QDSTRM if path.suffix == ".qdstrm" and b"\x00" in head else Kind.UNKNOWN

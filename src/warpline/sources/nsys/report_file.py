@@ -1,0 +1,209 @@
+"""A report of nsys (``.nsys-rep``, ``.qdrep``, ``.qdstrm``) as an SQLite export, made by the nsys at hand.
+
+The body of a report is not documented, and nsys refuses reports newer than itself. The first line names the
+version that wrote it, so the refusal can be foreseen and explained.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpline.errors import UnreadableFile, WarplineError
+from warpline.sources.nsys.redact import quote
+
+HEADER_BYTES = 256
+EXPORT_SECONDS = 1800
+VERSION_SECONDS = 60
+
+_HEADER = re.compile(rb"NVIDIA Tegra Profiler Report ([0-9@]+)")
+_VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of nsys: year, release, update and build; the later ones 0 where unknown."""
+
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return ".".join(str(number) for number in self.numbers)
+
+    def newer_than(self, other: Version) -> bool:
+        """Whether a report of this version is refused by ``other``: builds aside, which often differ."""
+        return self.numbers[:3] > other.numbers[:3]
+
+
+@dataclass(frozen=True, slots=True)
+class Nsys:
+    """An nsys that can be run."""
+
+    path: Path
+    version: Version | None
+
+
+def report_version(path: Path) -> Version | None:
+    """The version that wrote a report; None where its header does not say (before 2023.4, or within ncu)."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(HEADER_BYTES)
+    except OSError as error:
+        raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror or error}") from error
+    found = _HEADER.search(head)
+    if not found:
+        return None
+    parts = [int(part) for part in found[1].split(b"@") if part][:4]
+    # "1" stands for all old reports; the nsys inside Nsight Compute writes a bare build number.
+    return Version(tuple(parts)) if len(parts) > 1 else None
+
+
+def find_nsys() -> Nsys | None:
+    """The nsys named by WARPLINE_NSYS, or the one on PATH."""
+    named = os.environ.get("WARPLINE_NSYS", "")
+    found = shutil.which(named or "nsys")
+    if not found:
+        if named:
+            raise WarplineError(
+                "nsys-missing", f"WARPLINE_NSYS names {named}, which cannot be run", "correct or unset it"
+            )
+        return None
+    return Nsys(Path(found), _version_of(Path(found)))
+
+
+def _version_of(nsys: Path) -> Version | None:
+    try:
+        answer = subprocess.run(
+            [str(nsys), "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = _VERSION.search(answer.stdout)
+    return Version(tuple(int(part) for part in found.groups() if part)) if found else None
+
+
+def export_report(path: Path, cache: Path | None = None) -> Path:
+    """The SQLite export of a report, from the cache where it was made before."""
+    folder = cache if cache is not None else default_cache()
+    target = folder / f"{path.stem}-{_fingerprint(path)}.sqlite"
+    if target.is_file() and target.stat().st_size:
+        return target
+    nsys = _usable_nsys(path)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        # Exported under another name and moved when whole: an interrupted export is never taken for a cached one.
+        with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as work:
+            made = _export(nsys, path, Path(work))
+            made.replace(target)
+    except OSError as error:
+        raise WarplineError(
+            "nsys-export-failed",
+            f"the export of {path.name} cannot be kept in {folder}: {error.strerror or error}",
+            "set WARPLINE_CACHE to a folder that can be written",
+        ) from error
+    return target
+
+
+def default_cache() -> Path:
+    """WARPLINE_CACHE, else the user's cache folder."""
+    named = os.environ.get("WARPLINE_CACHE", "")
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if base else Path.home() / ".cache") / "warpline"
+
+
+def _fingerprint(path: Path) -> str:
+    """Changes when the report does: its place, size and time."""
+    try:
+        state = path.stat()
+    except OSError as error:
+        raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror or error}") from error
+    text = f"{path.resolve()}\n{state.st_size}\n{state.st_mtime_ns}"
+    return hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
+
+
+def _usable_nsys(path: Path) -> Nsys:
+    needed, nsys = report_version(path), find_nsys()
+    stream = path.suffix == ".qdstrm"
+    if nsys is None:
+        wanted = (
+            f"{needed} or newer" if needed else ("of the same version" if stream else "of the same version or newer")
+        )
+        what = "raw stream" if stream else "report"
+        raise WarplineError(
+            "nsys-missing",
+            f"{path.name} is a {what} of Nsight Systems, which only nsys can open, and no nsys is on PATH",
+            f"where nsys {wanted} is installed, type: nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
+        )
+    if needed and nsys.version and needed.newer_than(nsys.version):
+        raise _wall(path, needed, nsys)
+    return nsys
+
+
+def _wall(path: Path, needed: Version, nsys: Nsys) -> WarplineError:
+    return WarplineError(
+        "nsys-version-wall",
+        f"{path.name} was written by nsys {needed}, and the nsys at hand, {nsys.version}, refuses newer reports",
+        f"install nsys {needed} or newer, or type where it was recorded: "
+        f"nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
+    )
+
+
+def _export(nsys: Nsys, path: Path, work: Path) -> Path:
+    made = work / "export.sqlite"
+    command = [str(nsys.path), "export", "--type", "sqlite", "--lazy=true", "--force-overwrite=true"]
+    try:
+        answer = subprocess.run(
+            [*command, "-o", str(made), str(path.absolute())],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=EXPORT_SECONDS,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise WarplineError(
+            "nsys-export-failed", f"nsys did not finish exporting {path.name} within {EXPORT_SECONDS // 60} minutes"
+        ) from error
+    if answer.returncode == 0 and made.is_file() and made.stat().st_size:
+        return made
+    raise _export_failed(nsys, path, answer.stderr + "\n" + answer.stdout, answer.returncode)
+
+
+def _export_failed(nsys: Nsys, path: Path, said: str, status: int) -> WarplineError:
+    lines = [line for line in said.splitlines() if line.strip()]
+    telling = [
+        line for line in lines if re.search(r"error|newer|version|fail|unable|cannot|importer", line, re.IGNORECASE)
+    ]
+    last = quote((telling or lines or [f"exit status {status}"])[0])
+    if path.suffix == ".qdstrm":
+        return WarplineError(
+            "nsys-version-wall",
+            f"{path.name} is a raw stream that nsys {nsys.version or ''} did not import: {last}",
+            "import it with the QdstrmImporter of exactly the version that recorded it: "
+            f"QdstrmImporter --input-file {path.name}",
+        )
+    if re.search(r"newer|created (?:in|by|with).{0,60}version", said, re.IGNORECASE):
+        return WarplineError(
+            "nsys-version-wall",
+            f"{path.name} was written by a newer nsys than {nsys.version or 'the one at hand'}: {last}",
+            "install the newest nsys, or export where it was recorded: "
+            f"nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
+        )
+    return WarplineError(
+        "nsys-export-failed",
+        f"nsys {nsys.version or ''} could not export {path.name}: {last}",
+        "the report may be incomplete: copy or record it again",
+    )

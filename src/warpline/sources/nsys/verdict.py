@@ -1,0 +1,231 @@
+"""The health of an nsys profile: what is missing from it, and the true cause."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warpline.sources.health import HealthEntry
+from warpline.sources.nsys.columns import Notes
+from warpline.sources.nsys.database import Database
+from warpline.sources.nsys.diagnostics import Remarks, read_remarks, remark_health
+from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, Facts
+from warpline.sources.nsys.program import Ending, read_ending
+from warpline.sources.nsys.strings import Strings
+
+LAUNCH = r"^(?:cudaLaunch|cuLaunch|cudaGraphLaunch|cuGraphLaunch)"
+# CUDA errors after which a context is unusable, and running out of memory; not ready (600) and the like are normal.
+OUT_OF_MEMORY = 2
+STICKY_ERRORS = range(700, 720)
+HARMLESS_ERRORS = {704, 705, 708}
+"""Peer access already or not enabled, primary context active: not failures of the device."""
+
+
+def health(
+    database: Database, strings: Strings, facts: Facts, tables: dict[str, pl.DataFrame], notes: Notes
+) -> list[HealthEntry]:
+    """Every entry, the gravest cause first."""
+    remarks, ending = read_remarks(database), read_ending(database, strings)
+    gpu, api = tables["gpu"], tables["api"]
+    kernels = gpu.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])).height
+    launches = api.filter(pl.col("name").cast(pl.String).str.contains(LAUNCH)).height
+    cuda_processes = set(gpu["process"].unique().drop_nulls()) | set(api["process"].unique().drop_nulls())
+    entries = _file_health(database, facts, notes)
+    if ending.failed:
+        entries.append(_program_failed(ending, kernels))
+    if not kernels:
+        entries.append(_no_kernels(facts, remarks, ending, launches, api.height))
+    entries += remark_health(remarks, kernels, cuda_processes)
+    entries += _capture_health(facts, gpu, kernels, notes)
+    entries += _failed_calls(api)
+    return entries
+
+
+def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthEntry]:
+    entries = [
+        HealthEntry(
+            "damaged-table",
+            "error",
+            f"{damage.table} is damaged: {damage.rows} rows were read before the damage ({damage.reason}); export the "
+            "report again.",
+        )
+        for damage in database.damage
+    ]
+    number = facts.schema_number
+    if not facts.has_export_facts:
+        entries.append(
+            HealthEntry(
+                "missing-meta",
+                "warning",
+                "The file does not say which nsys wrote it: the export is from before 2022 or was interrupted, and "
+                "tables may be missing.",
+            )
+        )
+    elif number and number > NEWEST_SCHEMA:
+        entries.append(
+            HealthEntry(
+                "newer-schema",
+                "warning",
+                f"The export's schema {facts.schema} is newer than {NEWEST_SCHEMA[0]}.{NEWEST_SCHEMA[1]}, the newest "
+                "that warpline knows: it was read, but renamed columns would be missing.",
+            )
+        )
+    elif number and number < OLDEST_SCHEMA:
+        entries.append(
+            HealthEntry(
+                "older-schema",
+                "warning",
+                f"The export's schema {facts.schema} is older than {OLDEST_SCHEMA[0]}.{OLDEST_SCHEMA[1]}, the oldest "
+                "that warpline knows: columns with other names would be missing.",
+            )
+        )
+    for table, count in notes.impossible.items():
+        entries.append(
+            HealthEntry(
+                "impossible-times",
+                "warning",
+                f"{count} of {notes.rows[table]} rows of {table} have no times, or end before they begin: left out.",
+            )
+        )
+    return entries
+
+
+def _program_failed(ending: Ending, kernels: int) -> HealthEntry:
+    verb = "was interrupted" if ending.interrupted else "failed"
+    effect = "before its first kernel" if not kernels else "so the profile may be cut short"
+    return HealthEntry(
+        "program-failed",
+        "warning" if kernels else "error",
+        f"The profiled program {verb}, {effect}; its error output ends with: {ending.quote}",
+    )
+
+
+def _no_kernels(facts: Facts, remarks: Remarks, ending: Ending, launches: int, calls: int) -> HealthEntry:
+    seconds = f" in {facts.duration_ns / 1e9:.2f} s" if facts.duration_ns else ""
+    if launches:
+        return HealthEntry(
+            "launches-without-kernels",
+            "error",
+            f"{launches} launches were recorded but not one kernel: {_lost_kernels(facts, remarks, ending)}",
+        )
+    recorded = f"{calls} CUDA calls and no launch{seconds}" if calls else f"no CUDA call{seconds}"
+    return HealthEntry(
+        "no-kernels", "error", f"No kernel was recorded ({recorded}): {_absent_kernels(facts, remarks, ending, calls)}"
+    )
+
+
+def _cut_short(facts: Facts, remarks: Remarks) -> str:
+    """How the recording ended before the program, where it did."""
+    if facts.stopped_by_limit and facts.limit_ms is not None:
+        return f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
+    if remarks.buffers_returned is not None or remarks.events_lost:
+        return "the recording ended, or the program was killed, before CUPTI handed over its buffers"
+    return ""
+
+
+def _driver(remarks: Remarks) -> str:
+    if not remarks.driver_installed:
+        return ""
+    return (
+        f"this nsys supports CUDA drivers up to {remarks.driver_supported} and the installed one is "
+        f"{remarks.driver_installed}"
+    )
+
+
+def _lost_kernels(facts: Facts, remarks: Remarks, ending: Ending) -> str:
+    causes = [cause for cause in (_driver(remarks), _cut_short(facts, remarks)) if cause]
+    if facts.platform == "wsl2":
+        causes.insert(0, "under WSL2, GPU activity needs a newer Windows driver and nsys than these")
+    if causes:
+        return "; and ".join(causes) + "."
+    if ending.failed:
+        return "the program ended before CUPTI handed over its buffers."
+    return (
+        "the program was killed before CUPTI handed over its buffers, or CUPTI may not record GPU work here; let it "
+        "end by itself, or call cudaProfilerStop() after a synchronisation."
+    )
+
+
+def _absent_kernels(facts: Facts, remarks: Remarks, ending: Ending, calls: int) -> str:
+    if ending.failed:
+        return "the program ended before it launched one."
+    causes = [cause for cause in (_driver(remarks), _cut_short(facts, remarks)) if cause]
+    if causes:
+        either = "; either alone can cause this" if len(causes) > 1 else ""
+        return "; and ".join(causes) + f"{either}."
+    if facts.collected and "Cuda" not in facts.collected:
+        return f"CUDA was not among the things to record ({', '.join(facts.collected)}); record with --trace=cuda."
+    if remarks.cupti_failures:
+        return "nsys could not trace CUDA, as it says itself."
+    hidden = "its error output was removed from the file" if ending.removed else ""
+    said = f"its error output ends with: {ending.quote}" if ending.quote else hidden
+    if calls:
+        return "the program called CUDA but launched nothing while it was recorded" + (f"; {said}" if said else ".")
+    return (
+        "no recorded process used CUDA; the GPU work may be in a process that nsys did not follow, as in a container"
+        + (f"; {said}" if said else ".")
+    )
+
+
+def _capture_health(facts: Facts, gpu: pl.DataFrame, kernels: int, notes: Notes) -> list[HealthEntry]:
+    entries: list[HealthEntry] = []
+    replays = gpu.filter(pl.col("kind").cast(pl.String) == "graph").height
+    if replays:
+        entries.append(
+            HealthEntry(
+                "graphs-as-one-bar",
+                "warning",
+                f"{replays} CUDA-graph replays are recorded as one bar each, so the kernels inside them are not "
+                "listed; record with --cuda-graph-trace=node to see them.",
+            )
+        )
+    if notes.graphs_without_times:
+        entries.append(
+            HealthEntry(
+                "graphs-without-times",
+                "warning",
+                f"{notes.graphs_without_times} CUDA-graph replays have no times and are left out: the GPU was busier "
+                "than it looks.",
+            )
+        )
+    if facts.platform == "wsl2":
+        entries.append(
+            HealthEntry("wsl2", "info", "Recorded under WSL2, where launches are batched and GPU times are less exact.")
+        )
+    if facts.platform == "gvisor":
+        entries.append(
+            HealthEntry("gvisor", "info", "Recorded under gVisor, where system calls cost more than on Linux.")
+        )
+    if facts.stopped_by_limit and kernels and facts.limit_ms is not None:
+        entries.append(
+            HealthEntry(
+                "time-limit", "info", f"The recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s."
+            )
+        )
+    if notes.renumbered_devices:
+        entries.append(
+            HealthEntry(
+                "devices-renumbered",
+                "info",
+                "The processes number their devices differently; devices are shown by their physical number.",
+            )
+        )
+    return entries
+
+
+def _failed_calls(api: pl.DataFrame) -> list[HealthEntry]:
+    code = pl.col("return_code")
+    grave = (code == OUT_OF_MEMORY) | (code.is_in(list(set(STICKY_ERRORS) - HARMLESS_ERRORS)))
+    failed = (
+        api.filter(grave).group_by("name", "return_code").agg(pl.len().alias("count")).sort("count", descending=True)
+    )
+    if failed.is_empty():
+        return []
+    name, number, count = failed.row(0)
+    what = "out of memory" if number == OUT_OF_MEMORY else f"error {number}"
+    return [
+        HealthEntry(
+            "cuda-call-failed",
+            "warning",
+            f"{failed['count'].sum()} CUDA calls failed, {count} of them {name} with {what}.",
+        )
+    ]
