@@ -26,9 +26,10 @@ class Field(Enum):
     """How an argument's value is kept."""
 
     INTEGER = 0
-    """int64; a quoted number counts; the fraction of a decimal is dropped; other values are left out."""
+    """int64; a quoted number counts; the fraction of a decimal is dropped; other values, and numbers beyond
+    int64, are left out."""
     TRIPLE = 1
-    """[x, y, z] of integers, such as a grid; other shapes are left out."""
+    """[x, y, z] of integers, such as a grid, also inside a string; other shapes are left out."""
     TEXT = 2
     """The raw JSON text, interned."""
 
@@ -90,11 +91,12 @@ class RawEvents:
     category: Int32s
     name: Int32s
     process: Int32s
-    """Code into `labels`: "pid" as raw JSON text."""
+    """Code into `labels`: "pid" as JSON text."""
     thread: Int32s
-    """Code into `labels`: "tid" as raw JSON text."""
+    """Code into `labels`: "tid" as JSON text."""
     time_ns: Int64s
-    """"ts" in exact nanoseconds, or MISSING."""
+    """"ts" in exact nanoseconds, or MISSING. Fraction digits past the third are dropped, and a short fraction is
+    read as JSON means it (".5" is 500 ns)."""
     duration_ns: Int64s
     """"dur" in exact nanoseconds, or MISSING. May be negative in damaged files."""
     flow: Int64s
@@ -106,7 +108,8 @@ class RawEvents:
     categories: list[str]
     names: list[str]
     labels: list[str]
-    """Raw JSON text of process and thread ids, for example `730` or `"stream 7"`."""
+    """Process and thread ids as JSON text, for example `730` or `"stream 7"`: strings and integers in their one
+    canonical spelling (legal JSON whatever the file held), other values as the file spells them."""
     texts: list[str]
     header: dict[str, Any]
     """Top-level keys of the file other than traceEvents, from before and after the events."""

@@ -1,0 +1,82 @@
+"""Arguments that the scanners left in the file, decoded on request for a few events."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpline.errors import UnreadableFile
+from warpline.sources.kineto import tolerant
+from warpline.sources.kineto.inflate import MAGIC, Inflater
+from warpline.sources.kineto.text import decode_raw, decode_string
+
+WINDOW_BYTES = 4 << 20
+
+
+def read_arguments(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> list[dict[str, Any]]:
+    """The `args` of the events at these offsets, as `RawEvents` gives them; `{}` where the offset is -1.
+
+    A plain file is mapped; a `.gz` is inflated once from its beginning up to the last offset.
+    """
+    try:
+        with path.open("rb") as file:
+            compressed = file.read(len(MAGIC)) == MAGIC
+            if compressed:
+                raws = _from_gzip(path, offsets, lengths)
+            else:
+                with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+                    pairs = zip(offsets, lengths, strict=True)
+                    raws = [text[at : at + length] if at >= 0 else b"{}" for at, length in pairs]
+    except (OSError, ValueError) as error:
+        raise UnreadableFile("no-file", f"{path} cannot be read: {error}", "check the path") from error
+    return [decode_arguments(raw) for raw in raws]
+
+
+def _from_gzip(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+    raws = [b"{}"] * len(offsets)
+    order = [int(row) for row in np.argsort(np.asarray(offsets, np.int64), kind="stable") if offsets[row] >= 0]
+    pieces = iter(Inflater(path, WINDOW_BYTES, 1 << 62))
+    text, base = b"", 0
+    for row in order:
+        start, end = int(offsets[row]), int(offsets[row]) + int(lengths[row])
+        while base + len(text) < end:
+            piece = next(pieces, None)
+            if piece is None:
+                break
+            kept = max(0, min(start - base, len(text)))
+            text, base = text[kept:] + piece, base + kept
+        raws[row] = text[start - base : end - base]
+    return raws
+
+
+def decode_arguments(raw: bytes) -> dict[str, Any]:
+    """One `args` object; where it is not legal JSON, key by key, a value that cannot be decoded as its text."""
+    try:
+        value = json.loads(decode_raw(raw), strict=False)
+        return value if isinstance(value, dict) else {}
+    except (ValueError, RecursionError):
+        pass
+    arguments: dict[str, Any] = {}
+    try:
+        position = tolerant.skip_space(raw, 1, len(raw))
+        closed = raw[position] == tolerant.CLOSE
+        while not closed:
+            key, start = tolerant.read_key(raw, position, len(raw))
+            after = tolerant.skip_value(raw, start, len(raw))
+            arguments[decode_string(key)] = _decode_value(raw[start:after])
+            position, closed = tolerant.next_key(raw, after, len(raw))
+    except (tolerant.Malformed, tolerant.Starved):
+        pass  # the file changed since it was scanned; what was readable is returned
+    return arguments
+
+
+def _decode_value(raw: bytes) -> Any:
+    try:
+        return json.loads(decode_raw(raw), strict=False)
+    except (ValueError, RecursionError):
+        return decode_string(raw[1:-1]) if raw.startswith(b'"') else decode_raw(raw)

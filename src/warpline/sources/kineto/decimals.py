@@ -1,0 +1,113 @@
+"""JSON numbers as exact integers: times in nanoseconds, ids and sizes.
+
+float64 is never used on the way: a time with nanoseconds since 1970 needs 61 bits, a float64 has 53.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from warpline.sources.kineto.events import MISSING, Int64s
+
+SPACE: Final = bytes(range(0x21))
+"""What counts as white space between tokens: every control character, since damaged files hold NULs."""
+MAX_DIGITS: Final = 19
+"""Digits of the largest int64."""
+MAX_EXPONENT: Final = 1 << 30
+"""Larger exponents are cut to this: the number is zero or too large in any case."""
+VECTOR_DIGITS: Final = 16
+"""Digits before the point that the vectorised parser takes: with three more they fit uint64."""
+
+_NUMBER = re.compile(rb"(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+))?")
+
+
+def parse_decimal(raw: bytes, scale: int) -> int:
+    """A JSON number, quoted or not, times ten to the `scale`, cut toward zero; MISSING when it is none."""
+    if raw.startswith(b'"'):
+        raw = raw[1:-1] if len(raw) >= 2 and raw.endswith(b'"') else b""
+    match = _NUMBER.fullmatch(raw)
+    if match is None:
+        return MISSING
+    sign, whole, fraction, exponent_sign, exponent_digits = match.groups(b"")
+    digits = whole + fraction
+    if not digits:
+        return MISSING
+    # The slice keeps int() away from absurdly long exponents; eleven digits exceed the cap in any case.
+    exponent = min(int(exponent_digits.lstrip(b"0")[:11] or b"0"), MAX_EXPONENT)
+    shift = (-exponent if exponent_sign == b"-" else exponent) - len(fraction) + scale
+    digits = digits.lstrip(b"0")
+    kept = len(digits) + shift
+    if not digits or kept <= 0:
+        return 0
+    if kept > MAX_DIGITS:
+        return MISSING
+    value = int(digits[:kept].ljust(kept, b"0"))
+    if value >= 1 << 63:
+        return MISSING
+    return -value if sign else value
+
+
+def parse_triple(raw: bytes) -> tuple[int, int, int] | None:
+    """`[x, y, z]`, bare or inside a string, or None."""
+    if raw.startswith(b'"'):
+        raw = raw[1:-1]
+    if not (len(raw) >= 2 and raw.startswith(b"[") and raw.endswith(b"]")):
+        return None
+    pieces = raw[1:-1].split(b",")
+    values = [parse_decimal(piece.strip(SPACE), 0) for piece in pieces] if len(pieces) == 3 else []
+    return (values[0], values[1], values[2]) if values and MISSING not in values else None
+
+
+def parse_times(raws: Sequence[msgspec.Raw | None]) -> Int64s:
+    """Many legal JSON numbers in microseconds as nanoseconds at once; None and non-numbers give MISSING."""
+    result = np.full(len(raws), MISSING, np.int64)
+    present = [raw for raw in raws if raw is not None]
+    if not present:
+        return result
+    joined = b",".join([*present, b""])
+    values = _vectorised(joined, len(present))
+    if values is None:
+        values = np.array([parse_decimal(bytes(raw), 3) for raw in present], np.int64)
+    if len(present) == len(raws):
+        return values
+    result[[raw is not None for raw in raws]] = values
+    return result
+
+
+def _vectorised(joined: bytes, count: int) -> Int64s | None:
+    """Numbers of the form `123` or `123.4567`, each followed by a comma, or None where one has another form.
+
+    Digit columns are summed from the point outward, over all numbers at once.
+    """
+    text = np.frombuffer(joined, np.uint8)
+    digits = text - np.uint8(ord("0"))  # wraps: other characters become large
+    ends = np.flatnonzero(text == ord(","))
+    points = np.flatnonzero(text == ord("."))
+    if len(ends) != count or np.count_nonzero(digits <= 9) + len(ends) + len(points) != len(text):
+        return None
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    owners = np.searchsorted(ends, points)
+    point = ends.copy()
+    point[owners] = points
+    if len(np.unique(owners)) != len(owners) or int((point - starts).max()) > VECTOR_DIGITS:
+        return None
+    if np.any(point == starts) or np.any(points + 1 == ends[owners]):
+        return None
+    values = np.zeros(count, np.uint64)
+    wide = digits.astype(np.uint64)
+    for place in range(int((point - starts).max())):
+        at = point - 1 - place
+        inside = at >= starts
+        values += np.where(inside, wide[np.where(inside, at, 0)], 0).astype(np.uint64) * np.uint64(1000 * 10**place)
+    for place in range(3):
+        at = point + 1 + place
+        inside = at < ends
+        values += np.where(inside, wide[np.where(inside, at, 0)], 0).astype(np.uint64) * np.uint64(10 ** (2 - place))
+    result = values.astype(np.int64)
+    result[values >= np.uint64(1 << 63)] = MISSING
+    return result

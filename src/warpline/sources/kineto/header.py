@@ -1,0 +1,136 @@
+"""What stands around the events: the keys before the `traceEvents` array and those behind it.
+
+Kineto has written its header before the events, behind them, and on both sides; re-serialised files put
+`traceEvents` first or last. A value that is not legal JSON costs that value and a note, not the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from warpline.errors import UnreadableFile
+from warpline.sources.kineto import tolerant
+from warpline.sources.kineto.text import decode_raw, decode_string
+from warpline.sources.kineto.tolerant import Malformed, Starved, Text
+
+HEADER_LIMIT: Final = 64 << 20
+"""The events must begin, and the keys behind them end, within this many bytes. The longest header seen in
+public traces is 32 KB; a compressed bomb of spaces ends here."""
+BOM: Final = b"\xef\xbb\xbf"
+
+_EVENTS: Final = re.compile(rb'"traceEvents"[\x00-\x20]*:[\x00-\x20]*\[')
+_KNOWN_KEY: Final = re.compile(
+    rb'[,\n][\x00-\x20]*("(?:displayTimeUnit|baseTimeNanoseconds|traceName|schemaVersion|deviceProperties|'
+    rb'distributedInfo|record_shapes|with_stack|profile_memory|trace_id)"[\x00-\x20]*:)'
+)
+
+
+@dataclass(slots=True)
+class Header:
+    """The keys found so far, and where the events begin."""
+
+    events_start: int = -1
+    """Position behind the `[` of the events, -1 when the text ends before it."""
+    bare_list: bool = False
+    """The file is only the list of events, as legacy exports are."""
+    keys: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
+def not_a_trace(reason: str) -> UnreadableFile:
+    return UnreadableFile(
+        "not-a-trace",
+        f"this is not a torch.profiler trace: {reason}",
+        "give the .json or .json.gz that prof.export_chrome_trace() or tensorboard_trace_handler() wrote",
+    )
+
+
+def read_header(text: Text, complete: bool) -> Header:
+    """The header in the first bytes of a file. `complete` says that no longer prefix will be given."""
+    end = len(text)
+    header = Header()
+    start = len(BOM) if text[: len(BOM)] == BOM else 0
+    try:
+        position = tolerant.skip_space(text, start, end)
+        if text[position] == tolerant.OPEN_LIST:
+            header.bare_list = True
+            first = tolerant.skip_space(text, position + 1, end)
+            if text[first] not in (tolerant.OPEN, tolerant.CLOSE_LIST):
+                raise not_a_trace("its list does not hold events")
+            header.events_start = position + 1
+            return header
+    except Starved:
+        if complete:
+            raise not_a_trace("it holds nothing but white space") from None
+        return header
+    if text[position] != tolerant.OPEN:
+        raise not_a_trace(f"it begins with {_shown(text[position : position + 12])} instead of an object or a list")
+    _read_keys(text, position + 1, end, header, complete)
+    if complete and header.events_start < 0:
+        raise not_a_trace(
+            "it holds no traceEvents array"
+            if end < HEADER_LIMIT
+            else f"its first {HEADER_LIMIT >> 20} MiB hold no traceEvents array"
+        )
+    return header
+
+
+def _read_keys(text: Text, position: int, end: int, header: Header, complete: bool) -> None:
+    """Keys up to the events. A bracket or quote lost on the way is survived by looking for the array's name."""
+    try:
+        while True:
+            position = tolerant.skip_separators(text, position, end)
+            if position >= end:
+                raise Starved
+            if text[position] == tolerant.CLOSE:
+                raise not_a_trace("its top-level object holds no traceEvents array")
+            key, value = tolerant.read_key(text, position, end)
+            if key == b"traceEvents" and text[value] == tolerant.OPEN_LIST:
+                header.events_start = value + 1
+                return
+            position = tolerant.skip_value(text, value, end)
+            _keep(header, key, text[value:position])
+    except Starved:
+        if not complete:
+            return
+    except Malformed:
+        pass
+    match = _EVENTS.search(text, position, end)
+    if match is not None:
+        header.events_start = match.end()
+        header.notes.append(f"The header is damaged near byte {position}; keys between there and the events are lost.")
+
+
+def read_tail(text: bytes, header: Header) -> None:
+    """Adds the keys behind the events. `text` begins behind the array's `]` and runs to the file's end."""
+    end = len(text)
+    position = 0
+    while True:
+        try:
+            position = tolerant.skip_separators(text, position, end)
+            if position >= end or text[position] == tolerant.CLOSE:
+                return
+            key, value = tolerant.read_key(text, position, end)
+            position = tolerant.skip_value(text, value, end)
+            _keep(header, key, text[value:position])
+        except (Malformed, Starved):
+            header.notes.append("The keys behind the events are damaged; those that could be found are kept.")
+            match = _KNOWN_KEY.search(text, position + 1)
+            if match is None:
+                return
+            position = match.start(1)
+
+
+def _keep(header: Header, key: bytes, raw: bytes) -> None:
+    name = decode_string(key)
+    try:
+        header.keys[name] = json.loads(decode_raw(raw), strict=False)
+    except (ValueError, RecursionError):
+        header.notes.append(f"The header's {name!r} is not legal JSON and was left out.")
+
+
+def _shown(text: bytes) -> str:
+    return repr(text.decode("latin-1"))

@@ -1,0 +1,67 @@
+"""Raw JSON strings -> Python strings, forgiving what strict parsers refuse.
+
+Both scanners hand their raw text to these functions, so the rules for damaged strings exist once.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from warpline.sources.kineto.events import Int32s
+
+_ESCAPE = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])"
+)
+_SHORT_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_INTEGER = re.compile(rb"-?[0-9]{1,40}")
+
+
+def _unescape(match: re.Match[str]) -> str:
+    high, low, single, short = match.groups()
+    if high is not None:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + (int(low, 16) - 0xDC00))
+    if single is not None:
+        code = int(single, 16)
+        return "\ufffd" if 0xD800 <= code < 0xE000 else chr(code)
+    return _SHORT_ESCAPES.get(short, short)
+
+
+def decode_raw(raw: bytes) -> str:
+    """Raw JSON text as a string, escapes untouched."""
+    return raw.decode("utf-8", "replace")
+
+
+def decode_string(body: bytes) -> str:
+    """The text between the quotes of a JSON string.
+
+    An escape that JSON does not know stays as written (`C:\\dev` from Windows paths), and bytes that are
+    not UTF-8 or half a surrogate pair become U+FFFD, so that the result can always be encoded again.
+    """
+    text = decode_raw(body)
+    return _ESCAPE.sub(_unescape, text) if "\\" in text else text
+
+
+def label_of(value: int | str) -> str:
+    """A process or thread id as JSON text in its one canonical spelling: `730`, `"stream 7"`."""
+    return str(value) if isinstance(value, int) else json.dumps(value, ensure_ascii=False)
+
+
+def decode_label(raw: bytes) -> str:
+    """The canonical spelling of a raw process or thread id; what is neither string nor integer stays as it is."""
+    if raw.startswith(b'"'):
+        return label_of(decode_string(raw[1:-1]))
+    return label_of(int(raw)) if _INTEGER.fullmatch(raw) else decode_raw(raw)
+
+
+def merge_equal(strings: Iterable[str]) -> tuple[list[str], Int32s]:
+    """Unique strings in order of first appearance, and for each old code the new one.
+
+    Raw texts are interned as bytes, and two spellings (`"A"`, `"\\u0041"`) can decode to one string.
+    """
+    codes: dict[str, int] = {}
+    mapping = [codes.setdefault(text, len(codes)) for text in strings]
+    return list(codes), np.array(mapping, np.int32)

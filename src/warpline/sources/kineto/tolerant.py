@@ -1,0 +1,242 @@
+"""One event at a time, forgiving: the compiled scanner's event parser in readable Python.
+
+It is the slow half of the Python reader, used for the pieces that a strict parser rejects, and it follows
+`scan.c` function by function. Every rule on what is tolerated is tested by running the two against each
+other.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from mmap import mmap
+from typing import Final
+
+from warpline.sources.kineto.events import FIELDS, MISSING, Field
+from warpline.sources.kineto.decimals import parse_decimal, parse_triple
+
+Text = bytes | mmap
+"""The text of a trace: one window of it, or the whole file mapped."""
+
+EVENT_LIMIT: Final = 64 << 20
+"""An event longer than this is malformed: an unclosed bracket would otherwise swallow the whole file."""
+WASTE_LIMIT: Final = 256 << 20
+"""Bytes of malformed events that may be read twice. Past it the search for the next event goes on from
+where the parser gave up instead of from the event's second byte: a hostile file stays linear to read."""
+RESYNC_KEEP: Final = 2048
+"""Longest text a resynchronisation pattern can match, rounded up: kept when a window ends."""
+
+_SPACE = re.compile(rb"[\x00-\x20]*")
+_SEPARATORS = re.compile(rb"[\x00-\x20,]*")
+_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKET = re.compile(rb'["\[\]{}]')
+_TOKEN = re.compile(rb"[^,}\]\x00-\x20]+")
+_RESYNC = re.compile(
+    rb"""[,\[][\x00-\x20]{0,255}(\{)[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"
+    |\}[\x00-\x20]{0,255}(\])[\x00-\x20]{0,255}
+     ,[\x00-\x20]{0,255}"(?:displayTimeUnit|baseTimeNanoseconds|traceName|schemaVersion|deviceProperties|INFO)\"""",
+    re.VERBOSE,
+)
+_CLOSING = re.compile(rb"\}[\x00-\x20]{0,255}(\])[\x00-\x20]{0,255}(?:\}[\x00-\x20]{0,255})?\Z")
+
+QUOTE, COMMA, COLON, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = b'",:{}[]'
+
+
+class Malformed(Exception):
+    """The event breaks the grammar at `position`."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+class Starved(Exception):
+    """The text ends inside the event."""
+
+
+@dataclass(slots=True)
+class Event:
+    """One event; strings and labels as raw JSON text, None where absent."""
+
+    phase: int = 0
+    category: bytes | None = None
+    name: bytes | None = None
+    process: bytes | None = None
+    thread: bytes | None = None
+    time_ns: int = MISSING
+    duration_ns: int = MISSING
+    flow: int = MISSING
+    args_offset: int = -1
+    args_length: int = 0
+    fields: dict[str, int | tuple[int, int, int] | bytes] = field(default_factory=dict)
+
+
+def skip_space(text: Text, position: int, end: int) -> int:
+    """The next byte that is not white space."""
+    position = _SPACE.match(text, position, end).end()  # type: ignore[union-attr]  # matches always
+    if position >= end:
+        raise Starved
+    return position
+
+
+def skip_separators(text: Text, position: int, end: int) -> int:
+    """The next byte that is neither white space nor a comma; may be `end`."""
+    return _SEPARATORS.match(text, position, end).end()  # type: ignore[union-attr]  # matches always
+
+
+def skip_string(text: Text, position: int, end: int) -> int:
+    """Past the closing quote. Any byte may stand in a string; a backslash hides the next one."""
+    match = _STRING.match(text, position, end)
+    if match is None:
+        raise Starved
+    return match.end()
+
+
+def skip_nested(text: Text, position: int, end: int) -> int:
+    """Past the array or object at `position`. Two counters instead of a stack: nesting costs nothing, and a
+    lost bracket is noticed at the next closing one of the other kind."""
+    lists = objects = 0
+    while True:
+        match = _BRACKET.search(text, position, end)
+        if match is None:
+            raise Starved
+        position = match.start()
+        kind = text[position]
+        if kind == QUOTE:
+            position = skip_string(text, position, end)
+            continue
+        lists += (kind == OPEN_LIST) - (kind == CLOSE_LIST)
+        objects += (kind == OPEN) - (kind == CLOSE)
+        if lists < 0 or objects < 0:
+            raise Malformed(position)
+        position += 1
+        if lists == 0 and objects == 0:
+            return position
+
+
+def skip_value(text: Text, position: int, end: int) -> int:
+    """Past any value; `inf`, `NaN` and other bare words count as values."""
+    first = text[position]
+    if first == QUOTE:
+        return skip_string(text, position, end)
+    if first in (OPEN, OPEN_LIST):
+        return skip_nested(text, position, end)
+    match = _TOKEN.match(text, position, end)
+    if match is None:
+        raise Malformed(position)
+    if match.end() >= end:
+        raise Starved
+    return match.end()
+
+
+def read_key(text: Text, position: int, end: int) -> tuple[bytes, int]:
+    """A key and the position of its value."""
+    if text[position] != QUOTE:
+        raise Malformed(position)
+    after = skip_string(text, position, end)
+    key = text[position + 1 : after - 1]
+    position = skip_space(text, after, end)
+    if text[position] != COLON:
+        raise Malformed(position)
+    return key, skip_space(text, position + 1, end)
+
+
+def next_key(text: Text, position: int, end: int) -> tuple[int, bool]:
+    """After a value: the position of the next key, or of the text behind the object and True."""
+    position = skip_space(text, position, end)
+    if text[position] == COMMA:
+        position = skip_space(text, position + 1, end)
+        if text[position] != CLOSE:
+            return position, False
+    if text[position] == CLOSE:
+        return position + 1, True
+    raise Malformed(position)
+
+
+def read_args(text: Text, position: int, end: int, event: Event) -> int:
+    """The wanted arguments of the object at `position`; a repeated key counts the last time."""
+    start = position
+    event.fields.clear()
+    position = skip_space(text, position + 1, end)
+    closed = text[position] == CLOSE
+    position += closed
+    while not closed:
+        key, value = read_key(text, position, end)
+        position = skip_value(text, value, end)
+        kind = FIELDS.get(key.decode("latin-1"))
+        if kind is not None:
+            _keep(event, key.decode(), kind, text[value:position])
+        position, closed = next_key(text, position, end)
+    event.args_offset, event.args_length = start, position - start
+    return position
+
+
+def _keep(event: Event, key: str, kind: Field, raw: bytes) -> None:
+    """Files one argument, or drops it when its value has another shape."""
+    kept: int | tuple[int, int, int] | bytes | None
+    if kind is Field.TEXT:
+        kept = raw
+    elif kind is Field.TRIPLE:
+        kept = parse_triple(raw)
+    else:
+        number = parse_decimal(raw, 0)
+        kept = None if number == MISSING else number
+    if kept is None:
+        event.fields.pop(key, None)
+    else:
+        event.fields[key] = kept
+
+
+def read_event(text: Text, position: int, end: int) -> tuple[Event, int]:
+    """The event whose `{` is at `position`, and the position behind it."""
+    event = Event()
+    position = skip_space(text, position + 1, end)
+    closed = text[position] == CLOSE
+    position += closed
+    while not closed:
+        key, value = read_key(text, position, end)
+        if key == b"args" and text[value] == OPEN:
+            position = read_args(text, value, end, event)
+        else:
+            position = skip_value(text, value, end)
+            _set(event, key, text[value:position])
+        position, closed = next_key(text, position, end)
+    return event, position
+
+
+def _set(event: Event, key: bytes, raw: bytes) -> None:
+    quoted = raw.startswith(b'"')
+    match key:
+        case b"ph":
+            event.phase = raw[1] if quoted and len(raw) > 2 else 0
+        case b"ts":
+            event.time_ns = parse_decimal(raw, 3)
+        case b"dur":
+            event.duration_ns = parse_decimal(raw, 3)
+        case b"id":
+            event.flow = parse_decimal(raw, 0)
+        case b"pid":
+            event.process = raw
+        case b"tid":
+            event.thread = raw
+        case b"cat":
+            event.category = raw[1:-1] if quoted else None
+        case b"name":
+            event.name = raw[1:-1] if quoted else None
+        case b"args":
+            event.args_offset, event.args_length = -1, 0
+            event.fields.clear()
+
+
+def resynchronise(text: Text, position: int, end: int, final: bool) -> int:
+    """The next `{` that looks like an event's, or the `]` that looks like the end of the events, or -1.
+
+    An event follows a comma or the opening bracket and starts with a key that events have; white space
+    is bounded so that a window never has to keep more than RESYNC_KEEP bytes.
+    """
+    match = _RESYNC.search(text, position, end)
+    if match is None and final:
+        match = _CLOSING.search(text, max(position, end - RESYNC_KEEP), end)
+    if match is None:
+        return -1
+    return match.start(match.lastindex or 1)
