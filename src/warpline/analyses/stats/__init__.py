@@ -1,0 +1,90 @@
+"""The reports of ``nsys stats``, answered from a trace of any source.
+
+``report(trace, name)`` gives the table of one report, with the names, columns, order and rounding of Nsight
+Systems 2025.3; ``REPORTS`` lists them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from warpline.analyses.stats.cuda_api import cuda_api_sum, cuda_api_trace
+from warpline.analyses.stats.cuda_gpu import (
+    cuda_api_gpu_sum,
+    cuda_gpu_kern_gb_sum,
+    cuda_gpu_kern_sum,
+    cuda_gpu_mem_size_sum,
+    cuda_gpu_mem_time_sum,
+    cuda_gpu_sum,
+)
+from warpline.analyses.stats.cuda_gpu_trace import cuda_gpu_trace
+from warpline.analyses.stats.kern_exec import cuda_kern_exec_sum, cuda_kern_exec_trace
+from warpline.analyses.stats.nvtx import nvtx_pushpop_sum, nvtx_startend_sum, nvtx_sum
+from warpline.analyses.stats.nvtx_gpu import nvtx_gpu_proj_sum, nvtx_kern_sum
+from warpline.analyses.stats.system import osrt_sum, um_sum
+from warpline.errors import UsageError
+
+if TYPE_CHECKING:
+    from warpline.trace.trace import Trace
+
+__all__ = ["REPORTS", "Report", "find_report", "report"]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One report of ``nsys stats``."""
+
+    name: str
+    """Name since nsys 2023, for example ``cuda_api_sum``."""
+    title: str
+    """What nsys prints above the table."""
+    build: Callable[[Trace], pl.DataFrame]
+    """Gives the table, or raises CannotAnswer where the trace lacks the data."""
+    older_names: tuple[str, ...] = ()
+    """Names up to nsys 2022."""
+
+
+REPORTS: dict[str, Report] = {
+    entry.name: entry
+    for entry in (
+        Report("cuda_api_sum", "CUDA API Summary", cuda_api_sum, ("cudaapisum",)),
+        Report("cuda_api_trace", "CUDA API Trace", cuda_api_trace, ("cudaapitrace",)),
+        Report("cuda_api_gpu_sum", "CUDA Summary (API/Kernels/MemOps)", cuda_api_gpu_sum, ("apigpusum",)),
+        Report("cuda_gpu_kern_sum", "CUDA GPU Kernel Summary", cuda_gpu_kern_sum, ("gpukernsum",)),
+        Report("cuda_gpu_kern_gb_sum", "CUDA GPU Kernel/Grid/Block Summary", cuda_gpu_kern_gb_sum, ("gpukerngbsum",)),
+        Report("cuda_gpu_mem_time_sum", "CUDA GPU MemOps Summary (by Time)", cuda_gpu_mem_time_sum, ("gpumemtimesum",)),
+        Report("cuda_gpu_mem_size_sum", "CUDA GPU MemOps Summary (by Size)", cuda_gpu_mem_size_sum, ("gpumemsizesum",)),
+        Report("cuda_gpu_sum", "CUDA GPU Summary (Kernels/MemOps)", cuda_gpu_sum, ("gpusum",)),
+        Report("cuda_gpu_trace", "CUDA GPU Trace", cuda_gpu_trace, ("gputrace",)),
+        Report("cuda_kern_exec_sum", "CUDA Kernel Launch & Exec Time Summary", cuda_kern_exec_sum, ("kernexecsum",)),
+        Report(
+            "cuda_kern_exec_trace", "CUDA Kernel Launch & Exec Time Trace", cuda_kern_exec_trace, ("kernexectrace",)
+        ),
+        Report("nvtx_sum", "NVTX Range Summary", nvtx_sum, ("nvtxsum",)),
+        Report("nvtx_pushpop_sum", "NVTX Push/Pop Range Summary", nvtx_pushpop_sum, ("nvtxppsum", "pushpopsum")),
+        Report("nvtx_startend_sum", "NVTX Start/End Range Summary", nvtx_startend_sum, ("nvtxsesum", "startendsum")),
+        Report("nvtx_kern_sum", "NVTX Range Kernel Summary", nvtx_kern_sum, ("nvtxkernsum",)),
+        Report("nvtx_gpu_proj_sum", "NVTX GPU Projection Summary", nvtx_gpu_proj_sum, ("nvtxgpuproj",)),
+        Report("osrt_sum", "OS Runtime Summary", osrt_sum, ("osrtsum",)),
+        Report("um_sum", "Unified Memory Analysis Summary", um_sum, ("umsum", "unifiedmemory")),
+    )
+}
+
+
+def find_report(name: str) -> Report:
+    """The report of this name, present or pre-2023."""
+    if name in REPORTS:
+        return REPORTS[name]
+    for entry in REPORTS.values():
+        if name in entry.older_names:
+            return entry
+    raise UsageError("unknown-report", f"there is no report {name!r}", f"choose from: {', '.join(REPORTS)}")
+
+
+def report(trace: Trace, name: str) -> pl.DataFrame:
+    """The table of a report, with its printed column titles, order and rounding."""
+    return find_report(name).build(trace)

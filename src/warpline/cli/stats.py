@@ -1,0 +1,117 @@
+"""``warpline stats``: the reports of ``nsys stats``, for nsys and torch.profiler files alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpline.errors import CannotAnswer, UsageError
+from warpline.reports.tabular import Format, table_text, to_csv, to_records
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warpline.analyses.stats import Report
+
+SCHEMA = "warpline.stats/1"
+
+DEFAULT_REPORTS = "nvtx_sum,osrt_sum,cuda_api_sum,cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_gpu_mem_size_sum"
+"""What ``nsys stats`` prints when it is not told which reports."""
+
+FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TABLE}
+
+
+def stats(  # noqa: PLR0917 - a command's options are its parameters
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="An nsys export or a torch.profiler trace.")],
+    report: Annotated[
+        list[str] | None,
+        typer.Option(
+            "-r", "--report", metavar="REPORT[,REPORT…]", help="Reports to print; otherwise nsys's default set."
+        ),
+    ] = None,
+    output_format: Annotated[
+        Format | None, typer.Option("--format", help="How to write them; table unless -o says otherwise.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; its suffix picks the format.")
+    ] = None,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
+) -> None:
+    """Print the reports of nsys stats, with the same names, columns and numbers, from any trace.
+
+    A report whose data the trace lacks is named on stderr with the reason, and the next one follows.
+
+    Examples:
+
+      warpline stats profile.sqlite -r cuda_gpu_kern_sum
+
+      warpline stats trace.json.gz -r cuda_api_sum,nvtx_gpu_proj_sum --format csv
+
+      warpline stats profile.sqlite -r cuda_gpu_trace -o gpu.csv
+    """
+    from warpline.analyses.stats import find_report  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.trace.open import open_trace  # noqa: PLC0415
+
+    chosen = _chosen_format(output_format, as_json, output)
+    wanted = [find_report(name) for name in _names(report)]
+    if output is not None and output.exists() and not force:
+        raise UsageError("file-exists", f"{output} exists already", "add -f to overwrite it")
+    opened = open_trace(trace)
+    answers: dict[Report, pl.DataFrame] = {}
+    refusals: dict[Report, str] = {}
+    for entry in wanted:
+        try:
+            answers[entry] = entry.build(opened)
+        except CannotAnswer as refusal:
+            refusals[entry] = refusal.message
+            typer.echo(f"warpline: {refusal.line()}", err=True)
+    if not answers:
+        raise typer.Exit(1)
+    text = _render(answers, refusals, chosen, _width(output))
+    if output is None:
+        typer.echo(text, nl=False)
+    else:
+        output.write_text(text, encoding="utf-8")
+
+
+def _names(report: list[str] | None) -> list[str]:
+    """Report names as given: options repeat, and commas part them; each is printed once."""
+    given = ",".join(report or [DEFAULT_REPORTS])
+    return list(dict.fromkeys(name for part in given.split(",") if (name := part.strip())))
+
+
+def _chosen_format(output_format: Format | None, as_json: bool, output: Path | None) -> Format:
+    if as_json:
+        return Format.JSON
+    if output_format is not None or output is None:
+        return output_format or Format.TABLE
+    if output.suffix not in FORMATS_BY_SUFFIX:
+        known = ", ".join(FORMATS_BY_SUFFIX)
+        raise UsageError("unknown-format", f"no format goes with {output.name}", f"end it in {known}, or give --format")
+    return FORMATS_BY_SUFFIX[output.suffix]
+
+
+def _width(output: Path | None) -> int | None:
+    """Columns of the terminal; nothing is shortened for a file or a pipe."""
+    if output is not None or not sys.stdout.isatty():
+        return None
+    return os.get_terminal_size(sys.stdout.fileno()).columns
+
+
+def _render(answers: dict[Report, pl.DataFrame], refusals: dict[Report, str], chosen: Format, width: int | None) -> str:
+    if chosen is Format.JSON:
+        document = {
+            "schema": SCHEMA,
+            "reports": {entry.name: to_records(frame) for entry, frame in answers.items()},
+            "unanswered": {entry.name: message for entry, message in refusals.items()},
+        }
+        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    if chosen is Format.CSV:
+        return "\n".join(to_csv(frame) for frame in answers.values())
+    return "\n".join(table_text(frame, f"{entry.title} ({entry.name})", width) for entry, frame in answers.items())

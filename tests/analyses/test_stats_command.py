@@ -1,0 +1,97 @@
+"""The command: formats, files, refusals and exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+import typer
+from stats_traces import make_trace, paper_trace
+from typer.testing import CliRunner
+
+from warpline.analyses.stats import REPORTS, report
+from warpline.cli.stats import DEFAULT_REPORTS, stats
+from warpline.errors import UsageError
+from warpline.reports.tabular import shorten, table_text, to_csv
+from warpline.trace.trace import Trace
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "commands" / "stats.md"
+
+app = typer.Typer()
+app.command()(stats)
+
+
+def run(monkeypatch: pytest.MonkeyPatch, trace: Trace, *arguments: str) -> tuple[int, str, str]:
+    monkeypatch.setattr("warpline.trace.open.open_trace", lambda _: trace)
+    result = CliRunner().invoke(app, ["any.json", *arguments])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_csv_is_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run(monkeypatch, paper_trace(), "-r", "cuda_api_sum", "--format", "csv")
+    assert (code, out, err) == (0, to_csv(report(paper_trace(), "cuda_api_sum")), "")
+
+
+def test_reports_follow_each_other_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, out, _ = run(monkeypatch, paper_trace(), "-r", "cuda_api_sum,osrt_sum", "-r", "osrt_sum", "--format", "csv")
+    assert out.count("Num Calls") == 2
+    assert "\n\n" in out
+
+
+def test_json_holds_answers_and_refusals(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run(monkeypatch, paper_trace(), "-r", "cuda_gpu_kern_sum,um_sum", "--json")
+    document = json.loads(out)
+    assert code == 0
+    assert document["schema"] == "warpline.stats/1"
+    assert document["reports"]["cuda_gpu_kern_sum"][1]["Name"] == "beta"
+    assert "cannot answer, because" in document["unanswered"]["um_sum"]
+    assert err.startswith("warpline: no-data: um_sum: cannot answer, because")
+    assert len(err.splitlines()) == 1
+
+
+def test_exit_code_is_one_when_nothing_was_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = run(monkeypatch, make_trace())
+    assert (code, out) == (1, "")
+    assert len(err.splitlines()) == len(DEFAULT_REPORTS.split(","))
+
+
+def test_suffix_picks_the_format_and_nothing_is_overwritten(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "api.csv"
+    run(monkeypatch, paper_trace(), "-r", "cuda_api_sum", "-o", str(file))
+    assert file.read_text(encoding="utf-8").startswith("Time (%),")
+    with pytest.raises(UsageError, match="-f"):
+        run(monkeypatch, paper_trace(), "-r", "osrt_sum", "-o", str(file))
+    run(monkeypatch, paper_trace(), "-r", "osrt_sum", "-o", str(file), "-f")
+    assert "poll" in file.read_text(encoding="utf-8")
+    with pytest.raises(UsageError, match="unknown-format"):
+        run(monkeypatch, paper_trace(), "-r", "osrt_sum", "-o", str(tmp_path / "api.xml"))
+
+
+@pytest.mark.parametrize("name", [name for name in REPORTS if name != "um_sum"])
+def test_every_format_holds_every_row(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = report(paper_trace(), name).height
+    _, out, _ = run(monkeypatch, paper_trace(), "-r", name, "--format", "csv")
+    assert len(list(csv.reader(io.StringIO(out)))) == rows + 1
+    _, out, _ = run(monkeypatch, paper_trace(), "-r", name, "--format", "json")
+    assert len(json.loads(out)["reports"][name]) == rows
+    _, out, _ = run(monkeypatch, paper_trace(), "-r", name)
+    assert len(out.splitlines()) == rows + 2
+    assert REPORTS[name].title in out
+
+
+def test_table_shortens_only_the_name() -> None:
+    text = table_text(report(paper_trace(), "cuda_gpu_trace"), width=80)
+    assert "NVIDIA H200 (0)" in text
+    assert "[CUDA memcpy…-to-Device]" in text
+    assert shorten("abcdefgh", 5) == "ab…gh"
+
+
+def test_every_report_is_documented() -> None:
+    document = DOCUMENT.read_text(encoding="utf-8")
+    assert [name for name in REPORTS if f"`{name}`" not in document] == []
+    assert [name for entry in REPORTS.values() for name in entry.older_names if f"`{name}`" not in document] == []
