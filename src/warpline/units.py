@@ -28,11 +28,6 @@ def size(value_bytes: float) -> str:
     return f"{value_bytes:.0f} B"
 
 
-def bandwidth(value_bytes: float, value_ns: float) -> str:
-    """Bytes over nanoseconds as a rate; a dash when no time passed."""
-    return f"{size(value_bytes / value_ns * 1e9)}/s" if value_ns > 0 else "–"
-
-
 def share(part: float, whole: float) -> str:
     """A part of a whole in percent; a dash when there is no whole."""
     return f"{100 * part / whole:.1f} %" if whole else "–"

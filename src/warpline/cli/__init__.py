@@ -1,0 +1,97 @@
+"""The command line: one file a verb, and one place where errors become one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from warpline import __version__
+from warpline.cli import diagnose, sql, stats
+from warpline.errors import EXIT_FAILED, WarplineError
+
+app = typer.Typer(
+    name="warpline",
+    help="Follow one line of PyTorch down to the warps that run it. `warpline TRACE` is short for `warpline diagnose TRACE`.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(diagnose.diagnose)
+app.command()(stats.stats)
+app.command()(sql.sql)
+app.command()(diagnose.demo)
+
+INTERRUPTED = 130
+
+
+@app.callback()
+def about(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    """Follow one line of PyTorch down to the warps that run it. `warpline TRACE` is short for `warpline diagnose TRACE`."""
+    if version:
+        typer.echo(f"warpline {__version__}")
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Runs the command line and leaves with its exit code."""
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def run(arguments: list[str]) -> int:
+    """The same, returning the exit code: every failure is one line on stderr, never a traceback."""
+    command = typer.main.get_command(app)
+    try:
+        result = command.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False)
+    except WarplineError as error:
+        return _fail(error.line(), error.exit_code)
+    except (KeyboardInterrupt, typer.Abort):
+        return _fail("interrupted: stopped at your request", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output went away, as `head` does: nothing is wrong.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that flushing at exit stays quiet
+        return 0
+    except MemoryError:
+        return _fail("out-of-memory: the file needs more memory than there is", EXIT_FAILED)
+    except RecursionError:
+        return _fail("too-deep: the file nests deeper than can be read", EXIT_FAILED)
+    except BaseException as error:
+        return _unexpected(error)
+    return result if isinstance(result, int) else 0
+
+
+def _with_default_verb(arguments: list[str]) -> list[str]:
+    """`warpline TRACE` means `warpline diagnose TRACE`."""
+    known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
+    first = next((position for position, word in enumerate(arguments) if not word.startswith("-")), None)
+    if first is not None and first == 0 and arguments[0] not in known and _like_a_file(arguments[0]):
+        return ["diagnose", *arguments]
+    return arguments
+
+
+def _like_a_file(word: str) -> bool:
+    return os.path.exists(word) or any(mark in word for mark in "./\\")  # noqa: PTH110 - a word, not yet a path
+
+
+def _fail(line: str, exit_code: int) -> int:
+    typer.echo(f"warpline: {line}", err=True)
+    return exit_code
+
+
+def _unexpected(error: BaseException) -> int:
+    """Mistakes in the command line carry their own message and code; the rest are bugs, and say so."""
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else EXIT_FAILED
+    describe = getattr(error, "format_message", None)
+    if describe is not None:
+        return _fail(f"usage: {' '.join(describe().split())}; see warpline --help", getattr(error, "exit_code", 2))
+    if os.environ.get("WARPLINE_DEBUG"):
+        raise error
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+    return _fail(f"internal-error: {reason}; please report it, with the traceback that WARPLINE_DEBUG=1 shows", EXIT_FAILED)

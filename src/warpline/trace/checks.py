@@ -75,20 +75,21 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
         return [HealthEntry(
             "no-launches", "warning", f"the file has no CUDA calls: none of its {len(gpu):,} GPU operations can be traced to a launch"
         )]
+    # Correlation ids count up, so an id below every recorded call's belongs to a call made before recording.
+    first_recorded = api["correlation"].filter(api["correlation"] > 0).min()
+    early = orphans.filter(pl.col("correlation") < first_recorded) if first_recorded is not None else orphans.head(0)
+    rest = len(orphans) - len(early)
     entries = []
-    first_call = int(api["start_ns"].min())  # type: ignore[arg-type]
-    early = orphans.filter(pl.col("start_ns") < first_call)
     if len(early):
-        ahead = first_call - int(early["start_ns"].min())  # type: ignore[arg-type]
+        until = int(early["end_ns"].max()) - int(gpu["start_ns"].min())  # type: ignore[arg-type]
         entries.append(HealthEntry(
             "profiler-start-skew", "info",
-            f"the device's first {len(early):,} operations begin up to {duration(ahead)} before the first recorded call: "
-            "they were launched before recording began",
+            f"{len(early):,} GPU operations, all in the first {duration(until)}, were launched before recording began",
         ))
     entries.append(HealthEntry(
         "work-without-launch", severity,
-        f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the GPU's busy time) have no recorded launch; "
-        "they are counted, but belong to no op",
+        f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the GPU's busy time) have no recorded launch"
+        f"{f'; {rest:,} of them were lost within the recording' if rest else ''}; they are counted, but belong to no op",
     ))
     return entries
 

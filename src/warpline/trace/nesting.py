@@ -85,6 +85,8 @@ def _closed_before(lanes: Int64s, opened: Int64s, closed: Int64s) -> Int64s:
 def _last_started(sorted_lanes: Int64s, sorted_times: Int64s, lanes: Int64s, times: Int64s) -> Int64s:
     """Position of the last (lane, time) that is not after the one asked for: a two-key searchsorted."""
     last = np.empty(len(lanes), np.int64)
+    if not len(lanes):
+        return last
     by_lane = np.argsort(lanes, kind="stable")
     asked_lanes, first = np.unique(lanes[by_lane], return_index=True)
     for lane, asked in zip(asked_lanes, np.split(by_lane, first[1:]), strict=True):

@@ -34,6 +34,8 @@ def open_trace(
     and `cache=False` reads the file itself even if it was read before.
     """
     file = Path(path)
+    if file.is_dir():
+        file = only_trace_of(file)
     kind = detect(file)
     key = trace_cache.key(file) if cache else None
     trace = trace_cache.load(key, file) if key else None
@@ -46,14 +48,29 @@ def open_trace(
     return trace.with_steps(StepChoice.parse(steps)) if steps is not None else trace
 
 
+_KINETO = {Kind.KINETO, Kind.KINETO_GZ}
+_NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
+_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep")
+_LISTED = 5
+
+
 def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
-    if kind is Kind.KINETO:
+    if kind in _KINETO:
         return read_kineto(file, scanner)
-    if kind in {Kind.NSYS_SQLITE, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}:
+    if kind in _NSYS:
         return read_nsys(file)
-    raise UnreadableFile(
-        "not-a-trace", f"{file} is {kind.value}, not a timeline", "give a torch.profiler trace or an nsys export"
-    )
+    what = {Kind.UNKNOWN: "of no kind that warpline knows"}.get(kind, f"a file of kind {kind.value}, which has no timeline")
+    raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
+
+
+def only_trace_of(folder: Path) -> Path:
+    """The one profile in a folder, as tensorboard_trace_handler leaves it; several must be told apart by name."""
+    files = sorted(file for file in folder.rglob("*") if file.name.endswith(_SUFFIXES) and file.is_file())
+    if len(files) == 1:
+        return files[0]
+    listed = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
+    found = f"{len(files)} profiles ({listed}{' …' if len(files) > _LISTED else ''})" if files else "no profile"
+    raise UnreadableFile("which-trace", f"{folder} holds {found}", "name one file")
 
 
 def build(file: Path, rows: Rows) -> Trace:

@@ -55,7 +55,7 @@ SYNC_KINDS = {
     "Context Sync": "context",
 }
 STEP_NAME = r"^ProfilerStep#\d+"
-MEMORY_NAME = "[memory]"
+MEMORY_NAME = r"^\[memory\]$"
 
 
 @dataclass(slots=True)
@@ -143,7 +143,7 @@ def tables(raw: RawEvents) -> Rows:
     steps_among_ops = _named_like(raw, events("op").rows, STEP_NAME)
     ops = _Events(raw, np.setdiff1d(events("op").rows, steps_among_ops), zero)
     annotations = _Events(raw, np.union1d(events("annotation").rows, steps_among_ops), zero)
-    memory = _Events(raw, _named_like(raw, np.flatnonzero((raw.phase == ord("i")) & timed), rf"^\Q{MEMORY_NAME}\E"), zero)
+    memory = _Events(raw, _named_like(raw, np.flatnonzero((raw.phase == ord("i")) & timed), MEMORY_NAME), zero)
     result = {
         "gpu": pl.concat([_gpu(events(kind), kind) for kind in ("kernel", "memcpy", "memset")]),
         "api": pl.concat([_api(events(layer), layer, threads) for layer in ("runtime", "driver")]),

@@ -1,0 +1,102 @@
+"""The diagnosis of a trace: its health, where each device's time went, its steps and its costliest kernels.
+
+`Diagnosis.to_dict` is the JSON contract `warpline.diagnosis/1`; other programs rely on its keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from warpline.analyses.breakdown import DeviceTime, device_times
+from warpline.analyses.kernels import top_kernels
+from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
+from warpline.analyses.steps import step_times
+from warpline.analyses.transfers import copies
+from warpline.sources.health import HealthEntry
+from warpline.trace.trace import Trace
+
+SCHEMA = "warpline.diagnosis/1"
+IDLE_CAUSES = (
+    "dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start", "launch_latency", "dependency", "profiler", "unknown",
+)  # fmt: skip
+LISTED_KERNELS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """Everything that `warpline diagnose` says."""
+
+    trace: Trace
+    health: list[HealthEntry]
+    devices: list[DeviceTime]
+    steps: pl.DataFrame
+    kernels: pl.DataFrame
+    launches: pl.DataFrame
+    copies: pl.DataFrame
+    queue: QueueDepth | None
+
+    @property
+    def device_name(self) -> str | None:
+        """Name of the first device that did any work."""
+        if not self.devices:
+            return None
+        named = self.trace.devices.filter(pl.col("device") == self.devices[0].device)["name"].drop_nulls()
+        return str(named[0]) if len(named) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The diagnosis as the contract's JSON object."""
+        return {
+            "schema": SCHEMA,
+            "trace": {
+                "source": self.trace.source,
+                "device": self.device_name,
+                "window_ns": self.trace.window.length_ns,
+                "steps": len(self.steps),
+                "step_ns": self.trace.step_ns,
+                "health": [asdict(entry) for entry in self.health],
+            },
+            "devices": [_device(device) for device in self.devices],
+            "replay": None,
+            "verdict": None,
+            "findings": [],
+            "steps": self.steps.to_dicts(),
+            "kernels": self.kernels.to_dicts(),
+            "launches": self.launches.to_dicts(),
+            "copies": self.copies.to_dicts(),
+            "queue_depth": asdict(self.queue) if self.queue else None,
+        }
+
+
+def _device(time: DeviceTime) -> dict[str, Any]:
+    return {
+        "device": time.device,
+        "window_ns": time.window_ns,
+        "busy_ns": time.busy_ns,
+        "idle_ns": time.idle_ns,
+        "busy": {
+            "compute_ns": time.compute_ns,
+            "copy_ns": time.copy_ns,
+            "comm_ns": time.comm_ns,
+            "memset_ns": time.memset_ns,
+        },
+        # Until causes are attributed, all idle time is honestly unknown.
+        "idle": {f"{cause}_ns": time.idle_ns if cause == "unknown" else 0 for cause in IDLE_CAUSES},
+        "overlapped": {"comm_ns": time.overlapped_comm_ns, "copy_ns": time.overlapped_copy_ns},
+    }
+
+
+def diagnose(trace: Trace) -> Diagnosis:
+    """Looks at the trace's window, or at the steps that were chosen."""
+    return Diagnosis(
+        trace=trace,
+        health=trace.health_entries,
+        devices=device_times(trace),
+        steps=step_times(trace),
+        kernels=top_kernels(trace, LISTED_KERNELS),
+        launches=launch_calls(trace),
+        copies=copies(trace),
+        queue=queue_depth(trace),
+    )

@@ -1,0 +1,40 @@
+"""Each step: how long it took, how long the devices were busy in it, and what it launched."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.intervals import Spans, union
+from warpline.trace.link import integers
+from warpline.trace.trace import Trace
+
+
+def step_times(trace: Trace) -> pl.DataFrame:
+    """Index, name, length, busy time of the busiest device, and operations begun, for the steps in view."""
+    steps = trace.steps
+    if trace.chosen_steps is not None:
+        steps = steps[slice(trace.chosen_steps.first, trace.chosen_steps.beyond)]
+    gpu = trace.gpu
+    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    busy = np.zeros(len(steps), np.int64)
+    for _, rows in gpu.group_by(pl.col("device").fill_null(0)):
+        spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]))
+        busy = np.maximum(busy, covered_before(spans, ends) - covered_before(spans, starts))
+    begun = np.sort(integers(gpu["start_ns"]))
+    operations = np.searchsorted(begun, ends) - np.searchsorted(begun, starts)
+    return steps.select(
+        "index", "name", "start_ns", length_ns=pl.Series(ends - starts), busy_ns=pl.Series(busy), operations=pl.Series(operations)
+    )
+
+
+def covered_before(spans: Spans, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """How much of the set lies before each moment."""
+    if not len(spans):
+        return np.zeros(len(moments), np.int64)
+    lengths = np.concatenate(([0], np.cumsum(spans.ends - spans.starts)))
+    begun = np.searchsorted(spans.starts, moments, side="right")
+    beyond = np.maximum(spans.ends[np.maximum(begun, 1) - 1] - moments, 0)
+    result: npt.NDArray[np.int64] = np.where(begun > 0, lengths[begun] - beyond, 0)
+    return result

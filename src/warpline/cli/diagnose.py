@@ -1,0 +1,69 @@
+"""``warpline diagnose``: where the GPU's time went, and whether the profile can be believed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib import resources
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warpline.cli.options import JsonOption, NoCacheOption, StepRangeOption, StepsOption, TraceArgument, open_with_progress
+
+PIPE_WIDTH = 140
+"""How wide the report is when it goes to a file or another program."""
+TopOption = Annotated[int, typer.Option("--top", min=1, help="How many kernels to list.")]
+
+
+def diagnose(
+    trace: TraceArgument,
+    as_json: JsonOption = False,
+    steps: StepsOption = None,
+    step_range: StepRangeOption = None,
+    top: TopOption = 10,
+    no_cache: NoCacheOption = False,
+) -> None:
+    """Say where the GPU's time went: health of the profile, busy and idle, steps, kernels, launches, copies.
+
+    Examples:
+
+      warpline diagnose trace.json.gz
+
+      warpline diagnose profile.sqlite --step-range train_step --steps 2:
+
+      warpline trace.json.gz --json
+    """
+    show(trace, as_json, steps, step_range, top, no_cache)
+
+
+def demo(as_json: JsonOption = False, steps: StepsOption = None, top: TopOption = 10) -> None:
+    """Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.
+
+    Examples:
+
+      warpline demo
+
+      warpline demo --steps 1:3 --json
+    """
+    with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
+        show(path, as_json, steps, None, top, no_cache=False)
+
+
+def show(trace: Path, as_json: bool, steps: str | None, step_range: str | None, top: int, no_cache: bool) -> None:
+    """Opens, diagnoses, and prints as JSON or as a report."""
+    from warpline.analyses.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
+
+    diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache))
+    if as_json:
+        json.dump(diagnosis.to_dict(), sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.reports.terminal import render  # noqa: PLC0415
+
+    console = Console()
+    width = console.width if console.is_terminal else PIPE_WIDTH
+    Console(width=width).print(render(diagnosis, top, width))

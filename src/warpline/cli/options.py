@@ -1,0 +1,37 @@
+"""Arguments and options that several commands share, so that they read and behave the same everywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from warpline.trace.trace import Trace
+
+TraceArgument = Annotated[
+    Path,
+    typer.Argument(metavar="TRACE", help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep."),
+]
+StepsOption = Annotated[
+    str | None, typer.Option("--steps", metavar="FIRST:BEYOND", help="Look only at these steps, numbered from 0: 3:6, 3:, -1.")
+]
+StepRangeOption = Annotated[
+    str | None, typer.Option("--step-range", metavar="NAME", help="The NVTX range or record_function that is one step.")
+]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the file itself, even if it was read before.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+
+
+def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:
+    """Opens a trace, with a spinner on stderr when somebody is watching."""
+    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
+
+    from warpline.trace.open import open_trace  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
+    with console.status(f"reading {path.name} …"):
+        return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)

@@ -1,0 +1,64 @@
+"""``warpline sql``: questions that no report answers, over the trace's tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from warpline.cli.options import NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
+from warpline.errors import UsageError
+from warpline.reports.tabular import Format
+
+
+def sql(
+    trace: TraceArgument,
+    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A SELECT over the tables; none lists them.")] = None,
+    output_format: Annotated[Format, typer.Option("--format", help="How to print the rows.")] = Format.TABLE,
+    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
+    step_range: StepRangeOption = None,
+    no_cache: NoCacheOption = False,
+) -> None:
+    """Query the trace's tables with SQL (polars' dialect); without a query, list tables and columns.
+
+    Examples:
+
+      warpline sql trace.json.gz
+
+      warpline sql trace.json.gz "select name, count(*) n, sum(end_ns - start_ns) ns from gpu group by name order by ns desc limit 5"
+
+      warpline sql profile.sqlite "select * from health" --format csv
+    """
+    import polars as pl  # noqa: PLC0415 - polars loads only when it is used
+
+    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415
+    from warpline.trace.schema import TABLES  # noqa: PLC0415
+
+    opened = open_with_progress(trace, None, step_range, no_cache)
+    if query is None:
+        rows = [
+            {"table": name, "rows": len(opened.table(name)), "column": column, "meaning": about.meaning}
+            for name, columns in TABLES.items()
+            for column, about in columns.items()
+        ]
+        frame = pl.DataFrame(rows)
+    else:
+        context = pl.SQLContext({name: opened.table(name) for name in TABLES})
+        try:
+            frame = context.execute(query, eager=True)
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).splitlines()[0]
+            raise UsageError("bad-query", f"the query cannot be run: {reason}", f"tables: {', '.join(TABLES)}") from error
+    frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    if as_json or output_format is Format.JSON:
+        import json  # noqa: PLC0415
+
+        json.dump(to_records(frame), sys.stdout, ensure_ascii=False, indent=1)
+        sys.stdout.write("\n")
+    elif output_format is Format.CSV:
+        sys.stdout.write(to_csv(frame))
+    else:
+        width = os.get_terminal_size().columns if sys.stdout.isatty() else 160
+        sys.stdout.write(table_text(frame, width=width))
