@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpline.sources.kineto.columns import Columns
-from warpline.sources.kineto.events import FIELDS, MISSING, Field, Int64s, Sparse
+from warpline.sources.kineto.events import FIELDS, Field, Int64s, Sparse
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, label_of, merge_equal
 from warpline.sources.kineto.tolerant import Event
 
@@ -103,8 +103,18 @@ class Accumulator:
             if kind is Field.TEXT:
                 values = codes[values].astype(np.int64)
             fields[key] = Sparse(rows, values)
+        phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
         return Columns(
-            *dense,
+            phase=phase,
+            category=category,
+            name=name,
+            process=process,
+            thread=thread,
+            time_ns=time_ns,
+            duration_ns=duration_ns,
+            flow=flow,
+            args_offset=args_offset,
+            args_length=args_length,
             fields=fields,
             categories=list(self._categories),
             names=list(self._names),
@@ -114,6 +124,3 @@ class Accumulator:
             first_skipped=first_skipped,
             waste=waste,
         )
-
-
-__all__ = ["DTYPES", "KEYS", "MISSING", "Accumulator"]

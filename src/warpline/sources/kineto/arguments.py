@@ -70,7 +70,7 @@ def decode_arguments(raw: bytes) -> dict[str, Any]:
             after = tolerant.skip_value(raw, start, len(raw))
             arguments[decode_string(key)] = _decode_value(raw[start:after])
             position, closed = tolerant.next_key(raw, after, len(raw))
-    except (tolerant.Malformed, tolerant.Starved):
+    except (tolerant.MalformedError, tolerant.StarvedError):
         pass  # the file changed since it was scanned; what was readable is returned
     return arguments
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from warpline.sources.kineto.events import Int32s, Int64s, Sparse, UInt8s, UInt32s
 from warpline.sources.kineto.tolerant import Text
@@ -65,3 +67,8 @@ class Scanner(Protocol):
 
     def columns(self) -> Columns:
         """All events so far. The scanner must not be fed again."""
+
+
+def address_of(buffer: Any) -> int:
+    """Where a buffer lies in memory. The caller keeps it alive and mapped."""
+    return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])

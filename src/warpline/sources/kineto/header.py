@@ -14,7 +14,7 @@ from typing import Any, Final
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.text import decode_raw, decode_string
-from warpline.sources.kineto.tolerant import Malformed, Starved, Text
+from warpline.sources.kineto.tolerant import MalformedError, StarvedError, Text
 
 HEADER_LIMIT: Final = 64 << 20
 """The events must begin, and the keys behind them end, within this many bytes. The longest header seen in
@@ -62,7 +62,7 @@ def read_header(text: Text, complete: bool) -> Header:
                 raise not_a_trace("its list does not hold events")
             header.events_start = position + 1
             return header
-    except Starved:
+    except StarvedError:
         if complete:
             raise not_a_trace("it holds nothing but white space") from None
         return header
@@ -84,7 +84,7 @@ def _read_keys(text: Text, position: int, end: int, header: Header, complete: bo
         while True:
             position = tolerant.skip_separators(text, position, end)
             if position >= end:
-                raise Starved
+                raise StarvedError
             if text[position] == tolerant.CLOSE:
                 raise not_a_trace("its top-level object holds no traceEvents array")
             key, value = tolerant.read_key(text, position, end)
@@ -93,10 +93,10 @@ def _read_keys(text: Text, position: int, end: int, header: Header, complete: bo
                 return
             position = tolerant.skip_value(text, value, end)
             _keep(header, key, text[value:position])
-    except Starved:
+    except StarvedError:
         if not complete:
             return
-    except Malformed:
+    except MalformedError:
         pass
     match = _EVENTS.search(text, position, end)
     if match is not None:
@@ -116,7 +116,7 @@ def read_tail(text: bytes, header: Header) -> None:
             key, value = tolerant.read_key(text, position, end)
             position = tolerant.skip_value(text, value, end)
             _keep(header, key, text[value:position])
-        except (Malformed, Starved):
+        except (MalformedError, StarvedError):
             header.notes.append("The keys behind the events are damaged; those that could be found are kept.")
             match = _KNOWN_KEY.search(text, position + 1)
             if match is None:

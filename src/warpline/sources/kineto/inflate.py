@@ -7,9 +7,12 @@ is the fallback.
 
 from __future__ import annotations
 
+import threading
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from queue import Empty, Queue
 from typing import Any, Final
 
 from warpline.errors import UnreadableFile
@@ -29,6 +32,8 @@ BOMB_RATIO: Final = 250
 """Real traces shrink 10- to 30-fold; deflate reaches 1,032-fold only on endless repetition."""
 BOMB_BYTES: Final = 256 << 20
 """Text shorter than this is read whatever its ratio."""
+AHEAD: Final = 3
+"""Windows inflated before they are asked for: evens out their differing lengths."""
 
 
 class Inflater:
@@ -70,7 +75,8 @@ class Inflater:
                 if stream is None:
                     if not pending.startswith(MAGIC[: len(pending)]):
                         # gzip allows zero padding behind the last member; anything else is damage.
-                        self._damage("other data follows the compressed text") if pending.strip(b"\0") else None
+                        if pending.strip(b"\0"):
+                            self._damage("other data follows the compressed text")
                         return
                     stream = _zlib.decompressobj(GZIP_WINDOW_BITS)
                 try:
@@ -101,3 +107,41 @@ def too_large(limit_bytes: int) -> UnreadableFile:
         f"the trace is longer than {limit_bytes:,} bytes of text",
         "set WARPLINE_MAX_BYTES to a larger number to read it anyway",
     )
+
+
+@contextmanager
+def ahead(pieces: Iterable[bytes]) -> Iterator[Iterator[bytes]]:
+    """The same pieces, made by a second thread while the first one works on those before."""
+    ready: Queue[bytes | BaseException | None] = Queue(AHEAD)
+    stopped = threading.Event()
+
+    def produce() -> None:
+        try:
+            for piece in pieces:
+                ready.put(piece)
+                if stopped.is_set():
+                    return
+            ready.put(None)
+        except BaseException as error:  # raised again in the thread that waits for the piece
+            ready.put(error)
+
+    def consume() -> Iterator[bytes]:
+        while True:
+            item = ready.get()
+            if item is None:
+                return
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    thread = threading.Thread(target=produce, name="warpline-inflate", daemon=True)
+    thread.start()
+    try:
+        yield consume()
+    finally:
+        stopped.set()
+        while thread.is_alive():
+            try:
+                ready.get_nowait()
+            except Empty:
+                thread.join(0.001)

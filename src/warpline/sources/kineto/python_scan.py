@@ -12,11 +12,10 @@ import re
 from typing import Any, Final
 
 import msgspec
-import numpy as np
 
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.accumulate import KEYS, Accumulator
-from warpline.sources.kineto.columns import Columns, Status, Step
+from warpline.sources.kineto.columns import Columns, Status, Step, address_of
 from warpline.sources.kineto.decimals import parse_decimal, parse_times, parse_triple
 from warpline.sources.kineto.events import FIELDS, MISSING, Field
 from warpline.sources.kineto.tolerant import Text
@@ -70,7 +69,7 @@ _decode_arguments: Final = msgspec.json.Decoder(_Arguments).decode
 _REJECTED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class _Rejected(Exception):
+class _RejectedError(Exception):
     """The strict decoders cannot vouch for this block."""
 
 
@@ -132,9 +131,9 @@ class PythonScanner:
         limit = min(end, start + tolerant.EVENT_LIMIT)
         try:
             event, after = tolerant.read_event(text, start, limit)
-        except tolerant.Malformed as error:
+        except tolerant.MalformedError as error:
             failed = error.position
-        except tolerant.Starved:
+        except tolerant.StarvedError:
             failed = limit
             if limit - start < tolerant.EVENT_LIMIT:
                 if not final:
@@ -159,7 +158,7 @@ class PythonScanner:
             if match is not None:
                 try:
                     self._decode(text[start : match.start()], base + start)
-                except _Rejected:
+                except _RejectedError:
                     pass
                 else:
                     self._block = min(self._block * 2, BLOCK)
@@ -171,13 +170,13 @@ class PythonScanner:
     def _decode(self, block: bytes, offset: int) -> None:
         """Appends the events of a block of legal JSON, all of them or none."""
         if b"\\u00" in block and _ESCAPED_WORD.search(block):
-            raise _Rejected
+            raise _RejectedError
         whole = b"[" + block + b"]"
         try:
             events = _decode_events(whole)
             phases = [_PHASES[event.ph] for event in events]
         except (*_REJECTED, KeyError) as error:
-            raise _Rejected from error
+            raise _RejectedError from error
         offsets, lengths = _args_spans(events, whole)
         arguments = [
             _arguments(event.args) if length else _NO_ARGUMENTS for event, length in zip(events, lengths, strict=True)
@@ -236,18 +235,13 @@ def _args_spans(events: list[_Event], whole: bytes) -> tuple[list[int], list[int
         for row, position in zip(present, keys, strict=True):
             offsets[row] = position
     else:
-        origin = _address(whole)
+        origin = address_of(whole)
         for row in present:
-            offsets[row] = _address(events[row].args) - origin
+            offsets[row] = address_of(events[row].args) - origin
     for row in present:
         if whole[offsets[row]] != tolerant.OPEN:
             lengths[row] = 0
     return offsets, lengths
-
-
-def _address(buffer: bytes | msgspec.Raw) -> int:
-    """Where a buffer lies in memory: a Raw is a view into the decoded text, so differences are offsets."""
-    return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])  # type: ignore[call-overload]
 
 
 def _arguments(raw: msgspec.Raw) -> tuple[Any, ...]:
@@ -259,10 +253,10 @@ def _arguments(raw: msgspec.Raw) -> tuple[Any, ...]:
         text = bytes(raw)
         try:
             after = tolerant.read_args(text, 0, len(text), event)
-        except (tolerant.Malformed, tolerant.Starved) as error:
-            raise _Rejected from error
+        except (tolerant.MalformedError, tolerant.StarvedError) as error:
+            raise _RejectedError from error
         if after != len(text):
-            raise _Rejected from None
+            raise _RejectedError from None
         return tuple(event.fields.get(key) for key in KEYS)
 
 

@@ -1,127 +1,177 @@
-"""A Kineto file, plain or gzip -> RawEvents: chooses the scanner and feeds it."""
+"""A Kineto file, plain or gzip -> RawEvents: chooses the scanner and feeds it.
+
+A plain file is mapped and given whole, to several threads where the compiled scanner is present. A `.gz` is
+inflated by a second thread and given window by window, so that its text is never all in memory.
+"""
 
 from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal
 
-from warpline.errors import UnreadableFile
+from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.arguments import read_arguments
-from warpline.sources.kineto.columns import Columns, Scanner, Status
+from warpline.sources.kineto.columns import Columns, Scanner, Status, Step
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, not_a_trace, read_header, read_tail
-from warpline.sources.kineto.inflate import MAGIC, Inflater, too_large
+from warpline.sources.kineto.inflate import MAGIC, Inflater, ahead, too_large
+from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.python_scan import PythonScanner
 
-WINDOW_BYTES: Final = 4 << 20
-"""Text inflated at once: fits the second-level cache of most machines together with the scanner's columns."""
-HEADER_STEP: Final = 1 << 20
-"""First prefix searched for the events; quadrupled while they do not begin in it."""
-MAX_BYTES: Final = 64 << 30
-"""Default bound on the text of one trace, about 230 million events."""
-
-__all__ = ["read_arguments", "scan_file"]
+__all__ = ["MAX_BYTES", "ScannerName", "read_arguments", "scan_file"]
 
 ScannerName = Literal["auto", "native", "python"]
 
+MAX_BYTES: Final = 64 << 30
+"""Default bound on the text of one trace: about 230 million events, more than fit most machines."""
+WINDOW_BYTES: Final = 2 << 20
+"""Text inflated at once: a window is still in the processor's cache when it is scanned."""
+HEADER_STEP: Final = 1 << 20
+"""First prefix searched for the events; quadrupled while they do not begin in it."""
+MAX_THREADS: Final = 8
+"""More threads only wait for memory: eight scan several gigabytes a second."""
 
-def scan_file(path: Path, *, scanner: ScannerName = "auto", limit_bytes: int | None = None) -> RawEvents:
+
+def scan_file(
+    path: Path,
+    *,
+    scanner: ScannerName = "auto",
+    limit_bytes: int | None = None,
+    threads: int | None = None,
+    window_bytes: int = WINDOW_BYTES,
+) -> RawEvents:
     """All events of a trace, in file order.
 
     `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default MAX_BYTES, or
-    the environment's WARPLINE_MAX_BYTES) makes the file unreadable rather than the machine.
+    the environment's WARPLINE_MAX_BYTES) makes the file unreadable rather than the machine. `threads` and
+    `window_bytes` change the speed, never the result.
     """
-    limit = limit_bytes if limit_bytes is not None else int(os.environ.get("WARPLINE_MAX_BYTES") or MAX_BYTES)
+    limit = _limit() if limit_bytes is None else limit_bytes
     try:
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
-            size = os.fstat(file.fileno()).st_size
             if not magic:
                 raise UnreadableFile("empty-file", f"{path.name} is empty", "record the trace again")
             if magic == MAGIC:
-                return _scan_gzip(path, _new_scanner(scanner), limit)
-            if size > limit:
+                return _scan_gzip(path, _new_scanner(scanner), limit, window_bytes)
+            if os.fstat(file.fileno()).st_size > limit:
                 raise too_large(limit)
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-                return _scan_plain(text, scanner)
+                return _scan_plain(text, _new_scanner(scanner), threads or min(os.cpu_count() or 1, MAX_THREADS))
     except OSError as error:
         raise UnreadableFile("no-file", f"{path} cannot be read: {error.strerror}", "check the path") from error
+    except (MemoryError, OverflowError) as error:
+        raise UnreadableFile("too-large", f"{path.name}: {error}", "record fewer steps, or split the trace") from error
 
 
-def _new_scanner(name: ScannerName) -> PythonScanner:
-    return PythonScanner()
+def _limit() -> int:
+    text = os.environ.get("WARPLINE_MAX_BYTES", "")
+    if not text:
+        return MAX_BYTES
+    if not text.isdigit():
+        raise UsageError(
+            "bad-limit", f"WARPLINE_MAX_BYTES is {text!r}, not a number of bytes", "unset it, or use digits"
+        )
+    return int(text)
 
 
-def _scan_plain(text: mmap.mmap, name: ScannerName) -> RawEvents:
-    prefix = HEADER_STEP
-    while True:
-        header = read_header(text[:prefix], complete=prefix >= min(len(text), HEADER_LIMIT))
-        if header.events_start >= 0:
-            break
-        prefix = min(prefix * 4, HEADER_LIMIT)
-    scanner = _new_scanner(name)
-    step = scanner.feed(text, 0, header.events_start, True)
-    truncated = step.status is Status.TRUNCATED
-    if not truncated:
-        _read_tail(text[step.position : step.position + HEADER_LIMIT], header, len(text) - step.position)
-    return _assemble(scanner.columns(), header, truncated, len(text), "python")
+def _new_scanner(name: ScannerName) -> NativeScanner | PythonScanner:
+    if name == "native" and not is_available():
+        raise UsageError(
+            "no-native-scanner", "the compiled scanner was not built", "install a C compiler and reinstall"
+        )
+    return PythonScanner() if name == "python" or not is_available() else NativeScanner()
 
 
-def _scan_gzip(path: Path, scanner: Scanner, limit: int, window_bytes: int = WINDOW_BYTES) -> RawEvents:
-    inflater = Inflater(path, window_bytes, limit)
-    pieces = iter(inflater)
-    text, base, total = b"", 0, 0
-    header = Header()
-    wanted = min(HEADER_STEP, window_bytes)
-    ended = False
+def _scan_plain(text: mmap.mmap, scanner: NativeScanner | PythonScanner, threads: int) -> RawEvents:
+    header, prefix = Header(), HEADER_STEP
     while header.events_start < 0:
-        while len(text) < wanted and not ended:
-            piece = next(pieces, None)
-            ended = piece is None
-            text += piece or b""
-        header = read_header(text, complete=ended or len(text) >= HEADER_LIMIT)
-        wanted = min(wanted * 4, HEADER_LIMIT)
-    total = len(text)
-    start = header.events_start
-    while True:
-        step = scanner.feed(text, base, start, ended)
-        if step.status is not Status.MORE:
-            break
-        # Join windows until the unread rest is at most half of them, so that a long event is not read too often.
-        parts = [text[step.position :]]
-        base += step.position
-        start, missing = 0, max(len(parts[0]), 1)
-        while missing > 0 and not ended:
-            piece = next(pieces, None)
-            ended = piece is None
-            parts.append(piece or b"")
-            missing -= len(parts[-1])
-            total += len(parts[-1])
-        text = b"".join(parts)
-    truncated = step.status is Status.TRUNCATED or inflater.broken
+        header = read_header(text[:prefix], complete=prefix >= min(len(text), HEADER_LIMIT))
+        prefix = min(prefix * 4, HEADER_LIMIT)
+    if isinstance(scanner, NativeScanner) and threads > 1:
+        step = scanner.feed_threads(text, header.events_start, threads)
+    else:
+        step = scanner.feed(text, 0, header.events_start, True)
     if step.status is Status.DONE:
-        rest, length = [text[step.position :]], len(text) - step.position
-        for piece in pieces:
+        _read_tail(text[step.position : step.position + HEADER_LIMIT], len(text) - step.position, header)
+    return _assemble(scanner, header, step.status is Status.TRUNCATED, len(text))
+
+
+def _scan_gzip(path: Path, scanner: NativeScanner | PythonScanner, limit: int, window_bytes: int) -> RawEvents:
+    inflater = Inflater(path, window_bytes, limit)
+    with ahead(inflater) as pieces:
+        windows = _Windows(pieces)
+        header, wanted = Header(), min(HEADER_STEP, window_bytes)
+        while header.events_start < 0:
+            windows.fill(wanted)
+            header = read_header(windows.text, complete=windows.ended or len(windows.text) >= HEADER_LIMIT)
+            wanted = min(wanted * 4, HEADER_LIMIT)
+        step = windows.scan(scanner, header.events_start)
+        if step.status is Status.DONE:
+            tail, length = windows.rest(step.position)
+            _read_tail(tail, length, header)
+    header.notes.extend(inflater.notes)
+    return _assemble(scanner, header, step.status is Status.TRUNCATED or inflater.broken, windows.total)
+
+
+class _Windows:
+    """The text that is at hand of a stream: a window, and how much came before it."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self.text = b""
+        self.base = 0
+        self.ended = False
+
+    @property
+    def total(self) -> int:
+        return self.base + len(self.text)
+
+    def fill(self, wanted: int) -> None:
+        """Joins pieces until the window is `wanted` bytes long or the stream ends."""
+        parts, length = [self.text], len(self.text)
+        while length < wanted and not self.ended:
+            piece = next(self._pieces, None)
+            self.ended = piece is None
+            parts.append(piece or b"")
+            length += len(parts[-1])
+        self.text = b"".join(parts) if len(parts) > 1 else self.text
+
+    def scan(self, scanner: Scanner, start: int) -> Step:
+        while True:
+            step = scanner.feed(self.text, self.base, start, self.ended)
+            if step.status is not Status.MORE:
+                return step
+            start = 0
+            self.base += step.position
+            self.text = self.text[step.position :]
+            # At least as much again as is left over, so that an event longer than a window is not read too often.
+            self.fill(2 * len(self.text) + 1)
+
+    def rest(self, position: int) -> tuple[bytes, int]:
+        """The text from `position` of the window to the end of the stream, up to HEADER_LIMIT, and its length."""
+        parts, length = [self.text[position:]], len(self.text) - position
+        for piece in self._pieces:
             if length < HEADER_LIMIT:
-                rest.append(piece)
+                parts.append(piece)
             length += len(piece)
-            total += len(piece)
-        _read_tail(b"".join(rest), header, length)
-    result = _assemble(scanner.columns(), header, truncated or inflater.broken, total, "python")
-    result.notes.extend(inflater.notes)
-    return result
+        self.base += position + length
+        self.text = b""
+        return b"".join(parts), length
 
 
-def _read_tail(text: bytes, header: Header, length: int) -> None:
+def _read_tail(text: bytes, length: int, header: Header) -> None:
     if length > HEADER_LIMIT:
         header.notes.append(f"{length:,} bytes follow the events; the keys in them were not read.")
     elif not header.bare_list:
         read_tail(text, header)
 
 
-def _assemble(columns: Columns, header: Header, truncated: bool, size: int, scanner: str) -> RawEvents:
+def _assemble(scanner: NativeScanner | PythonScanner, header: Header, truncated: bool, size: int) -> RawEvents:
+    columns: Columns = scanner.columns()
     if header.bare_list and len(columns.phase) and not columns.phase.any():
         raise not_a_trace("its list holds objects that are no events")
     return RawEvents(
@@ -145,6 +195,6 @@ def _assemble(columns: Columns, header: Header, truncated: bool, size: int, scan
         first_skipped=columns.first_skipped,
         truncated=truncated,
         bytes_read=size,
-        scanner=scanner,
+        scanner="native" if isinstance(scanner, NativeScanner) else "python",
         notes=header.notes,
     )

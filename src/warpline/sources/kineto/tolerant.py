@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from mmap import mmap
 from typing import Final
 
-from warpline.sources.kineto.events import FIELDS, MISSING, Field
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
+from warpline.sources.kineto.events import FIELDS, MISSING, Field
 
 Text = bytes | mmap
 """The text of a trace: one window of it, or the whole file mapped."""
@@ -42,7 +42,7 @@ _CLOSING = re.compile(rb"\}[\x00-\x20]{0,255}(\])[\x00-\x20]{0,255}(?:\}[\x00-\x
 QUOTE, COMMA, COLON, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST = b'",:{}[]'
 
 
-class Malformed(Exception):
+class MalformedError(Exception):
     """The event breaks the grammar at `position`."""
 
     def __init__(self, position: int) -> None:
@@ -50,7 +50,7 @@ class Malformed(Exception):
         self.position = position
 
 
-class Starved(Exception):
+class StarvedError(Exception):
     """The text ends inside the event."""
 
 
@@ -75,7 +75,7 @@ def skip_space(text: Text, position: int, end: int) -> int:
     """The next byte that is not white space."""
     position = _SPACE.match(text, position, end).end()  # type: ignore[union-attr]  # matches always
     if position >= end:
-        raise Starved
+        raise StarvedError
     return position
 
 
@@ -88,7 +88,7 @@ def skip_string(text: Text, position: int, end: int) -> int:
     """Past the closing quote. Any byte may stand in a string; a backslash hides the next one."""
     match = _STRING.match(text, position, end)
     if match is None:
-        raise Starved
+        raise StarvedError
     return match.end()
 
 
@@ -99,7 +99,7 @@ def skip_nested(text: Text, position: int, end: int) -> int:
     while True:
         match = _BRACKET.search(text, position, end)
         if match is None:
-            raise Starved
+            raise StarvedError
         position = match.start()
         kind = text[position]
         if kind == QUOTE:
@@ -108,7 +108,7 @@ def skip_nested(text: Text, position: int, end: int) -> int:
         lists += (kind == OPEN_LIST) - (kind == CLOSE_LIST)
         objects += (kind == OPEN) - (kind == CLOSE)
         if lists < 0 or objects < 0:
-            raise Malformed(position)
+            raise MalformedError(position)
         position += 1
         if lists == 0 and objects == 0:
             return position
@@ -123,21 +123,21 @@ def skip_value(text: Text, position: int, end: int) -> int:
         return skip_nested(text, position, end)
     match = _TOKEN.match(text, position, end)
     if match is None:
-        raise Malformed(position)
+        raise MalformedError(position)
     if match.end() >= end:
-        raise Starved
+        raise StarvedError
     return match.end()
 
 
 def read_key(text: Text, position: int, end: int) -> tuple[bytes, int]:
     """A key and the position of its value."""
     if text[position] != QUOTE:
-        raise Malformed(position)
+        raise MalformedError(position)
     after = skip_string(text, position, end)
     key = text[position + 1 : after - 1]
     position = skip_space(text, after, end)
     if text[position] != COLON:
-        raise Malformed(position)
+        raise MalformedError(position)
     return key, skip_space(text, position + 1, end)
 
 
@@ -150,7 +150,7 @@ def next_key(text: Text, position: int, end: int) -> tuple[int, bool]:
             return position, False
     if text[position] == CLOSE:
         return position + 1, True
-    raise Malformed(position)
+    raise MalformedError(position)
 
 
 def read_args(text: Text, position: int, end: int, event: Event) -> int:

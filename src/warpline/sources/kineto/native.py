@@ -1,0 +1,213 @@
+"""The compiled scanner (`scan.c`) through ctypes, and its threads.
+
+ctypes lets other threads run during a call, so a mapped file is scanned in parts by plain Python threads.
+A part begins at a guess. It counts only if the scan of the text before it arrives exactly at its first
+byte; otherwise that scan goes on through it, so the result never depends on the guess.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from warpline.sources.kineto.columns import Columns, Status, Step, address_of
+from warpline.sources.kineto.events import FIELDS, Field, Int32s, Sparse
+from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, merge_equal
+from warpline.sources.kineto.tolerant import WASTE_LIMIT, Text
+
+LIBRARY: Final = Path(__file__).with_name("_scan.so")
+VERSION: Final = 1
+"""Of the interface; a library built from older sources is not used."""
+PART_BYTES: Final = 4 << 20
+"""Shorter parts are not worth a thread."""
+
+_NO_MEMORY: Final = -1
+_DTYPES: Final[list[Any]] = [
+    np.uint8, np.int32, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64, np.uint32,
+]  # fmt: skip
+_CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
+
+
+@cache
+def load_library(path: Path = LIBRARY) -> ctypes.CDLL | None:
+    """The compiled scanner, or None where it was not built or is from another version."""
+    try:
+        library = ctypes.CDLL(str(path))
+        if library.scan_version() != VERSION:
+            return None
+    except (OSError, AttributeError):
+        return None
+    address, number = ctypes.c_void_p, ctypes.c_int64
+    library.scan_new.restype = address
+    library.scan_new.argtypes = [address, address, ctypes.c_uint32]
+    library.scan_free.argtypes = [address]
+    library.scan_feed.argtypes = [address, address, number, number, number, number, ctypes.c_int, address]
+    library.scan_boundary.restype = number
+    library.scan_boundary.argtypes = [address, number, number]
+    library.scan_merge.argtypes = [address, address]
+    library.scan_count.restype = ctypes.c_uint64
+    library.scan_count.argtypes = [address]
+    library.scan_column.restype = address
+    library.scan_column.argtypes = [address, ctypes.c_uint32]
+    library.scan_skipped.argtypes = [address, address]
+    library.scan_dictionary.restype = ctypes.c_uint64
+    library.scan_dictionary.argtypes = [address, ctypes.c_uint32, address, address]
+    library.scan_field.restype = ctypes.c_uint64
+    library.scan_field.argtypes = [address, ctypes.c_uint32, address, address]
+    return library
+
+
+def is_available() -> bool:
+    return load_library() is not None
+
+
+class NativeScanner:
+    """See `Scanner`. Owns the C object; the arrays of `columns` keep it alive."""
+
+    def __init__(self) -> None:
+        library = load_library()
+        if library is None:
+            raise RuntimeError("the compiled scanner is not built")
+        self._library = library
+        keys = (ctypes.c_char_p * len(FIELDS))(*(key.encode() for key in FIELDS))
+        kinds = (ctypes.c_uint32 * len(FIELDS))(*(kind.value for kind in FIELDS.values()))
+        self._handle = library.scan_new(keys, kinds, len(FIELDS))
+        if not self._handle:
+            raise MemoryError("no memory for the scanner")
+        weakref.finalize(self, library.scan_free, self._handle)
+
+    def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
+        return self.feed_until(text, base, start, len(text), final)
+
+    def feed_until(self, text: Text, base: int, start: int, until: int, final: bool) -> Step:
+        """As `feed`, but stops before an event that starts at or behind `until`."""
+        position = ctypes.c_int64()
+        status = self._library.scan_feed(
+            self._handle, address_of(text), len(text), base, start, until, final, ctypes.byref(position)
+        )
+        self._check(status)
+        return Step(Status(status), position.value)
+
+    def feed_threads(self, text: Text, start: int, threads: int) -> Step:
+        """The whole text by several threads, with the same result as `feed`."""
+        starts = self._boundaries(text, start, threads)
+        others = [NativeScanner() for _ in starts]
+        stops = [*starts[1:], len(text)][: len(starts)]
+        with ThreadPoolExecutor(max(len(starts), 1)) as pool:
+            tasks = [
+                pool.submit(other.feed_until, text, 0, begin, stop, True)
+                for other, begin, stop in zip(others, starts, stops, strict=True)
+            ]
+            step = self.feed_until(text, 0, start, starts[0] if starts else len(text), True)
+            for other, begin, stop, task in zip(others, starts, stops, tasks, strict=True):
+                trial = task.result()
+                if step.status is not Status.LIMIT:
+                    continue  # the events ended before this part
+                wasted = self._skipped()[2] + other._skipped()[2]
+                if step.position == begin and wasted <= WASTE_LIMIT:
+                    self._check(self._library.scan_merge(self._handle, other._handle))
+                    step = trial
+                else:
+                    step = self.feed_until(text, 0, step.position, stop, True)
+        return step
+
+    def _boundaries(self, text: Text, start: int, threads: int) -> list[int]:
+        """Likely starts of events that divide the text evenly; without the first part's, which is known."""
+        size = len(text)
+        parts = min(threads, max(1, (size - start) // PART_BYTES))
+        address = address_of(text)
+        found: list[int] = []
+        for part in range(1, parts):
+            at = self._library.scan_boundary(address, size, start + (size - start) * part // parts)
+            if at < size and at > (found[-1] if found else start):
+                found.append(at)
+        return found
+
+    def _check(self, status: int) -> None:
+        if status == _NO_MEMORY:
+            raise MemoryError("no memory for the events of this trace")
+        if status < 0:
+            raise OverflowError("the trace holds more than four billion events")
+
+    def _skipped(self) -> tuple[int, int, int]:
+        values = (ctypes.c_int64 * 3)()
+        self._library.scan_skipped(self._handle, values)
+        return values[0], values[1], values[2]
+
+    def _array(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
+        """An array over the scanner's memory, which it keeps alive."""
+        if not count or not address:
+            return np.empty(0, dtype)
+        memory = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
+        memory.owner = self  # the array's base is `memory`
+        array: npt.NDArray[Any] = np.frombuffer(memory, dtype)
+        return array
+
+    def _strings(self, which: int) -> list[bytes]:
+        ends, arena = ctypes.c_void_p(), ctypes.c_void_p()
+        count = self._library.scan_dictionary(self._handle, which, ctypes.byref(ends), ctypes.byref(arena))
+        if not count:
+            return []
+        stops = self._array(ends.value, np.uint64, count).tolist()
+        text = ctypes.string_at(arena.value or 0, stops[-1])
+        return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def columns(self) -> Columns:
+        count = self._library.scan_count(self._handle)
+        dense = [
+            self._array(self._library.scan_column(self._handle, index), dtype, count)
+            for index, dtype in enumerate(_DTYPES)
+        ]
+        phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
+        categories, category_codes = merge_equal(map(decode_string, self._strings(_CATEGORIES)))
+        names, name_codes = merge_equal(map(decode_string, self._strings(_NAMES)))
+        labels, label_codes = merge_equal(map(decode_label, self._strings(_LABELS)))
+        texts, text_codes = merge_equal(map(decode_raw, self._strings(_TEXTS)))
+        fields = {key: self._field(index, kind, text_codes) for index, (key, kind) in enumerate(FIELDS.items())}
+        skipped, first_skipped, waste = self._skipped()
+        return Columns(
+            phase=phase,
+            category=_recode(category, category_codes, len(categories)),
+            name=_recode(name, name_codes, len(names)),
+            process=_recode(process, label_codes, len(labels)),
+            thread=_recode(thread, label_codes, len(labels)),
+            time_ns=time_ns,
+            duration_ns=duration_ns,
+            flow=flow,
+            args_offset=args_offset,
+            args_length=args_length,
+            fields=fields,
+            categories=categories,
+            names=names,
+            labels=labels,
+            texts=texts,
+            skipped=skipped,
+            first_skipped=first_skipped,
+            waste=waste,
+        )
+
+    def _field(self, index: int, kind: Field, text_codes: Int32s) -> Sparse:
+        rows, values = ctypes.c_void_p(), ctypes.c_void_p()
+        count = self._library.scan_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
+        width = 3 if kind is Field.TRIPLE else 1
+        array = self._array(values.value, np.int64, count * width)
+        if kind is Field.TRIPLE:
+            array = array.reshape(-1, 3)
+        elif kind is Field.TEXT and count:
+            array = text_codes[array].astype(np.int64)
+        return Sparse(self._array(rows.value, np.uint32, count), array)
+
+
+def _recode(codes: Int32s, mapping: Int32s, unique: int) -> Int32s:
+    """Codes after equal strings were merged; unchanged in the common case that none were."""
+    if unique == len(mapping):
+        return codes
+    recoded: Int32s = np.where(codes < 0, np.int32(-1), mapping[codes])
+    return recoded
