@@ -1,0 +1,111 @@
+"""What a device reaches in practice: ceilings measured on it, stored as JSON, used before the data sheet's.
+
+Files are looked for in `$WARPLINE_CEILINGS` (a file or a directory), then `~/.config/warpline/ceilings`, then
+among those that come with warpline. Each is the output of `warpline device measure`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from warpline.errors import UnreadableFile
+from warpline.hardware.chips import Chip, Figure
+from warpline.hardware.find import find_device
+
+SCHEMA = "warpline.ceilings/1"
+VARIABLE = "WARPLINE_CEILINGS"
+SHIPPED = ("h200.json",)
+
+
+@dataclass(frozen=True, slots=True)
+class Ceilings:
+    """One file of measurements. Values are in FLOP/s, bytes/s or seconds, keyed as the file keys them."""
+
+    device: str
+    sm_count: int | None
+    compute: tuple[int, int] | None
+    date: str
+    origin: str
+    """Who measured, for people: `warpline device measure, torch 2.11`, …"""
+    path: str
+    values: dict[str, float]
+    """For example `gemm.bf16`, `copy.dram`, `host.h2d_pinned`, `cpu.dispatch`."""
+
+    def figure(self, key: str) -> Figure | None:
+        """The measurement under that key, with its source; None when the file lacks it."""
+        value = self.values.get(key)
+        if value is None or value <= 0:
+            return None
+        return Figure(value, f"measured on {self.device}, {self.date} ({self.origin})", measured=True)
+
+
+def measured_for(chip: Chip) -> Ceilings | None:
+    """The first file of measurements that was taken on such a chip."""
+    for ceilings in _candidates(os.environ.get(VARIABLE), user_directory()):
+        if find_device(ceilings.device, ceilings.sm_count, ceilings.compute) == chip:
+            return ceilings
+    return None
+
+
+def user_directory() -> Path:
+    """Where `warpline device measure` keeps its results."""
+    base = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(base) if base else Path.home() / ".config") / "warpline" / "ceilings"
+
+
+def read_ceilings(path: Path) -> Ceilings:
+    """A file of measurements."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise UnreadableFile("no-ceilings", f"{path} cannot be read: {error.strerror}", "check the path") from error
+    return parse_ceilings(text, str(path))
+
+
+def parse_ceilings(text: str, path: str) -> Ceilings:
+    """The same, from its text."""
+    try:
+        document = json.loads(text)
+    except ValueError as error:
+        raise UnreadableFile("bad-ceilings", f"{path} is not JSON: {error}", "measure again") from error
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise UnreadableFile("bad-ceilings", f"{path} is not {SCHEMA}", "write it with warpline device measure")
+    device = document.get("device") or {}
+    return Ceilings(
+        device=str(device.get("name", "")),
+        sm_count=device.get("sm_count"),
+        compute=_compute(device.get("compute")),
+        date=str(document.get("date", "unknown date")),
+        origin=str(document.get("origin", "unknown origin")),
+        path=path,
+        values={key: float(entry["value"]) for key, entry in document.get("measurements", {}).items()},
+    )
+
+
+def _compute(text: Any) -> tuple[int, int] | None:
+    if not isinstance(text, str) or "." not in text:
+        return None
+    major, minor = text.split(".", 1)
+    return int(major), int(minor)
+
+
+@cache
+def _candidates(variable: str | None, directory: Path) -> tuple[Ceilings, ...]:
+    """Every file, in order of precedence."""
+    return tuple(_all(variable, directory))
+
+
+def _all(variable: str | None, directory: Path) -> Iterator[Ceilings]:
+    for place in ([Path(variable)] if variable else []) + [directory]:
+        paths = sorted(place.glob("*.json")) if place.is_dir() else [place] if place.is_file() else []
+        yield from map(read_ceilings, paths)
+    for name in SHIPPED:
+        text = files("warpline.hardware").joinpath("data", name).read_text(encoding="utf-8")
+        yield parse_ceilings(text, f"shipped with warpline: {name}")

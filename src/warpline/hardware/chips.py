@@ -1,0 +1,112 @@
+"""What each chip can do at best: dense peaks per data type, and bandwidths, each figure with its source."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from warpline.errors import UsageError
+
+TENSOR = "tensor"
+VECTOR = "vector"
+DRAM = "dram"
+L2 = "l2"
+NVLINK = "nvlink"
+PCIE = "pcie"
+
+_TABLES = ("nvidia.toml", "amd.toml")
+_TERA, _GIGA, _MEGA = 1e12, 1e9, 1 << 20
+_PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one direction"
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One number, in FLOP/s or bytes per second, and where it comes from."""
+
+    value: float
+    source: str
+    measured: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """One chip as its data sheet describes it. Tensor and vector figures are dense, keyed by data type."""
+
+    name: str
+    vendor: str
+    matches: tuple[str, ...]
+    compute: tuple[int, int]
+    sm_count: int
+    l2_bytes: int
+    tensor: dict[str, Figure] = field(repr=False)
+    vector: dict[str, Figure] = field(repr=False)
+    bandwidth: dict[str, Figure] = field(repr=False)
+    """By `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
+    last_level_bytes: int = 0
+    """Cache in front of the memory, beyond the L2 (AMD's Infinity Cache); 0 where there is none."""
+
+    def is_called(self, name: str) -> bool:
+        """Whether a driver's name for a device means this chip, with or without the vendor's words before it."""
+        patterns = (rf"(?:.*\s)?(?:{pattern.removesuffix('$')})" for pattern in self.matches)
+        return any(re.fullmatch(pattern, name.strip(), re.IGNORECASE) for pattern in patterns)
+
+    @property
+    def cache_bytes(self) -> int:
+        """The most data that can be reused without going to memory."""
+        return self.l2_bytes + self.last_level_bytes
+
+
+@cache
+def chips() -> tuple[Chip, ...]:
+    """Every chip that is known, in the order of the tables."""
+    return tuple(chip for table in _TABLES for chip in _read(table))
+
+
+def chip_named(name: str) -> Chip:
+    """The chip of that name (`H200-SXM`), as a driver calls it (`NVIDIA H200`), or beginning so (`MI300`)."""
+    wanted = _plain(name)
+    named = [chip for chip in chips() if _plain(chip.name) == wanted]
+    named = named or [chip for chip in chips() if chip.is_called(name)]
+    named = named or [chip for chip in chips() if _plain(chip.name).startswith(wanted)]
+    if len(named) == 1:
+        return named[0]
+    candidates = ", ".join(chip.name for chip in (named or chips()))
+    problem = f"{name!r} could be several chips" if named else f"no chip is called {name!r}"
+    raise UsageError("unknown-device", problem, f"one of: {candidates}")
+
+
+def _plain(name: str) -> str:
+    return "".join(char for char in name.lower() if char.isalnum())
+
+
+def _read(table: str) -> list[Chip]:
+    text = files("warpline.hardware").joinpath("data", table).read_text(encoding="utf-8")
+    document = tomllib.loads(text)
+    return [_chip(entry, document["sources"], table.removesuffix(".toml")) for entry in document["chip"]]
+
+
+def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
+    source = sources[entry["source"]]
+    tensor_source = f"{source}; half of the figure with sparsity" if entry.get("half_of_sparse") else source
+    major, minor = map(int, entry["compute"].split("."))
+    links = {"dram": "dram_gbs", "nvlink": "nvlink_gbs", "pcie": "pcie_gbs", "c2c": "c2c_gbs"}
+    return Chip(
+        name=entry["name"],
+        vendor=vendor,
+        matches=tuple(entry["match"]),
+        compute=(major, minor),
+        sm_count=entry["sms"],
+        l2_bytes=entry["l2_mb"] * _MEGA,
+        last_level_bytes=entry.get("last_level_mb", 0) * _MEGA,
+        tensor={dtype: Figure(value * _TERA, tensor_source) for dtype, value in entry["tensor"].items()},
+        vector={dtype: Figure(value * _TERA, source) for dtype, value in entry["vector"].items()},
+        bandwidth={
+            link: Figure(entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else source)
+            for link, key in links.items()
+            if key in entry
+        },
+    )

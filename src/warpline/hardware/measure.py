@@ -1,0 +1,175 @@
+"""Measures what the GPU at hand reaches: copies, caches, matrix products, host transfers and launches.
+
+    python3 -m warpline.hardware.measure -o h200.json
+
+Needs torch and a CUDA device, and nothing else: it runs where only the program being profiled is installed. It
+takes under a minute. GPU times come from CUDA events, after warm-up, on random data (zeros draw less power and
+run faster), as medians over repeats with the range of the middle half.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpline.errors import CannotAnswer, WarplineError
+
+SCHEMA = "warpline.ceilings/1"
+BYTES_PER_SECOND, FLOPS_PER_SECOND, SECONDS = "bytes/s", "FLOP/s", "s"
+
+
+@dataclass(frozen=True, slots=True)
+class Measurement:
+    """A median, the range of its middle half, and how it was taken."""
+
+    value: float
+    unit: str
+    low: float
+    high: float
+    repeats: int
+    how: str
+
+
+Benchmark = Callable[[], Measurement]
+
+
+def summarise(samples: Sequence[float], unit: str, how: str) -> Measurement:
+    """The median of some samples with their quartiles."""
+    if not samples:
+        raise ValueError("no samples")
+    quartiles = statistics.quantiles(samples, n=4) if len(samples) > 1 else [samples[0]] * 3
+    return Measurement(statistics.median(samples), unit, quartiles[0], quartiles[2], len(samples), how)
+
+
+def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """Every measurement as a document of schema `warpline.ceilings/1`; what fails is listed with its reason."""
+    from warpline.hardware.measure_compute import compute_benchmarks  # noqa: PLC0415 - they need torch
+    from warpline.hardware.measure_host import host_benchmarks  # noqa: PLC0415
+
+    torch = _torch()
+    began = time.monotonic()
+    before = clocks()
+    measurements: dict[str, dict[str, Any]] = {}
+    failed: dict[str, str] = {}
+    for name, benchmark in _all((compute_benchmarks(torch), host_benchmarks(torch))):
+        try:
+            result = benchmark()
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            report(f"{name:24} failed: {failed[name]}")
+        else:
+            measurements[name] = asdict(result)
+            report(f"{name:24} {result.value:.4g} {result.unit}")
+        torch.cuda.empty_cache()
+    return {
+        "schema": SCHEMA,
+        "device": _device(torch),
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "origin": f"warpline device measure, torch {torch.__version__}",
+        "torch": str(torch.__version__),
+        "cuda": str(torch.version.cuda),
+        "clocks_before": before,
+        "clocks_after": clocks(),
+        "seconds": round(time.monotonic() - began, 1),
+        "measurements": measurements,
+        "failed": failed,
+    }
+
+
+def clocks() -> dict[str, str]:
+    """What nvidia-smi says of clocks and power; empty where it says nothing."""
+    fields = "clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,power.limit,temperature.gpu,driver_version"
+    command = ["nvidia-smi", "-i", "0", f"--query-gpu={fields}", "--format=csv,noheader"]
+    try:
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return {}
+    return dict(zip(fields.split(","), (part.strip() for part in answer.splitlines()[0].split(",")), strict=False))
+
+
+def gpu_samples(torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3) -> list[float]:
+    """Seconds per call of `work`, on the GPU's own clock: each sample times `inner` calls between two events."""
+    for _ in range(warm_up):
+        work()
+    torch.cuda.synchronize()
+    events = []
+    for _ in range(repeats):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        start.record()
+        for _ in range(inner):
+            work()
+        end.record()
+        events.append((start, end))
+    torch.cuda.synchronize()
+    return [start.elapsed_time(end) / 1e3 / inner for start, end in events]
+
+
+def wall_samples(torch: Any, work: Callable[[], object], *, repeats: int, warm_up: int = 3) -> list[float]:
+    """Seconds per call on the CPU's clock, each call followed by a synchronisation."""
+    samples = []
+    for position in range(warm_up + repeats):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        work()
+        torch.cuda.synchronize()
+        if position >= warm_up:
+            samples.append(time.perf_counter() - began)
+    return samples
+
+
+def _all(groups: Sequence[dict[str, Benchmark]]) -> Iterator[tuple[str, Benchmark]]:
+    for group in groups:
+        yield from group.items()
+
+
+def _device(torch: Any) -> dict[str, Any]:
+    properties = torch.cuda.get_device_properties(0)
+    return {
+        "name": properties.name,
+        "sm_count": properties.multi_processor_count,
+        "compute": f"{properties.major}.{properties.minor}",
+        "memory_bytes": properties.total_memory,
+        "l2_bytes": getattr(properties, "L2_cache_size", None),
+    }
+
+
+def _torch() -> Any:
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise CannotAnswer("no-torch", "measuring needs torch, which is not installed", "pip install torch") from error
+    if not torch.cuda.is_available():
+        raise CannotAnswer("no-gpu", "measuring needs a CUDA device, and torch finds none", "run it on the GPU machine")
+    return torch
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line of `python -m warpline.hardware.measure`."""
+    parser = argparse.ArgumentParser(prog="python -m warpline.hardware.measure", description="Measure this GPU.")
+    parser.add_argument("-o", "--output", type=Path, help="file to write; standard output without")
+    options = parser.parse_args(arguments)
+    try:
+        document = measure(lambda line: print(line, file=sys.stderr, flush=True))
+    except WarplineError as error:
+        print(f"warpline: {error.line()}", file=sys.stderr)
+        return error.exit_code
+    text = json.dumps(document, indent=1) + "\n"
+    if options.output is None:
+        sys.stdout.write(text)
+    else:
+        options.output.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The part of `device measure` that runs on the GPU alone: memory, L2 and matrix products.
+
+Peaks depend on data: random bits switch more transistors than zeros and lower the clock, so operands are random.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from warpline.hardware.measure import (
+    BYTES_PER_SECOND,
+    FLOPS_PER_SECOND,
+    Benchmark,
+    Measurement,
+    gpu_samples,
+    summarise,
+)
+
+COPY_BYTES = 1 << 30
+"""Far beyond any L2, so that every byte travels to memory and back."""
+GEMM_SIZE = 8192
+"""Cube on which every recent chip reaches its plateau; 128 MiB per 16-bit operand."""
+FP64_GEMM_SIZE = 4096
+MINIMUM_CAPABILITY = {"fp8": (8, 9), "int8": (7, 5), "bf16": (8, 0), "tf32": (8, 0)}
+
+_L2_READER = r"""
+extern "C" __global__ void read_again(const float4* data, float* out, int count, int rounds) {
+    float total = 0.f;
+    for (int round = 0; round < rounds; ++round) {
+        #pragma unroll 4
+        for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+            float4 value;
+            asm volatile("ld.global.cg.v4.f32 {%0,%1,%2,%3}, [%4];"
+                         : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "l"(data + i));
+            total += value.x + value.y + value.z + value.w;
+        }
+    }
+    if (total == 12345.678f) out[0] = total;
+}
+"""
+"""Reads a buffer again and again; `.cg` loads are cached in L2 and not in L1."""
+
+
+def compute_benchmarks(torch: Any) -> dict[str, Benchmark]:
+    """Each measurement's name, and the function that takes it."""
+    products = ("bf16", "fp16", "tf32", "fp32_vector", "fp64", "fp8", "int8")
+    return {
+        "copy.dram": partial(_copy_bandwidth, torch),
+        "copy.l2": partial(_l2_bandwidth, torch),
+        **{f"gemm.{kind}": partial(_product, torch, kind) for kind in products},
+    }
+
+
+def _copy_bandwidth(torch: Any) -> Measurement:
+    size = min(COPY_BYTES, torch.cuda.mem_get_info()[0] // 4)
+    source = torch.randint(0, 255, (size,), dtype=torch.uint8, device="cuda")
+    target = torch.empty_like(source)
+    samples = gpu_samples(torch, partial(target.copy_, source), inner=5, repeats=20)
+    rates = [2 * size / seconds for seconds in samples]
+    return summarise(rates, BYTES_PER_SECOND, f"copy of {size >> 20} MiB within the device, read and write counted")
+
+
+def _l2_bandwidth(torch: Any) -> Measurement:
+    """The best of several working sets within the L2: chips with a divided L2 prefer small ones."""
+    l2_bytes = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 32 << 20
+    candidates = [_l2_reads(torch, l2_bytes // part) for part in (2, 4, 8)]
+    return max(candidates, key=lambda candidate: candidate.value)
+
+
+def _l2_reads(torch: Any, size: int) -> Measurement:
+    kernel = torch.cuda._compile_kernel(_L2_READER, "read_again")
+    data = torch.randn(size // 4, device="cuda")
+    out = torch.zeros(1, device="cuda")
+    rounds = max(1, (4 << 30) // size)
+    blocks = torch.cuda.get_device_properties(0).multi_processor_count * 2
+    count = data.numel() // 4
+    launch = partial(kernel, (blocks, 1, 1), (1024, 1, 1), (data, out, count, rounds))
+    samples = gpu_samples(torch, launch, inner=1, repeats=10, warm_up=2)
+    rates = [16 * count * rounds / seconds for seconds in samples]
+    return summarise(rates, BYTES_PER_SECOND, f"{size >> 20} MiB read {rounds} times past the L1")
+
+
+def _product(torch: Any, kind: str) -> Measurement:
+    capability = torch.cuda.get_device_capability(0)
+    if torch.version.hip is None and capability < MINIMUM_CAPABILITY.get(kind, (0, 0)):
+        raise RuntimeError(f"compute capability {capability[0]}.{capability[1]} has no {kind} tensor cores")
+    size = FP64_GEMM_SIZE if kind == "fp64" else GEMM_SIZE
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if kind == "tf32" else "highest")
+    try:
+        multiply = _multiplication(torch, kind, size)
+        slow = kind == "fp32_vector"
+        samples = gpu_samples(torch, multiply, inner=2 if slow else 10, repeats=10 if slow else 20, warm_up=5)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    rates = [2 * size**3 / seconds for seconds in samples]
+    return summarise(rates, FLOPS_PER_SECOND, f"{size} cubed, random operands, both read along the summed dimension")
+
+
+def _multiplication(torch: Any, kind: str, size: int) -> Callable[[], object]:
+    """A call that multiplies two square matrices; the second is stored transposed, as linear layers store weights."""
+    if kind == "int8":
+        left = torch.randint(-128, 127, (size, size), dtype=torch.int8, device="cuda")
+        right = torch.randint(-128, 127, (size, size), dtype=torch.int8, device="cuda").t()
+        return partial(torch._int_mm, left, right)
+    if kind == "fp8":
+        one = torch.ones((), device="cuda")
+        left = torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn)
+        right = torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn).t()
+        return partial(
+            torch._scaled_mm, left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
+        )
+    types = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}
+    dtype = types.get(kind, torch.float32)
+    left = torch.randn(size, size, device="cuda", dtype=dtype)
+    right = torch.randn(size, size, device="cuda", dtype=dtype).t()
+    out = torch.empty(size, size, device="cuda", dtype=dtype)
+    return partial(torch.mm, left, right, out=out)

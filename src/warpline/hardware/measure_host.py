@@ -1,0 +1,146 @@
+"""The part of `device measure` about the host: transfers, what a launch costs, and what a CUDA graph saves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from warpline.hardware.measure import (
+    BYTES_PER_SECOND,
+    SECONDS,
+    Benchmark,
+    Measurement,
+    gpu_samples,
+    summarise,
+    wall_samples,
+)
+
+TRANSFER_BYTES = 256 << 20
+LAUNCHES = 500
+"""Below the 1,024 launches that the driver queues before a launch begins to wait."""
+NODES = 200
+SPINS = (2_000, 20_000)
+"""Clock cycles that the kernels of a chain spin; the gap between them is what remains at zero."""
+
+
+def host_benchmarks(torch: Any) -> dict[str, Benchmark]:
+    """Each measurement's name, and the function that takes it."""
+    return {
+        "host.h2d_pinned": partial(_transfer, torch, pinned=True, to_device=True),
+        "host.d2h_pinned": partial(_transfer, torch, pinned=True, to_device=False),
+        "host.h2d_pageable": partial(_transfer, torch, pinned=False, to_device=True),
+        "host.d2h_pageable": partial(_transfer, torch, pinned=False, to_device=False),
+        "cpu.dispatch": partial(_dispatch, torch),
+        "cpu.launch": partial(_launch, torch),
+        "gpu.launch_round_trip": partial(_round_trip, torch),
+        "gpu.kernel_gap": partial(_kernel_gap, torch, graph=False),
+        "graph.kernel_gap": partial(_kernel_gap, torch, graph=True),
+        "graph.launch": partial(_graph_launch, torch),
+    }
+
+
+def _transfer(torch: Any, *, pinned: bool, to_device: bool) -> Measurement:
+    host = torch.randint(0, 255, (TRANSFER_BYTES,), dtype=torch.uint8)
+    host = host.pin_memory() if pinned else host
+    device = torch.randint(0, 255, (TRANSFER_BYTES,), dtype=torch.uint8, device="cuda")
+    copy = partial(device.copy_, host, non_blocking=pinned) if to_device else partial(
+        host.copy_, device, non_blocking=pinned
+    )
+    if pinned:
+        samples = gpu_samples(torch, copy, inner=2, repeats=10, warm_up=2)
+    else:
+        samples = wall_samples(torch, copy, repeats=10, warm_up=2)
+    clock = "on the GPU's clock" if pinned else "until the host may go on"
+    how = f"{TRANSFER_BYTES >> 20} MiB at a time into memory touched before, {clock}"
+    return summarise([TRANSFER_BYTES / seconds for seconds in samples], BYTES_PER_SECOND, how)
+
+
+def _per_call(torch: Any, work: Callable[[], object], repeats: int = 20) -> list[float]:
+    """CPU seconds per call, not waiting for the GPU."""
+    samples = []
+    for position in range(repeats + 3):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(LAUNCHES):
+            work()
+        if position >= 3:
+            samples.append((time.perf_counter() - began) / LAUNCHES)
+    torch.cuda.synchronize()
+    return samples
+
+
+def _dispatch(torch: Any) -> Measurement:
+    left, right = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
+    samples = _per_call(torch, partial(torch.add, left, right))
+    return summarise(samples, SECONDS, "CPU time of torch.add on 8 elements, not waiting for the GPU")
+
+
+def _launch(torch: Any) -> Measurement:
+    samples = _per_call(torch, partial(torch.cuda._sleep, 1))
+    return summarise(samples, SECONDS, "CPU time of launching an empty kernel through a bare binding")
+
+
+def _round_trip(torch: Any) -> Measurement:
+    samples = wall_samples(torch, partial(torch.cuda._sleep, 1), repeats=200, warm_up=20)
+    return summarise(samples, SECONDS, "an empty kernel launched on an idle device, until the host sees it finished")
+
+
+def _chain(torch: Any, spin: int, *, graph: bool) -> Callable[[], object]:
+    """A call that enqueues many dependent kernels that spin for some cycles."""
+
+    def enqueue() -> None:
+        for _ in range(NODES):
+            torch.cuda._sleep(spin)
+
+    if not graph:
+        return enqueue
+    recorded = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(recorded):
+        enqueue()
+    replay: Callable[[], object] = recorded.replay
+    return replay
+
+
+def _kernel_gap(torch: Any, *, graph: bool) -> Measurement:
+    """From one kernel's end to the next one's begin: a chain's time per kernel, extrapolated to no spinning."""
+    medians = []
+    for spin in SPINS:
+        samples = _behind_a_long_kernel(torch, _chain(torch, spin, graph=graph))
+        medians.append([seconds / NODES for seconds in samples])
+    short, long = medians
+    ratio = SPINS[0] / (SPINS[1] - SPINS[0])
+    gaps = [max(few - (many - few) * ratio, 0.0) for few, many in zip(short, long, strict=True)]
+    where = "a CUDA graph" if graph else "a stream with its queue full"
+    return summarise(gaps, SECONDS, f"time per kernel in {where}, extrapolated to kernels of no length")
+
+
+def _behind_a_long_kernel(torch: Any, work: Callable[[], object], repeats: int = 10) -> list[float]:
+    """Seconds on the GPU of work that was all enqueued while the GPU was busy with something else."""
+    work()
+    torch.cuda.synchronize()
+    samples = []
+    for _ in range(repeats):
+        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        torch.cuda._sleep(20_000_000)  # about 10 ms at 2 GHz
+        start.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        samples.append(start.elapsed_time(end) / 1e3)
+    return samples
+
+
+def _graph_launch(torch: Any) -> Measurement:
+    """CPU time of replaying a graph of many kernels: what replaces as many launches."""
+    replay = _chain(torch, 1, graph=True)
+    samples = []
+    for position in range(103):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        replay()
+        if position >= 3:
+            samples.append(time.perf_counter() - began)
+    torch.cuda.synchronize()
+    return summarise(samples, SECONDS, f"CPU time of replaying a CUDA graph of {NODES} kernels")

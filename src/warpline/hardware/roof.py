@@ -1,0 +1,135 @@
+"""The roof of one device: the ceiling of each unit and memory, measured where it was measured, else as the data
+sheet has it, and the time that work must take under it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from warpline.errors import UsageError
+from warpline.hardware.ceilings import Ceilings, measured_for
+from warpline.hardware.chips import DRAM, L2, PCIE, TENSOR, VECTOR, Chip, Figure, chip_named
+
+Bound = Literal["memory", "compute", "link"]
+
+_MEASURED_GEMM = {
+    "fp64": "gemm.fp64", "tf32": "gemm.tf32", "bf16": "gemm.bf16", "fp16": "gemm.fp16", "fp8": "gemm.fp8",
+    "int8": "gemm.int8",
+}
+_MEASURED_LINKS = {
+    DRAM: "copy.dram", L2: "copy.l2", "h2d": "host.h2d_pinned", "d2h": "host.d2h_pinned",
+    "h2d_pageable": "host.h2d_pageable", "d2h_pageable": "host.d2h_pageable",
+}
+_LINK_ON_PAPER = {"h2d": PCIE, "d2h": PCIE, "h2d_pageable": PCIE, "d2h_pageable": PCIE}
+
+
+@dataclass(frozen=True, slots=True)
+class Roof:
+    """The ceilings of one device."""
+
+    chip: Chip
+    ceilings: Ceilings | None
+
+    def compute(self, dtype: str, unit: str, *, on_paper: bool = False) -> Figure | None:
+        """FLOP/s of a unit (`tensor` or `vector`) in a data type; None where nobody says.
+
+        `on_paper` asks for the data sheet even where there is a measurement: only that is a physical limit.
+        """
+        if unit == VECTOR:
+            # Half-precision arithmetic outside matrix products is done in fp32 by PyTorch's kernels.
+            key = "fp64" if dtype == "fp64" else "fp32"
+            measured = self._measured("gemm.fp32_vector") if key == "fp32" else None
+            paper = self.chip.vector.get(key)
+        else:
+            measured = self._measured(_MEASURED_GEMM.get(dtype, ""))
+            paper = self.chip.tensor.get(dtype)
+        return paper if on_paper or measured is None else measured
+
+    def bandwidth(self, link: str, *, on_paper: bool = False) -> Figure | None:
+        """Bytes/s of `dram`, `l2`, `nvlink`, or of a copy between host and device (`h2d`, `d2h`)."""
+        measured = self._measured(_MEASURED_LINKS.get(link, ""))
+        paper = self.chip.bandwidth.get(_LINK_ON_PAPER.get(link, link)) or self.chip.bandwidth.get(
+            "c2c" if link in _LINK_ON_PAPER else ""
+        )
+        return paper if on_paper or measured is None else measured
+
+    def ridge(self, dtype: str, unit: str = TENSOR) -> float | None:
+        """FLOPs per byte above which work in that type is bound by compute."""
+        compute, memory = self.compute(dtype, unit), self.bandwidth(DRAM)
+        return compute.value / memory.value if compute and memory else None
+
+    def _measured(self, key: str) -> Figure | None:
+        return self.ceilings.figure(key) if self.ceilings is not None and key else None
+
+
+@dataclass(frozen=True, slots=True)
+class RooflinePoint:
+    """Where one piece of work stands under the roof."""
+
+    device: str
+    flops: float
+    bytes: float
+    seconds: float
+    intensity: float | None
+    """FLOPs per byte; None without bytes."""
+    flops_per_second: float
+    bytes_per_second: float
+    ceiling_flops_per_second: float
+    """What the roof allows at this intensity."""
+    floor_seconds: float
+    roof_pct: float
+    bound: Bound
+    possible: bool
+    """False when the time is below what the data sheet's peaks allow."""
+    sources: tuple[str, ...]
+
+    def __str__(self) -> str:
+        verdict = f"{self.bound}-bound, {self.roof_pct:.1f} % of the roof" if self.possible else "impossible"
+        return (
+            f"{self.flops_per_second / 1e12:.4g} TFLOP/s, {self.bytes_per_second / 1e12:.4g} TB/s on {self.device}: "
+            f"{verdict} (floor {self.floor_seconds * 1e6:.4g} µs)"
+        )
+
+
+def roof_of(device: str | Chip) -> Roof:
+    """The roof of a chip, with the measurements that are at hand."""
+    chip = chip_named(device) if isinstance(device, str) else device
+    return Roof(chip, measured_for(chip))
+
+
+def roofline(
+    flops: float, bytes: float, seconds: float, device: str | Chip, *, dtype: str = "bf16", unit: str = TENSOR  # noqa: A002
+) -> RooflinePoint:
+    """Back-of-envelope roofline: how close `flops` and `bytes` in `seconds` come to what the device can do.
+
+    >>> print(warpline.roofline(2 * 8192**3, 3 * 2 * 8192**2, 1.36e-3, "H200"))
+    """
+    if flops < 0 or bytes < 0 or seconds <= 0:
+        raise UsageError("bad-work", "flops and bytes must not be negative and seconds must be positive")
+    roof = roof_of(device)
+    compute, memory = roof.compute(dtype, unit), roof.bandwidth(DRAM)
+    if compute is None or memory is None:
+        known = ", ".join(sorted(roof.chip.tensor if unit == TENSOR else roof.chip.vector))
+        raise UsageError("no-peak", f"no {unit} peak in {dtype} is known for {roof.chip.name}", f"known: {known}")
+    paper, paper_memory = roof.compute(dtype, unit, on_paper=True), roof.bandwidth(DRAM, on_paper=True)
+    compute_seconds, memory_seconds = flops / compute.value, bytes / memory.value
+    floor = max(compute_seconds, memory_seconds)
+    hard_floor = max(flops / (paper or compute).value, bytes / (paper_memory or memory).value)
+    intensity = flops / bytes if bytes else None
+    ceiling = compute.value if intensity is None else min(compute.value, intensity * memory.value)
+    return RooflinePoint(
+        device=roof.chip.name,
+        flops=flops,
+        bytes=bytes,
+        seconds=seconds,
+        intensity=intensity,
+        flops_per_second=flops / seconds,
+        bytes_per_second=bytes / seconds,
+        ceiling_flops_per_second=ceiling,
+        floor_seconds=floor,
+        roof_pct=100 * floor / seconds,
+        bound="compute" if compute_seconds >= memory_seconds else "memory",
+        possible=seconds >= hard_floor,
+        sources=(compute.source, memory.source),
+    )
