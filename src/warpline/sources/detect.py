@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import re
 from pathlib import Path
+from typing import cast
 
 from zlib_ng import zlib_ng
 
@@ -35,6 +36,8 @@ class Kind(enum.Enum):
     UNKNOWN = "unknown"
 
 
+DamagedGzip = cast(type[Exception], zlib_ng.error)
+"""zlib-ng's own error, which its stubs declare as an instance."""
 GZIP_MAGIC = b"\x1f\x8b"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
@@ -86,14 +89,15 @@ def _head(path: Path) -> bytes:
 
 
 def _packed_kind(head: bytes, path: Path) -> Kind:
+    engine = zlib_ng.decompressobj(31)
     try:
-        inner = zlib_ng.decompressobj(31).decompress(head, HEAD_BYTES)
-    except zlib_ng.error as error:
+        inner = engine.decompress(head, HEAD_BYTES)
+    except DamagedGzip as error:
         raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
     if not inner:
-        raise UnreadableFile(
-            "empty-file", f"{path} is gzip of nothing, or cut short before the first byte", "copy it again"
-        )
+        if engine.eof:
+            raise UnreadableFile("empty-file", f"{path} is the gzip of an empty file", "record or export it again")
+        raise UnreadableFile("damaged-file", f"{path} is gzip, cut short before its first byte", "copy it again")
     if inner.startswith(GZIP_MAGIC):
         raise UnreadableFile(
             "packed-twice", f"{path} is gzip within gzip: it was packed twice", f"unpack it once: gunzip -k {path.name}"

@@ -21,7 +21,6 @@ import polars as pl
 
 from warpline.errors import UnreadableFile
 
-MAGIC = b"SQLite format 3\x00"
 CHUNK_ROWS = 4096
 """Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""
 TEXT_CHUNK_ROWS = 256
@@ -34,6 +33,8 @@ Pages that point at each other in a hostile file could otherwise yield rows for 
 GRACE_SECONDS = 60.0
 SLOWEST_BYTES_PER_SECOND = 1 << 20
 """Two hundred times slower than measured: a read past this is caught in a trap, not on a slow disk."""
+READ_ERRORS = (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError)
+"""What damage raises; the last one where SQLite's message quotes damaged bytes."""
 PROGRESS_STEPS = 200_000
 """SQLite's virtual-machine steps between two looks at the clock."""
 
@@ -110,7 +111,7 @@ class Database:
                         break
                     yield columns
                     rows = []
-        except (sqlite3.Error, OverflowError, MemoryError) as error:
+        except READ_ERRORS as error:
             reason = str(error)
             if rows:
                 yield list(zip(*rows, strict=True))
@@ -139,21 +140,22 @@ def _quoted(name: str) -> str:
 
 
 @contextmanager
-def open_database(path: Path) -> Iterator[Database]:
-    """The export at ``path`` (uncompressed), read-only, closed at the end."""
+def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
+    """The export at ``path`` (uncompressed), read-only, closed at the end; ``shown`` is its name in errors."""
     # immutable: no lock, no journal recovery, nothing written beside the file.
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
+    name = (shown or path).name
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None)
     except sqlite3.Error as error:
-        raise UnreadableFile("unreadable-file", f"{path.name} cannot be opened as SQLite: {error}") from error
+        raise UnreadableFile("unreadable-file", f"{name} cannot be opened as SQLite: {error}") from error
     try:
         connection.text_factory = _decode
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         for pragma in ("trusted_schema=off", "cell_size_check=on", "query_only=on", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
-        yield Database(connection, path.stat().st_size, _tables(connection, path))
+        yield Database(connection, path.stat().st_size, _tables_despite_damage(connection, name))
     finally:
         connection.close()
 
@@ -163,18 +165,27 @@ def _decode(raw: bytes) -> str:
     return raw.decode("utf-8", "replace")
 
 
-def _tables(connection: sqlite3.Connection, path: Path) -> dict[str, tuple[str, ...]]:
+def _tables_despite_damage(connection: sqlite3.Connection, name: str) -> dict[str, tuple[str, ...]]:
     try:
-        # Views have no root page and virtual tables have page 0.
-        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
-        names = [name for (name,) in rows if isinstance(name, str)]
-        return {
-            name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")) for name in names
-        }
-    except (sqlite3.Error, OverflowError, MemoryError) as error:
+        return _tables(connection)
+    except READ_ERRORS:
+        pass
+    try:
+        # SQLite refuses a file that is shorter than its header says, or one table of which is misdescribed. This
+        # setting makes it go on; nothing can be written, as the file is open read-only.
+        connection.execute("PRAGMA writable_schema=on")
+        return _tables(connection)
+    except READ_ERRORS as error:
         raise UnreadableFile(
             "damaged-file",
-            f"{path.name} begins like SQLite, but its table of contents cannot be read ({error}): the export was "
+            f"{name} begins like SQLite, but its table of contents cannot be read ({error}): the export was "
             "interrupted, or the copy is incomplete",
             "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep",
         ) from error
+
+
+def _tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    # Views have no root page and virtual tables have page 0.
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+    names = [name for (name,) in rows if isinstance(name, str)]
+    return {name: tuple(row[1] for row in connection.execute(f"PRAGMA table_info({_quoted(name)})")) for name in names}

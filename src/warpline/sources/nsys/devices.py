@@ -59,17 +59,26 @@ _FACTS = {
 _NARROW = {"compute_major", "compute_minor", "sm_count", "warp_size"}
 
 
-def read_devices(database: Database, ordinals: Ordinals) -> pl.DataFrame:
-    """The ``devices`` table: every GPU of the machine, under the number that the rows use."""
-    frame = database.fetch("TARGET_INFO_GPU", ["id", "cuDevice", "maxWarpsPerSm", *_FACTS], ["name"])
+def gpu_numbers(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+    """The number that the rows use for each GPU: columns ``id`` (nsys's own) and ``device``."""
+    frame = database.fetch("TARGET_INFO_GPU", ["id", "cuDevice"]).drop_nulls("id").unique("id", keep="first")
     known = database.fetch("TARGET_INFO_CUDA_DEVICE", ["cudaId", "gpuId"]).drop_nulls().unique("gpuId")
-    frame = frame.join(known, left_on="id", right_on="gpuId", how="left", maintain_order="left")
+    # A GPU that the program saw keeps its number; one hidden by CUDA_VISIBLE_DEVICES may not take it.
+    frame = frame.join(known, left_on="id", right_on="gpuId", how="left").sort("cudaId", "id", nulls_last=True)
     # GPU ids follow the bus and cuDevice follows CUDA's own order: they differ on many machines.
     number = pl.coalesce("cudaId", "cuDevice", "id") if ordinals.physical.is_empty() else pl.col("id")
+    frame = frame.select("id", number.cast(pl.Int32, strict=False).alias("device"))
+    return frame.unique("device", keep="first", maintain_order=True)
+
+
+def read_devices(database: Database, ordinals: Ordinals) -> pl.DataFrame:
+    """The ``devices`` table: every GPU of the machine, under the number that the rows use."""
+    frame = database.fetch("TARGET_INFO_GPU", ["id", "maxWarpsPerSm", *_FACTS], ["name"])
+    frame = frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")
     warps, lanes = pl.col("maxWarpsPerSm"), pl.col("threadsPerWarp")
     return (
         frame.select(
-            number.cast(pl.Int32, strict=False).alias("device"),
+            "device",
             "name",
             # Zero stands for "not asked" in old exports and containers.
             *(

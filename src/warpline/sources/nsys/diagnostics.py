@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from warpline.sources.health import HealthEntry
+from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.redact import quote
@@ -128,7 +128,7 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
             )
         )
     for text, count in remarks.cupti_failures.most_common(MOST_OTHERS):
-        severity = "warning" if kernels else "error"
+        severity: Severity = "warning" if kernels else "error"
         entries.append(
             HealthEntry("cupti-failed", severity, f"nsys could not trace CUDA in full{_times(count)}: {text}")
         )

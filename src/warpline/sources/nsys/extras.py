@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.sources.nsys.columns import Notes, category, checked_spans, narrow, process, words
+from warpline.sources.nsys.columns import Notes, category, checked_spans, process, words
 from warpline.sources.nsys.database import Database
-from warpline.sources.nsys.devices import Ordinals
+from warpline.sources.nsys.devices import Ordinals, gpu_numbers
 
 SYNCS = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION"
 EVENTS = "CUPTI_ACTIVITY_KIND_CUDA_EVENT"
@@ -93,7 +93,7 @@ def read_memory(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     ).sort("time_ns", maintain_order=True)
 
 
-def read_counters(database: Database) -> pl.DataFrame:
+def read_counters(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     """The ``counters`` table: GPU metrics sampled by the hardware, where collected."""
     frame = database.fetch(METRICS, ["timestamp", "typeId", "metricId"], numbers=["value"])
     frame = frame.filter(pl.col("timestamp").is_not_null() & pl.col("value").is_not_null())
@@ -101,10 +101,12 @@ def read_counters(database: Database) -> pl.DataFrame:
     known = known.drop_nulls(["typeId", "metricId"]).unique(["typeId", "metricId"], keep="first")
     known = known.with_columns(pl.col("metricName").cast(pl.Categorical))
     frame = frame.join(known, on=["typeId", "metricId"], how="left", maintain_order="left")
+    # The type id's low byte is the GPU.
+    frame = frame.with_columns(pl.col("typeId").mod(256).alias("id"))
+    frame = frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")
     return frame.select(
         pl.col("timestamp").alias("time_ns"),
         pl.col("metricName").alias("name"),
-        # The type id's low byte is the GPU.
-        narrow("typeId").mod(256).alias("device"),
+        pl.coalesce("device", pl.col("id").cast(pl.Int32)).alias("device"),
         pl.col("value"),
     ).sort("time_ns", maintain_order=True)

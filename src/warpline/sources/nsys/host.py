@@ -16,7 +16,8 @@ CUPTI = "CUPTI_ACTIVITY_KIND_OVERHEAD"
 
 VERSION_SUFFIX = r"_v\d+$"
 # ENUM_NSYS_EVENT_CLASS. Runtime and driver calls share one table.
-RUNTIME, DRIVER, CUDA_API, BACKTRACE = 0, 1, 26, 67
+RUNTIME, DRIVER, BACKTRACE = 0, 1, 67
+OS_STARTED, OS_FINISHED = 31, 32
 LAYERS = {RUNTIME: "runtime", DRIVER: "driver"}
 
 # ENUM_CUPTI_OVERHEAD_TYPE, as nsys labels it.
@@ -54,7 +55,6 @@ def finish_calls(frame: pl.DataFrame, strings: Strings, threads: Threads, notes:
             notes.api_suffixes[stem] = mark + digits
     return frame.select(
         pl.lit(strings.names(frame["nameId"], VERSION_SUFFIX)).alias("name"),
-        # Old drivers' classes aside, a driver call is named cuXxx and a runtime call cudaXxx.
         words("eventClass", LAYERS).alias("layer"),
         pl.lit(threads.row(frame["globalTid"])).alias("thread"),
         pl.col("start").alias("start_ns"),
@@ -67,7 +67,10 @@ def finish_calls(frame: pl.DataFrame, strings: Strings, threads: Threads, notes:
 
 def fetch_os_calls(database: Database, notes: Notes) -> pl.DataFrame:
     """OS runtime calls with the file's own ids, by start time."""
-    frame = database.fetch(OS_CALLS, ["start", "end", "globalTid", "nameId", "returnValue", "nestingLevel"])
+    wanted = ["start", "end", "eventClass", "globalTid", "nameId", "returnValue", "nestingLevel"]
+    frame = database.fetch(OS_CALLS, wanted)
+    # A thread's tracing also leaves marks of its own begin and end, which are no calls.
+    frame = frame.filter(~pl.col("eventClass").is_in([OS_STARTED, OS_FINISHED]).fill_null(value=False))
     return checked_spans(frame, OS_CALLS, notes).sort("start", maintain_order=True)
 
 

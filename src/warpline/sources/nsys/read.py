@@ -52,7 +52,7 @@ def read_nsys(path: Path, cache: Path | None = None) -> Rows:
 
 def _read_sqlite(path: Path) -> Rows:
     notes = Notes()
-    with plain_sqlite(path) as plain, open_database(plain.path) as database:
+    with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         if not (database.columns.keys() & KNOWN_TABLES):
             raise UnreadableFile(
                 "not-nsys",
@@ -75,7 +75,7 @@ def _read_sqlite(path: Path) -> Rows:
             "memory": read_memory(database, ordinals),
             "overhead": finish_overhead(overhead, strings, threads),
             "faults": read_faults(database, ordinals, notes),
-            "counters": read_counters(database),
+            "counters": read_counters(database, ordinals),
             "threads": threads.table,
             "devices": read_devices(database, ordinals),
         }

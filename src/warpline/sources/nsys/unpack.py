@@ -13,10 +13,9 @@ from typing import BinaryIO
 from zlib_ng import zlib_ng
 
 from warpline.errors import UnreadableFile, UsageError
+from warpline.sources.detect import GZIP_MAGIC, SQLITE_MAGIC, DamagedGzip
 from warpline.sources.health import HealthEntry
-from warpline.sources.nsys.database import MAGIC
 
-GZIP_MAGIC = b"\x1f\x8b"
 GZIP_WINDOW = 31
 """zlib's number for: gzip header, largest window."""
 MOST_BYTES = 16 << 30
@@ -58,13 +57,13 @@ def _head(path: Path) -> bytes:
 
 def check_magic(head: bytes, path: Path) -> None:
     """Raise where the file does not begin like SQLite, with the likely reason."""
-    if head.startswith(MAGIC):
+    if head.startswith(SQLITE_MAGIC):
         return
     if not head:
         raise UnreadableFile("empty-file", f"{path} is empty: the export was interrupted", EXPORT_AGAIN)
     if not any(head):
         raise UnreadableFile("damaged-file", f"{path} begins with zeros: the export was interrupted", EXPORT_AGAIN)
-    if MAGIC.startswith(head):
+    if SQLITE_MAGIC.startswith(head):
         raise UnreadableFile("damaged-file", f"{path} ends after {len(head)} bytes", EXPORT_AGAIN)
     raise UnreadableFile(
         "not-sqlite", f"{path} is not an SQLite file", "give an export made with nsys export --type sqlite"
@@ -98,7 +97,7 @@ def _unpack(path: Path, target: Path) -> list[HealthEntry]:
                             "set WARPLINE_MAX_BYTES to allow more, or unpack it yourself",
                         )
                     sink.write(block)
-            except zlib_ng.error as error:
+            except DamagedGzip as error:
                 damage = str(error)
     except OSError as error:
         raise UnreadableFile(
@@ -132,7 +131,7 @@ def _blocks(source: BinaryIO) -> Iterator[bytes]:
             engine = zlib_ng.decompressobj(GZIP_WINDOW)
         else:
             pending = engine.unconsumed_tail or source.read(BLOCK_BYTES)
-    raise zlib_ng.error("the file ends within the compressed data")
+    raise DamagedGzip("the file ends within the compressed data")
 
 
 def _short_file(path: Path) -> tuple[HealthEntry, ...]:
