@@ -12,7 +12,7 @@ from warpline.trace.trace import Trace
 Row = dict[str, object]
 
 
-def make_trace(**tables: list[Row]) -> Trace:
+def make_trace(source: str = "nsys", **tables: list[Row]) -> Trace:
     """A trace of the rows given, table by table; columns left out are null."""
     frames = {
         name: schema.conform(name, pl.DataFrame(tables[name], infer_schema_length=None))
@@ -20,7 +20,7 @@ def make_trace(**tables: list[Row]) -> Trace:
         else schema.empty(name)
         for name in schema.TABLES
     }
-    return Trace(Path("paper.json"), "kineto", dict(frames))
+    return Trace(Path("paper"), source, dict(frames))
 
 
 def call(name: str, thread: int, start: int, end: int, correlation: int) -> Row:

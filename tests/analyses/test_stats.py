@@ -182,6 +182,39 @@ def test_range_without_gpu_work_is_neither_projected_nor_a_child() -> None:
     assert projected.select("Range", "Avg Num Child").rows() == [(":busy", 0.0)]
 
 
+def test_range_that_ends_on_another_thread_has_a_duration_but_no_work() -> None:
+    trace = make_trace(
+        threads=[{"process": 7, "tid": 70}, {"process": 7, "tid": 71}],
+        api=[call("cudaLaunchKernel", 0, 10, 20, 1)],
+        gpu=[kernel("alone", 30, 40, 0, (1, 1, 1))],
+        ranges=[
+            {**span("handed over", "startend", 0, 5, 50), "end_thread": 1},
+            {**span("kept", "startend", 0, 6, 49), "end_thread": 0},
+        ],
+    )
+    assert report(trace, "nvtx_sum")["Range"].to_list() == [":handed over", ":kept"]
+    assert report(trace, "nvtx_gpu_proj_sum").select("Range", "Avg Range Lvl").rows() == [(":kept", 0.0)]
+    assert report(trace, "nvtx_kern_sum")["NVTX Range"].to_list() == [":kept"]
+
+
+def test_kernel_in_a_range_within_its_like_is_one_kernel_of_twice_the_time() -> None:
+    trace = make_trace(
+        threads=[{"process": 7, "tid": 70}],
+        api=[call("cudaLaunchKernel", 0, 10, 20, 1)],
+        gpu=[kernel("deep", 30, 40, 0, (1, 1, 1))],
+        ranges=[span("again", "pushpop", 0, 5, 50), span("again", "pushpop", 0, 6, 49)],
+    )
+    row = report(trace, "nvtx_kern_sum").row(0, named=True)
+    assert (row["NVTX Inst"], row["Kern Inst"], row["Total Time (ns)"], row["Avg (ns)"]) == (2, 1, 20, 10.0)
+
+
+def test_start_end_ranges_are_none_in_nsys_but_unknown_to_torch() -> None:
+    tables = {"threads": [{"process": 7, "tid": 70}], "ranges": [span("only", "pushpop", 0, 0, 9)]}
+    assert report(make_trace("nsys", **tables), "nvtx_startend_sum").is_empty()
+    with pytest.raises(CannotAnswer, match=r"torch\.profiler records none"):
+        report(make_trace("kineto", **tables), "nvtx_startend_sum")
+
+
 def test_kernel_whose_launch_is_missing_is_summed_but_not_followed() -> None:
     trace = make_trace(
         threads=[{"process": 7, "tid": 70}],

@@ -22,7 +22,7 @@ from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
 CHECKOUT = Path(__file__).parents[2]
-OWN = CHECKOUT / "tests" / "data" / "nsys"
+OWN = (CHECKOUT / "tests" / "data" / "nsys", Path(__file__).with_name("test_stats_odd"))
 SHARED = Path(os.environ.get("WARPLINE_SHARED", CHECKOUT.parent / "shared")) / "data" / "h200" / "nsys"
 SUFFIX = ".nsys-stats.csv"
 
@@ -41,10 +41,10 @@ class Recorded:
         return f"{self.file.name.split('.')[0]}-{self.report}"
 
 
-def recorded(folder: Path) -> list[Recorded]:
-    """Every report in the recorded outputs of a folder."""
+def recorded(*folders: Path) -> list[Recorded]:
+    """Every report in the recorded outputs of some folders."""
     found = []
-    for file in sorted(folder.glob(f"*{SUFFIX}")):
+    for file in sorted(file for folder in folders for file in folder.glob(f"*{SUFFIX}")):
         for part in re.split(r"(?m)^Processing ", file.read_text(encoding="utf-8"))[1:]:
             head, _, body = part.partition("\n")
             name = re.search(r"(\w+)\.py\]", head)
@@ -71,13 +71,13 @@ def assert_same(wanted: Recorded) -> None:
     assert (rows if wanted.rows else rows[1:]) == wanted.rows
 
 
-@pytest.mark.parametrize("wanted", recorded(OWN), ids=str)
+@pytest.mark.parametrize("wanted", recorded(*OWN), ids=str)
 def test_project_recordings_are_reproduced(wanted: Recorded) -> None:
     assert_same(wanted)
 
 
 def test_project_recordings_hold_every_report() -> None:
-    assert {wanted.report for wanted in recorded(OWN) if wanted.rows} == set(REPORTS)
+    assert {wanted.report for wanted in recorded(*OWN) if wanted.rows} == set(REPORTS)
 
 
 @pytest.mark.shared

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from warpline.trace.trace import Trace
 
 PUSH_POP, START_END = "PushPop", "StartEnd"
+KINETO = "kineto"
+NO_START_END = ("start/end ranges: torch.profiler records none", "record with nsys profile -t nvtx")
 STYLES = {"pushpop": PUSH_POP, "annotation": PUSH_POP, "startend": START_END}
 
 
@@ -30,7 +32,9 @@ def nvtx_pushpop_sum(trace: Trace) -> pl.DataFrame:
 
 
 def nvtx_startend_sum(trace: Trace) -> pl.DataFrame:
-    """Time spent in each start/end range."""
+    """Time spent in each start/end range; torch.profiler records none."""
+    if trace.source == KINETO:
+        require(trace.ranges.filter(pl.col("style").cast(pl.String) == "startend"), "nvtx_startend_sum", *NO_START_END)
     return _one_style(trace, "nvtx_startend_sum", START_END)
 
 
@@ -48,6 +52,7 @@ def named_ranges(trace: Trace, report: str) -> pl.DataFrame:
         .alias("range"),
         style.replace_strict(STYLES, return_dtype=pl.String).alias("style"),
         "thread",
+        "end_thread",
         "pid",
         "tid",
         "start_ns",

@@ -1,9 +1,9 @@
 """Ranges and the GPU work launched within them: ``nvtx_kern_sum`` and ``nvtx_gpu_proj_sum``.
 
-GPU work belongs to every range that its launching API call lies in, on the thread of that call (for a
-start/end range, the thread that started it). The projection of a range runs from the start of the first such
-work to the end of the last. A graph replay recorded as one bar is not counted as work; its nodes, where
-recorded, are.
+GPU work belongs to every range that its launching API call lies in, on the thread of that call. A range that one
+thread starts and another ends belongs to neither, and gets no work. The projection of a range runs from the
+start of the first such work to the end of the last. A graph replay recorded as one bar is not counted as work;
+its nodes, where recorded, are.
 """
 
 from __future__ import annotations
@@ -23,16 +23,23 @@ if TYPE_CHECKING:
 
 
 def nvtx_kern_sum(trace: Trace) -> pl.DataFrame:
-    """Kernels launched within each range, and those launched in none."""
+    """Kernels launched within each range, and those launched in none.
+
+    Within a range that holds another of its name, a kernel's time counts for both, though it is one kernel.
+    """
     report = "nvtx_kern_sum"
-    ranges = named_ranges(trace, report).with_row_index("range_id")
+    ranges = _on_one_thread(trace, report)
     work = _launched(trace, report, [KERNEL])
     pairs = _within(ranges, work)
     inside = pairs.join(ranges.select("range_id", "range", "style"), on="range_id")
     outside = work.join(pairs.select("work_id").unique(), on="work_id", how="anti")
     rows = pl.concat([inside, outside], how="diagonal").with_columns(pl.col("range").cast(pl.String))
     keys = ["range", "style", "pid", "tid", "name"]
-    groups = rows.group_by(keys).agg(pl.col("range_id").drop_nulls().n_unique().alias("instances"), *spread(DURATION))
+    groups = rows.group_by(keys).agg(
+        pl.col("range_id").drop_nulls().n_unique().alias("instances"),
+        pl.col("work_id").n_unique().alias("kernels"),
+        *spread(DURATION),
+    )
     order = ["range", "style", "pid", "tid", "total", "name"]
     return (
         groups.with_columns(pl.col("name").cast(pl.String))
@@ -43,7 +50,7 @@ def nvtx_kern_sum(trace: Trace) -> pl.DataFrame:
             pl.col("pid").alias("PID"),
             pl.col("tid").alias("TID"),
             pl.col("instances").alias("NVTX Inst"),
-            pl.col("count").alias("Kern Inst"),
+            pl.col("kernels").alias("Kern Inst"),
             pl.col("total").alias("Total Time (ns)"),
             *titled(),
             pl.col("name").alias("Kernel Name"),
@@ -57,7 +64,7 @@ def nvtx_gpu_proj_sum(trace: Trace) -> pl.DataFrame:
     Operations are launches: the nodes of one graph replay count once.
     """
     report = "nvtx_gpu_proj_sum"
-    ranges = named_ranges(trace, report).with_row_index("range_id")
+    ranges = _on_one_thread(trace, report)
     work = _launched(trace, report, [KERNEL, MEMCPY, MEMSET])
     projected = (
         _within(ranges, work)
@@ -87,6 +94,12 @@ def nvtx_gpu_proj_sum(trace: Trace) -> pl.DataFrame:
         rounded(pl.col("level")).alias("Avg Range Lvl"),
         rounded(pl.col("children")).alias("Avg Num Child"),
     )
+
+
+def _on_one_thread(trace: Trace, report: str) -> pl.DataFrame:
+    """Ranges that the same thread began and ended, numbered as ``range_id``."""
+    ends_here = pl.col("end_thread").is_null() | (pl.col("end_thread") == pl.col("thread"))
+    return named_ranges(trace, report).filter(ends_here).with_row_index("range_id")
 
 
 def _launched(trace: Trace, report: str, kinds: list[str]) -> pl.DataFrame:
