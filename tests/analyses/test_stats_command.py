@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from warpline.analyses.stats import REPORTS, report
 from warpline.cli.stats import DEFAULT_REPORTS, stats
-from warpline.errors import UsageError
+from warpline.errors import UsageError, WarplineError
 from warpline.reports.tabular import shorten, table_text, to_csv
 from warpline.trace.trace import Trace
 
@@ -70,6 +70,11 @@ def test_suffix_picks_the_format_and_nothing_is_overwritten(monkeypatch: pytest.
     assert "poll" in file.read_text(encoding="utf-8")
     with pytest.raises(UsageError, match="unknown-format"):
         run(monkeypatch, paper_trace(), "-r", "osrt_sum", "-o", str(tmp_path / "api.xml"))
+
+
+def test_file_that_cannot_be_written_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with pytest.raises(WarplineError, match="cannot-write"):
+        run(monkeypatch, paper_trace(), "-r", "osrt_sum", "-o", str(tmp_path / "absent" / "api.csv"))
 
 
 @pytest.mark.parametrize("name", [name for name in REPORTS if name != "um_sum"])

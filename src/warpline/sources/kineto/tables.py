@@ -55,6 +55,9 @@ SYNC_KINDS = {
     "Context Sync": "context",
 }
 STEP_NAME = r"^ProfilerStep#\d+"
+FAR_NS = 500_000_000_000_000_000
+"""Sixteen years: no recording spans them, and times within them can be added without overflow."""
+LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
 
 
@@ -133,8 +136,9 @@ def tables(raw: RawEvents) -> Rows:
     """All tables that the events hold, with what was odd about them."""
     kinds = _kinds(raw)
     spans = raw.phase == ord("X")
-    timed = raw.time_ns != MISSING
-    zero = _zero_ns(raw, spans & timed & (kinds != ""))
+    recorded = raw.time_ns != MISSING
+    near, zero = _believable(raw, spans & recorded & (kinds != ""))
+    timed = recorded & near
     threads = Threads(raw)
 
     def events(*wanted: str) -> _Events:
@@ -158,7 +162,13 @@ def tables(raw: RawEvents) -> Rows:
         "devices": devices(raw.header),
     }
     result["threads"] = threads.table()
-    return Rows("kineto", result, meta(raw, zero), _health(raw, kinds, spans & timed))
+    health = _health(raw, kinds, spans & timed)
+    impossible = int((spans & recorded & ~near & (kinds != "")).sum())
+    if impossible:
+        health.append(HealthEntry(
+            "impossible-time", "error", f"{impossible:,} events claim to be decades away from the others, or as long, and are left out"
+        ))
+    return Rows("kineto", result, meta(raw, zero), health)
 
 
 def _kinds(raw: RawEvents) -> npt.NDArray[np.str_]:
@@ -166,10 +176,16 @@ def _kinds(raw: RawEvents) -> npt.NDArray[np.str_]:
     return table[raw.category]
 
 
-def _zero_ns(raw: RawEvents, usable: npt.NDArray[np.bool_]) -> int:
+def _believable(raw: RawEvents, usable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], int]:
+    """Which events lie within decades of the typical one, and the earliest of those: a flipped bit must not set zero."""
     times = raw.time_ns[usable]
-    times = times[times > 0]
-    return int(times.min()) if len(times) else 0
+    if not len(times):
+        return np.zeros(len(raw), bool), 0
+    centre = int(np.partition(times, len(times) // 2)[len(times) // 2])
+    low, high = max(centre - FAR_NS, -LAST_NS), min(centre + FAR_NS, LAST_NS)
+    near = (raw.time_ns >= low) & (raw.time_ns <= high) & (raw.duration_ns <= FAR_NS)
+    chosen = raw.time_ns[near & usable]
+    return near, int(chosen.min()) if len(chosen) else centre
 
 
 def _named_like(raw: RawEvents, rows: Rowset, pattern: str) -> Rowset:

@@ -1,0 +1,43 @@
+# Two commands for a newcomer: `make demo` and `make test`. Both make the environment they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/sources/kineto/scan.c)
+
+.PHONY: demo test check lint format bench clean help
+
+help:  ## what there is to make
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+
+$(VENV)/installed: $(BUILT_FROM)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/developing: $(VENV)/installed
+	$(INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
+	$(BIN)/warpline demo
+
+test: $(VENV)/developing  ## run the tests
+	$(BIN)/python -m pytest -n auto
+
+lint: $(VENV)/developing
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test  ## everything that must hold before a commit: ruff, mypy, import-linter, pytest
+
+format: $(VENV)/developing  ## sort imports and fix what can be fixed
+	$(BIN)/ruff check --fix .
+
+bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks/results
+	$(BIN)/python benchmarks/run.py
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -f src/warpline/sources/kineto/_scan.so

@@ -1,0 +1,81 @@
+"""The diagnosis: its numbers on paper, and the keys that other programs rely on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import warpline
+from conftest import DATA
+from kineto_files import annotation, copy, launched, op, write
+from warpline.analyses.diagnosis import IDLE_CAUSES, diagnose
+
+FILES = [*sorted(DATA.glob("*/*.gz"))]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_contract_holds_for_every_recorded_profile(file: Path) -> None:
+    answer = json.loads(json.dumps(diagnose(warpline.open(file)).to_dict()))
+    assert answer["schema"] == "warpline.diagnosis/1"
+    assert set(answer) >= {"trace", "devices", "replay", "verdict", "findings"}
+    assert set(answer["trace"]) == {"source", "device", "window_ns", "steps", "step_ns", "health"}
+    assert answer["trace"]["device"] == "NVIDIA H200"
+    for entry in answer["trace"]["health"]:
+        assert set(entry) == {"code", "severity", "message"}
+    for device in answer["devices"]:
+        assert set(device["busy"]) == {"compute_ns", "copy_ns", "comm_ns", "memset_ns"}
+        assert set(device["idle"]) == {f"{cause}_ns" for cause in IDLE_CAUSES}
+        assert sum(device["busy"].values()) == device["busy_ns"]
+        assert sum(device["idle"].values()) == device["idle_ns"]
+        assert device["busy_ns"] + device["idle_ns"] == device["window_ns"] == answer["trace"]["window_ns"]
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    events = [
+        op("aten::mm", 0, 100, external=1),
+        *launched("gemm", 10, 20, 10, 1),
+        *launched("gemm", 30, 40, 20, 2),
+        *launched("relu", 50, 62, 3, 3),
+        *[event | {"name": "cudaMemcpyAsync"} if event["cat"] == "cuda_runtime" else event for event in launched("x", 80, 90, 1, 4)[:1]],
+        copy("Memcpy HtoD (Pinned -> Device)", 90, 10, 4, 1_000_000),
+        annotation("ProfilerStep#0", 0, 60),
+        annotation("ProfilerStep#1", 60, 50),
+    ]
+    return write(tmp_path, events)
+
+
+def test_kernels_are_summed_up(small: Path) -> None:
+    first, second = diagnose(warpline.open(small)).kernels.rows(named=True)
+    assert first == {
+        "name": "gemm", "count": 2, "total_ns": 30_000, "mean_ns": 15_000.0, "median_ns": 15_000.0, "min_ns": 10_000,
+        "max_ns": 20_000, "std_ns": pytest.approx(7071.0678), "share": pytest.approx(30 / 33),
+    }  # fmt: skip
+    assert (second["name"], second["std_ns"]) == ("relu", 0.0)
+
+
+def test_copies_have_a_bandwidth(small: Path) -> None:
+    (row,) = diagnose(warpline.open(small)).copies.rows(named=True)
+    assert (row["bytes"], row["total_ns"], row["bytes_per_second"]) == (1_000_000, 10_000, 1e11)
+
+
+def test_launches_are_counted_by_call(small: Path) -> None:
+    calls = {row["name"]: row for row in diagnose(warpline.open(small)).launches.rows(named=True)}
+    launch = calls["cudaLaunchKernel"]
+    assert (launch["calls"], launch["operations"], launch["call_total_ns"]) == (3, 3, 15_000)
+    assert (launch["delay_min_ns"], launch["delay_median_ns"], launch["delay_max_ns"]) == (10_000, 10_000, 12_000)
+    assert calls["cudaMemcpyAsync"]["calls"] == 1
+
+
+def test_steps_show_how_busy_the_device_was(small: Path) -> None:
+    rows = diagnose(warpline.open(small)).steps.rows(named=True)
+    assert [(row["length_ns"], row["busy_ns"], row["operations"]) for row in rows] == [(60_000, 30_000, 2), (50_000, 13_000, 2)]
+
+
+def test_the_queue_is_as_deep_as_what_waits(tmp_path: Path) -> None:
+    events = [event for number in range(4) for event in launched("k", 10 * number, 100 + 10 * number, 10, number + 1)]
+    queue = diagnose(warpline.open(write(tmp_path, events))).queue
+    assert queue is not None
+    assert (queue.maximum, queue.mean, queue.empty_share) == (3, 1.5, 0.25)

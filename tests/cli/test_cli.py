@@ -1,0 +1,109 @@
+"""The command line as a user meets it: answers on stdout, one line on stderr, an exit code."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import DATA, ROOT
+from warpline.cli import app, run
+
+KINETO = str(DATA / "kineto" / "layer_eager.json.gz")
+NSYS = str(DATA / "nsys" / "graph_node.sqlite.gz")
+
+
+@pytest.mark.parametrize("file", [KINETO, NSYS])
+def test_diagnose_prints_a_report_that_ends_with_what_to_type_next(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", file]) == 0
+    printed = capsys.readouterr()
+    assert "GPU 0:" in printed.out
+    assert "NVIDIA H200" in printed.out
+    assert "warpline stats" in printed.out.splitlines()[-2]
+    assert printed.err == ""
+
+
+def test_a_plain_file_is_diagnosed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([KINETO, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["schema"] == "warpline.diagnosis/1"
+
+
+def test_demo_diagnoses_the_bundled_trace(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["trace"]["steps"] == 4
+    assert answer["trace"]["health"] == []
+
+
+def test_steps_narrow_the_window(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "--json", "--steps", "1:3"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["trace"]["steps"] == 2
+    assert answer["trace"]["window_ns"] < 30_000_000
+
+
+def test_sql_answers_as_csv(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", KINETO, "select kind, count(*) as n from gpu group by kind order by n", "--format", "csv"]) == 0
+    assert capsys.readouterr().out == "kind,n\nmemset,45\nkernel,176\n"
+
+
+def test_sql_without_a_query_lists_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", KINETO, "--json"]) == 0
+    tables = {row["table"] for row in json.loads(capsys.readouterr().out)}
+    assert {"gpu", "api", "ops", "steps"} <= tables
+
+
+MISTAKES = {
+    "no such file": (["diagnose", "absent.json"], 1, "no-such-file"),
+    "a plain word": (["nonsense"], 2, "usage"),
+    "no argument": (["diagnose"], 2, "usage"),
+    "unknown option": (["diagnose", KINETO, "--frobnicate"], 2, "usage"),
+    "bad steps": (["diagnose", KINETO, "--steps", "x"], 2, "bad-steps"),
+    "steps beyond the end": (["diagnose", KINETO, "--steps", "99:"], 2, "no-such-step"),
+    "unknown range": (["diagnose", KINETO, "--step-range", "x"], 2, "no-such-range"),
+    "bad query": (["sql", KINETO, "selekt"], 2, "bad-query"),
+    "unknown column": (["sql", KINETO, "select nope from gpu"], 2, "bad-query"),
+    "unknown report": (["stats", KINETO, "-r", "nope"], 2, ""),
+    "not a trace": (["diagnose", str(ROOT / "LICENSE")], 1, ""),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_and_an_exit_code(mistake: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments, code, word = MISTAKES[mistake]
+    assert run(arguments) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.count("\n") == 1
+    assert printed.err.startswith(f"warpline: {word}")
+
+
+def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "host.pt.trace.json.gz").write_bytes(Path(KINETO).read_bytes())
+    assert run(["diagnose", str(tmp_path), "--json"]) == 0
+    (tmp_path / "second.json.gz").write_bytes(Path(KINETO).read_bytes())
+    assert run(["diagnose", str(tmp_path)]) == 1
+    assert "2 profiles" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [command.callback.__name__ for command in app.registered_commands if command.callback])
+def test_every_command_has_help_with_examples_and_a_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([command, "--help"]) == 0
+    assert "Examples" in capsys.readouterr().out
+    assert (ROOT / "docs" / "commands" / f"{command}.md").exists()
+
+
+def test_importing_warpline_loads_nothing_heavy() -> None:
+    code = "import sys, warpline; print([name for name in ('polars', 'numpy', 'rich', 'typer', 'torch') if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    command = f"{sys.executable} -c 'from warpline.cli import main; main()' stats {KINETO} -r cuda_gpu_trace --format csv | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,63 @@
+"""Tiny Kineto traces, written by hand in the tests. Times are given in microseconds, as in the files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+Event = dict[str, Any]
+
+PROCESS = 100
+MAIN = 100
+AUTOGRAD = 200
+
+
+def op(name: str, start: float, length: float, *, thread: int = MAIN, external: int | None = None, **arguments: Any) -> Event:
+    args = {"External id": external, **arguments} if external is not None else dict(arguments)
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": PROCESS, "tid": thread, "ts": start, "dur": length, "args": args}
+
+
+def call(
+    name: str, start: float, length: float, correlation: int, *, thread: int = MAIN, external: int | None = None,
+    category: str = "cuda_runtime", process: int = PROCESS,
+) -> Event:
+    args = {"correlation": correlation} | ({"External id": external} if external is not None else {})
+    return {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread, "ts": start, "dur": length, "args": args}
+
+
+def kernel(
+    name: str, start: float, length: float, correlation: int, *, device: int = 0, stream: int = 7, category: str = "kernel", **arguments: Any
+) -> Event:
+    args = {"device": device, "context": 1, "stream": stream, "correlation": correlation, **arguments}
+    return {"ph": "X", "cat": category, "name": name, "pid": device, "tid": stream, "ts": start, "dur": length, "args": args}
+
+
+def copy(name: str, start: float, length: float, correlation: int, size: int, *, stream: int = 7) -> Event:
+    return kernel(name, start, length, correlation, stream=stream, category="gpu_memcpy", bytes=size)
+
+
+def memset(start: float, length: float, correlation: int, *, stream: int = 7) -> Event:
+    return kernel("Memset (Device)", start, length, correlation, stream=stream, category="gpu_memset", bytes=4)
+
+
+def annotation(name: str, start: float, length: float, *, thread: int = MAIN) -> Event:
+    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": PROCESS, "tid": thread, "ts": start, "dur": length, "args": {}}
+
+
+def frame(name: str, start: float, length: float, number: int, parent: int | None, *, thread: int = MAIN) -> Event:
+    args = {"Python id": number, "Python parent id": parent}
+    return {"ph": "X", "cat": "python_function", "name": name, "pid": PROCESS, "tid": thread, "ts": start, "dur": length, "args": args}
+
+
+def launched(name: str, launch: float, start: float, length: float, correlation: int, **where: Any) -> list[Event]:
+    """A kernel and the call that launched it."""
+    return [call("cudaLaunchKernel", launch, 5, correlation), kernel(name, start, length, correlation, **where)]
+
+
+def write(folder: Path, events: list[Event], **header: Any) -> Path:
+    """The events as a trace file."""
+    document = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU", "numSms": 132}], **header, "traceEvents": events}
+    path = folder / "trace.json"
+    path.write_text(json.dumps(document, indent=2))
+    return path

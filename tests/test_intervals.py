@@ -1,0 +1,53 @@
+"""Sets of time, held against sets of single nanoseconds."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warpline.intervals import Spans, clip, complement, difference, intersection, union
+
+MOMENTS = st.integers(0, 60)
+PAIRS = st.lists(st.tuples(MOMENTS, MOMENTS), max_size=12)
+
+
+def as_spans(pairs: list[tuple[int, int]]) -> Spans:
+    return union(np.array([a for a, _ in pairs], np.int64), np.array([b for _, b in pairs], np.int64))
+
+
+def as_moments(spans: Spans) -> set[int]:
+    return {moment for start, end in zip(spans.starts, spans.ends, strict=True) for moment in range(start, end)}
+
+
+def moments_of(pairs: list[tuple[int, int]]) -> set[int]:
+    return {moment for start, end in pairs for moment in range(start, end)}
+
+
+@given(PAIRS)
+def test_union_covers_exactly_what_its_intervals_cover(pairs: list[tuple[int, int]]) -> None:
+    spans = as_spans(pairs)
+    assert as_moments(spans) == moments_of(pairs)
+    assert spans.total_ns() == len(moments_of(pairs))
+
+
+@given(PAIRS)
+def test_a_set_is_sorted_disjoint_and_does_not_touch_itself(pairs: list[tuple[int, int]]) -> None:
+    spans = as_spans(pairs)
+    assert (spans.starts < spans.ends).all()
+    assert (spans.starts[1:] > spans.ends[:-1]).all()
+
+
+@given(PAIRS, PAIRS)
+def test_intersection_and_difference_are_those_of_sets(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
+    a, b = as_spans(left), as_spans(right)
+    assert as_moments(intersection(a, b)) == moments_of(left) & moments_of(right)
+    assert as_moments(difference(a, b)) == moments_of(left) - moments_of(right)
+
+
+@given(PAIRS, MOMENTS, MOMENTS)
+def test_a_window_is_cut_into_the_set_and_its_complement(pairs: list[tuple[int, int]], one: int, other: int) -> None:
+    start, end = min(one, other), max(one, other)
+    inside, outside = clip(as_spans(pairs), start, end), complement(as_spans(pairs), start, end)
+    assert as_moments(inside) | as_moments(outside) == set(range(start, end))
+    assert inside.total_ns() + outside.total_ns() == end - start
