@@ -1,0 +1,67 @@
+"""Tables of kernel identifiers: ``class op [direction]: identifier identifier …`` on every line.
+
+A family keeps its table as text, one op a line, so that adding a kernel is adding a word. An identifier
+that ends in ``*`` matches as a prefix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What an identifier stands for."""
+
+    kernel_class: str
+    op: str
+    direction: str | None = None
+    tensor_core: bool | None = None
+
+
+class Catalogue:
+    """Identifiers of one family, looked up whole, by prefix, and, for cut names, by what they agree on."""
+
+    __slots__ = ("_exact", "_prefixes")
+
+    def __init__(self, table: str) -> None:
+        self._exact: dict[str, Entry] = {}
+        prefixes: dict[str, Entry] = {}
+        for line in table.strip().splitlines():
+            left, _, right = line.partition(":")
+            words = left.split()
+            entry = Entry(
+                words[0],
+                words[1],
+                next((word for word in words[2:] if word in ("fwd", "bwd")), None),
+                True if "tensor" in words[2:] else False if "cores" in words[2:] else None,
+            )
+            for identifier in right.split():
+                if identifier.endswith("*"):
+                    prefixes[identifier[:-1]] = entry
+                else:
+                    self._exact[identifier] = entry
+        self._prefixes = tuple(sorted(prefixes.items(), key=lambda item: -len(item[0])))
+
+    def find(self, identifier: str) -> Entry | None:
+        """The entry of an identifier, or None."""
+        found = self._exact.get(identifier)
+        if found is not None:
+            return found
+        for prefix, entry in self._prefixes:
+            if identifier.startswith(prefix):
+                return entry
+        return None
+
+    def complete(self, start: str) -> Entry | None:
+        """For an identifier that was cut: what all identifiers with this start agree on, else None."""
+        if len(start) < 6:
+            return None
+        found = self.find(start)
+        if found is not None:
+            return found
+        fits = [entry for identifier, entry in self._exact.items() if identifier.startswith(start)]
+        fits += [entry for prefix, entry in self._prefixes if prefix.startswith(start)]
+        if not fits or len({entry.kernel_class for entry in fits}) != 1:
+            return None
+        return fits[0] if len({entry.op for entry in fits}) == 1 else Entry(fits[0].kernel_class, fits[0].kernel_class)

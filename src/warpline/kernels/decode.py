@@ -1,0 +1,75 @@
+"""A kernel's name -> its identity: the families in the order in which they are asked, and the cache."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+
+from warpline.kernels import (
+    amd,
+    aten,
+    attention,
+    collectives,
+    compilers,
+    cublas,
+    cudnn,
+    cutlass_named,
+    cutlass_templates,
+    handtuned,
+    inductor,
+    lexicon,
+    memory_operations,
+    nvjet,
+    optimizers,
+    primitives,
+    quantised,
+    serving,
+    xmma,
+)
+from warpline.kernels.draft import Draft
+from warpline.kernels.identity import KernelIdentity
+from warpline.kernels.normalise import NormalName, normalise
+from warpline.kernels.remarks import remarks_of
+
+CACHE_SIZE = 65_536
+"""Distinct names kept; a training run has a few hundred, a day of a fleet a few thousand."""
+
+FAMILIES: tuple[Callable[[NormalName], Draft | None], ...] = (
+    memory_operations.decode,
+    nvjet.decode,
+    cutlass_named.decode,
+    handtuned.decode,
+    xmma.decode,
+    compilers.decode,
+    inductor.decode,
+    collectives.decode,
+    primitives.decode,
+    optimizers.decode,
+    attention.decode,
+    aten.decode,
+    cutlass_templates.decode,
+    cudnn.decode,
+    quantised.decode,
+    amd.decode,
+    serving.decode,
+    cublas.decode,
+    lexicon.decode,
+)
+"""Specific grammars before general ones; the words come last and always answer."""
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def identify(name: str, device_arch: str | None = None) -> KernelIdentity:
+    """Decode a kernel's name. Never raises; what the name does not prove stays ``None``.
+
+    ``device_arch`` (``sm90``) adds remarks on how the kernel fits the device it ran on.
+    """
+    normal = normalise(name)
+    for family in FAMILIES:
+        draft = family(normal)
+        if draft is not None:
+            identity = draft.build(name, normal.truncated)
+            remarks = remarks_of(identity, device_arch)
+            return replace(identity, remarks=(*identity.remarks, *remarks)) if remarks else identity
+    raise AssertionError("the lexicon answers every name")

@@ -1,0 +1,73 @@
+"""The notepad of a family decoder: fields with their reasons, tokens with their meanings."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import Any
+
+from warpline.kernels.identity import MATRIX_CLASSES, DataTypes, KernelIdentity, Token
+
+DTYPE_ROLES = ("a", "b", "out", "acc")
+
+
+class Draft:
+    """A KernelIdentity in the making. ``set`` is the only way in, so that no value lacks a reason."""
+
+    __slots__ = ("dtype", "family", "library", "reasons", "remarks", "tokens", "values")
+
+    def __init__(self, family: str, library: str | None) -> None:
+        self.family = family
+        self.library = library
+        self.values: dict[str, Any] = {}
+        self.dtype: dict[str, str] = {}
+        self.reasons: dict[str, str] = {}
+        self.tokens: list[Token] = []
+        self.remarks: list[str] = []
+
+    def set(self, field: str, value: Any, reason: str) -> None:
+        """Record a proven value; ``None`` is not a value and is ignored."""
+        if value is None:
+            return
+        self.values[field] = value
+        self.reasons["class" if field == "kernel_class" else field] = reason
+
+    def kind(self, kernel_class: str, op: str | None, reason: str, tensor_core: bool | None = None) -> Draft:
+        """Class and op at once; a class without matrix arithmetic settles the tensor cores too."""
+        self.set("kernel_class", kernel_class, reason)
+        self.set("op", op, reason)
+        if tensor_core is None and kernel_class not in MATRIX_CLASSES and kernel_class != "unknown":
+            self.set("tensor_core", False, f"{kernel_class} kernels have no matrix arithmetic")
+        else:
+            self.set("tensor_core", tensor_core, reason)
+        return self
+
+    def types(self, reason: str, **roles: str | None) -> None:
+        """Record data types by role (``a``, ``b``, ``out``, ``acc``)."""
+        known = {role: dtype for role, dtype in roles.items() if dtype is not None}
+        if known:
+            self.dtype.update(known)
+            self.reasons["dtype"] = reason
+
+    def token(self, text: str, meaning: str) -> None:
+        """Explain a piece of the name."""
+        self.tokens.append(Token(text, meaning))
+
+    def abstain(self, reason: str) -> Draft:
+        """Say that the name does not prove a class, and why."""
+        self.values["kernel_class"] = "unknown"
+        self.reasons["class"] = reason
+        return self
+
+    def build(self, name: str, truncated: bool) -> KernelIdentity:
+        """The finished identity."""
+        return KernelIdentity(
+            name=name,
+            library=self.library,
+            family=self.family,
+            dtype=DataTypes(**self.dtype),
+            truncated=truncated,
+            reasons=MappingProxyType(self.reasons),
+            tokens=tuple(self.tokens),
+            remarks=tuple(self.remarks),
+            **self.values,
+        )

@@ -1,0 +1,138 @@
+"""What a kernel is, as far as its name proves it: every field with its reason, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+CLASSES = (
+    "gemm",
+    "conv",
+    "attention",
+    "norm",
+    "softmax",
+    "elementwise",
+    "reduction",
+    "index",
+    "sort_scan",
+    "rng",
+    "optimizer",
+    "memory",
+    "comm",
+    "layout",
+    "quant",
+    "pooling",
+    "moe",
+    "other",
+    "unknown",
+)
+"""What a kernel does. ``unknown`` means that the decoder abstained; its reason says why."""
+
+MATRIX_CLASSES = frozenset({"gemm", "conv", "attention", "moe"})
+"""Classes whose kernels may use tensor cores; every other known class does not."""
+
+
+def _no_reasons() -> Mapping[str, str]:
+    return MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class DataTypes:
+    """Data types by role: ``f16 bf16 f32 tf32 f64 e4m3 e5m2 e2m1 s8 s32 s64 u8 bool cf32 …``.
+
+    ``a`` and ``b`` are the operands as the arithmetic sees them (an fp32 tensor multiplied in TF32 is
+    ``tf32``), ``out`` is what is written and ``acc`` is the accumulator.
+    """
+
+    a: str | None = None
+    b: str | None = None
+    out: str | None = None
+    acc: str | None = None
+
+    def to_dict(self) -> dict[str, str | None]:
+        """The four roles as the JSON contract spells them."""
+        return {"a": self.a, "b": self.b, "out": self.out, "acc": self.acc}
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the name and what it says."""
+
+    text: str
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class KernelIdentity:
+    """A kernel, decoded from its name. A field that the name does not prove is ``None``."""
+
+    name: str
+    library: str | None = None
+    """Who wrote the kernel: cublas, cudnn, cutlass, aten, triton, nccl …"""
+    family: str | None = None
+    """The grammar that was used to read the name."""
+    op: str | None = None
+    kernel_class: str = "unknown"
+    tensor_core: bool | None = None
+    arch: str | None = None
+    """The architecture the kernel was written for, which may be older than the device."""
+    dtype: DataTypes = field(default_factory=DataTypes)
+    tile: str | None = None
+    """Output tile of a thread block, M x N, and x K where the name prints it; query x key for attention."""
+    stages: int | None = None
+    layout: str | None = None
+    cluster: str | None = None
+    instruction: str | None = None
+    """Shape of one matrix instruction, m x n x k."""
+    split_k: bool | None = None
+    vector_width: int | None = None
+    """Elements that a thread moves with one access."""
+    alignment: int | None = None
+    """Elements that the operands must be aligned to."""
+    functor: str | None = None
+    fused_ops: tuple[str, ...] = ()
+    direction: str | None = None
+    """``fwd`` or ``bwd``."""
+    causal: bool | None = None
+    head_dim: int | None = None
+    truncated: bool = False
+    reasons: Mapping[str, str] = field(default_factory=_no_reasons, hash=False)
+    tokens: tuple[Token, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def known(self) -> bool:
+        """Whether the class was decoded."""
+        return self.kernel_class != "unknown"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract of ``warpline kernel``."""
+        return {
+            "name": self.name,
+            "library": self.library,
+            "family": self.family,
+            "op": self.op,
+            "class": self.kernel_class,
+            "tensor_core": self.tensor_core,
+            "arch": self.arch,
+            "dtype": self.dtype.to_dict(),
+            "tile": self.tile,
+            "stages": self.stages,
+            "layout": self.layout,
+            "cluster": self.cluster,
+            "instruction": self.instruction,
+            "split_k": self.split_k,
+            "vector_width": self.vector_width,
+            "alignment": self.alignment,
+            "functor": self.functor,
+            "fused_ops": list(self.fused_ops),
+            "direction": self.direction,
+            "causal": self.causal,
+            "head_dim": self.head_dim,
+            "truncated": self.truncated,
+            "reasons": dict(self.reasons),
+            "tokens": [{"token": token.text, "meaning": token.meaning} for token in self.tokens],
+            "remarks": list(self.remarks),
+        }

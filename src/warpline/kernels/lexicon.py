@@ -1,0 +1,75 @@
+"""The last resort: whole words of an unknown kernel's identifier (user Triton, CUDA and TileLang kernels).
+
+Strong words name an operation ("rmsnorm", "all_to_all"); the first that fits wins, in order. Weak words
+("copy", "sum", "index") count only if all of them agree. The class is all that is read: no data types,
+no tensor cores.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpline.kernels.draft import Draft
+from warpline.kernels.inductor import SPECIALISATION
+from warpline.kernels.normalise import NormalName
+
+MAX_WORDS = 24
+_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,200}")
+_STRONG = (
+    ("comm", "all_reduce allreduce all_gather allgather reduce_scatter reducescatter all_to_all alltoall sendrecv nvshmem"),
+    ("moe", "moe expert experts routing router"),
+    ("norm", "rmsnorm layernorm groupnorm batchnorm qknorm rms_norm layer_norm group_norm batch_norm instance_norm norm"),
+    ("quant", "quantize dequantize quant dequant mxfp8 nvfp4 fp8_cast cast_to_fp8"),
+    ("conv", "conv2d conv3d conv1d convolution convolve wgrad dgrad fprop conv"),
+    ("attention", "attention attn fmha flashattention flash_attn mha mqa"),
+    ("gemm", "gemm matmul gemv bmm sgemm hgemm dgemm"),
+    ("softmax", "softmax logsoftmax"),
+    ("optimizer", "adam adamw sgd adagrad optimizer lamb"),
+    ("elementwise", "rope rotary silu gelu swiglu geglu sigmoid relu elementwise pointwise"),
+    ("layout", "transpose permute swizzle nchw nhwc im2col col2im reformat rearrange"),
+    ("pooling", "maxpool avgpool pooling max_pool avg_pool"),
+    ("rng", "dropout philox random curand rng"),
+    ("sort_scan", "topk argsort cumsum sort radix"),
+)
+_WEAK = {
+    "memory": "copy memcpy memset fill zero cat concat cache store",
+    "index": "gather scatter index indices embedding lookup slot slots locs positions position ids",
+    "reduction": "reduce reduction sum mean argmax norm2 prod",
+    "elementwise": "add mul act activation bias clamp scale exp div sub",
+}
+_STRONG_WORDS = tuple((kernel_class, tuple(words.split())) for kernel_class, words in _STRONG)
+_WEAK_WORDS = {word: kernel_class for kernel_class, words in _WEAK.items() for word in words.split()}
+_CACHE_WORDS = frozenset({"cache", "kvcache", "metadata", "indices", "slot", "slots", "locs"})
+
+
+def decode(name: NormalName) -> Draft:
+    """Always answers: with a class where the words prove one, else with an abstention."""
+    draft = Draft("words", None)
+    base = SPECIALISATION.sub("", name.base[:300])
+    if not _IDENTIFIER.fullmatch(base):
+        return draft.abstain("not a kernel name of any family known here")
+    words = [word.lower() for word in _WORDS.findall(base)][:MAX_WORDS]
+    if name.truncated and not name.arguments and words:
+        words = words[:-1]
+    joined = "_" + "_".join(words) + "_"
+    draft.token(base, "an identifier of no library known here; read by its words")
+    present = frozenset(words)
+    for kernel_class, marks in _STRONG_WORDS:
+        mark = next((mark for mark in marks if f"_{mark}_" in joined), None)
+        if mark is None:
+            continue
+        if kernel_class == "attention" and present & _CACHE_WORDS:
+            continue
+        if kernel_class == "quant" and present & {"gemm", "matmul", "mm"} and not present & {"quantize", "dequantize"}:
+            continue
+        if kernel_class == "comm" and "precompute" in present:
+            continue
+        return draft.kind(kernel_class, mark, f"the word {mark} in {base}")
+    votes = {_WEAK_WORDS[word]: word for word in words if word in _WEAK_WORDS}
+    if len(votes) == 1:
+        kernel_class, word = next(iter(votes.items()))
+        return draft.kind(kernel_class, word, f"the word {word} in {base}")
+    if votes:
+        return draft.abstain(f"the words of {base} point to different classes: {', '.join(sorted(votes))}")
+    return draft.abstain(f"{base} belongs to no family known here, and its words name no operation")

@@ -1,0 +1,171 @@
+"""Every spelling of a kernel's name -> one.
+
+The same symbol reaches us mangled (CUPTI, nsys ``mangledName``), demangled by libstdc++ (Kineto), by
+NVIDIA's demangler (nsys, ncu: ``<unnamed>``, ``(int)4``), by nvprof's older one (``int=4``), as a bare
+identifier (nsys ``shortName``), or cut short (``key_averages().table()`` at 55 characters). The
+canonical text has no return type, no parameter list and no anonymous namespaces, plain numbers for
+template literals and ``{lambda(float)#1}`` for lambdas.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from warpline.kernels.mangled import demangle, scan
+
+MAX_NAME = 32_768
+"""Characters that are read. Kineto itself stops demangling at 8,192; nothing we decode lies beyond."""
+MAX_ROUNDS = 8
+
+_DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
+_ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)$")
+_ANONYMOUS = re.compile(r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w*::")
+_BOOL_CAST = re.compile(r"\(bool\)([01])\b|\bbool=([01])\b")
+_CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
+_SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
+_LAMBDA = re.compile(r"\[?\blambda ?(\([^\[\]]{0,300}?\))? ?\(instance (\d+)\)\]")
+_SPACES = re.compile(r"\s+")
+_MARKS = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\], ]")
+_MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class NormalName:
+    """A kernel's name, taken apart as far as every family needs it."""
+
+    raw: str
+    text: str
+    """Canonical text: qualified name with template arguments."""
+    scope: str
+    """What precedes the last ``::`` of the qualified name, ending in ``::``; empty for a bare name."""
+    base: str
+    """The function's own identifier."""
+    arguments: str
+    """The text between the outermost angle brackets after ``base``; empty when there are none."""
+    dialect: str
+    truncated: bool
+    """The name was cut: its last piece is not to be believed."""
+
+
+def normalise(name: str) -> NormalName:
+    """Take a kernel's name apart, whatever tool printed it. Never raises."""
+    text, truncated = name[:MAX_NAME], len(name) > MAX_NAME
+    dialect = _dialect(text)
+    for _ in range(MAX_ROUNDS):
+        before = text
+        text, cut = _canonical(text)
+        truncated = truncated or cut
+        if text == before:
+            break
+    scope, base, arguments, cut = _parts(text)
+    return NormalName(name, text, scope, base, arguments, dialect, truncated or cut)
+
+
+def split_arguments(text: str) -> list[str]:
+    """Template arguments of one level: split at commas that no bracket encloses."""
+    parts: list[str] = []
+    depth = start = 0
+    for mark in _MARKS.finditer(text):
+        char = mark.group()
+        if char in ("<", "(", "{", "["):
+            depth += 1
+        elif char in (">", ")", "}", "]"):
+            depth -= 1
+        elif char == "," and depth <= 0:
+            parts.append(text[start : mark.start()].strip())
+            start = mark.end()
+    last = text[start:].strip()
+    if last or parts:
+        parts.append(last)
+    return parts
+
+
+def _dialect(text: str) -> str:
+    if text.startswith("_Z") or "__ZN" in text:
+        return "mangled"
+    if "(anonymous namespace)" in text or "{lambda(" in text:
+        return "itanium"
+    if "<unnamed>" in text or "[lambda" in text or "(int)" in text or "(bool)" in text or "T1::Params" in text:
+        return "nvidia"
+    if "int=" in text or "bool=" in text:
+        return "nvprof"
+    return "templated" if "<" in text else "plain"
+
+
+def _canonical(text: str) -> tuple[str, bool]:
+    text = _SPACES.sub(" ", text.strip())
+    truncated = False
+    if text.endswith(("...", "…")):
+        text, truncated = _ELLIPSIS.sub("", text), True
+    if text.endswith((".kd", "]")):
+        text = _DECORATION.sub("", text)
+    if _MEMORY.match(text):
+        return text, truncated
+    if text.startswith("__nv_static_") and (start := text.find("__Z")) > 0:
+        text = text[start + 1 :]
+    if text.startswith("_Z"):
+        demangled = demangle(text)
+        return (demangled, truncated) if demangled is not None else (scan(text), True)
+    if "unnamed>" in text or "anonymous" in text or "_GLOBAL__N_" in text:
+        text = _ANONYMOUS.sub(lambda found: "<" if found.group() == "<unnamed>::" and _glued(found) else "", text)
+    if "lambda" in text:
+        text = _LAMBDA.sub(lambda found: f"{{lambda{found.group(1) or ''}#{found.group(2)}}}", text)
+    if "bool" in text:
+        text = _BOOL_CAST.sub(lambda found: "true" if "1" in found.group() else "false", text)
+    if ")" in text or "=" in text:
+        text = _CAST.sub("", text)
+    text = _SUFFIX.sub(r"\1", text).replace("> >", ">>").replace("operator ()", "operator()")
+    return _qualified(text), truncated
+
+
+def _glued(found: re.Match[str]) -> bool:
+    """``Cat<unnamed>::Type<2>``: a tool that strips namespaces took a bracket with them."""
+    start = found.start()
+    return start > 0 and (found.string[start - 1].isalnum() or found.string[start - 1] == "_")
+
+
+def _qualified(text: str) -> str:
+    """Drop the parameter list and the return type, minding brackets."""
+    depth = 0
+    start = 0
+    parameters = -1
+    for mark in _MARKS.finditer(text):
+        char = mark.group()
+        if char in ("<", "(", "{", "["):
+            if char == "(" and depth == 0:
+                parameters = mark.start()
+            depth += 1
+        elif char in (">", ")", "}", "]"):
+            depth = max(0, depth - 1)
+            if char == ")" and depth == 0 and parameters >= 0:
+                if not text.startswith("::", mark.end()):
+                    break
+                parameters = -1
+        elif char == " " and depth == 0 and mark.end() < len(text) and text[mark.end()] not in "(<":
+            start = mark.end()
+    end = parameters if parameters > start else len(text)
+    return text[start:end].strip()
+
+
+def _parts(text: str) -> tuple[str, str, str, bool]:
+    depth = 0
+    scope_end, opened, closed = 0, -1, -1
+    for mark in _MARKS.finditer(text):
+        char = mark.group()
+        if char in ("<", "(", "{", "["):
+            if depth == 0 and char == "<":
+                opened, closed = mark.end(), -1
+            depth += 1
+        elif char in (">", ")", "}", "]"):
+            depth -= 1
+            if depth == 0 and char == ">":
+                closed = mark.start()
+            depth = max(0, depth)
+        elif char == "::" and depth == 0:
+            scope_end, opened, closed = mark.end(), -1, -1
+    cut = depth > 0
+    if opened < 0:
+        return text[:scope_end], text[scope_end:], "", cut
+    base = text[scope_end : opened - 1]
+    return text[:scope_end], base, text[opened : closed if closed >= 0 else len(text)], cut

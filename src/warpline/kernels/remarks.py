@@ -1,0 +1,49 @@
+"""What follows from a kernel's identity: hints that a performance engineer would give at once."""
+
+from __future__ import annotations
+
+from warpline.kernels.grammar import sm_number
+from warpline.kernels.identity import KernelIdentity
+
+_NAMES = {50: "a Maxwell", 60: "a Pascal", 70: "a Volta", 75: "a Turing", 80: "an Ampere", 86: "an Ampere", 89: "an Ada"}
+_CHIPS = {80: "an Ampere", 86: "an Ampere", 89: "an Ada", 90: "a Hopper", 100: "a Blackwell", 103: "a Blackwell"}
+PRE_HOPPER_SHARE = "two thirds"
+"""mma.sync on Hopper reaches about 62 to 66 % of the wgmma peak: Luo et al., "Benchmarking and Dissecting
+the Nvidia Hopper GPU Architecture", 2024; the same is measured by cuBLAS' own Ampere kernels on an H200."""
+
+
+def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tuple[str, ...]:
+    """Remarks on a decoded kernel, and on its fit to the device where the device is given."""
+    found: list[str] = []
+    matrix = identity.kernel_class in ("gemm", "conv")
+    if matrix and identity.tensor_core is False and identity.op != "gemv":
+        if identity.dtype.a == "f32":
+            found.append(
+                "fp32 on CUDA cores: allow TF32 (torch.set_float32_matmul_precision('high')) or use bf16, "
+                "and the tensor cores take over"
+            )
+        elif identity.dtype.a in ("f16", "bf16"):
+            found.append("16-bit data on CUDA cores: check alignment (multiples of 8 elements) and shapes")
+    if identity.op == "gemv":
+        found.append("a matrix-vector product is bound by memory: batch more rows to use the tensor cores")
+    if matrix and identity.tensor_core and identity.alignment is not None and identity.alignment < 4:
+        found.append(
+            f"aligned to {identity.alignment} element(s) only: pad the dimensions to a multiple of 8 for wide loads"
+        )
+    if matrix and identity.tensor_core and identity.dtype.a == "tf32":
+        found.append("fp32 data multiplied in TF32: 10 bits of mantissa; bf16 would double the rate")
+    fit = _fit(identity, device_arch)
+    return (*found, fit) if fit else tuple(found)
+
+
+def _fit(identity: KernelIdentity, device_arch: str | None) -> str | None:
+    kernel, device = sm_number(identity.arch), sm_number(device_arch)
+    if kernel is None or device is None or not identity.tensor_core or kernel >= device:
+        return None
+    if kernel < 90 <= device < 120:
+        chip = _CHIPS.get(device, f"an sm{device}")
+        return (
+            f"{_NAMES.get(kernel, f'an sm{kernel}')} kernel on {chip} chip: "
+            f"at most {PRE_HOPPER_SHARE} of its tensor peak"
+        )
+    return None
