@@ -109,6 +109,10 @@ def test_launches_without_kernels_under_wsl2(tmp_path: Path) -> None:
     )
 
 
+def test_a_host_function_is_no_launch(tmp_path: Path) -> None:
+    assert set(health_of(idle().call(1, 2, "cudaLaunchHostFunc_v10000"), tmp_path)) == {"no-kernels"}
+
+
 def test_launches_without_kernels_and_no_other_sign(tmp_path: Path) -> None:
     health = health_of(Export().call(1, 2, "cuLaunchKernel"), tmp_path)
     assert "killed before CUPTI handed over" in health["launches-without-kernels"].message

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from warpline.errors import UnreadableFile
 
 CHUNK_ROWS = 4096
 """Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""
-TEXT_CHUNK_ROWS = 256
+TEXT_CHUNK_ROWS = 1024
 """Likewise where texts are read, each of which may be long."""
 LONGEST_VALUE_BYTES = 64 << 20
 """No text of a real export comes near this; a program's whole output is its longest."""
@@ -76,15 +76,16 @@ class Database:
             return pl.DataFrame(schema={name: dtype for name, dtype, _ in wanted})
         selection = ", ".join(sql.format(column=_quoted(name)) for name, _, sql in present)
         text_columns = [index for index, (_, _, sql) in enumerate(present) if sql == _TEXT]
-        frames = [
-            pl.DataFrame(
-                [pl.Series(name, values, dtype) for (name, dtype, _), values in zip(present, columns, strict=True)]
-            )
-            for columns in self._chunks(table, f"SELECT {selection} FROM {_quoted(table)}", text_columns)
-        ]
-        frame = pl.concat(frames) if frames else pl.DataFrame(schema={name: dtype for name, dtype, _ in present})
-        have = set(frame.columns)
-        absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in have]
+        query = f"SELECT {selection} FROM {_quoted(table)}"
+        schema = {name: dtype for name, dtype, _ in present}
+        try:
+            self.connection.text_factory = str
+            frames = [_frame(schema, columns) for columns in self._chunks(table, query, text_columns)]
+        except _NotUtf8:
+            self.connection.text_factory = _decode
+            frames = [_frame(schema, columns) for columns in self._chunks(table, query, text_columns)]
+        frame = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
+        absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in schema]
         return frame.with_columns(absent).select(name for name, _, _ in wanted)
 
     def _chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
@@ -113,6 +114,8 @@ class Database:
                     rows = []
         except READ_ERRORS as error:
             reason = str(error)
+            if text_columns and "decode to UTF-8" in reason:
+                raise _NotUtf8 from error
             if rows:
                 yield list(zip(*rows, strict=True))
                 total += len(rows)
@@ -127,6 +130,15 @@ class Database:
             yield
         finally:
             self.connection.set_progress_handler(None, 0)
+
+
+class _NotUtf8(Exception):  # noqa: N818 (a signal within this module, not an error of warpline's)
+    """A text of the table is not UTF-8: it must be read again with the slower, lenient decoder."""
+
+
+def _frame(schema: Mapping[str, pl.DataType], columns: list[tuple[Any, ...]]) -> pl.DataFrame:
+    named = zip(schema.items(), columns, strict=True)
+    return pl.DataFrame([pl.Series(name, values, dtype) for (name, dtype), values in named])
 
 
 # SQLite says what a value is, so that text or a blob in an integer column becomes null instead of an error.
@@ -150,6 +162,7 @@ def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
     except sqlite3.Error as error:
         raise UnreadableFile("unreadable-file", f"{name} cannot be opened as SQLite: {error}") from error
     try:
+        # Names of tables; the rows of a table are read as UTF-8 first.
         connection.text_factory = _decode
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)

@@ -22,24 +22,24 @@ class Ordinals:
         cuda = pl.col(column)
         if self.physical.is_empty():
             return cuda.cast(pl.Int32, strict=False).alias("device")
-        found = cuda
-        for pid, number, gpu in self.physical.iter_rows():
-            found = pl.when((process(owner) == pid) & (cuda == number)).then(gpu).otherwise(found)
+        pairs = self.physical["process"] * MOST_DEVICES + self.physical["cuda"]
+        key = pl.when(cuda.is_between(0, MOST_DEVICES - 1)).then(process(owner) * MOST_DEVICES + cuda)
+        found = key.replace_strict(pairs, self.physical["gpu"], default=cuda, return_dtype=pl.Int64)
         return found.cast(pl.Int32, strict=False).alias("device")
 
 
-MOST_PAIRS = 4096
-"""Processes times devices; beyond this the table is damaged."""
+MOST_DEVICES = 1 << 16
+"""No machine has as many; used to tell pairs of process and device apart by one number."""
 
 
 def read_ordinals(database: Database, notes: Notes) -> Ordinals:
     """How CUDA's device numbers relate to the GPUs (recorded since schema 3.17)."""
-    frame = (
-        database.fetch("TARGET_INFO_CUDA_DEVICE", ["pid", "cudaId", "gpuId"]).drop_nulls().unique(maintain_order=True)
-    )
+    frame = database.fetch("TARGET_INFO_CUDA_DEVICE", ["pid", "cudaId", "gpuId"]).drop_nulls()
+    frame = frame.filter(pl.col("cudaId").is_between(0, MOST_DEVICES - 1), pl.col("pid").is_between(0, 1 << 24))
+    frame = frame.unique(["pid", "cudaId"], keep="first", maintain_order=True)
     pairs = frame.select("cudaId", "gpuId").unique()
     one_to_one = pairs["cudaId"].n_unique() == pairs.height == pairs["gpuId"].n_unique()
-    notes.renumbered_devices = not one_to_one and frame.height <= MOST_PAIRS
+    notes.renumbered_devices = not one_to_one
     physical = frame if notes.renumbered_devices else frame.clear()
     return Ordinals(physical.rename({"pid": "process", "cudaId": "cuda", "gpuId": "gpu"}))
 

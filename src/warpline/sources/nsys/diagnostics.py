@@ -15,7 +15,7 @@ import polars as pl
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import Database
-from warpline.sources.nsys.redact import quote
+from warpline.sources.nsys.redact import LONGEST_INPUT, quote
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 WARNING, ERROR = 2, 3
@@ -69,7 +69,7 @@ def read_remarks(database: Database) -> Remarks:
     frame = frame.group_by("severity", "process", "text", maintain_order=True).agg(pl.len().alias("count"))
     remarks = Remarks()
     for severity, pid, text, count in frame.iter_rows():
-        _sort(remarks, severity or 0, pid or 0, text, count)
+        _sort(remarks, severity or 0, pid or 0, text[:LONGEST_INPUT], count)
     return remarks
 
 

@@ -100,8 +100,8 @@ def read_facts(database: Database) -> Facts:
     facts = Facts()
     export = _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
     facts.has_export_facts = bool(export)
-    facts.exporter = _first(export, "EXPORT_PRODUCT_VERSION")
-    facts.schema = _first(export, "EXPORT_SCHEMA_VERSION")
+    facts.exporter = _first(export, "EXPORT_PRODUCT_VERSION")[:40]
+    facts.schema = _first(export, "EXPORT_SCHEMA_VERSION")[:40]
     start = database.fetch("TARGET_INFO_SESSION_START_TIME", ["utcEpochNs"], ["utcTime"])
     if start.height:
         facts.epoch_ns, facts.started = start["utcEpochNs"][0], (start["utcTime"][0] or "")[:40]
@@ -113,7 +113,7 @@ def read_facts(database: Database) -> Facts:
 
 
 def _capture(facts: Facts, pairs: dict[str, list[str]]) -> None:
-    facts.collected = sorted({value[:40] for value in pairs.get("CAPTURE_EVENT_TYPE", [])})
+    facts.collected = sorted({value[:40] for value in pairs.get("CAPTURE_EVENT_TYPE", [])})[:40]
     limit = _first(pairs, "RUN_DURATION_MS")
     facts.limit_ms = int(limit) if limit.isdecimal() and len(limit) < 16 else None
     command = _first(pairs, "PROCESS_0:COMMAND")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 
 LONGEST_QUOTE = 160
+LONGEST_INPUT = 2000
+"""What is longer is cut before it is searched: the patterns take time that grows faster than the text."""
 
 _SECRET_WORD = r"[\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w-]*"
 _SECRET = re.compile(rf"(?i)(\b{_SECRET_WORD}\s*[=:]\s*|--?{_SECRET_WORD}\s+)\S+")
@@ -20,6 +22,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 def redacted(text: str) -> str:
     """The text with paths cut down to their last part, and hosts, addresses and secrets left out."""
+    text = text[:LONGEST_INPUT]
     text = _SECRET.sub(r"\1…", text)
     text = _URL.sub(r"\1://…", text)
     text = _AT_HOST.sub("…@…", text)
@@ -31,7 +34,7 @@ def redacted(text: str) -> str:
 
 def quote(text: str, longest: int = LONGEST_QUOTE) -> str:
     """The text as one redacted line of printable characters, shortened in the middle where it is long."""
-    plain = _ESCAPE.sub("", text)
+    plain = _ESCAPE.sub("", text[:LONGEST_INPUT])
     plain = " ".join("".join(char if char.isprintable() else " " for char in plain).split())
     plain = redacted(plain)
     if len(plain) <= longest:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from warpline.sources.nsys.columns import process, thread
+from warpline.sources.nsys.columns import narrow, process, thread
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
 
@@ -61,9 +61,4 @@ def read_threads(database: Database, strings: Strings, referenced: list[pl.Serie
     frame = frame.join(main.unique("process", keep="first"), on="process", how="left", maintain_order="left")
     frame = frame.with_columns(pl.coalesce("process_name", "main_name").alias("process_name"))
     rows = frame.select("id").with_row_index("row").select("id", pl.col("row").cast(pl.UInt32))
-    return Threads(frame.select("process", "tid", "name", "process_name", narrow_priority()), rows)
-
-
-def narrow_priority() -> pl.Expr:
-    """The priority that nsys shows beside a thread's name."""
-    return pl.col("priority").cast(pl.Int32, strict=False)
+    return Threads(frame.select("process", "tid", "name", "process_name", narrow("priority")), rows)

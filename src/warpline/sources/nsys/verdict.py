@@ -12,7 +12,8 @@ from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, Facts
 from warpline.sources.nsys.program import Ending, read_ending
 from warpline.sources.nsys.strings import Strings
 
-LAUNCH = r"^(?:cudaLaunch|cuLaunch|cudaGraphLaunch|cuGraphLaunch)"
+LAUNCH = r"^cu(?:da)?(?:Launch(?:Cooperative)?Kernel|LaunchGrid|Launch$|GraphLaunch)"
+"""Calls that make a device work; cudaLaunchHostFunc, which does not, is left out."""
 # CUDA errors after which a context is unusable, and running out of memory; not ready (600) and the like are normal.
 OUT_OF_MEMORY = 2
 STICKY_ERRORS = range(700, 720)
@@ -172,7 +173,7 @@ def _capture_health(facts: Facts, gpu: pl.DataFrame, kernels: int, notes: Notes)
     if replays:
         entries.append(
             HealthEntry(
-                "graphs-as-one-bar",
+                "graph-as-one-bar",
                 "warning",
                 f"{replays} CUDA-graph replays are recorded as one bar each, so the kernels inside them are not "
                 "listed; record with --cuda-graph-trace=node to see them.",
