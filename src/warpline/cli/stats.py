@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
+import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpline.errors import CannotAnswer, UsageError
+from warpline.errors import CannotAnswer, UsageError, WarplineError
 from warpline.reports.tabular import Format, table_text, to_csv, to_records
 
 if TYPE_CHECKING:
@@ -77,7 +77,10 @@ def stats(  # noqa: PLR0917 - a command's options are its parameters
     if output is None:
         typer.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        try:
+            output.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise WarplineError("cannot-write", f"{output}: {error.strerror}", "give another file with -o") from error
 
 
 def _names(report: list[str] | None) -> list[str]:
@@ -101,7 +104,7 @@ def _width(output: Path | None) -> int | None:
     """Columns of the terminal; nothing is shortened for a file or a pipe."""
     if output is not None or not sys.stdout.isatty():
         return None
-    return os.get_terminal_size(sys.stdout.fileno()).columns
+    return shutil.get_terminal_size().columns
 
 
 def _render(answers: dict[Report, pl.DataFrame], refusals: dict[Report, str], chosen: Format, width: int | None) -> str:
