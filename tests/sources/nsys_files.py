@@ -23,7 +23,7 @@ _KERNEL = [
 ]
 _COPY = [
     *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "bytes", "copyKind"),
-    *("srcKind", "dstKind", "graphNodeId"),
+    *("srcKind", "dstKind", "graphNodeId", "virtualAddress"),
 ]
 _SET = [
     *("start", "end", "deviceId", "contextId", "streamId", "correlationId", "globalPid", "value", "bytes"),

@@ -123,12 +123,22 @@ def test_kernels_of_a_graph_keep_their_node(tmp_path: Path) -> None:
 def test_unified_memory_and_decompression_are_gpu_work(tmp_path: Path) -> None:
     export = small()
     for kind, start in ((11, 200), (12, 210), (13, 220)):
-        export.add("CUPTI_ACTIVITY_KIND_MEMCPY", start=start, end=start + 1, copyKind=kind, bytes=1, **PLACE)
+        export.add(
+            "CUPTI_ACTIVITY_KIND_MEMCPY",
+            start=start,
+            end=start + 1,
+            copyKind=kind,
+            bytes=1,
+            virtualAddress=4096,
+            **PLACE,
+        )
     export.add("CUPTI_ACTIVITY_KIND_MEM_DECOMPRESS", start=230, end=240, sourceBytes=9, **PLACE)
     gpu = rows_of(export, tmp_path).tables["gpu"]
     assert gpu["copy_kind"].to_list()[-4:] == ["UnifiedHtoD", "UnifiedDtoH", "UnifiedDtoD", None]
     assert gpu["name"].to_list()[-4] == "[CUDA memcpy Unified Host-to-Device]"
     assert gpu["kind"].to_list()[-1] == "decompress"
+    assert gpu["address"].to_list()[1:4] == [None, None, None]
+    assert gpu["address"].to_list()[-4:] == [4096, 4096, 4096, None]
 
 
 def test_ranges_keep_domain_style_and_open_ends(tmp_path: Path) -> None:

@@ -184,6 +184,15 @@ def test_lost_events_of_the_cuda_process(tmp_path: Path) -> None:
     assert health_of(export, tmp_path)["cuda-events-lost"].severity == "warning"
 
 
+def test_a_recording_that_the_program_began_is_no_loss(tmp_path: Path) -> None:
+    export = small().remark("Not all CUDA events might have been collected.")
+    export.remark("Profiling started due to cudaProfilerStart API invoked in the application.", severity=1)
+    export.remark("Number of CUPTI events produced: \t601, CUPTI buffers: 50.", severity=1)
+    health = health_of(export, tmp_path)
+    assert {code: entry.severity for code, entry in health.items()} == {"capture-range": "info"}
+    assert "from cudaProfilerStart on" in health["capture-range"].message
+
+
 def test_cupti_that_could_not_be_used(tmp_path: Path) -> None:
     export = idle().remark("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: cannot enable", severity=3)
     health = health_of(export, tmp_path)

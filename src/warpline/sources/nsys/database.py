@@ -132,7 +132,7 @@ class Database:
             self.connection.set_progress_handler(None, 0)
 
 
-class _NotUtf8(Exception):  # noqa: N818 (a signal within this module, not an error of warpline's)
+class _NotUtf8(Exception):
     """A text of the table is not UTF-8: it must be read again with the slower, lenient decoder."""
 
 

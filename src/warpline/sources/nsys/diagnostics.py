@@ -26,6 +26,7 @@ _DRIVER = re.compile(
     r"Installed CUDA driver version \(([\d.]+)\) is not supported.*?driver version ([\d.]+)", re.DOTALL
 )
 _BUFFERS = re.compile(r"CUPTI buffers:\s*(\d+) of (\d+)")
+_RANGE = re.compile(r"Profiling started due to (\w+)")
 _LOST_CUDA = re.compile(r"Not all CUDA events might have been collected")
 _NO_CUDA = re.compile(r"No CUDA events collected|CUDA profiling might have not been started correctly")
 _CUPTI_FAILED = re.compile(
@@ -60,6 +61,9 @@ class Remarks:
     others: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Severity and text of warnings and errors whose meaning is not known here."""
     benign: int = 0
+    range_start: str = ""
+    """What began the recording in the midst of the program, where something did. nsys then always says that events
+    may be missing, as the program goes on; none are as long as CUPTI hands back all its buffers."""
 
 
 def read_remarks(database: Database) -> Remarks:
@@ -80,6 +84,8 @@ def _sort(remarks: Remarks, severity: int, pid: int, text: str, count: int) -> N
         returned, total = int(found[1]), int(found[2])
         if returned < total and (remarks.buffers_returned is None or returned < remarks.buffers_returned):
             remarks.buffers_returned, remarks.buffers_total = returned, total
+    elif found := _RANGE.search(text):
+        remarks.range_start = found[1]
     elif _LOST_CUDA.search(text):
         remarks.events_lost.add(pid)
     elif _NO_CUDA.search(text):
@@ -116,6 +122,12 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
                 "warning",
                 f"CUPTI handed back only {remarks.buffers_returned} of {remarks.buffers_total} buffers: the program "
                 "was still running or was killed when the recording ended, and its last GPU work is missing.",
+            )
+        )
+    elif remarks.range_start:
+        entries.append(
+            HealthEntry(
+                "capture-range", "info", f"Only a part of the program was recorded, from {remarks.range_start} on."
             )
         )
     elif remarks.events_lost & cuda_processes or (remarks.events_lost and not cuda_processes):

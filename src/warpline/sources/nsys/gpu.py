@@ -91,7 +91,7 @@ def _kernels(database: Database, strings: Strings, ordinals: Ordinals, notes: No
 
 
 def _copies(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
-    wanted = [*_PLACE, "bytes", "copyKind", "srcKind", "dstKind", "graphNodeId"]
+    wanted = [*_PLACE, "bytes", "copyKind", "srcKind", "dstKind", "graphNodeId", "virtualAddress"]
     frame = checked_spans(database.fetch(COPIES, wanted), COPIES, notes)
     names = {code: f"[CUDA memcpy {label}]" for code, (_, label) in COPY_KINDS.items()}
     return frame.select(
@@ -103,6 +103,8 @@ def _copies(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFram
         words("copyKind", {code: short for code, (short, _) in COPY_KINDS.items()}, "Unknown").alias("copy_kind"),
         words("srcKind", MEMORY_KINDS, "Unknown").alias("source_memory"),
         words("dstKind", MEMORY_KINDS, "Unknown").alias("target_memory"),
+        # Recorded for migrations of unified memory alone; zero for other copies.
+        pl.col("virtualAddress").replace(0, None).alias("address"),
     )
 
 
