@@ -13,24 +13,68 @@ MAIN = 100
 AUTOGRAD = 200
 
 
-def op(name: str, start: float, length: float, *, thread: int = MAIN, external: int | None = None, **arguments: Any) -> Event:
+def op(
+    name: str, start: float, length: float, *, thread: int = MAIN, external: int | None = None, **arguments: Any
+) -> Event:
     args = {"External id": external, **arguments} if external is not None else dict(arguments)
-    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": PROCESS, "tid": thread, "ts": start, "dur": length, "args": args}
+    return {
+        "ph": "X",
+        "cat": "cpu_op",
+        "name": name,
+        "pid": PROCESS,
+        "tid": thread,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
 
 
 def call(
-    name: str, start: float, length: float, correlation: int, *, thread: int = MAIN, external: int | None = None,
-    category: str = "cuda_runtime", process: int = PROCESS,
+    name: str,
+    start: float,
+    length: float,
+    correlation: int,
+    *,
+    thread: int = MAIN,
+    external: int | None = None,
+    category: str = "cuda_runtime",
+    process: int = PROCESS,
 ) -> Event:
     args = {"correlation": correlation} | ({"External id": external} if external is not None else {})
-    return {"ph": "X", "cat": category, "name": name, "pid": process, "tid": thread, "ts": start, "dur": length, "args": args}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": process,
+        "tid": thread,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
 
 
 def kernel(
-    name: str, start: float, length: float, correlation: int, *, device: int = 0, stream: int = 7, category: str = "kernel", **arguments: Any
+    name: str,
+    start: float,
+    length: float,
+    correlation: int,
+    *,
+    device: int = 0,
+    stream: int = 7,
+    category: str = "kernel",
+    **arguments: Any,
 ) -> Event:
     args = {"device": device, "context": 1, "stream": stream, "correlation": correlation, **arguments}
-    return {"ph": "X", "cat": category, "name": name, "pid": device, "tid": stream, "ts": start, "dur": length, "args": args}
+    return {
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": device,
+        "tid": stream,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
 
 
 def copy(name: str, start: float, length: float, correlation: int, size: int, *, stream: int = 7) -> Event:
@@ -42,12 +86,30 @@ def memset(start: float, length: float, correlation: int, *, stream: int = 7) ->
 
 
 def annotation(name: str, start: float, length: float, *, thread: int = MAIN) -> Event:
-    return {"ph": "X", "cat": "user_annotation", "name": name, "pid": PROCESS, "tid": thread, "ts": start, "dur": length, "args": {}}
+    return {
+        "ph": "X",
+        "cat": "user_annotation",
+        "name": name,
+        "pid": PROCESS,
+        "tid": thread,
+        "ts": start,
+        "dur": length,
+        "args": {},
+    }
 
 
 def frame(name: str, start: float, length: float, number: int, parent: int | None, *, thread: int = MAIN) -> Event:
     args = {"Python id": number, "Python parent id": parent}
-    return {"ph": "X", "cat": "python_function", "name": name, "pid": PROCESS, "tid": thread, "ts": start, "dur": length, "args": args}
+    return {
+        "ph": "X",
+        "cat": "python_function",
+        "name": name,
+        "pid": PROCESS,
+        "tid": thread,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
 
 
 def launched(name: str, launch: float, start: float, length: float, correlation: int, **where: Any) -> list[Event]:
@@ -57,7 +119,12 @@ def launched(name: str, launch: float, start: float, length: float, correlation:
 
 def write(folder: Path, events: list[Event], **header: Any) -> Path:
     """The events as a trace file."""
-    document = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU", "numSms": 132}], **header, "traceEvents": events}
+    document = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "Test GPU", "numSms": 132}],
+        **header,
+        "traceEvents": events,
+    }
     path = folder / "trace.json"
     path.write_text(json.dumps(document, indent=2))
     return path

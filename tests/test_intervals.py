@@ -39,7 +39,9 @@ def test_a_set_is_sorted_disjoint_and_does_not_touch_itself(pairs: list[tuple[in
 
 
 @given(PAIRS, PAIRS)
-def test_intersection_and_difference_are_those_of_sets(left: list[tuple[int, int]], right: list[tuple[int, int]]) -> None:
+def test_intersection_and_difference_are_those_of_sets(
+    left: list[tuple[int, int]], right: list[tuple[int, int]]
+) -> None:
     a, b = as_spans(left), as_spans(right)
     assert as_moments(intersection(a, b)) == moments_of(left) & moments_of(right)
     assert as_moments(difference(a, b)) == moments_of(left) - moments_of(right)

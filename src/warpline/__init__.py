@@ -23,7 +23,7 @@ def __getattr__(name: str) -> Any:
     """Loads the analysis side when it is first used, so that importing warpline costs nothing."""
     if name not in _HOMES:
         raise AttributeError(f"module 'warpline' has no attribute {name!r}")
-    import importlib
+    import importlib  # noqa: PLC0415 - only when something is used
 
     module, attribute = _HOMES[name]
     return getattr(importlib.import_module(module), attribute)

@@ -6,17 +6,22 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from conftest import DATA
 from hypothesis import given
 from hypothesis import strategies as st
+from kineto_files import annotation, copy, kernel, launched, memset, write
 
 import warpline
-from conftest import DATA
-from kineto_files import annotation, copy, kernel, launched, memset, write
 from warpline.analyses.breakdown import COMMUNICATION, device_times
 from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.trace import Trace
 
-NAMES = {"compute": "gemm", "comm": "ncclDevKernel_AllReduce_Sum_f32_RING_LL", "copy": "Memcpy HtoD (Pinned -> Device)", "memset": "Memset (Device)"}
+NAMES = {
+    "compute": "gemm",
+    "comm": "ncclDevKernel_AllReduce_Sum_f32_RING_LL",
+    "copy": "Memcpy HtoD (Pinned -> Device)",
+    "memset": "Memset (Device)",
+}
 
 
 def test_parts_are_exposed_time_in_order_of_priority(tmp_path: Path) -> None:
@@ -35,7 +40,12 @@ def test_parts_are_exposed_time_in_order_of_priority(tmp_path: Path) -> None:
 
 
 def test_chosen_steps_bound_the_window_and_cut_what_crosses_it(tmp_path: Path) -> None:
-    events = [*launched("a", 0, 50, 100, 1), *launched("b", 160, 190, 20, 2), annotation("ProfilerStep#1", 0, 100), annotation("ProfilerStep#2", 100, 100)]
+    events = [
+        *launched("a", 0, 50, 100, 1),
+        *launched("b", 160, 190, 20, 2),
+        annotation("ProfilerStep#1", 0, 100),
+        annotation("ProfilerStep#2", 100, 100),
+    ]
     (device,) = device_times(warpline.open(write(tmp_path, events), steps="1:2"))
     assert (device.window_ns, device.busy_ns) == (100_000, 60_000)
 
@@ -47,25 +57,36 @@ def test_each_device_has_the_same_window(tmp_path: Path) -> None:
     assert (second.device, second.busy_ns, second.window_ns) == (3, 50_000, 100_000)
 
 
-ROWS = st.lists(st.tuples(st.sampled_from(list(NAMES)), st.integers(0, 80), st.integers(0, 20), st.integers(0, 1)), min_size=1, max_size=15)
+ROWS = st.lists(
+    st.tuples(st.sampled_from(list(NAMES)), st.integers(0, 80), st.integers(0, 20), st.integers(0, 1)),
+    min_size=1,
+    max_size=15,
+)
 
 
 @given(ROWS)
 def test_the_parts_sum_to_the_whole_and_equal_a_count_of_nanoseconds(rows: list[tuple[str, int, int, int]]) -> None:
     kinds = {"compute": "kernel", "comm": "kernel", "copy": "memcpy", "memset": "memset"}
-    gpu = pl.DataFrame({
-        "kind": [kinds[part] for part, *_ in rows],
-        "name": [NAMES[part] for part, *_ in rows],
-        "device": [device for *_, device in rows],
-        "start_ns": [start for _, start, _, _ in rows],
-        "end_ns": [start + length for _, start, length, _ in rows],
-    })
+    gpu = pl.DataFrame(
+        {
+            "kind": [kinds[part] for part, *_ in rows],
+            "name": [NAMES[part] for part, *_ in rows],
+            "device": [device for *_, device in rows],
+            "start_ns": [start for _, start, _, _ in rows],
+            "end_ns": [start + length for _, start, length, _ in rows],
+        }
+    )
     trace = Trace(Path("random"), "kineto", {name: empty(name) for name in TABLES} | {"gpu": conform("gpu", gpu)})
     window = range(min(start for _, start, _, _ in rows), max(start + length for _, start, length, _ in rows))
     for device in device_times(trace):
         covered: set[int] = set()
         for part in NAMES:
-            mine = {t for p, start, length, d in rows if p == part and d == device.device for t in range(start, start + length)}
+            mine = {
+                t
+                for p, start, length, d in rows
+                if p == part and d == device.device
+                for t in range(start, start + length)
+            }
             assert getattr(device, f"{part}_ns") == len(mine - covered)
             covered |= mine
         assert device.busy_ns == len(covered)
@@ -80,7 +101,9 @@ def test_collectives_are_communication(name: str) -> None:
     assert pl.Series([name]).str.contains(COMMUNICATION)[0]
 
 
-@pytest.mark.parametrize("name", ["void at::native::reduce_kernel<512, 1>", "splitKreduce_kernel", "gather_kernel", "scatter_add"])
+@pytest.mark.parametrize(
+    "name", ["void at::native::reduce_kernel<512, 1>", "splitKreduce_kernel", "gather_kernel", "scatter_add"]
+)
 def test_reductions_are_not(name: str) -> None:
     assert not pl.Series([name]).str.contains(COMMUNICATION)[0]
 

@@ -6,10 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
-
-import warpline
 from conftest import DATA
 from kineto_files import annotation, copy, launched, op, write
+
+import warpline
 from warpline.analyses.diagnosis import IDLE_CAUSES, diagnose
 
 FILES = [*sorted(DATA.glob("*/*.gz"))]
@@ -39,7 +39,10 @@ def small(tmp_path: Path) -> Path:
         *launched("gemm", 10, 20, 10, 1),
         *launched("gemm", 30, 40, 20, 2),
         *launched("relu", 50, 62, 3, 3),
-        *[event | {"name": "cudaMemcpyAsync"} if event["cat"] == "cuda_runtime" else event for event in launched("x", 80, 90, 1, 4)[:1]],
+        *[
+            event | {"name": "cudaMemcpyAsync"} if event["cat"] == "cuda_runtime" else event
+            for event in launched("x", 80, 90, 1, 4)[:1]
+        ],
         copy("Memcpy HtoD (Pinned -> Device)", 90, 10, 4, 1_000_000),
         annotation("ProfilerStep#0", 0, 60),
         annotation("ProfilerStep#1", 60, 50),
@@ -71,7 +74,10 @@ def test_launches_are_counted_by_call(small: Path) -> None:
 
 def test_steps_show_how_busy_the_device_was(small: Path) -> None:
     rows = diagnose(warpline.open(small)).steps.rows(named=True)
-    assert [(row["length_ns"], row["busy_ns"], row["operations"]) for row in rows] == [(60_000, 30_000, 2), (50_000, 13_000, 2)]
+    assert [(row["length_ns"], row["busy_ns"], row["operations"]) for row in rows] == [
+        (60_000, 30_000, 2),
+        (50_000, 13_000, 2),
+    ]
 
 
 def test_the_queue_is_as_deep_as_what_waits(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from conftest import DATA, ROOT
+
 from warpline.cli import app, run
 
 KINETO = str(DATA / "kineto" / "layer_eager.json.gz")
@@ -17,7 +17,9 @@ NSYS = str(DATA / "nsys" / "graph_node.sqlite.gz")
 
 
 @pytest.mark.parametrize("file", [KINETO, NSYS])
-def test_diagnose_prints_a_report_that_ends_with_what_to_type_next(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_diagnose_prints_a_report_that_ends_with_what_to_type_next(
+    file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(["diagnose", file]) == 0
     printed = capsys.readouterr()
     assert "GPU 0:" in printed.out
@@ -90,7 +92,9 @@ def test_a_folder_with_one_trace_is_that_trace(tmp_path: Path, capsys: pytest.Ca
     assert "2 profiles" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [command.callback.__name__ for command in app.registered_commands if command.callback])
+@pytest.mark.parametrize(
+    "command", [command.callback.__name__ for command in app.registered_commands if command.callback]
+)
 def test_every_command_has_help_with_examples_and_a_page(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([command, "--help"]) == 0
     assert "Examples" in capsys.readouterr().out

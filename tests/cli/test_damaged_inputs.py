@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
 from conftest import DATA
 from kineto_files import annotation, call, copy, kernel, launched, op, write
+
 from warpline.cli import run
 
 MUTATIONS = 110
@@ -110,19 +110,32 @@ def odd_files() -> Iterator[tuple[str, bytes]]:
     yield "deep args", b'{"traceEvents": [{"ph": "X", "args": ' + b'{"a":' * deep + b"1" + b"}" * deep + b"}]}"
     yield "deep header", b'{"a": ' + b"[" * deep + b"]" * deep + b', "traceEvents": []}'
     yield "deep and open", b'{"traceEvents": [' + b"[" * deep
-    yield "huge numbers", b'[{"ph":"X","cat":"kernel","name":"k","ts":1e400,"dur":' + b"9" * 5000 + b',"args":{"device":1e99,"stream":-1e99}}]'
+    yield (
+        "huge numbers",
+        b'[{"ph":"X","cat":"kernel","name":"k","ts":1e400,"dur":'
+        + b"9" * 5000
+        + b',"args":{"device":1e99,"stream":-1e99}}]',
+    )
     yield "extreme integers", json.dumps([
         kernel("k", 9223372036854775807, 9223372036854775807, 2**63 - 1, device=2**31, stream=2**63 - 1),
         kernel("k", -9223372036854775808, 5, -(2**63), device=-(2**31)),
         kernel("k", 0, -1, 1, grid=[2**40, -1, 0]),
     ]).encode()  # fmt: skip
-    yield "wrong types", json.dumps([{"ph": 1, "cat": [], "name": {}, "ts": None, "dur": "x", "pid": [], "tid": {}, "args": 3}] * 9).encode()
+    yield (
+        "wrong types",
+        json.dumps(
+            [{"ph": 1, "cat": [], "name": {}, "ts": None, "dur": "x", "pid": [], "tid": {}, "args": 3}] * 9
+        ).encode(),
+    )
     yield "null events", b'{"traceEvents": null}'
     yield "events are an object", b'{"traceEvents": {"a": 1}}'
     yield "a number", b"42"
     yield "a string", b'"traceEvents"'
     yield "another JSON document", b'{"hello": [1, 2, 3]}'
-    yield "not UTF-8", b'[{"ph":"X","cat":"kernel","name":"\xff\xfe\xc3","ts":1,"dur":2,"args":{"device":0,"stream":1}}]'
+    yield (
+        "not UTF-8",
+        b'[{"ph":"X","cat":"kernel","name":"\xff\xfe\xc3","ts":1,"dur":2,"args":{"device":0,"stream":1}}]',
+    )
     yield "utf-16", '[{"ph":"X"}]'.encode("utf-16")
     yield "gzip of gzip", gzip.compress(gzip.compress(b"[]"))
     yield "gzip of nothing", gzip.compress(b"")
@@ -146,9 +159,15 @@ def test_odd_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     check(path, capsys)
 
 
-def test_a_zip_bomb_is_bounded(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_zip_bomb_is_bounded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("WARPLINE_MAX_BYTES", str(8 << 20))
-    for name, start in (("spaces", b'{"traceEvents": ['), ("name", b'{"traceEvents": [{"name": "'), ("sqlite", b"SQLite format 3\x00")):
+    for name, start in (
+        ("spaces", b'{"traceEvents": ['),
+        ("name", b'{"traceEvents": [{"name": "'),
+        ("sqlite", b"SQLite format 3\x00"),
+    ):
         path = tmp_path / name
         path.write_bytes(gzip.compress(start + b" " * (64 << 20), 9))
         check(path, capsys)
@@ -166,8 +185,15 @@ def test_sqlite_with_wrong_types_in_the_right_tables(tmp_path: Path, capsys: pyt
     path = tmp_path / "odd.sqlite"
     with sqlite3.connect(path) as database:
         database.execute("create table StringIds (id, value)")
-        database.execute("create table CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, demangledName, globalPid)")
-        rows = [("x", None, 1.5, b"blob", "y", 3, 2**62), (9, 1, 0, 0, 0, 0, 0), (-(2**63), 2**63 - 1, 2**40, 2**62, 1, 1, 1), (None,) * 7]
+        database.execute(
+            "create table CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, demangledName, globalPid)"
+        )
+        rows = [
+            ("x", None, 1.5, b"blob", "y", 3, 2**62),
+            (9, 1, 0, 0, 0, 0, 0),
+            (-(2**63), 2**63 - 1, 2**40, 2**62, 1, 1, 1),
+            (None,) * 7,
+        ]
         database.executemany("insert into CUPTI_ACTIVITY_KIND_KERNEL values (?, ?, ?, ?, ?, ?, ?)", rows)
         database.execute("insert into StringIds values ('a', 5), (1, x'ff00')")
     database.close()

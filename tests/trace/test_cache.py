@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from conftest import DATA
 
 import warpline
-from conftest import DATA
 from warpline.trace import cache
 from warpline.trace import open as opening
 from warpline.trace.schema import TABLES

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import warpline
 from conftest import DATA
 from kineto_files import annotation, call, kernel, launched, op, write
+
+import warpline
 
 Events = list[dict[str, Any]]
 
@@ -23,7 +23,10 @@ def healthy() -> Events:
     for number in range(20):
         moment = 100 * number + 0.25
         shapes = {"Input Dims": [[4, 4]]}
-        events += [op("aten::relu", moment, 20, external=number + 1, **shapes), *launched("relu", moment + 5, moment + 15, 30, number + 1)]
+        events += [
+            op("aten::relu", moment, 20, external=number + 1, **shapes),
+            *launched("relu", moment + 5, moment + 15, 30, number + 1),
+        ]
     return events
 
 
@@ -36,15 +39,24 @@ CASES: dict[str, tuple[Events, str]] = {
     "no-gpu-work": ([op("aten::relu", 0, 10, external=1)], "warning"),
     "no-launches": ([kernel("k", 0, 10, 1)], "warning"),
     "work-without-launch": ([*healthy(), kernel("k", 2500, 100, 999)], "warning"),
-    "profiler-start-skew": ([call("cudaLaunchKernel", 50, 5, 70), kernel("a", 0, 10, 3), kernel("b", 60, 10, 70)], "info"),
+    "profiler-start-skew": (
+        [call("cudaLaunchKernel", 50, 5, 70), kernel("a", 0, 10, 3), kernel("b", 60, 10, 70)],
+        "info",
+    ),
     "launch-without-work": ([*healthy(), call("cudaLaunchKernel", 2500, 5, 999)], "warning"),
     "overlap-on-stream": ([*healthy(), *launched("late", 10.5, 20.5, 900, 999)], "warning"),
     "impossible-duration": ([*healthy(), *launched("endless", 1905.5, 1999.5, 9_999, 999)], "error"),
-    "zero-durations": ([event for n in range(12) for event in launched("k", n * 9 + 0.5, n * 9 + 5.5, 0, n + 1)], "warning"),
+    "zero-durations": (
+        [event for n in range(12) for event in launched("k", n * 9 + 0.5, n * 9 + 5.5, 0, n + 1)],
+        "warning",
+    ),
     "clock-skew": ([*healthy(), call("cudaLaunchKernel", 2500, 5, 999), kernel("early", 2400, 5, 999)], "warning"),
     "clock-jump": ([*healthy(), *launched("later", 9e8, 9e8 + 10, 5, 999)], "warning"),
     "missing-shapes": ([op("aten::relu", 0, 10, external=1), *launched("k", 2, 5, 5, 1)], "info"),
-    "empty-steps": ([*healthy(), annotation("ProfilerStep#1", 0, 1000), annotation("ProfilerStep#2", 5000, 1000)], "warning"),
+    "empty-steps": (
+        [*healthy(), annotation("ProfilerStep#1", 0, 1000), annotation("ProfilerStep#2", 5000, 1000)],
+        "warning",
+    ),
     "negative-duration": ([*healthy(), op("aten::bad", 300, -5, external=77)], "warning"),
     "unknown-category": ([*healthy(), op("x", 0, 5) | {"cat": "brand_new"}], "info"),
     "impossible-time": ([*healthy(), op("x", 9e14, 5, external=78)], "error"),

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, op, write
 
 import warpline
-from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, op, write
 
 
 @pytest.fixture
@@ -19,7 +19,13 @@ def trace(tmp_path: Path) -> warpline.Trace:
         frame("torch/nn/modules/linear.py(130): forward", 8, 190, 3, 2),
         annotation("forward", 4, 240),
         annotation("inner", 6, 100),
-        op("aten::linear", 10, 100, external=1, **{"Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[8, 4], [4, 4]]}),
+        op(
+            "aten::linear",
+            10,
+            100,
+            external=1,
+            **{"Sequence number": 7, "Fwd thread id": 0, "Input Dims": [[8, 4], [4, 4]]},
+        ),
         op("aten::addmm", 20, 50, external=2, **{"Sequence number": 7, "Fwd thread id": 0}),
         call("cudaLaunchKernel", 30, 5, 11, external=2),
         kernel("gemm", 60, 40, 11),
@@ -28,7 +34,14 @@ def trace(tmp_path: Path) -> warpline.Trace:
         call("cudaGraphLaunch", 220, 10, 13),
         kernel("in_graph_a", 240, 10, 13),
         kernel("in_graph_b", 250, 10, 13),
-        op("autograd::engine::evaluate_function: AddmmBackward0", 300, 50, thread=AUTOGRAD, external=3, **{"Sequence number": 7, "Fwd thread id": 1}),
+        op(
+            "autograd::engine::evaluate_function: AddmmBackward0",
+            300,
+            50,
+            thread=AUTOGRAD,
+            external=3,
+            **{"Sequence number": 7, "Fwd thread id": 1},
+        ),
         op("AddmmBackward0", 301, 45, thread=AUTOGRAD, external=4, **{"Sequence number": 7, "Fwd thread id": 1}),
         call("cudaLaunchKernel", 310, 5, 14, thread=AUTOGRAD, external=4),
         kernel("gemm_backward", 330, 30, 14),
@@ -67,7 +80,12 @@ def test_all_kernels_of_a_graph_belong_to_its_launch(trace: warpline.Trace) -> N
 def test_copies_are_linked_too(trace: warpline.Trace) -> None:
     assert op_of(trace, "Memcpy DtoH (Device -> Pageable)") == "aten::to"
     row = trace.gpu.filter(pl.col("kind").cast(pl.String) == "memcpy").row(0, named=True)
-    assert (row["copy_kind"], row["source_memory"], row["target_memory"], row["bytes"]) == ("DtoH", "Device", "Pageable", 1024)
+    assert (row["copy_kind"], row["source_memory"], row["target_memory"], row["bytes"]) == (
+        "DtoH",
+        "Device",
+        "Pageable",
+        1024,
+    )
 
 
 def test_backward_work_belongs_to_the_autograd_thread_and_to_its_forward_op(trace: warpline.Trace) -> None:

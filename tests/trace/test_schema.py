@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from conftest import DATA
 
 import warpline
-from conftest import DATA
 from warpline.trace.schema import TABLES, conform
 
 FILES = [*sorted((DATA / "kineto").glob("*.gz")), *sorted((DATA / "nsys").glob("*.gz"))]

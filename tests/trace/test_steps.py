@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from kineto_files import annotation, launched, write
 
 import warpline
-from kineto_files import annotation, launched, write
 from warpline.errors import UsageError
 from warpline.trace.steps import StepChoice
 
@@ -33,7 +33,7 @@ def test_profiler_steps_are_steps(tmp_path: Path) -> None:
 
 def test_profiler_steps_written_as_operators_in_2021_are_steps(tmp_path: Path) -> None:
     step = annotation("ProfilerStep#1", 0, 900) | {"cat": "Operator"}
-    trace = warpline.open(write(tmp_path, repeated(1) + [step]))
+    trace = warpline.open(write(tmp_path, [*repeated(1), step]))
     assert trace.steps["name"].to_list() == ["ProfilerStep#1"]
     assert len(trace.ops) == 0
 
@@ -46,7 +46,7 @@ def test_ranges_of_a_name_are_steps_when_asked_for(tmp_path: Path) -> None:
 
 
 def test_an_unknown_range_is_refused_with_those_there_are(tmp_path: Path) -> None:
-    path = write(tmp_path, repeated(1) + [annotation("batch", 0, 500)])
+    path = write(tmp_path, [*repeated(1), annotation("batch", 0, 500)])
     with pytest.raises(UsageError, match="batch"):
         warpline.open(path, step_range="bacth")
 
@@ -59,11 +59,16 @@ def test_repeating_kernels_are_steps_without_any_range(tmp_path: Path) -> None:
 
 
 def test_no_repetition_no_steps(tmp_path: Path) -> None:
-    events = [event for number in range(9) for event in launched(f"k{number}", 100 * number, 100 * number + 10, 5, number + 1)]
+    events = [
+        event for number in range(9) for event in launched(f"k{number}", 100 * number, 100 * number + 10, 5, number + 1)
+    ]
     assert len(warpline.open(write(tmp_path, events)).steps) == 0
 
 
-@pytest.mark.parametrize(("text", "window"), [("1:3", (1_000_000, 2_900_000)), ("2:", (2_000_000, 3_900_000)), ("-1", (3_000_000, 3_900_000))])
+@pytest.mark.parametrize(
+    ("text", "window"),
+    [("1:3", (1_000_000, 2_900_000)), ("2:", (2_000_000, 3_900_000)), ("-1", (3_000_000, 3_900_000))],
+)
 def test_steps_are_chosen_by_position(tmp_path: Path, text: str, window: tuple[int, int]) -> None:
     events = repeated(4) + [annotation(f"ProfilerStep#{step}", 1000 * step, 900) for step in range(4)]
     trace = warpline.open(write(tmp_path, events), steps=text)

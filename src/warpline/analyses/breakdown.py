@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from warpline.intervals import Spans, clip, complement, union
+from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.trace.link import integers
 from warpline.trace.trace import Trace, Window
 
@@ -47,9 +47,12 @@ def activity() -> pl.Expr:
     """What a row of `gpu` counts as: compute, comm, copy or memset."""
     kind = pl.col("kind").cast(pl.String)
     return (
-        pl.when(kind == "memcpy").then(pl.lit("copy"))
-        .when(kind == "memset").then(pl.lit("memset"))
-        .when(pl.col("name").cast(pl.String).str.contains(COMMUNICATION).fill_null(False)).then(pl.lit("comm"))
+        pl.when(kind == "memcpy")
+        .then(pl.lit("copy"))
+        .when(kind == "memset")
+        .then(pl.lit("memset"))
+        .when(pl.col("name").cast(pl.String).str.contains(COMMUNICATION).fill_null(False))
+        .then(pl.lit("comm"))
         .otherwise(pl.lit("compute"))
     )
 
@@ -105,5 +108,5 @@ def _partition(rows: pl.DataFrame, device: int, window: Window) -> DeviceTime:
     )
 
 
-def _covered_ns(starts: np.ndarray, ends: np.ndarray, window: Window) -> int:  # type: ignore[type-arg]
+def _covered_ns(starts: Times, ends: Times, window: Window) -> int:
     return clip(union(starts, ends), window.start_ns, window.end_ns).total_ns()

@@ -20,7 +20,8 @@ from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.diagnosis/1"
 IDLE_CAUSES = (
-    "dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start", "launch_latency", "dependency", "profiler", "unknown",
+    "dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start", "launch_latency", "dependency",
+    "profiler", "unknown",
 )  # fmt: skip
 LISTED_KERNELS = 20
 

@@ -25,7 +25,12 @@ def step_times(trace: Trace) -> pl.DataFrame:
     begun = np.sort(integers(gpu["start_ns"]))
     operations = np.searchsorted(begun, ends) - np.searchsorted(begun, starts)
     return steps.select(
-        "index", "name", "start_ns", length_ns=pl.Series(ends - starts), busy_ns=pl.Series(busy), operations=pl.Series(operations)
+        "index",
+        "name",
+        "start_ns",
+        length_ns=pl.Series(ends - starts),
+        busy_ns=pl.Series(busy),
+        operations=pl.Series(operations),
     )
 
 

@@ -15,7 +15,6 @@ from warpline.errors import EXIT_FAILED, WarplineError
 
 app = typer.Typer(
     name="warpline",
-    help="Follow one line of PyTorch down to the warps that run it. `warpline TRACE` is short for `warpline diagnose TRACE`.",
     no_args_is_help=True,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
@@ -33,7 +32,10 @@ INTERRUPTED = 130
 def about(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:
-    """Follow one line of PyTorch down to the warps that run it. `warpline TRACE` is short for `warpline diagnose TRACE`."""
+    """Follow one line of PyTorch down to the warps that run it.
+
+    `warpline TRACE` is short for `warpline diagnose TRACE`.
+    """
     if version:
         typer.echo(f"warpline {__version__}")
         raise typer.Exit
@@ -94,4 +96,6 @@ def _unexpected(error: BaseException) -> int:
     if os.environ.get("WARPLINE_DEBUG"):
         raise error
     reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-    return _fail(f"internal-error: {reason}; please report it, with the traceback that WARPLINE_DEBUG=1 shows", EXIT_FAILED)
+    return _fail(
+        f"internal-error: {reason}; please report it, with the traceback that WARPLINE_DEBUG=1 shows", EXIT_FAILED
+    )

@@ -10,7 +10,14 @@ from typing import Annotated
 
 import typer
 
-from warpline.cli.options import JsonOption, NoCacheOption, StepRangeOption, StepsOption, TraceArgument, open_with_progress
+from warpline.cli.options import (
+    JsonOption,
+    NoCacheOption,
+    StepRangeOption,
+    StepsOption,
+    TraceArgument,
+    open_with_progress,
+)
 
 PIPE_WIDTH = 140
 """How wide the report is when it goes to a file or another program."""

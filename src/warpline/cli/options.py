@@ -12,10 +12,13 @@ if TYPE_CHECKING:
 
 TraceArgument = Annotated[
     Path,
-    typer.Argument(metavar="TRACE", help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep."),
+    typer.Argument(
+        metavar="TRACE", help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep."
+    ),
 ]
 StepsOption = Annotated[
-    str | None, typer.Option("--steps", metavar="FIRST:BEYOND", help="Look only at these steps, numbered from 0: 3:6, 3:, -1.")
+    str | None,
+    typer.Option("--steps", metavar="FIRST:BEYOND", help="Look only at these steps, numbered from 0: 3:6, 3:, -1."),
 ]
 StepRangeOption = Annotated[
     str | None, typer.Option("--step-range", metavar="NAME", help="The NVTX range or record_function that is one step.")

@@ -15,7 +15,9 @@ from warpline.reports.tabular import Format
 
 def sql(
     trace: TraceArgument,
-    query: Annotated[str | None, typer.Argument(metavar="QUERY", help="A SELECT over the tables; none lists them.")] = None,
+    query: Annotated[
+        str | None, typer.Argument(metavar="QUERY", help="A SELECT over the tables; none lists them.")
+    ] = None,
     output_format: Annotated[Format, typer.Option("--format", help="How to print the rows.")] = Format.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     step_range: StepRangeOption = None,
@@ -27,7 +29,7 @@ def sql(
 
       warpline sql trace.json.gz
 
-      warpline sql trace.json.gz "select name, count(*) n, sum(end_ns - start_ns) ns from gpu group by name order by ns desc limit 5"
+      warpline sql trace.json.gz "select name, sum(end_ns - start_ns) ns from gpu group by name order by ns desc"
 
       warpline sql profile.sqlite "select * from health" --format csv
     """
@@ -50,7 +52,9 @@ def sql(
             frame = context.execute(query, eager=True)
         except pl.exceptions.PolarsError as error:
             reason = str(error).splitlines()[0]
-            raise UsageError("bad-query", f"the query cannot be run: {reason}", f"tables: {', '.join(TABLES)}") from error
+            raise UsageError(
+                "bad-query", f"the query cannot be run: {reason}", f"tables: {', '.join(TABLES)}"
+            ) from error
     frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
     if as_json or output_format is Format.JSON:
         import json  # noqa: PLC0415

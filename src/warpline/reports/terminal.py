@@ -72,7 +72,9 @@ def _health(diagnosis: Diagnosis) -> Table:
 
 def _device_title(diagnosis: Diagnosis, device: DeviceTime) -> str:
     window = "the chosen steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
-    return f"GPU {device.device}: {duration(device.window_ns)} ({window}), busy {share(device.busy_ns, device.window_ns)}"
+    return (
+        f"GPU {device.device}: {duration(device.window_ns)} ({window}), busy {share(device.busy_ns, device.window_ns)}"
+    )
 
 
 def _device(device: DeviceTime) -> RenderableType:
@@ -86,7 +88,9 @@ def _device(device: DeviceTime) -> RenderableType:
     for part, colour in PARTS:
         if lengths[part] or part in {"compute", "idle"}:
             note = f"and {duration(hidden[part])} hidden behind other work" if hidden.get(part) else ""
-            table.add_row(Text(f"■ {part}", colour), duration(lengths[part]), share(lengths[part], device.window_ns), note)
+            table.add_row(
+                Text(f"■ {part}", colour), duration(lengths[part]), share(lengths[part], device.window_ns), note
+            )
     return Padding(Group(_bar(lengths, device.window_ns), table), (0, 0, 0, 2))
 
 
@@ -123,7 +127,13 @@ def _steps_title(diagnosis: Diagnosis) -> str:
 
 def _steps(diagnosis: Diagnosis, width: int) -> Table:
     rows = [
-        [str(row["index"]), duration(row["length_ns"]), share(row["busy_ns"], row["length_ns"]), f"{row['operations']:,}", row["name"]]
+        [
+            str(row["index"]),
+            duration(row["length_ns"]),
+            share(row["busy_ns"], row["length_ns"]),
+            f"{row['operations']:,}",
+            row["name"],
+        ]
         for row in diagnosis.steps.head(LISTED_STEPS).rows(named=True)
     ]
     more = len(diagnosis.steps) - LISTED_STEPS
@@ -137,18 +147,37 @@ def _kernels(diagnosis: Diagnosis, top: int, width: int) -> Table:
     rows = [
         [
             f"{100 * row['share']:.1f} %", duration(row["total_ns"]), f"{row['count']:,}",
-            *(duration(row[f"{what}_ns"]) for what in spread), row["name"],
+            *(duration(row[f"{what}_ns"]) for what in spread), compact_name(row["name"]),
         ]
         for row in diagnosis.kernels.head(top).rows(named=True)
     ]  # fmt: skip
     return _numbers(["time", "total", "count", *spread, "kernel"], rows, width)
 
 
+def compact_name(name: str) -> str:
+    """A kernel's name without what all have in common: `void`, well-known namespaces and the argument list."""
+    depth, cut = 0, len(name)
+    for position in range(len(name) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(name[position], 0)
+        if depth == 0:
+            cut = position if name.endswith(")") else cut
+            break
+    bare = (
+        name[:cut]
+        .removeprefix("void ")
+        .replace("at::native::", "")
+        .replace("(anonymous namespace)::", "")
+        .replace("<unnamed>::", "")
+    )
+    return bare.strip() or name
+
+
 def _launches(diagnosis: Diagnosis, width: int) -> RenderableType:
     rows = [
         [
-            f"{row['calls']:,}", f"{row['operations']:,}", duration(row["call_total_ns"]), duration(row["call_median_ns"]),
-            duration(row["call_max_ns"]), duration(row["delay_median_ns"]), row["name"],
+            f"{row['calls']:,}", f"{row['operations']:,}", duration(row["call_total_ns"]),
+            duration(row["call_median_ns"]), duration(row["call_max_ns"]), duration(row["delay_median_ns"]),
+            row["name"],
         ]
         for row in diagnosis.launches.rows(named=True)
     ]  # fmt: skip
@@ -168,7 +197,9 @@ def _copies(diagnosis: Diagnosis, width: int) -> Table:
     for row in diagnosis.copies.rows(named=True):
         rate = f"{size(row['bytes_per_second'])}/s" if row["bytes_per_second"] else "–"
         largest = size(row["largest_bytes"]) if row["largest_bytes"] is not None else "–"
-        rows.append([duration(row["total_ns"]), f"{row['count']:,}", size(row["bytes"]), largest, rate, _copy_name(row)])
+        rows.append(
+            [duration(row["total_ns"]), f"{row['count']:,}", size(row["bytes"]), largest, rate, _copy_name(row)]
+        )
     return _numbers(["total", "count", "bytes", "largest", "bandwidth", "copy"], rows, width)
 
 

@@ -32,7 +32,7 @@ except ImportError:  # the checksum is the same, only slower
 
 READER_VERSION = 1
 """Raised whenever readers, linking or checks would give another result for the same file."""
-LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", 4 << 30))
+LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
 SMALL_FILE_BYTES = 64 << 10
 """Files smaller than this are read faster than they are looked up."""
 SAMPLE_BYTES = 64 << 10

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import union
@@ -25,7 +26,16 @@ LONG_GAP_NS = 60_000_000_000
 def check(tables: Tables, source: str) -> list[HealthEntry]:
     """Every remark about the linked tables, worst first within each check."""
     entries: list[HealthEntry] = []
-    for part in (_gpu_work, _unlinked_work, _unanswered_launches, _stream_overlap, _durations, _clocks, _shapes, _graphs):
+    for part in (
+        _gpu_work,
+        _unlinked_work,
+        _unanswered_launches,
+        _stream_overlap,
+        _durations,
+        _clocks,
+        _shapes,
+        _graphs,
+    ):
         entries += part(tables)
     return entries
 
@@ -41,25 +51,30 @@ def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
     if not len(empty_steps):
         return []
     which = ", ".join(str(step) for step in empty_steps[:5]) + (" …" if len(empty_steps) > 5 else "")
-    return [HealthEntry(
-        "empty-steps", "warning",
-        f"{len(empty_steps)} of {len(steps)} steps hold no GPU work (number {which}): "
-        "the profiler had not started on the device, or the step is not what it seems",
-    )]
+    return [
+        HealthEntry(
+            "empty-steps",
+            "warning",
+            f"{len(empty_steps)} of {len(steps)} steps hold no GPU work (number {which}): "
+            "the profiler had not started on the device, or the step is not what it seems.",
+        )
+    ]
 
 
 def _gpu_work(tables: Tables) -> list[HealthEntry]:
     if len(tables["gpu"]):
         return []
     if not any(len(tables[name]) for name in ("api", "ops", "ranges", "python", "osrt")):
-        return [HealthEntry("empty-trace", "error", "the file holds no events at all")]
+        return [HealthEntry("empty-trace", "error", "The file holds no events at all.")]
     launches = len(tables["api"].filter(is_launch()))
     if launches:
-        message = f"no GPU work is recorded, although {launches:,} launches are: the profiler lost or never flushed it"
+        message = f"No GPU work is recorded, although {launches:,} launches are: the profiler lost or never flushed it."
     elif len(tables["api"]):
-        message = f"no GPU work is recorded; the program made {len(tables['api']):,} CUDA calls, but launched nothing"
+        message = f"No GPU work is recorded; the program made {len(tables['api']):,} CUDA calls, but launched nothing."
     else:
-        message = "no GPU work and no CUDA call is recorded: the program did not use a GPU, or only the CPU was profiled"
+        message = (
+            "No GPU work and no CUDA call is recorded: the program did not use a GPU, or only the CPU was profiled."
+        )
     return [HealthEntry("no-gpu-work", "error" if launches else "warning", message)]
 
 
@@ -72,9 +87,13 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
     lost = union(integers(orphans["start_ns"]), integers(orphans["end_ns"])).total_ns()
     severity = _severity(lost, busy)
     if not len(api):
-        return [HealthEntry(
-            "no-launches", "warning", f"the file has no CUDA calls: none of its {len(gpu):,} GPU operations can be traced to a launch"
-        )]
+        return [
+            HealthEntry(
+                "no-launches",
+                "warning",
+                f"The file has no CUDA calls: none of its {len(gpu):,} GPU operations can be traced to a launch.",
+            )
+        ]
     # Correlation ids count up, so an id below every recorded call's belongs to a call made before recording.
     first_recorded = api["correlation"].filter(api["correlation"] > 0).min()
     early = orphans.filter(pl.col("correlation") < first_recorded) if first_recorded is not None else orphans.head(0)
@@ -82,15 +101,21 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
     entries = []
     if len(early):
         until = int(early["end_ns"].max()) - int(gpu["start_ns"].min())  # type: ignore[arg-type]
-        entries.append(HealthEntry(
-            "profiler-start-skew", "info",
-            f"{len(early):,} GPU operations, all in the first {duration(until)}, were launched before recording began",
-        ))
-    entries.append(HealthEntry(
-        "work-without-launch", severity,
-        f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the GPU's busy time) have no recorded launch"
-        f"{f'; {rest:,} of them were lost within the recording' if rest else ''}; they are counted, but belong to no op",
-    ))
+        entries.append(
+            HealthEntry(
+                "profiler-start-skew",
+                "info",
+                f"{len(early):,} operations, all in the first {duration(until)}, were launched before recording began.",
+            )
+        )
+    entries.append(
+        HealthEntry(
+            "work-without-launch",
+            severity,
+            f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the busy time) have no recorded "
+            f"launch{f' ({rest:,} lost within the recording)' if rest else ''}; they count, but belong to no op.",
+        )
+    )
     return entries
 
 
@@ -103,7 +128,7 @@ def _severity(part: float, whole: float) -> Severity:
     return "warning" if part > NOTABLE_SHARE * whole else "info"
 
 
-def _captured(api: pl.DataFrame) -> np.ndarray:  # type: ignore[type-arg]
+def _captured(api: pl.DataFrame) -> npt.NDArray[np.bool_]:
     """Calls made while their thread captured a CUDA graph: they launch nothing yet."""
     events = api.select(
         pl.col("thread").fill_null(0),
@@ -131,10 +156,13 @@ def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
     tail = int((silent > last_answered).sum())
     names = api[silent]["name"].cast(pl.String).value_counts(sort=True)["name"].head(3).to_list()
     where = f"; {tail:,} of them come after the last recorded kernel, as when recording stops early" if tail else ""
-    return [HealthEntry(
-        "launch-without-work", _severity(len(silent), int(launches.sum())),
-        f"{len(silent):,} of {int(launches.sum()):,} launches ({', '.join(names)}) have no GPU work in the file{where}",
-    )]
+    return [
+        HealthEntry(
+            "launch-without-work",
+            _severity(len(silent), int(launches.sum())),
+            f"{len(silent):,} of {int(launches.sum()):,} launches ({', '.join(names)}) have no GPU work{where}.",
+        )
+    ]
 
 
 def _stream_overlap(tables: Tables) -> list[HealthEntry]:
@@ -162,11 +190,14 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
         return []
     total = int((overlapping.select(pl.min_horizontal("before", "end_ns") - pl.col("start_ns")).to_series()).sum())
     busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
-    return [HealthEntry(
-        "overlap-on-stream", _severity(total, busy),
-        f"{len(overlapping):,} operations begin before the one ahead of them on the same stream has ended "
-        f"({duration(total)} in all): the times are imprecise, or several recordings were merged",
-    )]
+    return [
+        HealthEntry(
+            "overlap-on-stream",
+            _severity(total, busy),
+            f"{len(overlapping):,} operations begin before the one ahead of them on the same stream has ended "
+            f"({duration(total)} in all): the times are imprecise, or several recordings were merged.",
+        )
+    ]
 
 
 def _durations(tables: Tables) -> list[HealthEntry]:
@@ -182,19 +213,26 @@ def _durations(tables: Tables) -> list[HealthEntry]:
         end = max(int(table["end_ns"].max()) for table in host)  # type: ignore[arg-type]
         endless = np.flatnonzero((lengths > end - begin) & (calls != NONE))
         if len(endless):
-            entries.append(HealthEntry(
-                "impossible-duration", "error",
-                f"{len(endless):,} GPU operations last longer than the whole recording of {duration(end - begin)} "
-                f"(the longest {duration(int(lengths.max()))}): their times are wrong",
-            ))
+            entries.append(
+                HealthEntry(
+                    "impossible-duration",
+                    "error",
+                    f"{len(endless):,} GPU operations last longer than the whole recording of {duration(end - begin)} "
+                    f"(the longest {duration(int(lengths.max()))}): their times are wrong.",
+                )
+            )
     zero = int((lengths == 0).sum())
     if zero >= ZERO_FLOOD_COUNT and zero > ZERO_FLOOD_SHARE * len(gpu):
-        entries.append(HealthEntry(
-            "zero-durations", "warning", f"{zero:,} of {len(gpu):,} GPU operations have no length: their times were lost or rounded away"
-        ))
+        entries.append(
+            HealthEntry(
+                "zero-durations",
+                "warning",
+                f"{zero:,} of {len(gpu):,} GPU operations have no length: their times were lost or rounded away.",
+            )
+        )
     negative = int((lengths < 0).sum())
     if negative:
-        entries.append(HealthEntry("negative-duration", "error", f"{negative:,} GPU operations end before they begin"))
+        entries.append(HealthEntry("negative-duration", "error", f"{negative:,} GPU operations end before they begin."))
     return entries
 
 
@@ -209,11 +247,14 @@ def _clocks(tables: Tables) -> list[HealthEntry]:
         lead = integers(api["start_ns"])[calls[linked]] - integers(gpu["start_ns"])[linked]
         early = int((lead > SKEW_NS).sum())
         if early:
-            entries.append(HealthEntry(
-                "clock-skew", _severity(early, len(linked)),
-                f"{early:,} GPU operations begin up to {duration(int(lead.max()))} before their own launch: "
-                "the clocks of host and device disagree",
-            ))
+            entries.append(
+                HealthEntry(
+                    "clock-skew",
+                    _severity(early, len(linked)),
+                    f"{early:,} GPU operations begin up to {duration(int(lead.max()))} before their own launch: "
+                    "the clocks of host and device disagree.",
+                )
+            )
     everything = [tables[name] for name in ("gpu", "api", "ops") if len(tables[name])]
     spans = union(
         np.concatenate([integers(table["start_ns"]) for table in everything]),
@@ -223,10 +264,14 @@ def _clocks(tables: Tables) -> list[HealthEntry]:
         gaps = spans.starts[1:] - spans.ends[:-1]
         whole = int(spans.ends[-1] - spans.starts[0])
         if gaps.max() > max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
-            entries.append(HealthEntry(
-                "clock-jump", "warning",
-                f"nothing at all is recorded for {duration(int(gaps.max()))} of {duration(whole)}: the clock jumped, or recording paused",
-            ))
+            entries.append(
+                HealthEntry(
+                    "clock-jump",
+                    "warning",
+                    f"Nothing at all is recorded for {duration(int(gaps.max()))} of {duration(whole)}: "
+                    "the clock jumped, or recording paused.",
+                )
+            )
     return entries
 
 
@@ -234,9 +279,13 @@ def _shapes(tables: Tables) -> list[HealthEntry]:
     ops = tables["ops"]
     if not len(ops) or ops["shapes"].null_count() < len(ops):
         return []
-    return [HealthEntry(
-        "missing-shapes", "info", "ops were recorded without shapes (record_shapes=True adds them): work and roofline cannot be computed"
-    )]
+    return [
+        HealthEntry(
+            "missing-shapes",
+            "info",
+            "Ops were recorded without shapes (record_shapes=True adds them): their work cannot be computed.",
+        )
+    ]
 
 
 def _graphs(tables: Tables) -> list[HealthEntry]:
@@ -246,8 +295,11 @@ def _graphs(tables: Tables) -> list[HealthEntry]:
         return []
     length = union(integers(bars["start_ns"]), integers(bars["end_ns"])).total_ns()
     busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
-    return [HealthEntry(
-        "graph-as-one-bar", "info",
-        f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of the busy time) are recorded as one bar each; "
-        "nsys profile --cuda-graph-trace=node shows the kernels inside",
-    )]
+    return [
+        HealthEntry(
+            "graph-as-one-bar",
+            "info",
+            f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of the busy time) are recorded as one bar each; "
+            "nsys profile --cuda-graph-trace=node shows the kernels inside.",
+        )
+    ]

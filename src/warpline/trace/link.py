@@ -79,7 +79,9 @@ def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
     if len(processes) == 1:
         return work.with_columns(pl.col("process").fill_null(processes[0]))
     owners = api.group_by("correlation").agg(owner=pl.col("process").unique()).filter(pl.col("owner").list.len() == 1)
-    owned = work.join(owners.with_columns(pl.col("owner").list.first()), on="correlation", how="left", maintain_order="left")
+    owned = work.join(
+        owners.with_columns(pl.col("owner").list.first()), on="correlation", how="left", maintain_order="left"
+    )
     return owned.with_columns(pl.coalesce("process", "owner").alias("process")).drop("owner")
 
 
@@ -91,9 +93,11 @@ def _launches(work: pl.DataFrame, api: pl.DataFrame) -> pl.Series:
         .filter(pl.col("correlation") > 0)
         .unique(subset=["process", "correlation"], keep="last", maintain_order=True)
     )
-    return work.select("process", "correlation").join(
-        calls, on=["process", "correlation"], how="left", nulls_equal=True, maintain_order="left"
-    )["call"].cast(pl.UInt32)
+    return (
+        work.select("process", "correlation")
+        .join(calls, on=["process", "correlation"], how="left", nulls_equal=True, maintain_order="left")["call"]
+        .cast(pl.UInt32)
+    )
 
 
 def _by_external_id(table: pl.DataFrame, ops: pl.DataFrame) -> Int64s:

@@ -79,7 +79,7 @@ def nest(lanes: Int64s, starts: Int64s, ends: Int64s) -> Nest:
 def _closed_before(lanes: Int64s, opened: Int64s, closed: Int64s) -> Int64s:
     """For each row, how many rows of its and earlier lanes have closed when it opens."""
     order = np.lexsort((closed, lanes))
-    return _last_started(lanes[order], closed[order], lanes, opened) + 1
+    return np.add(_last_started(lanes[order], closed[order], lanes, opened), 1)
 
 
 def _last_started(sorted_lanes: Int64s, sorted_times: Int64s, lanes: Int64s, times: Int64s) -> Int64s:
@@ -112,7 +112,7 @@ def _previous_of_level_above(level: Int64s) -> Int64s:
 
 def _depths(parents: Int64s) -> Int64s:
     """Number of ancestors, by doubling the distance looked up."""
-    depths = (parents != NONE).astype(np.int64)
+    depths: Int64s = (parents != NONE).astype(np.int64)
     ancestor = parents.copy()
     while True:
         rows = np.flatnonzero(ancestor != NONE)

@@ -59,7 +59,9 @@ def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
         return read_kineto(file, scanner)
     if kind in _NSYS:
         return read_nsys(file)
-    what = {Kind.UNKNOWN: "of no kind that warpline knows"}.get(kind, f"a file of kind {kind.value}, which has no timeline")
+    what = {Kind.UNKNOWN: "of no kind that warpline knows"}.get(
+        kind, f"a file of kind {kind.value}, which has no timeline"
+    )
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
 
 
@@ -85,10 +87,12 @@ def build(file: Path, rows: Rows) -> Trace:
     ]
     tables["health"] = _health_table(entries)
     facts = {"source": rows.source, **rows.meta}
-    tables["meta"] = pl.DataFrame({"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String})
+    tables["meta"] = pl.DataFrame(
+        {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
+    )
     return Trace(file, rows.source, dict(tables))
 
 
 def _health_table(entries: list[HealthEntry]) -> pl.DataFrame:
     columns = {name: [getattr(entry, name) for entry in entries] for name in TABLES["health"]}
-    return pl.DataFrame(columns, schema={name: pl.String for name in TABLES["health"]})
+    return pl.DataFrame(columns, schema=dict.fromkeys(TABLES["health"], pl.String))

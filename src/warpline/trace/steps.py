@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warpline.errors import UsageError
@@ -44,7 +45,9 @@ class StepChoice:
         """Begin and end of the chosen steps."""
         chosen = steps[slice(self.first, self.beyond)]
         if not len(chosen):
-            raise UsageError("no-such-step", f"the trace has {len(steps)} steps, numbered from 0; none is in that range")
+            raise UsageError(
+                "no-such-step", f"the trace has {len(steps)} steps, numbered from 0; none is in that range"
+            )
         return int(chosen["start_ns"].min()), int(chosen["end_ns"].max())  # type: ignore[arg-type]
 
 
@@ -55,7 +58,9 @@ def find_steps(ranges: pl.DataFrame, gpu: pl.DataFrame, step_range: str | None =
         if not len(named):
             raise UsageError("no-such-range", f"no range is named {step_range!r}", _known_ranges(ranges))
         return _from_ranges(_one_lane(named), "range")
-    profiler = ranges.filter(pl.col("name").cast(pl.String).str.contains(PROFILER_STEP) & pl.col("end_ns").is_not_null())
+    profiler = ranges.filter(
+        pl.col("name").cast(pl.String).str.contains(PROFILER_STEP) & pl.col("end_ns").is_not_null()
+    )
     if len(profiler):
         return _from_ranges(_one_lane(profiler), "profiler_step")
     return _from_repetition(gpu)
@@ -97,16 +102,18 @@ def _from_repetition(gpu: pl.DataFrame) -> pl.DataFrame:
     period = int(anchors[-1] - anchors[-2])
     whole = anchors[-1] + period <= len(names)
     closing = np.append(starts[anchors[1:]], ends[anchors[-1] + period - 1] if whole else [])
-    steps = pl.DataFrame({
-        "index": np.arange(len(closing)),
-        "name": [f"repeat {number}" for number in range(len(closing))],
-        "start_ns": starts[anchors[: len(closing)]],
-        "end_ns": closing.astype(np.int64),
-    })
+    steps = pl.DataFrame(
+        {
+            "index": np.arange(len(closing)),
+            "name": [f"repeat {number}" for number in range(len(closing))],
+            "start_ns": starts[anchors[: len(closing)]],
+            "end_ns": closing.astype(np.int64),
+        }
+    )
     return conform("steps", steps.with_columns(found_by=pl.lit("repetition")))
 
 
-def _first_of_each_step(names: np.ndarray) -> np.ndarray | None:  # type: ignore[type-arg]
+def _first_of_each_step(names: npt.NDArray[np.uint32]) -> npt.NDArray[np.int64] | None:
     """Positions of the rarest kernel whose spacing is constant and after which the same kernels follow."""
     codes, counts = np.unique(names, return_counts=True)
     rarest_first = codes[np.argsort(counts, kind="stable")][counts[np.argsort(counts, kind="stable")] >= LEAST_REPEATS]

@@ -97,7 +97,8 @@ class Trace:
         """The same trace, looked at only during these steps."""
         if not len(self.table("steps")):
             raise UsageError(
-                "no-steps", "the trace has no steps to choose from: no ProfilerStep and no repeating kernels",
+                "no-steps",
+                "the trace has no steps to choose from: no ProfilerStep and no repeating kernels",
                 "name a range with --step-range NAME",
             )
         choice.window(self.table("steps"))

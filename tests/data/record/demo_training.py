@@ -65,8 +65,12 @@ def main() -> None:
     for _ in range(5):
         train_step(model, optimizer)
     activities = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
-    with profile(activities=activities, schedule=schedule(wait=1, warmup=2, active=4), record_shapes=True,
-                 with_stack=os.environ.get("STACK", "1") == "1") as profiler:
+    with profile(
+        activities=activities,
+        schedule=schedule(wait=1, warmup=2, active=4),
+        record_shapes=True,
+        with_stack=os.environ.get("STACK", "1") == "1",
+    ) as profiler:
         for _ in range(7):
             train_step(model, optimizer)
             profiler.step()

@@ -12,9 +12,21 @@ import sys
 import tempfile
 
 TIMELINE = ("CUPTI_ACTIVITY_KIND_", "CUDA_", "NVTX_", "ENUM_")
-TABLES = {"OSRT_API", "PROFILER_OVERHEAD", "StringIds", "ThreadNames", "DIAGNOSTIC_EVENT", "META_DATA_EXPORT",
-          "META_DATA_CAPTURE", "TARGET_INFO_SYSTEM_ENV", "TARGET_INFO_GPU", "TARGET_INFO_CUDA_DEVICE",
-          "TARGET_INFO_CUDA_CONTEXT_INFO", "TARGET_INFO_CUDA_STREAM", "TARGET_INFO_SESSION_START_TIME"}
+TABLES = {
+    "OSRT_API",
+    "PROFILER_OVERHEAD",
+    "StringIds",
+    "ThreadNames",
+    "DIAGNOSTIC_EVENT",
+    "META_DATA_EXPORT",
+    "META_DATA_CAPTURE",
+    "TARGET_INFO_SYSTEM_ENV",
+    "TARGET_INFO_GPU",
+    "TARGET_INFO_CUDA_DEVICE",
+    "TARGET_INFO_CUDA_CONTEXT_INFO",
+    "TARGET_INFO_CUDA_STREAM",
+    "TARGET_INFO_SESSION_START_TIME",
+}
 CAPTURE = ("CAPTURE_EVENT_TYPE", "%CUDA_GRAPH_TRACE_OPTIONS%", "%COLLECT_%")
 EXPORT = ("EXPORT_PRODUCT_VERSION", "EXPORT_SCHEMA_VERSION%")
 SYSTEM = ("NvDriverVersion", "CudaDriverVersion", "OsDescription", "SoftwareReleaseVersion", "LinuxParanoidLevel")
@@ -35,12 +47,21 @@ def reduce(database: sqlite3.Connection) -> None:
     keep_rows(database, "META_DATA_EXPORT", "name", EXPORT)
     keep_rows(database, "TARGET_INFO_SYSTEM_ENV", "name", SYSTEM)
     database.execute("delete from DIAGNOSTIC_EVENT where text like '%/%' and text not like '%(%/%)%'")
-    threads = " union ".join(f"select globalTid from {table}" for table in kept
-                             if "globalTid" in columns(database, table) and table != "ThreadNames")
+    threads = " union ".join(
+        f"select globalTid from {table}"
+        for table in kept
+        if "globalTid" in columns(database, table) and table != "ThreadNames"
+    )
     database.execute(f"delete from ThreadNames where globalTid not in ({threads})")
-    names = [f"select {column} from {table}" for table in kept for column in columns(database, table)
-             if column in {"nameId", "textId", "demangledName", "shortName", "mangledName", "jsonTextId"}]
-    database.execute(f"delete from StringIds where id not in ({' union '.join(n + ' where ' + n.split()[1] + ' is not null' for n in names)})")
+    names = [
+        f"select {column} from {table}"
+        for table in kept
+        for column in columns(database, table)
+        if column in {"nameId", "textId", "demangledName", "shortName", "mangledName", "jsonTextId"}
+    ]
+    database.execute(
+        f"delete from StringIds where id not in ({' union '.join(n + ' where ' + n.split()[1] + ' is not null' for n in names)})"
+    )
     database.commit()
     database.execute("vacuum")
 

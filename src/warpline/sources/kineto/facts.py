@@ -22,7 +22,13 @@ _DEVICE_FIELDS = {
 }
 _SMALL = {"device", "compute_major", "compute_minor", "sm_count", "warp_size", "max_threads_per_sm"}
 _FLAGS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
-_VERSIONS = ("cuda_runtime_version", "cuda_driver_version", "cupti_version", "hip_runtime_version", "hip_driver_version")
+_VERSIONS = (
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "cupti_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+)
 
 
 def devices(header: dict[str, Any]) -> pl.DataFrame:
@@ -34,7 +40,8 @@ def devices(header: dict[str, Any]) -> pl.DataFrame:
             record = {column: _first(entry, keys, column) for column, keys in _DEVICE_FIELDS.items()}
             records.append(record)
     schema: dict[str, Any] = {
-        column: pl.String if column == "name" else pl.Int32 if column in _SMALL else pl.Int64 for column in _DEVICE_FIELDS
+        column: pl.String if column == "name" else pl.Int32 if column in _SMALL else pl.Int64
+        for column in _DEVICE_FIELDS
     }
     return pl.DataFrame(records, schema=schema, strict=False)
 

@@ -152,9 +152,7 @@ def tables(raw: RawEvents) -> Rows:
         "gpu": pl.concat([_gpu(events(kind), kind) for kind in ("kernel", "memcpy", "memset")]),
         "api": pl.concat([_api(events(layer), layer, threads) for layer in ("runtime", "driver")]),
         "ops": _ops(ops, threads),
-        "ranges": pl.concat(
-            [_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"))], how="diagonal"
-        ),
+        "ranges": pl.concat([_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"))], how="diagonal"),
         "python": _python(events("python"), threads),
         "syncs": _syncs(events("sync")),
         "memory": _memory(memory, threads),
@@ -165,9 +163,13 @@ def tables(raw: RawEvents) -> Rows:
     health = _health(raw, kinds, spans & timed)
     impossible = int((spans & recorded & ~near & (kinds != "")).sum())
     if impossible:
-        health.append(HealthEntry(
-            "impossible-time", "error", f"{impossible:,} events claim to be decades away from the others, or as long, and are left out"
-        ))
+        health.append(
+            HealthEntry(
+                "impossible-time",
+                "error",
+                f"{impossible:,} events claim to be decades away from the others, or as long, and are left out.",
+            )
+        )
     return Rows("kineto", result, meta(raw, zero), health)
 
 
@@ -177,7 +179,7 @@ def _kinds(raw: RawEvents) -> npt.NDArray[np.str_]:
 
 
 def _believable(raw: RawEvents, usable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], int]:
-    """Which events lie within decades of the typical one, and the earliest of those: a flipped bit must not set zero."""
+    """Which events lie within decades of the typical one, and the earliest of them: a flipped bit must not set zero."""
     times = raw.time_ns[usable]
     if not len(times):
         return np.zeros(len(raw), bool), 0
@@ -193,95 +195,113 @@ def _named_like(raw: RawEvents, rows: Rowset, pattern: str) -> Rowset:
     codes = raw.name[rows]
     if not len(wanted):
         return rows[:0]
-    return rows[(codes >= 0) & wanted[codes]]
+    matching: Rowset = rows[(codes >= 0) & wanted[codes]]
+    return matching
 
 
 def _gpu(events: _Events, kind: str) -> pl.DataFrame:
     grid, block = events.triple("grid"), events.triple("block")
     name = events.name()
-    copy = pl.DataFrame({"name": name}).select(
-        copy_kind=pl.col("name").cast(pl.String).str.extract(r"^Mem(?:cpy|set) ?(\wto\w)").cast(pl.Categorical),
-        source=pl.col("name").cast(pl.String).str.extract(r"\((\w+) -> ").cast(pl.Categorical),
-        target=pl.col("name").cast(pl.String).str.extract(r"(?:-> |Memset \()(\w+)\)").cast(pl.Categorical),
-    ) if kind != "kernel" else pl.DataFrame(
-        {column: pl.Series([None] * len(name), dtype=pl.Categorical) for column in ("copy_kind", "source", "target")}
+    copy = (
+        pl.DataFrame({"name": name}).select(
+            copy_kind=pl.col("name").cast(pl.String).str.extract(r"^Mem(?:cpy|set) ?(\wto\w)").cast(pl.Categorical),
+            source=pl.col("name").cast(pl.String).str.extract(r"\((\w+) -> ").cast(pl.Categorical),
+            target=pl.col("name").cast(pl.String).str.extract(r"(?:-> |Memset \()(\w+)\)").cast(pl.Categorical),
+        )
+        if kind != "kernel"
+        else pl.DataFrame(
+            {
+                column: pl.Series([None] * len(name), dtype=pl.Categorical)
+                for column in ("copy_kind", "source", "target")
+            }
+        )
     )
-    return pl.DataFrame({
-        "kind": pl.Series([kind]).cast(pl.Categorical).gather(np.zeros(len(name), np.uint32)),
-        "name": name,
-        "device": events.small("device"),
-        "context": events.integer("context"),
-        "stream": events.integer("stream"),
-        **events.span(),
-        "correlation": events.integer("correlation"),
-        "external_id": events.integer("External id", "external id"),
-        "graph_id": events.integer("graph id"),
-        "graph_node_id": events.integer("graph node id"),
-        **{f"grid_{axis}": column for axis, column in zip("xyz", grid, strict=True)},
-        **{f"block_{axis}": column for axis, column in zip("xyz", block, strict=True)},
-        "registers": events.small("registers per thread"),
-        "shared_bytes": events.integer("shared memory"),
-        "bytes": events.integer("bytes"),
-        "copy_kind": copy["copy_kind"],
-        "source_memory": copy["source"],
-        "target_memory": copy["target"],
-        **events.arguments(),
-    })
+    return pl.DataFrame(
+        {
+            "kind": pl.Series([kind]).cast(pl.Categorical).gather(np.zeros(len(name), np.uint32)),
+            "name": name,
+            "device": events.small("device"),
+            "context": events.integer("context"),
+            "stream": events.integer("stream"),
+            **events.span(),
+            "correlation": events.integer("correlation"),
+            "external_id": events.integer("External id", "external id"),
+            "graph_id": events.integer("graph id"),
+            "graph_node_id": events.integer("graph node id"),
+            **{f"grid_{axis}": column for axis, column in zip("xyz", grid, strict=True)},
+            **{f"block_{axis}": column for axis, column in zip("xyz", block, strict=True)},
+            "registers": events.small("registers per thread"),
+            "shared_bytes": events.integer("shared memory"),
+            "bytes": events.integer("bytes"),
+            "copy_kind": copy["copy_kind"],
+            "source_memory": copy["source"],
+            "target_memory": copy["target"],
+            **events.arguments(),
+        }
+    )
 
 
 def _api(events: _Events, layer: str, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame({
-        "name": events.name(),
-        "layer": pl.Series([layer]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
-        **threads.columns(events.rows),
-        **events.span(),
-        "correlation": events.integer("correlation"),
-        "external_id": events.integer("External id", "external id"),
-        **events.arguments(),
-    })
+    return pl.DataFrame(
+        {
+            "name": events.name(),
+            "layer": pl.Series([layer]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
+            **threads.columns(events.rows),
+            **events.span(),
+            "correlation": events.integer("correlation"),
+            "external_id": events.integer("External id", "external id"),
+            **events.arguments(),
+        }
+    )
 
 
 def _ops(events: _Events, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame({
-        "name": events.name(),
-        "thread": threads.codes(events.rows),
-        **events.span(),
-        "external_id": events.integer("External id", "external id"),
-        "shapes": events.text("Input Dims"),
-        "dtypes": events.text("Input type"),
-        "strides": events.text("Input Strides"),
-        "concrete": events.text("Concrete Inputs"),
-        "sequence": events.integer("Sequence number"),
-        "forward_thread": events.integer("Fwd thread id"),
-        "stack": events.text("Call stack"),
-        **events.arguments(),
-    })
+    return pl.DataFrame(
+        {
+            "name": events.name(),
+            "thread": threads.codes(events.rows),
+            **events.span(),
+            "external_id": events.integer("External id", "external id"),
+            "shapes": events.text("Input Dims"),
+            "dtypes": events.text("Input type"),
+            "strides": events.text("Input Strides"),
+            "concrete": events.text("Concrete Inputs"),
+            "sequence": events.integer("Sequence number"),
+            "forward_thread": events.integer("Fwd thread id"),
+            "stack": events.text("Call stack"),
+            **events.arguments(),
+        }
+    )
 
 
 def _ranges(events: _Events, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame({
-        "name": events.name(),
-        "style": pl.Series(["annotation"]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
-        "thread": threads.codes(events.rows),
-        **events.span(),
-        "external_id": events.integer("External id", "external id"),
-        **events.arguments(),
-    })
+    return pl.DataFrame(
+        {
+            "name": events.name(),
+            "style": pl.Series(["annotation"]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
+            "thread": threads.codes(events.rows),
+            **events.span(),
+            "external_id": events.integer("External id", "external id"),
+            **events.arguments(),
+        }
+    )
 
 
 def _gpu_ranges(events: _Events) -> pl.DataFrame:
     raw = events.raw
     span = events.span()
-    return pl.DataFrame({
-        "name": events.name(),
-        "style": pl.Series(["gpu"]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
-        **span,
-        "gpu_start_ns": span["start_ns"],
-        "gpu_end_ns": span["end_ns"],
-        "external_id": events.integer("External id", "external id"),
-        "device": label_numbers(raw, raw.process[events.rows]).cast(pl.Int32, strict=False),
-        "stream": label_numbers(raw, raw.thread[events.rows]),
-    })
+    return pl.DataFrame(
+        {
+            "name": events.name(),
+            "style": pl.Series(["gpu"]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
+            **span,
+            "gpu_start_ns": span["start_ns"],
+            "gpu_end_ns": span["end_ns"],
+            "external_id": events.integer("External id", "external id"),
+            "device": label_numbers(raw, raw.process[events.rows]).cast(pl.Int32, strict=False),
+            "stream": label_numbers(raw, raw.thread[events.rows]),
+        }
+    )
 
 
 def label_numbers(raw: RawEvents, codes: npt.NDArray[np.int32]) -> pl.Series:
@@ -297,28 +317,32 @@ def _python(events: _Events, threads: Threads) -> pl.DataFrame:
 
 def _syncs(events: _Events) -> pl.DataFrame:
     kind = events.name().cast(pl.String).replace_strict(SYNC_KINDS, default=None, return_dtype=pl.String)
-    return pl.DataFrame({
-        "kind": kind.cast(pl.Categorical),
-        "device": events.small("device"),
-        "context": events.integer("context"),
-        "stream": events.integer("stream"),
-        **events.span(),
-        "correlation": events.integer("correlation"),
-        "event_id": events.integer("wait_on_cuda_event_id"),
-    })
+    return pl.DataFrame(
+        {
+            "kind": kind.cast(pl.Categorical),
+            "device": events.small("device"),
+            "context": events.integer("context"),
+            "stream": events.integer("stream"),
+            **events.span(),
+            "correlation": events.integer("correlation"),
+            "event_id": events.integer("wait_on_cuda_event_id"),
+        }
+    )
 
 
 def _memory(events: _Events, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame({
-        "thread": threads.codes(events.rows),
-        "time_ns": pl.Series(events.raw.time_ns[events.rows] - events.zero_ns),
-        "bytes": events.integer("Bytes"),
-        "device": events.small("Device Id"),
-        "device_type": events.small("Device Type"),
-        "address": events.integer("Addr"),
-        "allocated_bytes": events.integer("Total Allocated"),
-        "reserved_bytes": events.integer("Total Reserved"),
-    })
+    return pl.DataFrame(
+        {
+            "thread": threads.codes(events.rows),
+            "time_ns": pl.Series(events.raw.time_ns[events.rows] - events.zero_ns),
+            "bytes": events.integer("Bytes"),
+            "device": events.small("Device Id"),
+            "device_type": events.small("Device Type"),
+            "address": events.integer("Addr"),
+            "allocated_bytes": events.integer("Total Allocated"),
+            "reserved_bytes": events.integer("Total Reserved"),
+        }
+    )
 
 
 def _overhead(events: _Events, threads: Threads) -> pl.DataFrame:
@@ -328,27 +352,41 @@ def _overhead(events: _Events, threads: Threads) -> pl.DataFrame:
 def _health(raw: RawEvents, kinds: npt.NDArray[np.str_], spans: npt.NDArray[np.bool_]) -> list[HealthEntry]:
     entries = [HealthEntry("damaged-file", "error", note) for note in raw.notes]
     if raw.truncated:
-        entries.append(HealthEntry(
-            "truncated-file", "error",
-            f"the file ends in the middle of its events, after {raw.bytes_read:,} bytes; "
-            f"the {len(raw):,} events before the damage are used",
-        ))
+        entries.append(
+            HealthEntry(
+                "truncated-file",
+                "error",
+                f"The file ends in the middle of its events, after {raw.bytes_read:,} bytes; "
+                f"the {len(raw):,} events before the damage are used.",
+            )
+        )
     if raw.skipped:
-        entries.append(HealthEntry(
-            "malformed-events", "warning",
-            f"{raw.skipped:,} of {raw.skipped + len(raw):,} events are not legal JSON and were skipped, the first at "
-            f"byte {raw.first_skipped:,} (torch up to 2.13 writes unescaped quotes of record_function names)",
-        ))
+        entries.append(
+            HealthEntry(
+                "malformed-events",
+                "warning",
+                f"{raw.skipped:,} of {raw.skipped + len(raw):,} events are not legal JSON and were skipped, the first "
+                f"at byte {raw.first_skipped:,} (torch up to 2.13 writes unescaped quotes of record_function names).",
+            )
+        )
     negative = int((spans & (raw.duration_ns < 0) & (raw.duration_ns != MISSING)).sum())
     if negative:
-        entries.append(HealthEntry(
-            "negative-duration", "warning", f"{negative:,} events have a negative duration and are counted as empty"
-        ))
+        entries.append(
+            HealthEntry(
+                "negative-duration",
+                "warning",
+                f"{negative:,} events have a negative duration and are counted as empty.",
+            )
+        )
     unknown = np.unique(raw.category[spans & (kinds == "") & (raw.category >= 0)])
     if len(unknown):
         names = ", ".join(sorted(raw.categories[code] for code in unknown)[:5])
         count = int((spans & (kinds == "") & (raw.category >= 0)).sum())
-        entries.append(HealthEntry(
-            "unknown-category", "info", f"{count:,} events of categories that warpline does not know ({names}) are left out"
-        ))
+        entries.append(
+            HealthEntry(
+                "unknown-category",
+                "info",
+                f"{count:,} events of categories that warpline does not know ({names}) are left out.",
+            )
+        )
     return entries

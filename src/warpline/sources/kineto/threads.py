@@ -49,12 +49,16 @@ class Threads:
         for key in self._rows:
             process, thread = key // self._width - 1, key % self._width - 1
             process_label, label = label_of[process], label_of[thread]
-            records.append({
-                "process": _number(process_label),
-                "tid": _number(label),
-                "name": names.get(key, label),
-                "process_name": next((name for (k, name) in processes.items() if k // self._width - 1 == process), None),
-            })
+            records.append(
+                {
+                    "process": _number(process_label),
+                    "tid": _number(label),
+                    "name": names.get(key, label),
+                    "process_name": next(
+                        (name for (k, name) in processes.items() if k // self._width - 1 == process), None
+                    ),
+                }
+            )
         schema = {"process": pl.Int64, "tid": pl.Int64, "name": pl.String, "process_name": pl.String}
         return pl.DataFrame(records, schema=schema)
 

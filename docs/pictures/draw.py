@@ -1,0 +1,32 @@
+"""Draws docs/pictures/demo.svg: what `warpline demo` prints, as a picture without outside fonts."""
+
+from __future__ import annotations
+
+import io
+import re
+from importlib import resources
+from pathlib import Path
+
+from rich.console import Console
+from rich.terminal_theme import MONOKAI
+
+from warpline.analyses.diagnosis import diagnose
+from warpline.reports.terminal import render
+from warpline.trace.open import open_trace
+
+WIDTH = 118
+
+
+def main() -> None:
+    with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
+        trace = open_trace(path)
+    trace.path = Path("demo.json.gz")
+    console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
+    console.print(render(diagnose(trace), top=6, width=WIDTH))
+    picture = console.export_svg(title="warpline demo", theme=MONOKAI)
+    picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
+    picture = picture.replace("Fira Code", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono")
+    Path(__file__).with_name("demo.svg").write_text("\n".join(line.rstrip() for line in picture.splitlines()) + "\n")
+
+
+main()
