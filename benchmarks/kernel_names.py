@@ -100,7 +100,8 @@ def labelled(path: Path, split: str | None, quiet: bool) -> None:
         print(
             f"{family:20} {found.names:5} {share(found.right, found.names):8} {share(found.wrong, found.names):8} "
             f"{share(found.abstained, found.names):12} {share(found.core_right, found.core_judged):14} "
-            f"{share(found.fields_right, found.fields_printed):15} {share(found.fields_printed, found.fields_labelled):17}"
+            f"{share(found.fields_right, found.fields_printed):15} "
+            f"{share(found.fields_printed, found.fields_labelled):17}"
         )
     if not quiet:
         print()
@@ -116,16 +117,18 @@ def corpus(path: Path, unknown: bool) -> None:
     """Print the coverage of a file of names and the speed on it."""
     rows = read(path)
     names = [row["name"] for row in rows]
-    started = time.perf_counter()
+    started = time.process_time()
     decoded = [identify(name) for name in names]
-    first = time.perf_counter() - started
+    first = time.process_time() - started
     stream = [names[(at * 7919) % len(names)] for at in range(STREAM_LENGTH)]
-    started = time.perf_counter()
+    started = time.process_time()
     for name in stream:
         identify(name)
-    cached = time.perf_counter() - started
+    cached = time.process_time() - started
     known = sum(identity.known for identity in decoded)
-    print(f"{len(names)} names: {share(known, len(names))} % decoded, {share(len(names) - known, len(names))} % abstained")
+    print(
+        f"{len(names)} names: {share(known, len(names))} % decoded, {share(len(names) - known, len(names))} % abstained"
+    )
     print(f"first time {len(names) / first:,.0f} names/s, repeated {len(stream) / cached:,.0f} names/s")
     print("classes:", dict(Counter(identity.kernel_class for identity in decoded).most_common()))
     families: dict[str, list[bool]] = defaultdict(list)

@@ -18,6 +18,8 @@ _TENSILE = re.compile(r"(?:Custom_)?Cijk_A(ilk|lik)_B(ljk|jlk)_(\w+)")
 _TYPES = re.compile(r"([BHSD])_?([BHSD])([SHD])|([SDCZ])")
 _ISA = re.compile(r"ISA(\d{2,3}[0-9a-f]?)")
 _IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w+?)_(bf16|fp16|fp32|int8)_.*?bt(\d+x\d+x\d+)\w*")
+_TILE = re.compile(r"MT\d+x\d+x\d+")
+_MATRIX = re.compile(r"MI\d+x\d+x\d+(?:x\d+)?")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
 _TABLE = Catalogue("""
 norm batch_norm fwd: MIOpenBatchNormFwd*
@@ -76,10 +78,10 @@ def _tensile(name: NormalName) -> Draft:
     _tensile_types(draft, rest)
     tokens = tokens_of(rest, name.truncated)
     for token in tokens:
-        if re.fullmatch(r"MT\d+x\d+x\d+", token):
+        if _TILE.fullmatch(token):
             draft.set("tile", token[2:], token)
             draft.token(token, "macro tile of a work group, M x N x K")
-        elif re.fullmatch(r"MI\d+x\d+x\d+(?:x\d+)?", token):
+        elif _MATRIX.fullmatch(token):
             draft.set("tensor_core", True, f"{token}: MFMA matrix instruction")
             draft.token(token, "MFMA matrix instruction")
         elif (isa := _ISA.fullmatch(token)) is not None and isa.group(1) not in ("000",):

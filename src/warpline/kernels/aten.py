@@ -29,10 +29,12 @@ _ELEMENTWISE = {
 }
 _TABLE = Catalogue("""
 index index_select: indexSelectSmallIndex indexSelectLargeIndex indexFuncSmallIndex indexFuncLargeIndex
-index gather: vectorized_gather_kernel _scatter_gather_elementwise_kernel gather_kernel
+index gather: vectorized_gather_kernel gather_kernel
+index scatter_gather: _scatter_gather_elementwise_kernel
 index index: index_elementwise_kernel index_put_with_sort_kernel take_put_kernel_impl
 index embedding_backward bwd: embedding_backward_feature_kernel embedding_backward_kernel compute_grad_weight
-index embedding_backward bwd: compute_grad_weight_bags sum_and_scatter krn_partials_per_segment krn_partial_segment_offset
+index embedding_backward bwd: compute_grad_weight_bags sum_and_scatter krn_partials_per_segment
+index embedding_backward bwd: krn_partial_segment_offset
 index embedding_backward bwd: compute_num_of_partial_segments indexing_backward_kernel*
 index embedding_bag: EmbeddingBag_updateOutputKernel* EmbeddingBag_accGradParametersKernel*
 index nonzero: write_indices masked_scatter_size_check flag_kernel
@@ -41,7 +43,8 @@ index triu_indices: tril_indices_kernel triu_indices_kernel
 index sparse_coalesce: coalesceValuesKernel
 memory cat: CatArrayBatchedCopy*
 norm layer_norm fwd: vectorized_layer_norm_kernel RowwiseMomentsCUDAKernel LayerNormForwardCUDAKernel
-norm layer_norm bwd: layer_norm_grad_input_kernel* GammaBetaBackward* cuComputeGradGammaBeta cuComputePartGradGammaBeta
+norm layer_norm bwd: layer_norm_grad_input_kernel* GammaBetaBackward* cuComputeGradGammaBeta
+norm layer_norm bwd: cuComputePartGradGammaBeta
 norm layer_norm bwd: cuComputeGradInput ComputeInternalGradientsCUDAKernel ComputeGradientFusedParamsCUDAKernel
 norm group_norm fwd: ComputeFusedParamsCUDAKernel GroupNorm1dForward*
 norm group_norm bwd: ComputeBackwardFusedParamsCUDAKernel Compute1dBackwardFusedParams* GroupNorm1dBackward*
@@ -50,15 +53,18 @@ norm batch_norm fwd: batch_norm_collect_statistics_* batch_norm_transform_input_
 norm batch_norm fwd: batch_norm_update_stats* batch_norm_calc_* batch_norm_*
 norm weight_norm: weight_norm_fwd_* weight_norm_bwd_* renorm_kernel
 softmax softmax fwd: softmax_warp_forward cunn_SoftMaxForward* cunn_SpatialSoftMaxForward cunn_SoftMaxXEntropyForward
-softmax softmax bwd: softmax_warp_backward cunn_SoftMaxBackward* cunn_SpatialSoftMaxBackward cunn_SoftMaxXEntropyBackward
+softmax softmax bwd: softmax_warp_backward cunn_SoftMaxBackward* cunn_SpatialSoftMaxBackward
+softmax softmax bwd: cunn_SoftMaxXEntropyBackward
 reduction reduce: reduce_kernel
-reduction nll_loss fwd: nll_loss_forward_* cunn_ClassNLLCriterion_updateOutput_kernel cunn_SpatialClassNLLCriterion_updateOutput*
+reduction nll_loss fwd: nll_loss_forward_* cunn_ClassNLLCriterion_updateOutput_kernel
+reduction nll_loss fwd: cunn_SpatialClassNLLCriterion_updateOutput*
 index nll_loss bwd: nll_loss_backward_* cunn_ClassNLLCriterion_updateGradInput_kernel
 reduction histogram: kernelHistogram1D
 reduction norm: lpnorm_cleanup multi_tensor_norm_cleanup lpmax_cleanup
 reduction segment_reduce: segment_reduce_forward_kernel segment_reduce_*
 reduction cdist: cdist_kernel_cuda_impl pdist_kernel_cuda_impl
-sort_scan topk: gatherTopK radixFindKthValues computeBlockwiseWithinKCounts computeBlockwiseKthCounts computeDigitCumSum
+sort_scan topk: gatherTopK radixFindKthValues computeBlockwiseWithinKCounts computeBlockwiseKthCounts
+sort_scan topk: computeDigitCumSum
 sort_scan topk: gatherKthValue gatherMedian computeBlockDigitCounts compute_mode gatherDigit*
 sort_scan sort: bitonicSortKVInPlace radixSortKVInPlace warpMergeSortKVInPlace sort_postprocess_kernel
 sort_scan sort: fill_index_and_segment_kernel fill_reverse_indices_kernel fill_segment*
@@ -70,7 +76,8 @@ rng multinomial: sampleMultinomialOnce sampleMultinomialWithReplacement sampleMu
 pooling max_pool fwd: max_pool_forward_* adaptivemaxpool max_unpooling* fractional_max_pool*out*
 pooling max_pool bwd: max_pool_backward_* adaptivemaxgradinput atomicadaptivemaxgradinput
 pooling avg_pool fwd: avg_pool2d_out_cuda_frame* avg_pool3d_cuda_update_output* adaptive_average_pool*
-pooling avg_pool bwd: avg_pool2d_backward_out_cuda_frame* adaptive_average_gradinput* atomic_adaptive_average_gradinput*
+pooling avg_pool bwd: avg_pool2d_backward_out_cuda_frame* adaptive_average_gradinput*
+pooling avg_pool bwd: atomic_adaptive_average_gradinput*
 conv depthwise_conv fwd cores: conv_depthwise2d_forward_kernel* conv_depthwise3d_cuda_kernel
 conv depthwise_conv bwd cores: conv_depthwise2d_backward_kernel* conv_depthwise2d_grad_weight_kernel*
 conv depthwise_conv bwd cores: conv_depthwise3d_cuda_backward_*
@@ -134,10 +141,10 @@ def _elementwise(name: NormalName) -> Draft:
     if name.base.startswith("vectorized") and parts and is_integer(parts[0]):
         draft.set("vector_width", int(parts[0]), "first template argument: elements an access")
         draft.token(parts[0], f"{parts[0]} elements an access")
-    functor = read_functor(parts[position]) if len(parts) > position else None
-    if functor is None or (name.truncated and len(parts) <= position + 1 and "<" not in parts[position]):
-        if name.truncated and functor is not None:
-            _partial(draft, functor.name)
+    functor = read_functor(parts[position], name.truncated) if len(parts) > position else None
+    if functor is None:
+        if name.truncated:
+            _partial(draft, name.arguments.rsplit("::", 1)[-1].rsplit("<", 1)[-1])
         return draft
     draft.set("functor", functor.name, "the functor in the template arguments")
     draft.kind(functor.kernel_class, functor.op, f"functor {functor.name}")
@@ -145,8 +152,12 @@ def _elementwise(name: NormalName) -> Draft:
     if functor.op.endswith("_backward"):
         draft.set("direction", "bwd", functor.name)
     cast = "LoadWithCast" in name.arguments or "StoreWithCast" in name.arguments or "gpu_kernel_impl<" in name.arguments
+    if name.base == "unrolled_elementwise_kernel" and name.truncated:
+        cast = True
     if cast:
-        draft.token("LoadWithCast / gpu_kernel_impl", "types are converted at run time: not all of them are in the name")
+        draft.token(
+            "LoadWithCast / gpu_kernel_impl", "types are converted at run time: not all of them are in the name"
+        )
         compute = functor.a or functor.out
         draft.types("type that the functor computes in; the tensors are cast at run time", acc=compute)
     else:
@@ -187,7 +198,9 @@ def _reduce(name: NormalName) -> Draft:
         summed = split_arguments(inside(operation, "sum_functor<") or "")
         accumulated = dtype_of(summed[1]) if len(summed) > 1 else None
     if not (name.truncated and len(parts) < 4):
-        draft.types("types of ReduceOp: input, operation, index, output", a=dtype_of(parts[0]), out=out, acc=accumulated)
+        draft.types(
+            "types of ReduceOp: input, operation, index, output", a=dtype_of(parts[0]), out=out, acc=accumulated
+        )
     return draft
 
 
@@ -206,7 +219,9 @@ def _plain(draft: Draft, name: NormalName) -> None:
 def _softmax(draft: Draft, name: NormalName) -> None:
     parts = split_arguments(name.arguments)
     if name.base.startswith("softmax_warp") and len(parts) >= 4:
-        draft.types("input, output and accumulator", a=dtype_of(parts[0]), out=dtype_of(parts[1]), acc=dtype_of(parts[2]))
+        draft.types(
+            "input, output and accumulator", a=dtype_of(parts[0]), out=dtype_of(parts[1]), acc=dtype_of(parts[2])
+        )
         if is_integer(parts[3]) and int(parts[3]) < 20:
             draft.token(parts[3], f"rows of up to {1 << int(parts[3])} elements, one warp each (log2)")
         if len(parts) > 4 and parts[4] == "true":
@@ -240,7 +255,11 @@ def _layer_norm(draft: Draft, name: NormalName) -> None:
     parts = split_arguments(name.arguments)
     if len(parts) > 1 and dtype_of(parts[0]) and dtype_of(parts[1]):
         draft.types("element type and accumulator", acc=dtype_of(parts[1]))
-    if len(parts) == 3 and parts[2] == "true" and name.base in ("vectorized_layer_norm_kernel", "layer_norm_grad_input_kernel"):
+    if (
+        len(parts) == 3
+        and parts[2] == "true"
+        and name.base in ("vectorized_layer_norm_kernel", "layer_norm_grad_input_kernel")
+    ):
         draft.set("op", "rms_norm", "third argument: rms_norm")
 
 
@@ -262,6 +281,7 @@ _DETAILS = {
     "topk": _sort,
     "scan": _sort,
     "gather": _quiet,
+    "scatter_gather": _quiet,
     "index": _quiet,
     "nonzero": _quiet,
 }

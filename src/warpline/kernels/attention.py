@@ -17,16 +17,20 @@ _TABLE = Catalogue("""
 attention paged_attention fwd: paged_attention_v1_kernel paged_attention_v2_kernel paged_attention_kernel
 attention paged_attention_reduce fwd cores: paged_attention_v2_reduce_kernel paged_attention_ll4mi_reduce_kernel
 attention paged_attention fwd tensor: paged_attention_ll4mi_QKV_mfma*
-attention prefill fwd tensor: BatchPrefillWithPagedKVCacheKernel BatchPrefillWithRaggedKVCacheKernel SinglePrefillWithKVCacheKernel
+attention prefill fwd tensor: BatchPrefillWithPagedKVCacheKernel BatchPrefillWithRaggedKVCacheKernel
+attention prefill fwd tensor: SinglePrefillWithKVCacheKernel
 attention prefill fwd tensor: PrefillWithKVCacheKernel BatchMLAPagedAttentionKernel PersistentKernelTemplate
-attention decode fwd cores: BatchDecodeWithPagedKVCacheKernel SingleDecodeWithKVCacheKernel BatchDecodeWithPagedKVCacheKernelMLA
-attention merge_states fwd cores: MergeStateKernel MergeStatesKernel VariableLengthMergeStatesKernel PersistentVariableLengthMergeStatesKernel
+attention decode fwd cores: BatchDecodeWithPagedKVCacheKernel SingleDecodeWithKVCacheKernel
+attention decode fwd cores: BatchDecodeWithPagedKVCacheKernelMLA
+attention merge_states fwd cores: MergeStateKernel MergeStatesKernel VariableLengthMergeStatesKernel
+attention merge_states fwd cores: PersistentVariableLengthMergeStatesKernel
 attention merge_states fwd cores: merge_attn_states_kernel merge_state_kernel PersistentVariableLengthMerge*
 attention mla_decode fwd tensor: flash_fwd_splitkv_mla_kernel flash_fwd_mla_kernel
 attention mla_combine fwd cores: flash_fwd_mla_combine_kernel get_mla_metadata_kernel
 attention varlen_setup cores: prepare_varlen_num_blocks_kernel
 attention flash_attention fwd tensor: compute_attn_ws flash_attn_ext_f16 flash_attn_mma_ext_f16 flash_attn_ext_mma_f16
-attention flash_attention fwd cores: flash_attn_vec_ext_f16 flash_attn_vec_ext_f32 flash_attn_tile_ext_f16 flash_attn_tile_ext_f32
+attention flash_attention fwd cores: flash_attn_vec_ext_f16 flash_attn_vec_ext_f32 flash_attn_tile_ext_f16
+attention flash_attention fwd cores: flash_attn_tile_ext_f32
 attention flash_attention_combine fwd cores: flash_attn_combine_results flash_attn_stream_k_fixup
 attention decode fwd: masked_multihead_attention_kernel mmha_launch_kernel
 """)
@@ -99,9 +103,11 @@ def _flash2(name: NormalName) -> Draft:
     backward = base.startswith("flash_bwd")
     helper = any(word in base for word in ("combine", "dot_do_o", "convert_dq", "convert_dkv", "clear"))
     op = "flash_attention_backward" if backward else "flash_attention_forward"
-    draft.kind("attention", op, f"{base} of FlashAttention 2", tensor_core=not helper)
+    draft.kind("attention", op, f"{base} of FlashAttention 2")
     draft.set("direction", "bwd" if backward else "fwd", base)
-    draft.reasons["tensor_core"] = "a helper without matrix products" if helper else "the loop multiplies on tensor cores"
+    if name.arguments or not name.truncated:
+        reason = "a helper without matrix products" if helper else "the loop multiplies on tensor cores"
+        draft.set("tensor_core", not helper, reason)
     draft.token(base, "FlashAttention 2: " + ("helper around the loop" if helper else "the attention loop"))
     traits = inside(name.arguments, "kernel_traits<")
     if traits is None:
@@ -128,14 +134,17 @@ def _wrapped(name: NormalName) -> Draft:
     text = name.arguments
     found = re.search(r"\b(FlashAttn\w+|Sm\d+Fmha\w+|\w*Fmha\w*|fmha::\w+)", text)
     what = found.group(1) if found else head(text)
-    draft = Draft("flash attention 3" if "flash::" in text else "cutlass fmha", "flash-attn" if "flash::" in text else "cutlass")
+    draft = Draft(
+        "flash attention 3" if "flash::" in text else "cutlass fmha", "flash-attn" if "flash::" in text else "cutlass"
+    )
     draft.token("cutlass::device_kernel", "CUTLASS' generic wrapper")
     draft.token(what, "the attention kernel inside")
     backward = "Bwd" in what
     helper = any(word in what for word in ("Preprocess", "Postprocess", "Combine", "Reduction", "Convert", "SumOdO"))
     op = "flash_attention_backward" if backward else "flash_attention_forward"
-    draft.kind("attention", op, f"{what} inside device_kernel", tensor_core=not helper)
-    draft.reasons["tensor_core"] = "a helper without matrix products" if helper else "wgmma main loop"
+    draft.kind("attention", op, f"{what} inside device_kernel")
+    if not (name.truncated and text.endswith(what)):
+        draft.set("tensor_core", not helper, "a helper without matrix products" if helper else "wgmma main loop")
     draft.set("direction", "bwd" if backward else "fwd", what)
     arch = re.search(r"arch::Sm(\d+)", text) or re.search(r"Sm(\d+)", what)
     if arch is not None:

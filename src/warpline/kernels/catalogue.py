@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+BUCKET = 3
+"""Prefixes are found by their first letters; none is shorter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -41,14 +44,16 @@ class Catalogue:
                     prefixes[identifier[:-1]] = entry
                 else:
                     self._exact[identifier] = entry
-        self._prefixes = tuple(sorted(prefixes.items(), key=lambda item: -len(item[0])))
+        self._prefixes: dict[str, list[tuple[str, Entry]]] = {}
+        for prefix in sorted(prefixes, key=len, reverse=True):
+            self._prefixes.setdefault(prefix[:BUCKET], []).append((prefix, prefixes[prefix]))
 
     def find(self, identifier: str) -> Entry | None:
         """The entry of an identifier, or None."""
         found = self._exact.get(identifier)
         if found is not None:
             return found
-        for prefix, entry in self._prefixes:
+        for prefix, entry in self._prefixes.get(identifier[:BUCKET], ()):
             if identifier.startswith(prefix):
                 return entry
         return None
@@ -61,7 +66,7 @@ class Catalogue:
         if found is not None:
             return found
         fits = [entry for identifier, entry in self._exact.items() if identifier.startswith(start)]
-        fits += [entry for prefix, entry in self._prefixes if prefix.startswith(start)]
+        fits += [entry for prefix, entry in self._prefixes.get(start[:BUCKET], ()) if prefix.startswith(start)]
         if not fits or len({entry.kernel_class for entry in fits}) != 1:
             return None
         return fits[0] if len({entry.op for entry in fits}) == 1 else Entry(fits[0].kernel_class, fits[0].kernel_class)

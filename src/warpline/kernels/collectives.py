@@ -68,12 +68,11 @@ def decode(name: NormalName) -> Draft | None:
         draft.token(name.scope + base, "expert-parallel communication")
         return draft.kind("comm", base, f"{base} of the expert-parallel library {library}")
     lowered = base.lower()
-    if "c10d::" in name.scope or "symmetric_memory" in name.scope:
-        return _named(name, base, "aten")
+    torch = "c10d::" in name.scope or "symmetric_memory" in name.scope
     for mark, op in _BASES:
-        if mark.lower() in lowered:
-            return _named(name, op, _library(name))
-    return None
+        if mark.lower() in lowered and "precompute" not in lowered:
+            return _named(name, op, "aten" if torch else _library(name))
+    return _named(name, base, "aten") if torch else None
 
 
 def _library(name: NormalName) -> str | None:

@@ -57,7 +57,9 @@ def _gemv(name: NormalName, said: str) -> Draft:
     draft = Draft("cublas template", "cublas")
     draft.token(said, "matrix-vector product on CUDA cores: bound by memory")
     draft.kind("gemm", "gemv", f"{said} is cuBLAS' matrix-vector product", tensor_core=False)
-    kinds = [kind for part in split_arguments(name.arguments)[:8] if (kind := dtype_of(part)) not in (None, "s32", "s64")]
+    kinds = [
+        kind for part in split_arguments(name.arguments)[:8] if (kind := dtype_of(part)) not in (None, "s32", "s64")
+    ]
     if len(kinds) >= 4:
         draft.types("types of A, x, y and the computation", a=kinds[0], b=kinds[1], out=kinds[2], acc=kinds[3])
         draft.token(", ".join(kind for kind in kinds[:4] if kind), "types of A, x, y and the computation")
@@ -73,7 +75,9 @@ def _split_k(name: NormalName) -> Draft:
 
 def _small(name: NormalName) -> Draft:
     draft = Draft("cublas template", "cublas")
-    what = "small-N GEMM" if name.base.startswith("gemmSN") else "GEMM with K = 1" if "k1" in name.base else "small GEMM"
+    what = (
+        "small-N GEMM" if name.base.startswith("gemmSN") else "GEMM with K = 1" if "k1" in name.base else "small GEMM"
+    )
     draft.token(name.base, f"{what} on CUDA cores")
     draft.kind("gemm", "gemm", f"{name.base} is a {what}", tensor_core=False)
     tensors = [dtype_of(found) for found in _TENSOR.findall(name.arguments)]

@@ -14,7 +14,9 @@ from warpline.kernels.grammar import ACCUMULATORS, INSTRUCTIONS, SHAPE2, SHAPE3,
 from warpline.kernels.normalise import NormalName
 from warpline.kernels.types import dtype_of
 
-_CORE2 = re.compile(r"(g?)([hsdciz])(\d*)(tf32|bf16|f16|fastbf16|fastf16|fastf32)?(spgemm|gemm|fprop|dgrad|wgrad|deconv)")
+_CORE2 = re.compile(
+    r"(g?)([hsdciz])(\d*)(tf32|bf16|f16|fastbf16|fastf16|fastf32)?(spgemm|gemm|fprop|dgrad|wgrad|deconv)"
+)
 _CORE3 = re.compile(r"([hsdciz])(\d+x\d+x\d+)(\w*)")
 _OPCLASSES = {
     "simt": "CUDA cores",
@@ -63,7 +65,7 @@ def decode(name: NormalName) -> Draft | None:
     named.token(tokens[0] if tokens else text, "built from NVIDIA's CUTLASS templates")
     if text.startswith("cutlass3x_"):
         return _decode3(named, tokens[1:])
-    return _decode2(named, tokens[1:])
+    return _decode2(named, tokens[1:], name.truncated)
 
 
 def _library(wrapper: str, tokens: list[str]) -> str:
@@ -85,7 +87,7 @@ def _opclass(draft: Draft, tokens: list[str]) -> bool | None:
     return None
 
 
-def _decode2(draft: Draft, tokens: list[str]) -> Draft | None:
+def _decode2(draft: Draft, tokens: list[str], truncated: bool) -> Draft | None:
     arch = None
     if tokens and tokens[0].isdigit():
         arch = f"sm{tokens[0]}"
@@ -103,6 +105,10 @@ def _decode2(draft: Draft, tokens: list[str]) -> Draft | None:
     rest = tokens[core_at + 1 :]
     trailing = next((token for token in rest[:3] if dtype_of(token)), None)
     _core2(draft, core, leading, trailing, arch)
+    if truncated and not trailing and not any(SHAPE2.fullmatch(token) for token in rest):
+        # The name is cut where an input type may have stood.
+        draft.dtype.pop("a", None)
+        draft.dtype.pop("b", None)
     _tail2(draft, rest, core.group(5))
     if "tensor_core" not in draft.values:
         draft.set("tensor_core", bool(core.group(3)), "instruction digits after the letter")
@@ -186,6 +192,8 @@ def _decode3(draft: Draft, tokens: list[str]) -> Draft:
         draft.kind("conv", f"conv_{direction}", f"{direction}: convolution", tensor_core=tensor)
         draft.set("direction", _PASSES[direction], direction)
         draft.token(direction, "convolution as an implicit GEMM")
+    elif "implicit_gemm" in joined or "conv" in joined:
+        draft.kind("conv", "conv", "an implicit GEMM is a convolution", tensor_core=tensor)
     elif "gemm" in joined:
         draft.kind("gemm", "gemm", "gemm in the name", tensor_core=tensor)
     else:

@@ -18,7 +18,7 @@ _SHAPE = re.compile(r"GemmShape<(\d+), (\d+), (\d+)>")
 _ARCH = re.compile(r"arch::Sm(\d+)\b")
 _MAINLOOP = re.compile(r"\b(Mainloop(Sm\d+)?\w*)<")
 _SM = re.compile(r"(?:Mainloop|KernelTma|Kernel|SM|Sm)(?:Sm)?(\d{2,3})")
-_TUPLE = re.compile(r"tuple<(?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>>")
+_TUPLE = re.compile(r"(?:cute::)?tuple<(?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>>")
 _ATOM = re.compile(r"\bSM(\d+)_(?:MMA_)?(\d+x\d+x\d+)?_?(F64|F32|F16|S32|TF32)(\w*)")
 _CONV = re.compile(r"Conv[23]d(Fprop|Dgrad|Wgrad|Deconv)")
 _DSL = re.compile(r"kernel_cutlass_(\w+)")
@@ -116,7 +116,7 @@ def _collective(draft: Draft, text: str) -> None:
         if settings and is_integer(settings[0]) and int(settings[0]) > 0:
             draft.set("stages", int(settings[0]), f"first number of {mainloop.group(1)}")
             draft.token(settings[0], "pipeline stages")
-        cluster = next((found for part in settings if (found := _TUPLE.fullmatch(_bare(part)))), None)
+        cluster = next((found for part in settings if (found := _TUPLE.fullmatch(part))), None)
         if cluster is not None:
             draft.set("cluster", "x".join(cluster.groups()), "tuple in the main loop's policy")
             draft.token("x".join(cluster.groups()), "thread-block cluster")
@@ -124,14 +124,10 @@ def _collective(draft: Draft, text: str) -> None:
     if collective is None:
         return
     parts = split_arguments(collective)
-    if len(parts) > 4 and (tile := _TUPLE.fullmatch(_bare(parts[1]))) is not None:
+    if len(parts) > 4 and (tile := _TUPLE.fullmatch(parts[1])) is not None:
         draft.set("tile", "x".join(tile.groups()), "tile shape of the collective")
         draft.token("x".join(tile.groups()), "tile of a thread block, M x N x K")
         draft.types("element types of the collective", a=dtype_of(parts[2]), b=dtype_of(parts[4]))
-
-
-def _bare(text: str) -> str:
-    return text.strip()
 
 
 def _machine(draft: Draft, text: str) -> None:

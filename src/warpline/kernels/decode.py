@@ -69,6 +69,10 @@ def identify(name: str, device_arch: str | None = None) -> KernelIdentity:
     for family in FAMILIES:
         draft = family(normal)
         if draft is not None:
+            if normal.truncated and normal.dialect == "mangled":
+                # A mangled name that was cut is only scanned, which loses built-in types.
+                draft.dtype.clear()
+                draft.reasons.pop("dtype", None)
             identity = draft.build(name, normal.truncated)
             remarks = remarks_of(identity, device_arch)
             return replace(identity, remarks=(*identity.remarks, *remarks)) if remarks else identity

@@ -37,7 +37,7 @@ class Draft:
         self.set("op", op, reason)
         if tensor_core is None and kernel_class not in MATRIX_CLASSES and kernel_class != "unknown":
             self.set("tensor_core", False, f"{kernel_class} kernels have no matrix arithmetic")
-        else:
+        elif tensor_core is not None and self.values.get("tensor_core") is not tensor_core:
             self.set("tensor_core", tensor_core, reason)
         return self
 

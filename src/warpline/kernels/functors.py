@@ -26,10 +26,13 @@ _SUFFIXES = (
 )
 _LAMBDA = re.compile(r"\{lambda\(([^{}]*)\)#\d+\}")
 _IMPL = re.compile(r"\b(gpu_kernel_impl_nocast|gpu_kernel_impl|gpu_index_kernel|apply)<")
-_COPY = re.compile(r"^(?:direct|\w*float\w*|bfloat16\w*|float8\w*|conj|neg)_?copy$|^copy_device_to_device$|^\w*_copy$|^copy$")
+_COPY = re.compile(r"^(?:direct|\w*float\w*|bfloat16\w*|float8\w*|conj|neg)_?copy$|^\w*_copy$|^copy$|^cast$")
 _CLASSES = (
     ("memory", ("Fill", "fill_functor", "launch_vectorized_templated_copy", "CopyOp", "Copy")),
-    ("index", ("masked_scatter", "launch_masked_scatter", "index_put", "index", "take", "put", "index_fill", "index_copy")),
+    (
+        "index",
+        ("masked_scatter", "launch_masked_scatter", "index_put", "index", "take", "put", "index_fill", "index_copy"),
+    ),
     ("rng", ("bernoulli", "uniform", "normal", "random", "exponential", "cauchy", "geometric", "log_normal")),
     ("quant", ("float_to_hfp8", "hfp8_to_float", "fake_quant", "quantize", "dequantize", "fake_quantize")),
 )
@@ -40,6 +43,12 @@ _RENAMED = {
     "launch_clamp_scalar": "clamp",
     "clamp_min_scalar": "clamp_min",
     "clamp_max_scalar": "clamp_max",
+    "direct_copy_kernel_cuda": "copy",
+    "copy_device_to_device": "copy",
+    "bfloat16_copy_kernel_cuda": "cast",
+    "bfloat16tofloat32_copy_kernel_cuda": "cast",
+    "float16_copy_kernel_cuda": "cast",
+    "float8_copy_kernel_cuda": "cast",
     "GeluCUDAKernelImpl": "gelu",
     "GeluBackwardCUDAKernelImpl": "gelu_backward",
     "pow_tensor_scalar": "pow",
@@ -66,14 +75,17 @@ class Functor:
     out: str | None = None
 
 
-def read_functor(text: str) -> Functor | None:
-    """Read the functor of an elementwise kernel, unwrapping ``gpu_kernel_impl<…>::{lambda(int)#1}``."""
+def read_functor(text: str, cut: bool = False) -> Functor | None:
+    """Read the functor of an elementwise kernel, unwrapping ``gpu_kernel_impl<…>::{lambda(int)#1}``.
+
+    In a name that was cut, an identifier that runs to the end is not believed.
+    """
     wrapped = _IMPL.search(text[:200])
     if wrapped is not None:
         text = inside(text[wrapped.start() :], wrapped.group()) or ""
     text = text.removeprefix("void ").strip()
     name = head(text)
-    if not name:
+    if not name or (cut and text.endswith(name)):
         return None
     if name in ("BinaryFunctor", "AUnaryFunctor", "BUnaryFunctor"):
         return _binary(text, name)
@@ -106,11 +118,11 @@ def read_functor(text: str) -> Functor | None:
 def _binary(text: str, name: str) -> Functor:
     parts = split_arguments(inside(text, f"{name}<") or "")
     inner = parts[-1] if parts else ""
-    op = op_name(head(inner.removeprefix("void "))) if inner else name
+    inner_name = head(inner.removeprefix("void "))
     if len(parts) < 4:
-        return Functor(name, op, "elementwise")
+        return Functor(name, op_name(inner_name) if len(parts) == 1 and inner_name else "binary", "elementwise")
     a, b, out = (dtype_of(part) for part in parts[:3])
-    return Functor(head(inner.removeprefix("void ")), op, "elementwise", a, b if name == "BinaryFunctor" else None, out)
+    return Functor(inner_name, op_name(inner_name), "elementwise", a, b if name == "BinaryFunctor" else None, out)
 
 
 def op_name(identifier: str) -> str:

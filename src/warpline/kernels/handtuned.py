@@ -62,6 +62,8 @@ def decode(name: NormalName) -> Draft | None:
     rest = tokens[core_at + 1 :]
     trailing = rest[0] if rest and rest[0] in _TYPES else None
     _core(draft, core, tokens[core_at], leading, trailing, arch)
+    if name.truncated and not trailing and not any(SHAPE2.fullmatch(token) for token in rest):
+        _forget_operands(draft)
     _tail(draft, rest[1:] if trailing else rest, conv=core.group(4) == "cudnn")
     return draft
 
@@ -90,10 +92,14 @@ def _core(draft: Draft, core: re.Match[str], token: str, leading: str | None, tr
     operand = _operand(letter, digits, trailing, arch)
     output = dtype_of(leading.split("x")[0]) if leading else accumulator
     output = "f32" if output == "tf32" else output
-    draft.types(
-        "the letter is the accumulator; other types are printed where they differ", acc=accumulator, out=output
-    )
+    draft.types("the letter is the accumulator; other types are printed where they differ", acc=accumulator, out=output)
     draft.types(draft.reasons["dtype"], a=operand, b=operand)
+
+
+def _forget_operands(draft: Draft) -> None:
+    """The name is cut where an input type may have stood."""
+    draft.dtype.pop("a", None)
+    draft.dtype.pop("b", None)
 
 
 def _operand(letter: str, digits: str, trailing: str | None, arch: str) -> str | None:

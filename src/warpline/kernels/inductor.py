@@ -31,28 +31,31 @@ _scaled_mm _grouped_mm _scaled_grouped_mm _fused_rms_norm _fused_rms_norm_backwa
 _native_batch_norm_legit_functional _native_batch_norm_legit_no_training _native_multi_head_attention
 _scaled_dot_product_flash_attention _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention
 _scaled_dot_product_flash_attention_backward _scaled_dot_product_efficient_attention_backward
-_scaled_dot_product_cudnn_attention_backward _unsafe_index_put _adaptive_avg_pool2d _cdist_forward _weight_norm_interface
-abs add addcdiv addcmul addmm all amax amin any arange argmax argmin as_strided avg_pool2d baddbmm bernoulli bitwise_and
-bitwise_not bitwise_or bitwise_xor bmm bucketize cat ceil clamp clamp_max clamp_min clone constant_pad_nd convolution
-convolution_backward copy cos cumsum cumprod detach diagonal div embedding embedding_dense_backward empty empty_like eq erf
-exp exp2 expand expm1 fill flip floor floor_divide fmod full full_like gather ge gelu gelu_backward glu gt hardswish
-hardtanh index index_add index_copy index_fill index_put index_select isinf isnan le leaky_relu lerp lift_fresh linalg_vector_norm
-log log1p log2 log_sigmoid_forward logical_and logical_not logical_or logsumexp lt masked_fill masked_scatter max
-max_pool2d_with_indices max_pool2d_with_indices_backward maximum mean min minimum mish mm moe_forward mse_loss mul
-native_batch_norm native_batch_norm_backward native_dropout native_dropout_backward native_group_norm
-native_group_norm_backward native_layer_norm native_layer_norm_backward ne neg new_empty new_full new_zeros nll_loss_forward
-nll_loss_backward nonzero norm ones ones_like permute pow prod rand randint randn randn_like reciprocal reflection_pad2d relu
-remainder repeat rms_norm roll round rsqrt rsub scalar_tensor scatter scatter_add select select_backward select_scatter
-sigmoid sigmoid_backward sign silu silu_backward sin slice slice_backward slice_scatter softplus sort split
-split_with_sizes sqrt squeeze stack std sub sum t tan tanh tanh_backward threshold_backward to topk transpose triu tril
-unbind unfold unsqueeze upsample_bilinear2d upsample_nearest2d var var_mean view where zero zeros zeros_like
-flex_attention flex_attention_backward logical_xor sinh cosh hardsigmoid square
+_scaled_dot_product_cudnn_attention_backward _unsafe_index_put _adaptive_avg_pool2d _cdist_forward
+_weight_norm_interface abs add addcdiv addcmul addmm all amax amin any arange argmax argmin as_strided avg_pool2d
+baddbmm bernoulli bitwise_and bitwise_not bitwise_or bitwise_xor bmm bucketize cat ceil clamp clamp_max clamp_min
+clone constant_pad_nd convolution convolution_backward copy cos cumsum cumprod detach diagonal div embedding
+embedding_dense_backward empty empty_like eq erf exp exp2 expand expm1 fill flip floor floor_divide fmod full
+full_like gather ge gelu gelu_backward glu gt hardswish hardtanh index index_add index_copy index_fill index_put
+index_select isinf isnan le leaky_relu lerp lift_fresh linalg_vector_norm log log1p log2 log_sigmoid_forward
+logical_and logical_not logical_or logsumexp lt masked_fill masked_scatter max max_pool2d_with_indices
+max_pool2d_with_indices_backward maximum mean min minimum mish mm moe_forward mse_loss mul native_batch_norm
+native_batch_norm_backward native_dropout native_dropout_backward native_group_norm native_group_norm_backward
+native_layer_norm native_layer_norm_backward ne neg new_empty new_full new_zeros nll_loss_forward nll_loss_backward
+nonzero norm ones ones_like permute pow prod rand randint randn randn_like reciprocal reflection_pad2d relu
+remainder repeat rms_norm roll round rsqrt rsub scalar_tensor scatter scatter_add select select_backward
+select_scatter sigmoid sigmoid_backward sign silu silu_backward sin slice slice_backward slice_scatter softplus sort
+split split_with_sizes sqrt squeeze stack std sub sum t tan tanh tanh_backward threshold_backward to topk transpose
+triu tril unbind unfold unsqueeze upsample_bilinear2d upsample_nearest2d var var_mean view where zero zeros
+zeros_like flex_attention flex_attention_backward logical_xor sinh cosh hardsigmoid square
 """
 _KNOWN = frozenset(_OPS.split())
 _LONGEST = max(op.count("_") for op in _KNOWN) + 1
 _MATMULS = frozenset({"mm", "addmm", "bmm", "baddbmm", "_int_mm", "_scaled_mm", "_grouped_mm", "_scaled_grouped_mm"})
 _CONVOLUTIONS = frozenset({"convolution", "convolution_backward"})
-_NORMS = frozenset(op for op in _KNOWN if "layer_norm" in op or "group_norm" in op or "batch_norm" in op or "rms_norm" in op)
+_NORMS = frozenset(
+    op for op in _KNOWN if "layer_norm" in op or "group_norm" in op or "batch_norm" in op or "rms_norm" in op
+)
 _SOFTMAXES = frozenset(op for op in _KNOWN if "softmax" in op) | {"logsumexp"}
 _SCANS = frozenset({"cumsum", "cumprod", "sort"})
 
@@ -147,7 +150,7 @@ def _reduction_class(draft: Draft, ops: frozenset[str], truncated: bool) -> None
     elif (spelled_out or ("var_mean" in ops and root)) and not softmaxes:
         draft.kind("norm", "norm", "mean, square and root together: a norm spelled out in aten ops")
     elif truncated:
-        draft.kind("reduction", "fused_reduction", "category: a reduction; the op list is cut")
+        draft.abstain("a reduction whose op list is cut: it may be a norm, a softmax or a plain reduction")
     else:
         draft.kind("reduction", "fused_reduction", "category: a reduction")
 

@@ -17,11 +17,17 @@ MAX_WORDS = 24
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,200}")
 _STRONG = (
-    ("comm", "all_reduce allreduce all_gather allgather reduce_scatter reducescatter all_to_all alltoall sendrecv nvshmem"),
+    (
+        "comm",
+        "all_reduce allreduce all_gather allgather reduce_scatter reducescatter all_to_all alltoall sendrecv nvshmem",
+    ),
     ("moe", "moe expert experts routing router"),
-    ("norm", "rmsnorm layernorm groupnorm batchnorm qknorm rms_norm layer_norm group_norm batch_norm instance_norm norm"),
+    (
+        "norm",
+        "rmsnorm layernorm groupnorm batchnorm qknorm rms_norm layer_norm group_norm batch_norm instance_norm norm",
+    ),
     ("quant", "quantize dequantize quant dequant mxfp8 nvfp4 fp8_cast cast_to_fp8"),
-    ("conv", "conv2d conv3d conv1d convolution convolve wgrad dgrad fprop conv"),
+    ("conv", "conv2d conv3d conv1d convolution convolve wgrad dgrad fprop conv bwd_weight bwd_data"),
     ("attention", "attention attn fmha flashattention flash_attn mha mqa"),
     ("gemm", "gemm matmul gemv bmm sgemm hgemm dgemm"),
     ("softmax", "softmax logsoftmax"),
@@ -66,6 +72,8 @@ def decode(name: NormalName) -> Draft:
         if kernel_class == "comm" and "precompute" in present:
             continue
         return draft.kind(kernel_class, mark, f"the word {mark} in {base}")
+    if name.truncated and not name.arguments:
+        return draft.abstain(f"{base} is cut, and what is left names no operation for sure")
     votes = {_WEAK_WORDS[word]: word for word in words if word in _WEAK_WORDS}
     if len(votes) == 1:
         kernel_class, word = next(iter(votes.items()))

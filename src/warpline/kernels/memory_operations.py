@@ -7,7 +7,7 @@ import re
 from warpline.kernels.draft import Draft
 from warpline.kernels.normalise import NormalName
 
-_KINETO = re.compile(r"(Memcpy|Memset) ?(\w*) ?(?:\(([\w ]+?)(?: -> ([\w ]+))?\))?", re.IGNORECASE)
+_KINETO = re.compile(r"(Memcpy|Memset) ?([\w-]*) ?(?:\(([\w ]+?)(?: -> ([\w ]+))?\))?", re.IGNORECASE)
 _ROCM = {
     "CopyDeviceToDevice": "memcpy DtoD",
     "CopyHostToDevice": "memcpy HtoD",
@@ -15,6 +15,7 @@ _ROCM = {
     "FillBuffer": "memset",
 }
 _NODE = re.compile(r"mem(?:cpy|set)\d+(?:_\w+)?|mem(?:cpy|set)_kernel\w*")
+_LONG_WAYS = {"Host-to-Device": "HtoD", "Device-to-Host": "DtoH", "Device-to-Device": "DtoD", "Peer-to-Peer": "PtoP"}
 _DIRECTIONS = {
     "HtoD": "host to device",
     "DtoH": "device to host",
@@ -44,6 +45,7 @@ def decode(name: NormalName) -> Draft | None:
     if found is None:
         return None
     verb, way, source, target = found.groups()
+    way = _LONG_WAYS.get(way, way)
     draft = Draft("memory operation", "cuda")
     op = f"{verb.lower()} {way}".strip()
     draft.kind("memory", op, "the profiler's name of a runtime copy or fill")

@@ -27,6 +27,8 @@ _SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
 _LAMBDA = re.compile(r"\[?\blambda ?(\([^\[\]]{0,300}?\))? ?\(instance (\d+)\)\]")
 _SPACES = re.compile(r"\s+")
 _MARKS = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\], ]")
+_OPENING = frozenset("<({[")
+_CLOSING = frozenset(">)}]")
 _MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
 
 
@@ -68,9 +70,9 @@ def split_arguments(text: str) -> list[str]:
     depth = start = 0
     for mark in _MARKS.finditer(text):
         char = mark.group()
-        if char in ("<", "(", "{", "["):
+        if char in _OPENING:
             depth += 1
-        elif char in (">", ")", "}", "]"):
+        elif char in _CLOSING:
             depth -= 1
         elif char == "," and depth <= 0:
             parts.append(text[start : mark.start()].strip())
@@ -109,14 +111,16 @@ def _canonical(text: str) -> tuple[str, bool]:
         return (demangled, truncated) if demangled is not None else (scan(text), True)
     if "unnamed>" in text or "anonymous" in text or "_GLOBAL__N_" in text:
         text = _ANONYMOUS.sub(lambda found: "<" if found.group() == "<unnamed>::" and _glued(found) else "", text)
-    if "lambda" in text:
+    if "(instance " in text:
         text = _LAMBDA.sub(lambda found: f"{{lambda{found.group(1) or ''}#{found.group(2)}}}", text)
+    text = _qualified(text)
     if "bool" in text:
         text = _BOOL_CAST.sub(lambda found: "true" if "1" in found.group() else "false", text)
     if ")" in text or "=" in text:
         text = _CAST.sub("", text)
-    text = _SUFFIX.sub(r"\1", text).replace("> >", ">>").replace("operator ()", "operator()")
-    return _qualified(text), truncated
+    if "<" in text:
+        text = _SUFFIX.sub(r"\1", text).replace("> >", ">>").replace("operator ()", "operator()")
+    return text.strip(), truncated
 
 
 def _glued(found: re.Match[str]) -> bool:
@@ -126,25 +130,28 @@ def _glued(found: re.Match[str]) -> bool:
 
 
 def _qualified(text: str) -> str:
-    """Drop the parameter list and the return type, minding brackets."""
-    depth = 0
-    start = 0
-    parameters = -1
+    """Drop the parameter list and the return type, minding brackets.
+
+    A kernel is a function of a namespace, so the first parenthesis outside angle brackets opens its
+    parameters, and what precedes the last space outside brackets is its return type.
+    """
+    if "(" not in text and " " not in text:
+        return text
+    depth = start = 0
+    end = len(text)
     for mark in _MARKS.finditer(text):
         char = mark.group()
-        if char in ("<", "(", "{", "["):
+        if char in _OPENING:
             if char == "(" and depth == 0:
-                parameters = mark.start()
-            depth += 1
-        elif char in (">", ")", "}", "]"):
-            depth = max(0, depth - 1)
-            if char == ")" and depth == 0 and parameters >= 0:
-                if not text.startswith("::", mark.end()):
+                if mark.start() > start:
+                    end = mark.start()
                     break
-                parameters = -1
-        elif char == " " and depth == 0 and mark.end() < len(text) and text[mark.end()] not in "(<":
+                continue
+            depth += 1
+        elif char in _CLOSING:
+            depth = max(0, depth - 1)
+        elif char == " " and depth == 0 and mark.end() < end and text[mark.end()] not in "(<":
             start = mark.end()
-    end = parameters if parameters > start else len(text)
     return text[start:end].strip()
 
 
@@ -153,11 +160,11 @@ def _parts(text: str) -> tuple[str, str, str, bool]:
     scope_end, opened, closed = 0, -1, -1
     for mark in _MARKS.finditer(text):
         char = mark.group()
-        if char in ("<", "(", "{", "["):
+        if char in _OPENING:
             if depth == 0 and char == "<":
                 opened, closed = mark.end(), -1
             depth += 1
-        elif char in (">", ")", "}", "]"):
+        elif char in _CLOSING:
             depth -= 1
             if depth == 0 and char == ">":
                 closed = mark.start()

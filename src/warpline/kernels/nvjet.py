@@ -98,10 +98,10 @@ def _shape(draft: Draft, token: str, shapes: list[str]) -> None:
 
 def _types(draft: Draft, token: str) -> None:
     if len(token) == 3:
-        first, compute, last = token
+        first, compute, last = token[0], token[1], token[2]
         second = first
     else:
-        first, second, _, compute, last = token
+        first, second, compute, last = token[0], token[1], token[3], token[4]
     kinds = [_LETTERS.get(letter) for letter in (first, second, last)]
     draft.types(
         f"{token}: letters of the operands, the computation and the output",

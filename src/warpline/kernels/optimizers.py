@@ -37,6 +37,14 @@ def decode(name: NormalName) -> Draft | None:
     """``multi_tensor_apply_kernel`` and optimisers with a kernel of their own."""
     if name.base in ("multi_tensor_apply_kernel", "multi_tensor_apply_for_fused_optimizer"):
         return _multi_tensor(name)
+    if (
+        name.truncated
+        and not name.arguments
+        and len(name.base) > 10
+        and "multi_tensor_apply_kernel".startswith(name.base)
+    ):
+        draft = Draft("multi-tensor", None)
+        return draft.abstain("the name is cut before the functor: optimiser, norm, copy or arithmetic")
     if name.base in ("cleanup", "cleanup_v2", "cleanup_v3"):
         draft = Draft("multi-tensor", "apex")
         draft.token(name.base, "last step of a multi-tensor norm")
@@ -67,7 +75,9 @@ def _multi_tensor(name: NormalName) -> Draft:
     elif _NORMS.search(functor):
         draft.kind("reduction", "norm", f"functor {functor}: a norm over the list")
     elif operation == "Copy" or functor in ("CopyFunctor", "ZeroFunctor"):
-        draft.kind("memory", "foreach_zero" if functor == "ZeroFunctor" else "foreach_copy", f"{functor} {operation}".strip())
+        draft.kind(
+            "memory", "foreach_zero" if functor == "ZeroFunctor" else "foreach_copy", f"{functor} {operation}".strip()
+        )
         pair = split_arguments(inside(parts[2], "Copy<") or "") if operation == "Copy" else types
         if functor == "UnaryOpFunctor":
             draft.types("element type of the functor", a=kind, out=kind)

@@ -32,7 +32,8 @@ quant dequantize_blockwise: kDequantizeBlockwise kDequantize* kdequant_mm_int32_
 gemm gemv_4bit cores: kgemm_4bit_inference_naive kgemm_4bit_inference
 layout transform: kTransformRowToFormat kExtractOutliers
 gemm mul_mat_q: mul_mat_q
-gemm mul_mat_vec cores: mul_mat_vec_q mul_mat_vec mul_mat_vec_f dequantize_mul_mat_vec mul_mat_vec_p021_f16_f32 mul_mat_vec_nc_f16_f32
+gemm mul_mat_vec cores: mul_mat_vec_q mul_mat_vec mul_mat_vec_f dequantize_mul_mat_vec mul_mat_vec_p021_f16_f32
+gemm mul_mat_vec cores: mul_mat_vec_nc_f16_f32
 reduction stream_k_fixup: mul_mat_q_stream_k_fixup
 quant quantize: quantize_q8_1 quantize_mmq_q8_1 quantize_mmq_* dequantize_block* convert_unary
 elementwise rope: rope_norm rope_neox rope_multi
@@ -43,9 +44,11 @@ memory copy: cpy_f32_f16 cpy_flt cpy_f32_q cpy_scalar*
 index get_rows: k_get_rows k_get_rows_float k_set_rows
 gemm awq_gemm tensor: gemm_forward_4bit_cuda_m16nXk32
 quant awq_dequantize: dequantize_weights
-gemm gptq_gemm cores: gemm_half_q_half_gptq_4bit_kernel gemm_half_q_half_gptq_8bit_kernel gemm_half_q_half_alt_4bit_kernel
+gemm gptq_gemm cores: gemm_half_q_half_gptq_4bit_kernel gemm_half_q_half_gptq_8bit_kernel
+gemm gptq_gemm cores: gemm_half_q_half_alt_4bit_kernel
 quant gptq_dequantize: reconstruct_exllama_4bit_kernel reconstruct_exllama_8bit_kernel reconstruct_gptq_kernel
-layout repack: gptq_marlin_repack_kernel awq_marlin_repack_kernel marlin_repack* shuffle_4bit_kernel make_sequential_4bit_kernel
+layout repack: gptq_marlin_repack_kernel awq_marlin_repack_kernel marlin_repack* shuffle_4bit_kernel
+layout repack: make_sequential_4bit_kernel
 layout permute_cols: permute_cols_kernel
 """)
 
@@ -62,8 +65,10 @@ def decode(name: NormalName) -> Draft | None:
     entry = _TABLE.find(base)
     if entry is None:
         return None
-    library = "bitsandbytes" if base[0] == "k" and base[1:2].isupper() or "4bit_inference" in base else None
-    library = library or ("vllm" if "vllm" in name.scope or "marlin" in base else "llama.cpp" if not name.scope else None)
+    library = "bitsandbytes" if (base[0] == "k" and base[1:2].isupper()) or "4bit_inference" in base else None
+    library = library or (
+        "vllm" if "vllm" in name.scope or "marlin" in base else "llama.cpp" if not name.scope else None
+    )
     draft = Draft("quantised", library)
     draft.token(base, entry.op.replace("_", " "))
     draft.kind(entry.kernel_class, entry.op, f"{base}: {entry.op.replace('_', ' ')}", tensor_core=entry.tensor_core)

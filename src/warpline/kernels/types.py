@@ -38,10 +38,5 @@ def dtype_of(text: str) -> str | None:
         return found
     cleaned = text.replace("const", " ").strip(" *&")
     cleaned = "_".join(cleaned.split())
-    if "complex<" in cleaned:
-        cleaned = cleaned[cleaned.index("complex<") :]
-    else:
-        cleaned = cleaned.rsplit("::", 1)[-1]
-    if cleaned.startswith("mx_float8_t<") or cleaned.startswith("nv_float4_t<"):
-        return None
+    cleaned = cleaned[cleaned.index("complex<") :] if "complex<" in cleaned else cleaned.rsplit("::", 1)[-1]
     return _SHORT.get(cleaned)

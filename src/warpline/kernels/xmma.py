@@ -20,7 +20,7 @@ _WORD = re.compile(
     r"|(cluster|cgasize)(\d+x\d+x\d+)|(align[acb])(\d+)|(g)(\d+)|(t\d+r\d+s\d+)()"
 )
 _OPS = {"fprop": ("conv_fprop", "fwd"), "dgrad": ("conv_dgrad", "bwd"), "wgrad": ("conv_wgrad", "bwd")}
-_LAYOUT = re.compile(r"[nt]{2}|n[cdhw0-9]+k[rstc0-9]+|n?[dhwc]{3,5}\w*|n|t")
+_LAYOUT = re.compile(r"[nt]{1,2}|n[cdhwkrst0-9]{3,14}")
 _LIBRARIES = (("cublas", "cublas"), ("cudnn", "cudnn"), ("trt", "tensorrt"))
 
 
@@ -85,7 +85,8 @@ def _types(draft: Draft, body: list[str]) -> None:
     draft.token(pairs[1].group(), f"multiplied as {dtype_of(math)}, accumulated in {dtype_of(accumulator)}")
     reason = f"{pairs[0].group()}_{pairs[1].group()}: storage pair, then math pair"
     draft.types(reason, a=operand, b=operand, out="f32" if written == "tf32" else written, acc=dtype_of(accumulator))
-    after = body[body.index(pairs[1].group()) + 1 :]
+    second = body.index(pairs[1].group(), body.index(pairs[0].group()) + 1)
+    after = body[second + 1 :]
     if after and dtype_of(after[0]):
         draft.token(after[0], "type of the epilogue's scalars")
         after = after[1:]
@@ -142,7 +143,7 @@ def _tensor_core(draft: Draft, body: list[str], arch: str) -> None:
         return
     if "ffma" in body or "hfma2" in body or "dfma" in body or "idp4a" in body:
         draft.set("tensor_core", False, "ffma: fused multiply-adds on CUDA cores")
-    elif any(token.startswith("tensor") for token in body):
+    elif any(token.startswith(("tensor", "sptensor")) for token in body):
         draft.set("tensor_core", True, "the tensor token gives a matrix instruction")
     elif any(token.startswith("warpgroupsize") for token in body) and (sm_number(arch) or 0) >= 90:
         draft.set("tensor_core", True, "warpgroups exist for Hopper's wgmma instructions")

@@ -1,0 +1,72 @@
+"""``warpline kernel``: what a kernel is, read from its name."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from warpline.errors import UsageError
+
+SCHEMA = "warpline.kernel/1"
+
+
+def kernel(
+    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Kernel names; - reads them from stdin.")],
+    device: Annotated[
+        str | None,
+        typer.Option("--device", metavar="ARCH", help="Architecture that ran it (sm90), for remarks on the fit."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+) -> None:
+    """Say what a kernel is: library, operation, class, data types, tile, tensor cores, each with its reason.
+
+    A field that the name does not prove is left out. A class that it does not prove is unknown, with
+    the reason.
+
+    Examples:
+
+      warpline kernel cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4
+
+      warpline kernel nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNN --device sm90
+
+      warpline stats trace.json.gz -r cuda_gpu_kern_sum --format csv | cut -d, -f9- | warpline kernel - --json
+    """
+    from warpline.kernels import identify  # noqa: PLC0415 - the tables load only when they are used
+
+    wanted = _wanted(names)
+    arch = _arch(device)
+    found = [identify(name, arch) for name in wanted]
+    if as_json:
+        typer.echo(json.dumps([identity.to_dict() for identity in found], ensure_ascii=False, indent=2))
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.reports.kernel import kernel_report  # noqa: PLC0415
+
+    console = Console(file=sys.stdout, soft_wrap=False)
+    for identity in found:
+        console.print(kernel_report(identity))
+
+
+def _wanted(names: list[str]) -> list[str]:
+    wanted: list[str] = []
+    for name in names:
+        if name == "-":
+            wanted.extend(line.strip().strip('"') for line in sys.stdin if line.strip())
+        else:
+            wanted.append(name)
+    if not wanted:
+        raise UsageError("no-names", "no kernel name was given", "warpline kernel NAME, or names on stdin with -")
+    return wanted
+
+
+def _arch(device: str | None) -> str | None:
+    if device is None:
+        return None
+    digits = device.lower().removeprefix("sm").removeprefix("_").replace(".", "")
+    if not digits.rstrip("af").isdigit():
+        raise UsageError("bad-architecture", f"{device} is no architecture", "write it as sm90 or 9.0")
+    return f"sm{digits.rstrip('af')}"
