@@ -1,0 +1,10 @@
+"""The work that an op cannot avoid: FLOPs by type and unit, and bytes, from its shapes, strides and types."""
+
+from warpline.work.model import MATRIX, VECTOR, Argument, Flops, Launch, OpCall, Tensor, Work
+from warpline.work.parse import call_from_kineto
+from warpline.work.registry import known_ops, why_no_work, work_of
+
+__all__ = [
+    "MATRIX", "VECTOR", "Argument", "Flops", "Launch", "OpCall", "Tensor", "Work", "call_from_kineto", "known_ops",
+    "why_no_work", "work_of",
+]

@@ -1,0 +1,188 @@
+"""What an op was called with, and the work that it cannot avoid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from warpline.work.dtypes import SCALAR_TYPES, SIZES, TYPES
+
+MATRIX = "matrix"
+"""Multiply-adds of matrix products, which tensor cores can do; each counts as two."""
+VECTOR = "vector"
+"""Everything else: one for each arithmetic step, a transcendental function being one step."""
+
+
+class Unknowable(Exception):
+    """The arguments do not say what the model needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor argument."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    strides: tuple[int, ...] | None = None
+
+    @property
+    def elements(self) -> int:
+        """Elements as the op sees them."""
+        return prod(self.shape)
+
+    @property
+    def stored_elements(self) -> int:
+        """Elements that exist in memory: a dimension expanded with stride 0 is stored once."""
+        if self.strides is None or len(self.strides) != len(self.shape) or not self.elements:
+            return self.elements
+        return prod(size for size, stride in zip(self.shape, self.strides, strict=True) if stride != 0)
+
+    @property
+    def item_bytes(self) -> int:
+        """Bytes per element."""
+        return SIZES[self.dtype]
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that must be read to see all of it."""
+        return self.stored_elements * self.item_bytes
+
+    @property
+    def is_number(self) -> bool:
+        """A tensor without dimensions, which never decides the type of a result."""
+        return not self.shape
+
+
+@dataclass(frozen=True, slots=True)
+class Argument:
+    """One argument: a tensor, a list of tensors, or a scalar as text."""
+
+    kind: str
+    """Kineto's `Input type`."""
+    tensor: Tensor | None = None
+    tensors: tuple[Tensor, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """A kernel that the op launched."""
+
+    name: str
+    blocks: int | None = None
+    threads: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpCall:
+    """One call of an op, as recorded around the launch of its kernels."""
+
+    name: str
+    arguments: tuple[Argument, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    parent: OpCall | None = None
+
+    def tensor(self, position: int) -> Tensor:
+        """The tensor at that position."""
+        found = self.maybe_tensor(position)
+        if found is None:
+            raise Unknowable(f"argument {position} of {self.name} is not a recorded tensor")
+        return found
+
+    def maybe_tensor(self, position: int) -> Tensor | None:
+        """The tensor at that position; None where there is none (an optional argument, a scalar)."""
+        return self.arguments[position].tensor if 0 <= position < len(self.arguments) else None
+
+    def all_tensors(self, first: int = 0) -> list[Tensor]:
+        """Every tensor argument, in order."""
+        return [argument.tensor for argument in self.arguments[first:] if argument.tensor is not None]
+
+    def tensors(self, position: int) -> tuple[Tensor, ...]:
+        """The list of tensors at that position."""
+        if position >= len(self.arguments) or not self.arguments[position].tensors:
+            raise Unknowable(f"the tensors in argument {position} of {self.name} were not recorded")
+        return self.arguments[position].tensors
+
+    def text(self, position: int) -> str:
+        """A scalar as text; empty where it was not recorded."""
+        return self.arguments[position].text if 0 <= position < len(self.arguments) else ""
+
+    def integer(self, position: int, default: int | None = None) -> int:
+        """A whole number."""
+        try:
+            return int(self.text(position))
+        except ValueError:
+            if default is None:
+                raise Unknowable(f"argument {position} of {self.name} was not recorded") from None
+            return default
+
+    def flag(self, position: int, default: bool = False) -> bool:
+        """A truth value."""
+        return {"true": True, "1": True, "false": False, "0": False}.get(self.text(position).lower(), default)
+
+    def integers(self, position: int) -> tuple[int, ...] | None:
+        """A list of whole numbers, as `[0, 2]`; None where it was not recorded."""
+        inner = self.text(position).strip()
+        if not (inner.startswith("[") and inner.endswith("]")):
+            return None
+        parts = [part.strip() for part in inner[1:-1].split(",") if part.strip()]
+        try:
+            return tuple(int(part) for part in parts)
+        except ValueError:
+            return None
+
+    def flags(self, position: int) -> tuple[bool, ...] | None:
+        """A list of truth values, as `[True, False]`."""
+        inner = self.text(position).strip()
+        if not (inner.startswith("[") and inner.endswith("]")):
+            return None
+        return tuple(part.strip().lower() in {"true", "1"} for part in inner[1:-1].split(",") if part.strip())
+
+    def dtype(self, position: int, default: str) -> str:
+        """A dtype argument."""
+        return SCALAR_TYPES.get(self.integer(position, -1), default)
+
+
+@dataclass(frozen=True, slots=True)
+class Flops:
+    """Floating-point (or integer) operations of one kind."""
+
+    count: int
+    dtype: str
+    unit: str
+    """`matrix` or `vector`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What an op must do at least: each input read once, each output written once."""
+
+    model: str
+    """Family of the model, for example `matmul`."""
+    flops: tuple[Flops, ...] = ()
+    read_bytes: int = 0
+    written_bytes: int = 0
+    link: str = "dram"
+    """What carries the bytes: `dram`, `h2d`, `d2h` or `nvlink`."""
+    estimate: str = ""
+    """Why the figures are a bound or a guess; empty when they follow from the shapes."""
+
+    @property
+    def bytes(self) -> int:
+        """Bytes moved, both ways."""
+        return self.read_bytes + self.written_bytes
+
+    @property
+    def total_flops(self) -> int:
+        """All operations."""
+        return sum(part.count for part in self.flops)
+
+    @property
+    def matrix_flops(self) -> int:
+        """Those of matrix products: what FlopCounterMode counts."""
+        return sum(part.count for part in self.flops if part.unit == MATRIX)
+
+
+def tensor_type(text: str) -> str:
+    """Our name of a Kineto type; empty when it is not a tensor's."""
+    return TYPES.get(text, "")

@@ -1,0 +1,151 @@
+"""Optimisers and other ops on lists of tensors (`_foreach_*`, `_fused_*`), which run through multi_tensor_apply.
+
+Kineto leaves out the shapes of a list of more than thirty tensors. The launch then still bounds the work: every
+block of multi_tensor_apply handles one chunk of at most 65,536 elements of one tensor.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from warpline.work.dtypes import SIZES, arithmetic
+from warpline.work.model import VECTOR, Flops, Launch, OpCall, Tensor, Unknowable, Work
+from warpline.work.registry import model
+from warpline.work.shapes import item_type, total_bytes, typed
+
+FOREACH, OPTIMIZER = "foreach", "optimizer"
+CHUNK_ELEMENTS = 65_536
+"""kChunkSize of ATen/native/cuda/MultiTensorApply.cuh; apex passes 2,048 * 32, the same."""
+FROM_LAUNCH = "from the launch: as if every chunk of 65,536 elements were full"
+_FUNCTOR = re.compile(r"(\w+Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """How many lists an op reads and writes, and its steps per element."""
+
+    read: int
+    written: int
+    steps: int
+
+
+_FUSED = {
+    "adamw": Traffic(4, 3, 15), "adam": Traffic(4, 3, 15), "adagrad": Traffic(3, 2, 8), "sgd": Traffic(2, 1, 2),
+    "sgd_momentum": Traffic(3, 2, 4), "lamb": Traffic(4, 3, 20), "lars": Traffic(3, 2, 8), "nadam": Traffic(4, 3, 18),
+}
+"""Adam reads parameter, gradient and two moments, and writes all but the gradient (Kingma and Ba, 2015)."""
+
+
+def _dtype(call: OpCall) -> str:
+    dtype = item_type(call.launches)
+    if not dtype:
+        raise Unknowable(f"the types in the lists of {call.name} were not recorded")
+    return dtype
+
+
+def chunk_elements(launches: tuple[Launch, ...]) -> int:
+    """At most so many elements were handled by multi_tensor_apply; 0 when no such launch was recorded."""
+    return sum(
+        launch.blocks * CHUNK_ELEMENTS
+        for launch in launches
+        if "multi_tensor_apply" in launch.name and launch.blocks is not None
+    )
+
+
+def _from_launch(call: OpCall, traffic: Traffic, family: str) -> Work:
+    count = chunk_elements(call.launches)
+    if not count:
+        raise Unknowable(f"the tensors in the lists of {call.name} were not recorded")
+    dtype = _dtype(call)
+    size = count * SIZES[dtype]
+    steps = (Flops(traffic.steps * count, arithmetic(dtype), VECTOR),)
+    return Work(family, steps, traffic.read * size, traffic.written * size, estimate=FROM_LAUNCH)
+
+
+def _of_list(call: OpCall, items: tuple[Tensor, ...], traffic: Traffic, family: str) -> Work:
+    one = total_bytes(items)
+    dtype = items[0].dtype if items else "fp32"
+    count = sum(item.elements for item in items)
+    steps = (Flops(traffic.steps * count, arithmetic(dtype), VECTOR),)
+    return Work(family, steps, traffic.read * one, traffic.written * one)
+
+
+@model("aten::_fused_adamw", "aten::_fused_adam", "aten::_fused_adagrad", "aten::_fused_sgd")
+def fused(call: OpCall) -> Work:
+    """_fused_adamw_(parameters, gradients, first moments, second moments, …)."""
+    kind = call.name.removesuffix("_").removeprefix("aten::_fused_")
+    if kind == "sgd" and any("Momentum" in launch.name for launch in call.launches):
+        kind = "sgd_momentum"
+    traffic = _FUSED[kind]
+    if call.arguments and call.arguments[0].tensors:
+        return _of_list(call, typed(call.tensors(0), call), traffic, OPTIMIZER)
+    return _from_launch(call, traffic, OPTIMIZER)
+
+
+_UNARY = "abs neg sqrt rsqrt exp log reciprocal sign round floor ceil trunc frac sigmoid tanh zero cos sin tan erf"
+_BINARY = "add sub mul div pow maximum minimum clamp_max clamp_min lerp copy"
+_TERNARY = "addcmul addcdiv"
+_ARITY = {name: count for count, names in ((1, _UNARY), (2, _BINARY), (3, _TERNARY)) for name in names.split()}
+
+
+@model(*(f"aten::_foreach_{name}" for name in _ARITY))
+def foreach(call: OpCall) -> Work:
+    """_foreach_add_(list, list or number, …): as many reads as there are lists, and one write."""
+    name = call.name.removesuffix("_").removeprefix("aten::_foreach_")
+    lists = [argument for argument in call.arguments if argument.kind == "TensorList"]
+    read = min(len(lists), _ARITY[name]) or 1
+    if name == "copy":
+        read = 1
+    if name == "zero":
+        read = 0
+    traffic = Traffic(read, 1, max(1, _ARITY[name] - 1))
+    if lists and lists[0].tensors:
+        return _of_list(call, typed(lists[0].tensors, call), traffic, FOREACH)
+    return _from_launch(call, traffic, FOREACH)
+
+
+@model("aten::_foreach_norm", "aten::_foreach_max")
+def foreach_norm(call: OpCall) -> Work:
+    """_foreach_norm(list, order): a number for each tensor."""
+    traffic = Traffic(1, 0, 2)
+    if call.arguments and call.arguments[0].tensors:
+        return _of_list(call, typed(call.tensors(0), call), traffic, FOREACH)
+    return _from_launch(call, traffic, FOREACH)
+
+
+@model("aten::_amp_foreach_non_finite_check_and_unscale")
+def unscale(call: OpCall) -> Work:
+    """_amp_foreach_non_finite_check_and_unscale_(gradients, found, scale): gradients are scaled in place."""
+    traffic = Traffic(1, 1, 2)
+    if call.arguments and call.arguments[0].tensors:
+        return _of_list(call, typed(call.tensors(0), call), traffic, OPTIMIZER)
+    return _from_launch(call, traffic, OPTIMIZER)
+
+
+def work_of_launch(launch: Launch) -> Work | None:
+    """The work of a multi_tensor_apply kernel from its name and grid alone; None for any other kernel.
+
+    Its functor says how many lists it takes and reads: `BinaryOpListAlphaFunctor<float, 2, 2, 0>` takes two, reads
+    two and writes into the first.
+    """
+    count = chunk_elements((launch,))
+    functor = _FUNCTOR.search(launch.name)
+    dtype = item_type((launch,)) if functor else ""
+    if not count or functor is None or dtype not in SIZES:
+        return None
+    size = count * SIZES[dtype]
+    kind = next((kind for kind in ("Adagrad", "AdamW", "Adam", "SgdMomentum", "Sgd", "LAMB") if kind.lower()
+                 in functor.group(1).lower()), "")
+    fused_kind = {"SgdMomentum": "sgd_momentum"}.get(kind, kind.lower())
+    if fused_kind in _FUSED:
+        traffic = _FUSED[fused_kind]
+        family = OPTIMIZER
+    elif functor.group(4) is not None:
+        traffic, family = Traffic(int(functor.group(4)), 1, 1), FOREACH
+    elif "Norm" in functor.group(1):
+        traffic, family = Traffic(1, 0, 2), FOREACH
+    else:
+        return None
+    steps = (Flops(traffic.steps * count, arithmetic(dtype), VECTOR),)
+    return Work(family, steps, traffic.read * size, traffic.written * size, estimate=FROM_LAUNCH)

@@ -1,0 +1,69 @@
+"""Kineto's columns (JSON text) as an `OpCall`. Odd input gives fewer arguments, never an error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from warpline.work.model import Argument, Launch, OpCall, Tensor, tensor_type
+
+LIST_TYPES = {"TensorList", "GenericList", ""}
+"""Types under which a list of tensors appears; its items' types are not recorded."""
+
+
+def call_from_kineto(
+    name: str,
+    shapes: str | None,
+    dtypes: str | None,
+    strides: str | None = None,
+    concrete: str | None = None,
+    *,
+    launches: tuple[Launch, ...] = (),
+    parent: OpCall | None = None,
+) -> OpCall:
+    """The call of an op from its `Input Dims`, `Input type`, `Input Strides` and `Concrete Inputs`."""
+    dims, kinds = _list(shapes), _list(dtypes)
+    steps, texts = _list(strides), _list(concrete)
+    arguments = tuple(
+        _argument(_at(dims, i), _at(kinds, i), _at(steps, i), _at(texts, i)) for i in range(max(len(dims), len(kinds)))
+    )
+    return OpCall(name, arguments, launches, parent)
+
+
+def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
+    kind = kind if isinstance(kind, str) else ""
+    text = text if isinstance(text, str) else ""
+    dtype = tensor_type(kind)
+    dims = _integers(shape)
+    if dtype and dims is not None:
+        return Argument(kind, Tensor(dims, dtype, _integers(strides)), text=text)
+    if kind in LIST_TYPES and isinstance(shape, list) and shape:
+        listed = [_integers(item) for item in shape]
+        if all(item is not None for item in listed):
+            steps = strides if isinstance(strides, list) and len(strides) == len(shape) else [None] * len(shape)
+            items = (
+                Tensor(item, "", _integers(step)) for item, step in zip(listed, steps, strict=True) if item is not None
+            )
+            return Argument(kind, tensors=tuple(items), text=text)
+    return Argument(kind, text=text)
+
+
+def _integers(value: Any) -> tuple[int, ...] | None:
+    """A list of sizes or strides; None for anything else, sizes included that no tensor has."""
+    if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
+        return None
+    return tuple(value)
+
+
+def _list(text: str | None) -> list[Any]:
+    if not text:
+        return []
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _at(values: list[Any], position: int) -> Any:
+    return values[position] if position < len(values) else None

@@ -1,0 +1,62 @@
+"""Random numbers and dropout: the numbers are made in registers, so only results travel."""
+
+from __future__ import annotations
+
+from warpline.work.dtypes import arithmetic
+from warpline.work.model import VECTOR, Flops, OpCall, Unknowable, Work
+from warpline.work.registry import model
+from warpline.work.shapes import dense_bytes, total_bytes
+
+FAMILY = "random"
+PHILOX_STEPS = 20
+"""Per number: ten rounds of Philox4x32 make four numbers; about eighty integer steps (Salmon et al., 2011)."""
+
+
+@model("aten::uniform", "aten::normal", "aten::random", "aten::exponential", "aten::log_normal", "aten::geometric",
+       "aten::cauchy", "aten::rand_like", "aten::randn_like", "aten::randint_like")
+def generate(call: OpCall) -> Work:
+    """uniform_(x, low, high): x is overwritten."""
+    x = call.tensor(0)
+    return Work(FAMILY, (Flops(PHILOX_STEPS * x.elements, "fp32", VECTOR),), 0, dense_bytes(x.shape, x.dtype))
+
+
+@model("aten::bernoulli")
+def bernoulli(call: OpCall) -> Work:
+    """bernoulli_(x, p): probabilities may be a tensor."""
+    x, chances = call.tensor(0), call.maybe_tensor(1)
+    steps = (Flops(PHILOX_STEPS * x.elements, "fp32", VECTOR),)
+    return Work(FAMILY, steps, total_bytes((chances,)), dense_bytes(x.shape, x.dtype))
+
+
+@model("aten::native_dropout", "aten::_fused_dropout", "aten::dropout", "aten::feature_dropout")
+def dropout(call: OpCall) -> Work:
+    """native_dropout(x, p, train): the result, and a mask of a byte each."""
+    x = call.tensor(0)
+    steps = (Flops((PHILOX_STEPS + 2) * x.elements, "fp32", VECTOR),)
+    return Work("dropout", steps, x.bytes, dense_bytes(x.shape, x.dtype) + dense_bytes(x.shape, "bool"))
+
+
+@model("aten::native_dropout_backward", "aten::_masked_scale")
+def dropout_backward(call: OpCall) -> Work:
+    """native_dropout_backward(grad, mask, scale)."""
+    grad, mask = call.tensor(0), call.tensor(1)
+    steps = (Flops(2 * grad.elements, arithmetic(grad.dtype), VECTOR),)
+    return Work("dropout backward", steps, total_bytes((grad, mask)), dense_bytes(grad.shape, grad.dtype))
+
+
+@model("aten::randperm")
+def permutation(call: OpCall) -> Work:
+    """randperm(n): keys and values are sorted; at least the result is written."""
+    count = call.integer(0)
+    if count < 0:
+        raise Unknowable("how many was not recorded")
+    return Work(FAMILY, (Flops(PHILOX_STEPS * count, "fp32", VECTOR),), 0, 8 * count)
+
+
+@model("aten::multinomial")
+def multinomial(call: OpCall) -> Work:
+    """multinomial(weights, count, …): the weights are summed and searched."""
+    weights = call.tensor(0)
+    rows = weights.elements // max(1, weights.shape[-1])
+    steps = (Flops(3 * weights.elements, "fp32", VECTOR),)
+    return Work(FAMILY, steps, weights.bytes, 8 * rows * call.integer(1, 1))

@@ -1,0 +1,84 @@
+"""Every model by the names of its ops, and the one question asked of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from warpline.work.model import OpCall, Unknowable, Work
+
+Model = Callable[[OpCall], Work]
+
+_MODELS: dict[str, Model] = {}
+_FAMILIES = (
+    "matmul", "scaled", "convolution", "attention", "attention_libraries", "softmax", "norm", "elementwise",
+    "reduction", "indexing", "movement", "random", "optimizer", "sort", "pooling", "serving", "collective",
+)
+_ABSTENTIONS = (Unknowable, LookupError, ArithmeticError, ValueError)
+"""Models index shapes freely: arguments that do not fit one are unknowable, whatever the way they fail."""
+_loaded = False
+
+TRITON_PREFIX = "triton_"
+
+
+def model(*names: str) -> Callable[[Model], Model]:
+    """Declares a function as the model of these ops."""
+
+    def register(function: Model) -> Model:
+        for name in names:
+            if name in _MODELS:
+                raise ValueError(f"{name} has two models")
+            _MODELS[name] = function
+        return function
+
+    return register
+
+
+def find_model(name: str) -> Model | None:
+    """The model of an op. An in-place op (`aten::add_`) and an `.out` overload have that of their plain one."""
+    _load()
+    plain = name.split(".", 1)[0] if name.startswith("aten::") else name
+    found = _MODELS.get(name) or _MODELS.get(plain) or _MODELS.get(plain.removesuffix("_"))
+    if found is None and name.startswith(TRITON_PREFIX):
+        found = _MODELS[TRITON_PREFIX]
+    return found
+
+
+def work_of(call: OpCall) -> Work | None:
+    """The work of one call of an op; None when there is no model or its arguments were not recorded."""
+    found = find_model(call.name)
+    if found is None:
+        return None
+    try:
+        return found(call)
+    except _ABSTENTIONS:
+        return None
+
+
+def why_no_work(call: OpCall) -> str:
+    """Why `work_of` abstained, for people."""
+    found = find_model(call.name)
+    if found is None:
+        return f"no model for {call.name}"
+    try:
+        found(call)
+    except Unknowable as reason:
+        return str(reason)
+    except _ABSTENTIONS:
+        return f"the arguments of {call.name} are not those that its model knows"
+    return ""
+
+
+def known_ops() -> list[str]:
+    """Names of every op that has a model of its own."""
+    _load()
+    return sorted(_MODELS)
+
+
+def _load() -> None:
+    global _loaded  # noqa: PLW0603 - the families register themselves, once, when first asked
+    if _loaded:
+        return
+    for family in (*_FAMILIES, "fusion"):
+        import_module(f"warpline.work.{family}")
+    _loaded = True
