@@ -92,8 +92,36 @@ def test_what_no_demangler_opens_is_scanned() -> None:
 
 
 PIECES = st.sampled_from(
-    ["void ", "_ZN", "<", ">", "(", ")", "::", "(anonymous namespace)::", "<unnamed>::", "(int)4", "(bool)1", "int=3", " "]
-    + ["[lambda(float) (instance 1)]", "...", "…", ".kd", "2ul", "at::native::", "kernel", "_", "I", "E", "Li4E", "S0_", ","]
+    [
+        "void ",
+        "_ZN",
+        "<",
+        ">",
+        "(",
+        ")",
+        "::",
+        "(anonymous namespace)::",
+        "<unnamed>::",
+        "(int)4",
+        "(bool)1",
+        "int=3",
+        " ",
+    ]
+    + [
+        "[lambda(float) (instance 1)]",
+        "...",
+        "…",
+        ".kd",
+        "2ul",
+        "at::native::",
+        "kernel",
+        "_",
+        "I",
+        "E",
+        "Li4E",
+        "S0_",
+        ",",
+    ]
 )
 NAMES = st.one_of(st.text(max_size=80), st.lists(PIECES, max_size=25).map("".join))
 

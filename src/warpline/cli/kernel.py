@@ -10,8 +10,6 @@ import typer
 
 from warpline.errors import UsageError
 
-SCHEMA = "warpline.kernel/1"
-
 
 def kernel(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Kernel names; - reads them from stdin.")],

@@ -1,0 +1,132 @@
+"""One grammar at a time: names from the wild and from the libraries' sources, with what they prove."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from warpline.kernels import identify
+
+ROWS = [json.loads(line) for line in (Path(__file__).parent / "grammar.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["name"][:60] for row in ROWS])
+def test_class_and_tensor_cores(row: dict[str, Any]) -> None:
+    identity = identify(row["name"])
+    assert identity.kernel_class == row["class"], dict(identity.reasons)
+    assert identity.tensor_core is row["tensor_core"], dict(identity.reasons)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4",
+            {
+                "a": "tf32",
+                "out": "f32",
+                "acc": "f32",
+                "tile": "128x128x32",
+                "stages": 3,
+                "layout": "nn",
+                "alignment": 4,
+            },
+        ),
+        (
+            "ampere_fp16_s16816gemm_fp16_128x64_ldg8_f2f_stages_64x4_tn",
+            {"a": "f16", "out": "f16", "acc": "f32", "tile": "128x64x64", "stages": 4, "instruction": "16x8x16"},
+        ),
+        ("ampere_s16816gemm_fp16_128x128_ldg8_stages_32x5_nt", {"a": "f16", "out": "f32", "layout": "nt"}),
+        (
+            "volta_scudnn_128x64_stridedB_splitK_interior_nn_v1",
+            {"op": "conv_wgrad", "direction": "bwd", "split_k": True},
+        ),
+        ("volta_scudnn_128x128_stridedB_medium_nn_v1", {"op": "conv_dgrad", "direction": "bwd"}),
+        (
+            "sm89_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n_tilesize128x64x64_stage4_warpsize2x2x1_tensor16x8x32_algo2_"
+            "execute_kernel__5x_cublas",
+            {"a": "e4m3", "out": "bf16", "acc": "f32", "tile": "128x64x64", "stages": 4, "arch": "sm89"},
+        ),
+        (
+            "sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x64_stage3_warpsize2x1x2_tensor16x8x8",
+            {"a": "tf32", "out": "f32", "layout": "nn_n"},
+        ),
+        (
+            "nvjet_sm100_oohsh_128x256_256x5_2x2_2cta_h_bz_Avec16UE4M3_Bvec16UE4M3_TNT",
+            {"a": "e2m1", "out": "f16", "acc": "f32", "tile": "128x256x256", "stages": 5, "cluster": "2x2"},
+        ),
+        (
+            "nvjet_sm121_tst_mma_192x144x64_2_48x72x64_tmaAB_alignCD4_bz_splitK_TNNN",
+            {"tile": "192x144x64", "stages": 2, "layout": "TNNN", "alignment": 4, "split_k": True, "arch": "sm121"},
+        ),
+        (
+            "bmm_Bfloat16_MxE2m1MxE4m3_Fp32_Ab32_Bb32_t128x16x256u2_s3_et128x16_m256x16x32_c2x1x1_rM_TN_transOut_sm100f",
+            {
+                "a": "e2m1",
+                "b": "e4m3",
+                "out": "bf16",
+                "tile": "128x16x256",
+                "stages": 3,
+                "arch": "sm100",
+                "layout": "TN",
+            },
+        ),
+        (
+            "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+            {"op": "all_reduce", "a": "bf16"},
+        ),
+        ("ncclKernel_AllGather_RING_LL_Sum_int8_t", {"op": "all_gather", "a": None}),
+        ("ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*)", {"op": "all_reduce", "a": "f32"}),
+        (
+            "triton_red_fused__to_copy_embedding_rms_norm_0",
+            {"fused_ops": ("_to_copy", "embedding", "rms_norm"), "kernel_class": "norm"},
+        ),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<c10::Half>, "
+            "std::array<char*, 3ul> >(int)",
+            {"op": "add", "a": "f16", "b": "f16", "out": "f16", "vector_width": 4},
+        ),
+        (
+            "void at::native::unrolled_elementwise_kernel<at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>, 4, "
+            "TrivialOffsetCalculator<2, unsigned int>, TrivialOffsetCalculator<1, unsigned int>, "
+            "at::native::memory::LoadWithCast<2>, at::native::memory::StoreWithCast<1> >(int)",
+            {"op": "add", "a": None, "out": None, "acc": "f32"},
+        ),
+    ],
+)
+def test_fields(name: str, expected: dict[str, Any]) -> None:
+    identity = identify(name)
+    for key, value in expected.items():
+        found = getattr(identity.dtype, key) if key in ("a", "b", "out", "acc") else getattr(identity, key)
+        assert found == value, (key, found)
+
+
+def test_the_seeds_example_is_explained_with_the_errata_right() -> None:
+    identity = identify("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4")
+    meaning = {token.text: token.meaning for token in identity.tokens}
+    assert "TF32" in meaning["s1688gemm"]
+    assert "16x8x8" in meaning["s1688gemm"]
+    assert meaning["tensorop"] == "tensor cores"
+    assert "3 pipeline stages" in meaning["32x3"]
+    assert "4 elements" in meaning["align4"]
+
+
+def test_relu_in_a_name_is_no_proof_of_an_activation() -> None:
+    identity = identify("ampere_fp16_s16816gemm_fp16_256x128_ldg8_relu_f2f_stages_64x3_tn")
+    assert "no proof" in next(token.meaning for token in identity.tokens if token.text == "relu")
+    assert identity.op == "gemm"
+
+
+def test_remarks_follow_from_the_device() -> None:
+    name = "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_32x5_tn"
+    assert identify(name).remarks == ()
+    assert identify(name, "sm80").remarks == ()
+    assert identify(name, "sm90").remarks == (
+        "an Ampere kernel on a Hopper chip: at most two thirds of its tensor peak",
+    )
+
+
+def test_fp32_on_cuda_cores_is_remarked() -> None:
+    assert any("allow TF32" in remark for remark in identify("ampere_sgemm_128x64_nn").remarks)
