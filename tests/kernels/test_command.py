@@ -8,6 +8,7 @@ import pytest
 import typer
 from rich.console import Console
 from typer.testing import CliRunner
+
 from warpline.cli.kernel import kernel
 from warpline.errors import UsageError
 from warpline.kernels import identify

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from warpline.kernels import identify
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "grammar.jsonl").read_text().splitlines()]

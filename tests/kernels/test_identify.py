@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from warpline.kernels import CLASSES, KernelIdentity, identify
 
 NAMES = [json.loads(line)["name"] for line in (Path(__file__).parent / "labelled.jsonl").read_text().splitlines()]
@@ -62,8 +63,31 @@ def test_the_contract_of_the_json() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    ["_", "<", "(", "I", "S_", "a_", "1x", "::", "0d1", "lambda(", "[lambda() (instance 1)]", "(int)4", "> >", "x1"]
-    + ["nn_", "triton_poi_fused_add_", "C<1>, ", "GemmShape<1, 1, 1>", "f32", "unnamed>::", " ", "-", "9"],
+    [
+        "_",
+        "<",
+        "(",
+        "I",
+        "S_",
+        "a_",
+        "1x",
+        "::",
+        "0d1",
+        "lambda(",
+        "[lambda() (instance 1)]",
+        "(int)4",
+        "> >",
+        "x1",
+        "nn_",
+        "triton_poi_fused_add_",
+        "C<1>, ",
+        "GemmShape<1, 1, 1>",
+        "f32",
+        "unnamed>::",
+        " ",
+        "-",
+        "9",
+    ],
 )
 @pytest.mark.parametrize(
     "start",
@@ -77,8 +101,6 @@ def test_the_contract_of_the_json() -> None:
         "cutlass_80_tensorop_",
         "void cutlass::Kernel<",
         "fmhaSm100aKernel_Q",
-    ]
-    + [
         "sm80_xmma_gemm_",
         "bmm_Bfloat16_",
         "Cijk_Ailk_Bljk_",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from warpline.kernels import normalise
 from warpline.kernels.mangled import demangle, scan
 from warpline.kernels.normalise import split_arguments
@@ -106,8 +107,6 @@ PIECES = st.sampled_from(
         "(bool)1",
         "int=3",
         " ",
-    ]
-    + [
         "[lambda(float) (instance 1)]",
         "...",
         "…",

@@ -187,7 +187,7 @@ def _reduce(name: NormalName) -> Draft:
         identifier = head(wrapped[1])
     op = op_name(identifier)
     draft.set("functor", identifier, "the reduction's operation")
-    draft.set("op", op.lower() if op.isupper() else _snake(op), f"operation {identifier}")
+    draft.set("op", op, f"operation {identifier}")
     draft.token(identifier, f"the reduction: {draft.values['op']}")
     out = dtype_of(parts[3]) if len(parts) > 3 else None
     accumulated = dtype_of(wrapped[0]) if wrapped else None
@@ -202,10 +202,6 @@ def _reduce(name: NormalName) -> Draft:
             "types of ReduceOp: input, operation, index, output", a=dtype_of(parts[0]), out=out, acc=accumulated
         )
     return draft
-
-
-def _snake(text: str) -> str:
-    return "".join(f"_{char.lower()}" if char.isupper() and at else char.lower() for at, char in enumerate(text))
 
 
 def _plain(draft: Draft, name: NormalName) -> None:

@@ -14,7 +14,7 @@ from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
 _TABLE = Catalogue("""
-attention paged_attention fwd: paged_attention_v1_kernel paged_attention_v2_kernel paged_attention_kernel
+attention paged_attention fwd cores: paged_attention_v1_kernel paged_attention_v2_kernel paged_attention_kernel
 attention paged_attention_reduce fwd cores: paged_attention_v2_reduce_kernel paged_attention_ll4mi_reduce_kernel
 attention paged_attention fwd tensor: paged_attention_ll4mi_QKV_mfma*
 attention prefill fwd tensor: BatchPrefillWithPagedKVCacheKernel BatchPrefillWithRaggedKVCacheKernel

@@ -28,7 +28,7 @@ _LAMBDA = re.compile(r"\{lambda\(([^{}]*)\)#\d+\}")
 _IMPL = re.compile(r"\b(gpu_kernel_impl_nocast|gpu_kernel_impl|gpu_index_kernel|apply)<")
 _COPY = re.compile(r"^(?:direct|\w*float\w*|bfloat16\w*|float8\w*|conj|neg)_?copy$|^\w*_copy$|^copy$|^cast$")
 _CLASSES = (
-    ("memory", ("Fill", "fill_functor", "launch_vectorized_templated_copy", "CopyOp", "Copy")),
+    ("memory", ("fill", "fill_functor", "launch_vectorized_templated_copy", "copy_op", "copy")),
     (
         "index",
         ("masked_scatter", "launch_masked_scatter", "index_put", "index", "take", "put", "index_fill", "index_copy"),
@@ -60,6 +60,7 @@ _RENAMED = {
     "MaxNan": "max",
     "MinNan": "min",
     "compare_scalar": "compare",
+    "CompareEq": "eq",
 }
 
 
@@ -133,7 +134,14 @@ def op_name(identifier: str) -> str:
         if identifier.endswith(suffix) and len(identifier) > len(suffix):
             identifier = identifier[: -len(suffix)]
             break
-    return _RENAMED.get(identifier, identifier.lstrip("_"))
+    return _RENAMED.get(identifier) or snake(identifier.lstrip("_"))
+
+
+def snake(text: str) -> str:
+    """``BitwiseAnd`` -> ``bitwise_and``; text that has underscores already is left alone."""
+    if "_" in text or text.islower():
+        return text
+    return "".join(f"_{char.lower()}" if char.isupper() and at else char.lower() for at, char in enumerate(text))
 
 
 def class_of(op: str, identifier: str) -> str:

@@ -26,7 +26,9 @@ _CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_
 _SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
 _LAMBDA = re.compile(r"\[?\blambda ?(\([^\[\]]{0,300}?\))? ?\(instance (\d+)\)\]")
 _SPACES = re.compile(r"\s+")
-_MARKS = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\], ]")
+_SPACED = re.compile(r"operator ?\(\)|->|[<>(){}\[\] ]")
+_SCOPED = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\]]")
+_LISTED = re.compile(r"operator ?\(\)|->|[<>(){}\[\],]")
 _OPENING = frozenset("<({[")
 _CLOSING = frozenset(">)}]")
 _MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
@@ -68,7 +70,7 @@ def split_arguments(text: str) -> list[str]:
     """Template arguments of one level: split at commas that no bracket encloses."""
     parts: list[str] = []
     depth = start = 0
-    for mark in _MARKS.finditer(text):
+    for mark in _LISTED.finditer(text):
         char = mark.group()
         if char in _OPENING:
             depth += 1
@@ -139,7 +141,7 @@ def _qualified(text: str) -> str:
         return text
     depth = start = 0
     end = len(text)
-    for mark in _MARKS.finditer(text):
+    for mark in _SPACED.finditer(text):
         char = mark.group()
         if char in _OPENING:
             if char == "(" and depth == 0:
@@ -158,7 +160,7 @@ def _qualified(text: str) -> str:
 def _parts(text: str) -> tuple[str, str, str, bool]:
     depth = 0
     scope_end, opened, closed = 0, -1, -1
-    for mark in _MARKS.finditer(text):
+    for mark in _SCOPED.finditer(text):
         char = mark.group()
         if char in _OPENING:
             if depth == 0 and char == "<":
