@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import settings
+from paths import SHARED
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
-
-ROOT = Path(__file__).parents[1]
-DATA = ROOT / "tests" / "data"
-SHARED = Path(os.environ.get("WARPLINE_SHARED", ROOT.parent / "shared")) / "data"
 
 
 @pytest.fixture(autouse=True)

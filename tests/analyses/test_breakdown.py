@@ -6,10 +6,10 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from conftest import DATA
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import annotation, copy, kernel, launched, memset, write
+from paths import DATA
 
 import warpline
 from warpline.analyses.breakdown import COMMUNICATION, device_times

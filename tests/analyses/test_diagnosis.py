@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import DATA
 from kineto_files import annotation, copy, launched, op, write
+from paths import DATA
 
 import warpline
 from warpline.analyses.diagnosis import IDLE_CAUSES, diagnose

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import DATA, ROOT
+from paths import DATA, ROOT
 
 from warpline.cli import app, run
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import DATA
 from kineto_files import annotation, call, copy, kernel, launched, op, write
+from paths import DATA
 
 from warpline.cli import run
 

@@ -9,7 +9,7 @@ import os
 import re
 
 import pytest
-from conftest import ROOT
+from paths import ROOT
 
 from warpline.trace.schema import TABLES
 

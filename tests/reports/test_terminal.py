@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 import pytest
-from conftest import DATA
+from paths import DATA
 from rich.console import Console
 
 import warpline

@@ -28,17 +28,17 @@ NCU_CSV = b"==PROF== Connected to process 1\n" + (
         (b"\xef\xbb\xbf\n  " + KINETO, Kind.KINETO),
         (b'[{"ph": "X", "name": "a"}]', Kind.KINETO),
         (b'{"metadata": {' + b" " * 50_000 + b'}, "traceEvents": []}', Kind.KINETO),
-        (gzip.compress(KINETO), Kind.KINETO_GZ),
+        (gzip.compress(KINETO, mtime=0), Kind.KINETO_GZ),
         (b'{"customers": []}', Kind.UNKNOWN),
         (b"NVIDIA Tegra Profiler Report 2025@5@2@266-1v0.\n\x00", Kind.NSYS_REP),
         (b"1NVIDIA Tegra Profiler Report 1\n\x00", Kind.NSYS_REP),
         (b"NVR\x00\x02\x00\x00\x00", Kind.NCU_REP),
         (NCU_CSV, Kind.NCU_CSV),
         (NCU_CSV.partition(b"\n")[2], Kind.NCU_CSV),
-        (gzip.compress(NCU_CSV), Kind.NCU_CSV_GZ),
+        (gzip.compress(NCU_CSV, mtime=0), Kind.NCU_CSV_GZ),
         (b"hello\n", Kind.UNKNOWN),
         (b"\x7fELF\x02\x01", Kind.UNKNOWN),
-        (gzip.compress(b"hello\n"), Kind.UNKNOWN),
+        (gzip.compress(b"hello\n", mtime=0), Kind.UNKNOWN),
     ],
 )
 @pytest.mark.parametrize("name", ["profile", "profile.sqlite", "profile.json.gz"])
@@ -52,7 +52,7 @@ def test_sqlite_plain_and_packed(tmp_path: Path) -> None:
     path = small().write(tmp_path / "export")
     assert detect(path) is Kind.NSYS_SQLITE
     packed = tmp_path / "packed"
-    packed.write_bytes(gzip.compress(path.read_bytes()))
+    packed.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
     assert detect(packed) is Kind.NSYS_SQLITE_GZ
 
 
@@ -72,14 +72,14 @@ def test_the_name_breaks_ties_between_reports(tmp_path: Path) -> None:
     ("content", "code", "words"),
     [
         (b"", "empty-file", "is empty"),
-        (gzip.compress(b""), "empty-file", "gzip of an empty file"),
-        (gzip.compress(gzip.compress(KINETO)), "packed-twice", "gunzip"),
+        (gzip.compress(b"", mtime=0), "empty-file", "gzip of an empty file"),
+        (gzip.compress(gzip.compress(KINETO, mtime=0), mtime=0), "packed-twice", "gunzip"),
         (lzma.compress(KINETO), "packed-file", "xz -d"),
         (bz2.compress(KINETO), "packed-file", "bunzip2"),
         (b"PK\x03\x04rest", "packed-file", "unzip"),
         (b"\x28\xb5\x2f\xfdrest", "packed-file", "zstd -d"),
-        (gzip.compress(lzma.compress(KINETO)), "packed-file", "xz -d"),
-        (gzip.compress(b"NVR\x00" + bytes(50)), "packed-report", "gunzip"),
+        (gzip.compress(lzma.compress(KINETO), mtime=0), "packed-file", "xz -d"),
+        (gzip.compress(b"NVR\x00" + bytes(50), mtime=0), "packed-report", "gunzip"),
         (b"\x1f\x8b\x08\x00", "damaged-file", "cut short"),
         (b"\x1f\x8b\xff\xffnonsense here", "damaged-file", "damaged gzip"),
         (bytes(10_000), "damaged-file", "zeros"),

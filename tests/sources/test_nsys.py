@@ -108,10 +108,7 @@ def test_graph_replays_are_bars_and_those_without_times_are_left_out(tmp_path: P
     rows = rows_of(export, tmp_path)
     graph = rows.tables["gpu"].row(-1, named=True)
     assert (graph["kind"], graph["start_ns"], graph["end_ns"], graph["graph_id"]) == ("graph", 100, 130, 5)
-    assert [(entry.code, entry.severity) for entry in rows.health] == [
-        ("graph-as-one-bar", "warning"),
-        ("graphs-without-times", "warning"),
-    ]
+    assert [(entry.code, entry.severity) for entry in rows.health] == [("graphs-without-times", "warning")]
 
 
 def test_kernels_of_a_graph_keep_their_node(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_ranges_are_those_that_nsys_prints(recorded: tuple[str, Rows]) -> None:
 
 def test_recordings_of_an_h200_are_healthy(recorded: tuple[str, Rows]) -> None:
     name, rows = recorded
-    expected = {"helper-processes", "graph-as-one-bar"} if name == "compiled_graph" else set()
+    expected = {"helper-processes"} if name == "compiled_graph" else set()
     assert {entry.code for entry in rows.health} == expected
     assert rows.tables["devices"].row(0, named=True) | {"name": "NVIDIA H200", "sm_count": 132} == rows.tables[
         "devices"

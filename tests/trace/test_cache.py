@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from conftest import DATA
+from paths import DATA
 
 import warpline
 from warpline.trace import cache

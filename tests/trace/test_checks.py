@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import DATA
 from kineto_files import annotation, call, kernel, launched, op, write
+from paths import DATA
 
 import warpline
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from conftest import DATA
+from paths import DATA
 
 import warpline
 from warpline.trace.schema import TABLES, conform

@@ -26,7 +26,7 @@ DEFAULT_REPORTS = "nvtx_sum,osrt_sum,cuda_api_sum,cuda_gpu_kern_sum,cuda_gpu_mem
 FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TABLE}
 
 
-def stats(  # noqa: PLR0917 - a command's options are its parameters
+def stats(
     trace: Annotated[Path, typer.Argument(metavar="TRACE", help="An nsys export or a torch.profiler trace.")],
     report: Annotated[
         list[str] | None,

@@ -23,7 +23,7 @@ LONG_GAP_SHARE = 0.5
 LONG_GAP_NS = 60_000_000_000
 
 
-def check(tables: Tables, source: str) -> list[HealthEntry]:
+def check(tables: Tables) -> list[HealthEntry]:
     """Every remark about the linked tables, worst first within each check."""
     entries: list[HealthEntry] = []
     for part in (
@@ -298,7 +298,7 @@ def _graphs(tables: Tables) -> list[HealthEntry]:
     return [
         HealthEntry(
             "graph-as-one-bar",
-            "info",
+            "warning",
             f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of the busy time) are recorded as one bar each; "
             "nsys profile --cuda-graph-trace=node shows the kernels inside.",
         )

@@ -80,17 +80,25 @@ def build(file: Path, rows: Rows) -> Trace:
     tables = {name: conform(name, rows.tables[name]) if name in rows.tables else empty(name) for name in TABLES}
     tables = link(tables)
     tables["steps"] = find_steps(tables["ranges"], tables["gpu"])
-    entries = rows.health + [
-        entry
-        for entry in check(tables, rows.source) + check_steps(tables["steps"], tables["gpu"])
-        if entry.code not in {known.code for known in rows.health}
-    ]
-    tables["health"] = _health_table(entries)
+    found = check(tables) + check_steps(tables["steps"], tables["gpu"])
+    tables["health"] = _health_table(rows.health + _unsaid(found, rows.health))
     facts = {"source": rows.source, **rows.meta}
     tables["meta"] = pl.DataFrame(
         {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
     )
     return Trace(file, rows.source, dict(tables))
+
+
+_EXPLAINED_BY = {
+    "empty-trace": {"no-kernels", "launches-without-kernels"},
+    "no-gpu-work": {"no-kernels", "launches-without-kernels"},
+}
+"""Entries of the linked trace that add nothing once the reader, which knows the cause, has spoken."""
+
+
+def _unsaid(found: list[HealthEntry], said: list[HealthEntry]) -> list[HealthEntry]:
+    known = {entry.code for entry in said}
+    return [entry for entry in found if entry.code not in known and not _EXPLAINED_BY.get(entry.code, set()) & known]
 
 
 def _health_table(entries: list[HealthEntry]) -> pl.DataFrame:

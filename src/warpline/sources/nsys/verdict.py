@@ -36,7 +36,7 @@ def health(
     if not kernels:
         entries.append(_no_kernels(facts, remarks, ending, launches, api.height))
     entries += remark_health(remarks, kernels, cuda_processes)
-    entries += _capture_health(facts, gpu, kernels, notes)
+    entries += _capture_health(facts, kernels, notes)
     entries += _failed_calls(api)
     return entries
 
@@ -167,18 +167,8 @@ def _absent_kernels(facts: Facts, remarks: Remarks, ending: Ending, calls: int) 
     )
 
 
-def _capture_health(facts: Facts, gpu: pl.DataFrame, kernels: int, notes: Notes) -> list[HealthEntry]:
+def _capture_health(facts: Facts, kernels: int, notes: Notes) -> list[HealthEntry]:
     entries: list[HealthEntry] = []
-    replays = gpu.filter(pl.col("kind").cast(pl.String) == "graph").height
-    if replays:
-        entries.append(
-            HealthEntry(
-                "graph-as-one-bar",
-                "warning",
-                f"{replays} CUDA-graph replays are recorded as one bar each, so the kernels inside them are not "
-                "listed; record with --cuda-graph-trace=node to see them.",
-            )
-        )
     if notes.graphs_without_times:
         entries.append(
             HealthEntry(

@@ -1,0 +1,10 @@
+"""Where the tests find things."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DATA = ROOT / "tests" / "data"
+SHARED = Path(os.environ.get("WARPLINE_SHARED", ROOT.parent / "shared")) / "data"
