@@ -8,8 +8,10 @@ doc/PERFORMANCE.md). The message size is that of the larger of input and output.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from warpline.work.dtypes import COLLECTIVE_TYPES, SIZES
 from warpline.work.model import OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 
@@ -58,6 +60,18 @@ def collective_work(kind: str, message_bytes: int, ranks: int | None) -> Work:
     factor = bus_factor(kind, ranks if ranks is not None else 2)
     sent = round(message_bytes * factor)
     return Work(FAMILY, (), 0, sent, link="nvlink", estimate="" if ranks is not None else UNKNOWN_RANKS)
+
+
+def work_of_record(arguments: Mapping[str, object]) -> Work | None:
+    """The traffic of an NCCL kernel from the arguments that Kineto records with it; None where it records none."""
+    kind = kind_of(str(arguments.get("Collective name", "")))
+    item = SIZES.get(COLLECTIVE_TYPES.get(str(arguments.get("dtype", "")), ""))
+    counts = [arguments.get(key) for key in ("In msg nelems", "Out msg nelems")]
+    elements = max((count for count in counts if isinstance(count, int)), default=0)
+    ranks = arguments.get("Group size")
+    if not kind or item is None or elements <= 0:
+        return None
+    return collective_work(kind, elements * item, ranks if isinstance(ranks, int) and ranks > 0 else None)
 
 
 _NAMES = ("all_reduce", "_all_gather_base", "all_gather", "_reduce_scatter_base", "reduce_scatter", "all_to_all",

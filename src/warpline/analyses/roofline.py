@@ -1,0 +1,345 @@
+"""How far each op and each kernel is from the roof: what it did, in what time, and the least time it could take.
+
+The floor of a piece of work is the longest of its matrix products at the tensor ceiling of their type, its other
+arithmetic at the CUDA cores', and its bytes at the memory's (or the link's). Ceilings are measured ones where the
+device was measured. What no time can go below is the data sheet, with the cache left out of the traffic.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from functools import cache
+
+from warpline.analyses.roofline_pieces import Gathered, Piece
+from warpline.errors import CannotAnswer
+from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
+from warpline.hardware.chips import DRAM, TENSOR, VECTOR
+from warpline.kernels import identify
+from warpline.trace.trace import Trace
+from warpline.work import MATRIX, Work
+
+LATENCY_NS = 2_000
+"""A kernel that does nothing takes 0.7 to 1.3 µs in our H200 traces; work with a lower floor is bound by latency."""
+TOLERANCE = 0.98
+"""A time this close below a limit is the clock's rounding (Kineto's, 1 ns) or a boost above the data sheet's."""
+SPARSE_GAIN = 2.0
+"""2:4 sparsity doubles the tensor peak."""
+
+FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"
+
+
+@dataclass(slots=True)
+class Entry:
+    """One op with its shapes, or one kernel, over all its calls."""
+
+    name: str
+    shapes: str
+    dtypes: str
+    model: str
+    math: str
+    """Type and unit of its matrix products or arithmetic: `bf16 tensor`, `fp32 vector`; empty without arithmetic."""
+    count: int = 0
+    time_ns: float = 0
+    flops: float = 0
+    read_bytes: float = 0
+    written_bytes: float = 0
+    link: str = DRAM
+    compute_floor_ns: float = 0
+    memory_floor_ns: float = 0
+    floor_ns: float | None = 0
+    """Least time of all calls together; None where a ceiling is unknown."""
+    paper_memory_ns: float = 0
+    """Time of its bytes at the data sheet's bandwidth."""
+    hard_floor_ns: float = 0
+    """What no time can go below."""
+    step_headroom_ns: float = 0
+    """Time above the floor of the calls within steps."""
+    estimate: str = ""
+    state: str = FINE
+    note: str = ""
+
+    @property
+    def bytes(self) -> float:
+        """Bytes moved, both ways."""
+        return self.read_bytes + self.written_bytes
+
+    @property
+    def intensity(self) -> float | None:
+        """FLOPs per byte."""
+        return self.flops / self.bytes if self.bytes else None
+
+    @property
+    def flops_per_second(self) -> float:
+        """Achieved rate of arithmetic."""
+        return self.flops / self.time_ns * 1e9 if self.time_ns else 0.0
+
+    @property
+    def bytes_per_second(self) -> float:
+        """Achieved rate of traffic."""
+        return self.bytes / self.time_ns * 1e9 if self.time_ns else 0.0
+
+    @property
+    def ceiling_flops_per_second(self) -> float | None:
+        """What the roof allows for this mix of arithmetic and traffic; None without arithmetic or ceilings."""
+        return self.flops / self.floor_ns * 1e9 if self.floor_ns and self.flops else None
+
+    @property
+    def roof_pct(self) -> float | None:
+        """Floor over time, in percent."""
+        return 100 * self.floor_ns / self.time_ns if self.floor_ns is not None and self.time_ns else None
+
+    @property
+    def bound(self) -> str:
+        """What limits it: `compute`, `memory`, `link`, or `latency` when there is too little of either to matter.
+
+        Empty where a ceiling is unknown.
+        """
+        if self.floor_ns is None:
+            return "link" if self.link != DRAM else ""
+        if self.count and self.floor_ns / self.count < LATENCY_NS and self.link == DRAM:
+            return "latency"
+        if self.link != DRAM:
+            return "link"
+        return "compute" if self.compute_floor_ns > self.memory_floor_ns else "memory"
+
+    @property
+    def headroom_ns(self) -> float | None:
+        """Time above the floor."""
+        return max(0.0, self.time_ns - self.floor_ns) if self.floor_ns is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Unmodelled:
+    """GPU time whose work is unknown."""
+
+    name: str
+    why: str
+    count: int
+    time_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineTable:
+    """The roofline of a trace."""
+
+    by: str
+    device: str
+    roof: Roof | None
+    """None when the device is not among the known ones: then there are rates, and no ceilings."""
+    steps: int | None
+    """Steps in view; headroom is then given per step."""
+    total_ns: int
+    modelled_ns: int
+    estimated_ns: int
+    entries: list[Entry]
+    """Longest first."""
+    unmodelled: list[Unmodelled] = field(default_factory=list)
+
+    @property
+    def modelled_pct(self) -> float:
+        """Share of GPU time whose work is known."""
+        return 100 * self.modelled_ns / self.total_ns if self.total_ns else 0.0
+
+    @property
+    def floor_ns(self) -> float:
+        """Least time of everything that is modelled."""
+        return sum(min(entry.floor_ns, entry.time_ns) for entry in self.entries if entry.floor_ns is not None)
+
+
+def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -> RooflineTable:
+    """The roofline of the steps in view, by `op` (with its shapes) or by `kernel`."""
+    gathered = Gathered(trace)
+    pieces = gathered.pieces
+    if not pieces:
+        raise CannotAnswer("no-gpu-work", "the trace has no GPU work in view", "record with CUDA activities")
+    name, chip = trace_device(trace, device)
+    roof = roof_of(chip) if chip else None
+    known = [piece for piece in pieces if piece.work is not None]
+    if not any(piece.work.link == DRAM for piece in known if piece.work is not None) and trace.source == "nsys":
+        raise CannotAnswer(
+            "no-shapes", "an nsys profile records no shapes, so the work of its kernels is unknown",
+            "record the same program with torch.profiler and record_shapes=True",
+        )
+    entries = _by_kernel(gathered, known, roof) if by == "kernel" else _by_op(gathered, known, roof)
+    return RooflineTable(
+        by=by,
+        device=chip.name if chip else name,
+        roof=roof,
+        steps=_steps_in_view(trace),
+        total_ns=sum(piece.time_ns for piece in pieces),
+        modelled_ns=sum(piece.time_ns for piece in known),
+        estimated_ns=sum(piece.time_ns for piece in known if piece.work is not None and piece.work.estimate),
+        entries=sorted((_judged(entry, roof) for entry in entries), key=lambda entry: -entry.time_ns),
+        unmodelled=_unmodelled(piece for piece in pieces if piece.work is None),
+    )
+
+
+def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | None]:
+    """The device's name and its chip: the one asked for, else the one that most of the trace ran on."""
+    if wanted is not None:
+        return wanted, chip_named(wanted)
+    devices = trace.devices
+    if not len(devices):
+        return "unknown device", None
+    row = devices.row(0, named=True)
+    compute = (row["compute_major"], row["compute_minor"])
+    known = None not in compute
+    chip = find_device(row["name"], row["sm_count"], (int(compute[0]), int(compute[1])) if known else None)
+    return row["name"] or "unknown device", chip
+
+
+def _steps_in_view(trace: Trace) -> int | None:
+    if trace.chosen_steps is not None:
+        return len(trace.steps[slice(trace.chosen_steps.first, trace.chosen_steps.beyond)])
+    return len(trace.steps) or None
+
+
+@cache
+def _on_tensor_cores(kernel: str) -> bool | None:
+    return identify(kernel).tensor_core
+
+
+def math_of(work: Work, kernels: Iterable[str]) -> tuple[str, str]:
+    """Type and unit of the main arithmetic: fp32 products run as TF32 on tensor cores, or on CUDA cores."""
+    if not work.flops:
+        return "", ""
+    main = next((part for part in work.flops if part.unit == MATRIX), work.flops[0])
+    if main.unit != MATRIX:
+        return main.dtype, VECTOR
+    if main.dtype != "fp32":
+        return main.dtype, TENSOR
+    answers = {_on_tensor_cores(kernel) for kernel in kernels}
+    return ("tf32", TENSOR) if True in answers or answers == {None} else ("fp32", VECTOR)
+
+
+@dataclass(frozen=True, slots=True)
+class _Floor:
+    compute_ns: float
+    memory_ns: float
+    paper_memory_ns: float
+    hard_ns: float
+    known: bool
+
+
+def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
+    """The least times of one call; unknown when arithmetic that could matter has no ceiling."""
+    bandwidth = roof.bandwidth(work.link) if roof else None
+    if roof is None or bandwidth is None:
+        return _Floor(0, 0, 0, 0, False)
+    compute_ns, hard_ns, known = 0.0, 0.0, True
+    for part in work.flops:
+        dtype, unit = math if part.unit == MATRIX else (part.dtype, VECTOR)
+        peak, paper = roof.compute(dtype, unit), roof.compute(dtype, unit, on_paper=True)
+        if peak is None:
+            known = known and part.unit != MATRIX
+            continue
+        compute_ns = max(compute_ns, part.count / peak.value * 1e9)
+        hard_ns = max(hard_ns, part.count / (paper or peak).value * 1e9)
+    memory_ns = work.bytes / bandwidth.value * 1e9
+    paper_bandwidth = roof.bandwidth(work.link, on_paper=True) or bandwidth
+    cached = roof.chip.cache_bytes if work.link == DRAM else 0
+    must_travel = max(0, work.read_bytes - cached) + max(0, work.written_bytes - cached)
+    paper_memory_ns = work.bytes / paper_bandwidth.value * 1e9
+    return _Floor(
+        compute_ns, memory_ns, paper_memory_ns, max(hard_ns, must_travel / paper_bandwidth.value * 1e9), known
+    )
+
+
+def _add(entry: Entry, piece: Piece, floor: _Floor, share: float, time_ns: float) -> None:
+    work = piece.work
+    if work is None:
+        return
+    entry.time_ns += time_ns
+    entry.flops += share * work.total_flops
+    entry.read_bytes += share * work.read_bytes
+    entry.written_bytes += share * work.written_bytes
+    entry.compute_floor_ns += share * floor.compute_ns
+    entry.memory_floor_ns += share * floor.memory_ns
+    entry.paper_memory_ns += share * floor.paper_memory_ns
+    entry.hard_floor_ns += share * floor.hard_ns
+    if piece.in_step and floor.known:
+        entry.step_headroom_ns += max(0.0, time_ns - share * max(floor.compute_ns, floor.memory_ns))
+    if not floor.known or entry.floor_ns is None:
+        entry.floor_ns = None
+    else:
+        entry.floor_ns += share * max(floor.compute_ns, floor.memory_ns)
+    entry.estimate = entry.estimate or work.estimate
+
+
+def _kernels(gathered: Gathered, piece: Piece) -> list[str]:
+    return [gathered.rows[position].name for position in piece.rows if gathered.rows[position].kind == "kernel"]
+
+
+def _by_op(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[Entry]:
+    entries: dict[tuple[str, ...], Entry] = {}
+    for piece in pieces:
+        if piece.work is None:
+            continue
+        math = math_of(piece.work, _kernels(gathered, piece))
+        key = (piece.op, piece.shapes, piece.dtypes, *math)
+        if key not in entries:
+            entries[key] = Entry(
+                piece.op, piece.shapes, piece.dtypes, piece.work.model, " ".join(math).strip(), link=piece.work.link
+            )
+        entries[key].count += 1
+        _add(entries[key], piece, _floor(piece.work, math, roof), 1.0, piece.time_ns)
+    return list(entries.values())
+
+
+def _by_kernel(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[Entry]:
+    """Kernels of one call share its work in proportion to their time; a memset on the way gets none."""
+    entries: dict[tuple[str, ...], Entry] = {}
+    for piece in pieces:
+        if piece.work is None:
+            continue
+        math = math_of(piece.work, _kernels(gathered, piece))
+        floor = _floor(piece.work, math, roof)
+        rows = [gathered.rows[position] for position in piece.rows]
+        copies_only = all(row.kind != "kernel" for row in rows)
+        worked_ns = sum(row.time_ns for row in rows if copies_only or row.kind == "kernel")
+        for row in rows:
+            mine = copies_only or row.kind == "kernel"
+            key = (row.name, piece.work.model if mine else "helper", *math)
+            if key not in entries:
+                label = " ".join(math).strip() if mine else ""
+                entries[key] = Entry(row.name, "", "", key[1], label, link=piece.work.link)
+            entries[key].count += 1
+            share = row.time_ns / worked_ns if mine and worked_ns else 0.0
+            _add(entries[key], piece, floor, share, row.time_ns)
+    return list(entries.values())
+
+
+def _judged(entry: Entry, roof: Roof | None) -> Entry:
+    """The entry with what its time means against the floors."""
+    if roof is None or entry.floor_ns is None or entry.time_ns >= TOLERANCE * entry.floor_ns:
+        return entry
+    if entry.estimate:
+        return replace(entry, floor_ns=None, step_headroom_ns=0.0, note=f"the estimate is too high ({entry.estimate})")
+    if entry.time_ns >= TOLERANCE * entry.hard_floor_ns:
+        if entry.memory_floor_ns >= entry.compute_floor_ns and entry.time_ns < TOLERANCE * entry.paper_memory_ns:
+            size = entry.bytes / max(1, entry.count)
+            note = (
+                f"faster than memory: {size / 1e6:.4g} MB a call, and the cache holds {roof.chip.cache_bytes / 1e6:.4g}"
+            )
+            return replace(entry, state=IN_CACHE, note=note)
+        return replace(entry, state=ABOVE_MEASURED, note="faster than the measured ceiling, within the data sheet's")
+    ratio = entry.hard_floor_ns / entry.time_ns if entry.time_ns else float("inf")
+    if entry.compute_floor_ns >= entry.memory_floor_ns:
+        reason = "2:4 sparsity would explain it, or the shapes are not those it ran with" if ratio <= SPARSE_GAIN else (
+            "the shapes or types are not those it ran with"
+        )
+    else:
+        reason = "not all of the data was touched, or the shapes are not those it ran with"
+    return replace(entry, state=IMPOSSIBLE, note=f"{ratio:.3g} times faster than the chip can be: {reason}")
+
+
+def _unmodelled(pieces: Iterable[Piece]) -> list[Unmodelled]:
+    counts: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for piece in pieces:
+        tally = counts[piece.op, piece.why]
+        tally[0] += 1
+        tally[1] += piece.time_ns
+    found = [Unmodelled(op, why, count, time_ns) for (op, why), (count, time_ns) in counts.items()]
+    return sorted(found, key=lambda item: -item.time_ns)

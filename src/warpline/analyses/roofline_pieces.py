@@ -1,0 +1,291 @@
+"""Which work belongs to which GPU time: each op's work is shared by the kernels that it launched.
+
+A *piece* is the GPU time of one call of an op. Copies between host and device are pieces of their own, since a link
+bounds them and not the memory; a memset or a copy within the device that an op needs along the way is part of the
+op's time and not of its work. Time with no model keeps the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache, cached_property
+
+import polars as pl
+
+from warpline.errors import WarplineError
+from warpline.sources.kineto.arguments import read_arguments
+from warpline.trace.trace import Trace
+from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
+from warpline.work.collective import work_of_record
+from warpline.work.launches import work_of_launch
+
+_LINKS = {"HtoD": "h2d", "DtoH": "d2h", "UnifiedHtoD": "h2d", "UnifiedDtoH": "d2h", "PtoP": "nvlink"}
+_CLIMB = 6
+"""How many ops up a model is looked for; the deepest nesting seen around a launch that needs it is four."""
+NO_OP = "no op was recorded around its launch"
+IN_GRAPH = "replayed by a CUDA graph, which records no op around it"
+NO_SHAPES_NSYS = "nsys records no shapes"
+
+
+@dataclass(slots=True)
+class Piece:
+    """GPU time of one call, with its work or the reason why it has none."""
+
+    op: str
+    shapes: str
+    dtypes: str
+    rows: list[int]
+    """Positions in `Gathered.gpu`."""
+    time_ns: int
+    work: Work | None = None
+    why: str = ""
+    in_step: bool = False
+    """Whether it ran within one of the trace's steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    kind: str
+    name: str
+    copy_kind: str | None
+    source_memory: str | None
+    target_memory: str | None
+    time_ns: int
+    op: int | None
+    graph: bool
+    bytes: int | None
+    blocks: int | None
+    threads: int | None
+
+    @property
+    def launch(self) -> Launch:
+        return Launch(self.name, self.blocks, self.threads)
+
+
+@dataclass
+class Gathered:
+    """The GPU rows in view and the pieces they form."""
+
+    trace: Trace
+
+    @cached_property
+    def gpu(self) -> pl.DataFrame:
+        """Rows that begin in the window."""
+        window = self.trace.window
+        return self.trace.gpu.with_row_index("row").filter(
+            (pl.col("start_ns") >= window.start_ns) & (pl.col("start_ns") < max(window.end_ns, window.start_ns + 1))
+        )
+
+    @cached_property
+    def rows(self) -> list[_Row]:
+        """The same, as plain objects."""
+        product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
+        threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
+        frame = self.gpu.select(
+            pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String).fill_null(""),
+            pl.col("copy_kind").cast(pl.String), pl.col("source_memory").cast(pl.String),
+            pl.col("target_memory").cast(pl.String), pl.col("end_ns") - pl.col("start_ns"), "op_id",
+            pl.col("graph_id").fill_null(0) != 0, "bytes", product.alias("blocks"), threads.alias("threads"),
+        )
+        return [_Row(*values) for values in frame.iter_rows()]
+
+    @cached_property
+    def collectives(self) -> dict[int, Work]:
+        """Work of NCCL's kernels by position, from what Kineto records with them (since torch 2.2)."""
+        if self.trace.source != "kineto":
+            return {}
+        found = [position for position, row in enumerate(self.rows) if row.kind == "kernel" and "nccl" in row.name]
+        if not found:
+            return {}
+        chosen = self.gpu[found].select(pl.col("args_offset").fill_null(-1), pl.col("args_length").fill_null(0))
+        try:
+            recorded = read_arguments(self.trace.path, chosen["args_offset"].to_list(), chosen["args_length"].to_list())
+        except WarplineError:
+            # The file behind a cached trace may be gone; its collectives are then without a model.
+            return {}
+        works = {position: work_of_record(arguments) for position, arguments in zip(found, recorded, strict=True)}
+        return {position: work for position, work in works.items() if work is not None}
+
+    @cached_property
+    def pieces(self) -> list[Piece]:
+        """Every GPU row belongs to exactly one."""
+        calls = _Calls(self.trace)
+        with_op: dict[tuple[int, str], list[int]] = defaultdict(list)
+        pieces: list[Piece] = []
+        for position, row in enumerate(self.rows):
+            link = _LINKS.get(row.copy_kind or "", "") if row.kind == "memcpy" else ""
+            if row.op is None:
+                pieces.append(self._alone(position))
+            else:
+                with_op[row.op, link].append(position)
+        unmodelled: list[tuple[int, Piece]] = []
+        modelled: set[int] = set()
+        for (op, link), positions in with_op.items():
+            piece = self._of_op(calls, op, link, positions)
+            pieces.append(piece)
+            if piece.work is None:
+                unmodelled.append((op, piece))
+            elif not link:
+                modelled.add(op)
+        pieces = self._climb(calls, pieces, unmodelled, modelled)
+        steps = self.trace.steps
+        starts = steps["start_ns"].to_list()
+        ends = steps["end_ns"].to_list()
+        begins = self.gpu["start_ns"].to_list()
+        for piece in pieces:
+            step = bisect_right(starts, begins[piece.rows[0]]) - 1
+            piece.in_step = step >= 0 and begins[piece.rows[0]] < ends[step]
+        return pieces
+
+    def _alone(self, position: int) -> Piece:
+        """A row with no op around it: copies and fills say their bytes, some kernels their grid."""
+        row = self.rows[position]
+        label = row.name if row.kind == "kernel" else row.kind if row.kind == "graph" else _copy_label(row)
+        piece = Piece(label, "", "", [position], row.time_ns)
+        if row.kind == "kernel":
+            piece.work = self.collectives.get(position) or work_of_launch(row.launch)
+        else:
+            piece.work = transfer(row.kind, row.copy_kind, row.bytes)
+        if piece.work is None:
+            nsys = self.trace.source == "nsys" and not len(self.trace.ops)
+            piece.why = IN_GRAPH if row.graph or row.kind == "graph" else NO_SHAPES_NSYS if nsys else NO_OP
+        return piece
+
+    def _of_op(self, calls: _Calls, op: int, link: str, positions: list[int]) -> Piece:
+        rows = [self.rows[position] for position in positions]
+        name, shapes, dtypes = calls.text(op)
+        time_ns = sum(row.time_ns for row in rows)
+        if link:
+            label = f"{name} ({_copy_label(rows[0])})"
+            work = _sum_of([transfer(row.kind, row.copy_kind, row.bytes) for row in rows])
+            return Piece(label, shapes, dtypes, positions, time_ns, work, "" if work else "its bytes were not recorded")
+        piece = Piece(name, shapes, dtypes, positions, time_ns)
+        launches = tuple(sorted((row.launch for row in rows if row.kind == "kernel"), key=repr))
+        collectives = [self.collectives[position] for position in positions if position in self.collectives]
+        piece.work = _sum_of([*collectives]) or calls.work(op, launches)
+        if piece.work is None and not launches:
+            piece.work = _sum_of([transfer(row.kind, row.copy_kind, row.bytes) for row in rows])
+        if piece.work is None and launches:
+            piece.work = _sum_of([work_of_launch(launch) for launch in launches])
+        if piece.work is None:
+            piece.why = IN_GRAPH if any(row.graph for row in rows) else calls.why(op, launches)
+        return piece
+
+    def _climb(
+        self, calls: _Calls, pieces: list[Piece], unmodelled: list[tuple[int, Piece]], modelled: set[int]
+    ) -> list[Piece]:
+        """Gives time without a model to the nearest op around it that has one, unless part of that op's work was
+        already counted within it."""
+        taken = {ancestor for op in modelled for ancestor in calls.ancestors(op)} | modelled
+        merged: dict[int, Piece] = {}
+        gone: set[int] = set()
+        for op, piece in unmodelled:
+            for ancestor in calls.ancestors(op)[:_CLIMB]:
+                if ancestor in taken:
+                    break
+                known = merged.get(ancestor)
+                work = known.work if known else calls.work(ancestor, tuple(self.rows[i].launch for i in piece.rows))
+                if work is None:
+                    continue
+                if known is None:
+                    name, shapes, dtypes = calls.text(ancestor)
+                    known = merged[ancestor] = Piece(name, shapes, dtypes, [], 0, work)
+                known.rows.extend(piece.rows)
+                known.time_ns += piece.time_ns
+                gone.add(id(piece))
+                break
+        return [piece for piece in pieces if id(piece) not in gone] + list(merged.values())
+
+
+class _Calls:
+    """Ops by row, and the work of each distinct call, found once."""
+
+    def __init__(self, trace: Trace) -> None:
+        texts = [pl.col(name).cast(pl.String) for name in ("name", "shapes", "dtypes", "strides", "concrete")]
+        columns = trace.ops.select(*texts, "parent")
+        self._texts = {name: columns[name].to_list() for name in columns.columns}
+        self._known: dict[object, Work | None] = {}
+
+    def text(self, op: int) -> tuple[str, str, str]:
+        """Name, shapes and types as recorded."""
+        return self._texts["name"][op] or "", _compact(self._texts["shapes"][op]), _compact(self._texts["dtypes"][op])
+
+    def ancestors(self, op: int) -> list[int]:
+        """Ops around it, the nearest first."""
+        found: list[int] = []
+        parent = self._texts["parent"][op]
+        while parent is not None and len(found) < 64:
+            found.append(parent)
+            parent = self._texts["parent"][parent]
+        return found
+
+    def work(self, op: int, launches: tuple[Launch, ...]) -> Work | None:
+        """The work of a call; launches matter only where the arguments hide something."""
+        key = (*self._key(op), launches if "TensorList" in (self._texts["dtypes"][op] or "") else ())
+        if key not in self._known:
+            self._known[key] = work_of(self._call(op, launches))
+        return self._known[key]
+
+    def why(self, op: int, launches: tuple[Launch, ...]) -> str:
+        """Why a call has no work."""
+        if not (self._texts["dtypes"][op] or "").strip("[]"):
+            return "the trace has no shapes: record with record_shapes=True"
+        return why_no_work(self._call(op, launches))
+
+    def _key(self, op: int) -> tuple[object, ...]:
+        own = tuple(self._texts[key][op] for key in ("name", "shapes", "dtypes", "strides", "concrete"))
+        parent = self._texts["parent"][op]
+        return (*own, self._texts["shapes"][parent] if parent is not None else None)
+
+    def _call(self, op: int, launches: tuple[Launch, ...], depth: int = 1) -> OpCall:
+        parent = self._texts["parent"][op]
+        around = self._call(parent, (), depth - 1) if depth and parent is not None else None
+        texts = [self._texts[key][op] for key in ("name", "shapes", "dtypes", "strides", "concrete")]
+        return call_from_kineto(texts[0] or "", *texts[1:], launches=launches, parent=around)
+
+
+@cache
+def _compact(text: str | None) -> str:
+    """JSON on one line, however the file was indented."""
+    try:
+        return json.dumps(json.loads(text), separators=(", ", ": ")) if text else ""
+    except ValueError:
+        return text or ""
+
+
+def transfer(kind: str, copy_kind: str | None, size: int | None) -> Work | None:
+    """The work of a copy or a memset from its recorded size; a copy within the device reads and writes."""
+    if size is None or size < 0:
+        return None
+    if kind == "memset":
+        return Work("fill", (), 0, size)
+    if kind != "memcpy":
+        return None
+    link = _LINKS.get(copy_kind or "", "")
+    return Work("transfer", (), size, 0, link=link) if link else Work("copy", (), size, size)
+
+
+def _copy_label(row: _Row) -> str:
+    if row.kind != "memcpy":
+        return row.kind
+    ends = f", {row.source_memory} to {row.target_memory}" if row.source_memory and row.target_memory else ""
+    return f"{row.copy_kind or 'copy'}{ends}"
+
+
+def _sum_of(works: list[Work | None]) -> Work | None:
+    """Several works of one kind as one; None when any is unknown."""
+    known = [work for work in works if work is not None]
+    if not known or len(known) != len(works):
+        return None
+    first = known[0]
+    return Work(
+        first.model,
+        tuple(part for work in known for part in work.flops),
+        sum(work.read_bytes for work in known),
+        sum(work.written_bytes for work in known),
+        first.link,
+        first.estimate,
+    )

@@ -1,0 +1,53 @@
+"""Bounds from a kernel's name and grid alone, where no shapes were recorded (nsys, CUDA graphs).
+
+Only kernels whose name prints how many elements a block handles can be bounded: PyTorch's elementwise kernels and
+multi_tensor_apply. A matrix product's tile and grid give the size of its result but not the length of its sums, so
+it is left alone. Every figure is an estimate and says so.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpline.work.dtypes import SIZES, arithmetic
+from warpline.work.model import VECTOR, Flops, Launch, Work
+from warpline.work.optimizer import work_of_launch as list_work
+from warpline.work.shapes import item_type
+
+FROM_GRID = "from the grid: as if every block were full and every operand as large as the result"
+_UNROLLED = re.compile(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel<(\d+), (\d+),")
+"""elementwise_kernel<threads, elements per thread, …> (ATen/native/cuda/CUDALoops.cuh)."""
+_VECTORIZED = re.compile(r"vectorized_elementwise_kernel<(\d+),")
+"""vectorized_elementwise_kernel<elements per access, …>; a thread makes at least four elements."""
+_OPERANDS = re.compile(r"(?:std::array|at::detail::Array)<char ?\*, (\d+)")
+"""How many tensors the kernel touches, its result included."""
+_LEAST_PER_THREAD = 4
+
+
+_CAST = re.compile(r"\((?:unsigned )?(?:int|long|bool)\)(?=[\d-])")
+"""nsys prints a template's numbers with their types: `vectorized_elementwise_kernel<(int)8, …`."""
+
+
+def work_of_launch(launch: Launch) -> Work | None:
+    """What a launch must at least have been for; None when its name does not say."""
+    plain = Launch(_CAST.sub("", launch.name), launch.blocks, launch.threads)
+    return list_work(plain) or _elementwise(plain)
+
+
+def _elementwise(launch: Launch) -> Work | None:
+    if launch.blocks is None or launch.threads is None:
+        return None
+    unrolled, vectorized = _UNROLLED.search(launch.name), _VECTORIZED.search(launch.name)
+    if vectorized:
+        count = launch.blocks * launch.threads * max(_LEAST_PER_THREAD, int(vectorized.group(1)))
+    elif unrolled:
+        count = launch.blocks * int(unrolled.group(1)) * int(unrolled.group(2))
+    else:
+        return None
+    dtype = item_type((launch,))
+    operands = _OPERANDS.search(launch.name)
+    if not operands or dtype not in SIZES:
+        return None
+    size = count * SIZES[dtype]
+    steps = (Flops(count, arithmetic(dtype), VECTOR),)
+    return Work("elementwise", steps, (int(operands.group(1)) - 1) * size, size, estimate=FROM_GRID)
