@@ -130,7 +130,9 @@ ILLEGAL = [
     rb'{"ph":"X","cat":"cpu_op","name":"ends in a backslash\","pid":1,"tid":1,"ts":11.0}',
 ]
 
-GOOD = rb'{"ph":"X","cat":"kernel","name":"good","pid":0,"tid":7,"ts":99.125,"dur":1.5,"args":{"stream":7,"grid":[1,2,3]}}'
+GOOD = (
+    rb'{"ph":"X","cat":"kernel","name":"good","pid":0,"tid":7,"ts":99.125,"dur":1.5,"args":{"stream":7,"grid":[1,2,3]}}'
+)
 
 
 def in_layouts(text: bytes) -> dict[str, bytes]:

@@ -19,6 +19,8 @@ from warpline.sources.kineto.tolerant import MalformedError, StarvedError, Text
 HEADER_LIMIT: Final = 64 << 20
 """The events must begin, and the keys behind them end, within this many bytes. The longest header seen in
 public traces is 32 KB; a compressed bomb of spaces ends here."""
+SHOWN_BYTES: Final = 12
+"""How much of a file that is no trace its error message shows."""
 BOM: Final = b"\xef\xbb\xbf"
 
 _EVENTS: Final = re.compile(rb'"traceEvents"[\x00-\x20]*:[\x00-\x20]*\[')
@@ -55,6 +57,8 @@ def read_header(text: Text, complete: bool) -> Header:
     start = len(BOM) if text[: len(BOM)] == BOM else 0
     try:
         position = tolerant.skip_space(text, start, end)
+        if end - position < SHOWN_BYTES and not complete:
+            return header
         if text[position] == tolerant.OPEN_LIST:
             header.bare_list = True
             first = tolerant.skip_space(text, position + 1, end)
@@ -67,7 +71,7 @@ def read_header(text: Text, complete: bool) -> Header:
             raise not_a_trace("it holds nothing but white space") from None
         return header
     if text[position] != tolerant.OPEN:
-        raise not_a_trace(f"it begins with {_shown(text[position : position + 12])} instead of an object or a list")
+        raise not_a_trace(f"it begins with {_shown(text[position : position + SHOWN_BYTES])} instead of an object or a list")
     _read_keys(text, position + 1, end, header, complete)
     if complete and header.events_start < 0:
         raise not_a_trace(

@@ -28,7 +28,7 @@ MAGIC: Final = b"\x1f\x8b"
 COMPRESSED_CHUNK: Final = 256 << 10
 GZIP_WINDOW_BITS: Final = 31
 """15 bits of window, plus 16 for a gzip header and checksum (zlib's manual, inflateInit2)."""
-BOMB_RATIO: Final = 250
+BOMB_RATIO: Final = 200
 """Real traces shrink 10- to 30-fold; deflate reaches 1,032-fold only on endless repetition."""
 BOMB_BYTES: Final = 256 << 20
 """Text shorter than this is read whatever its ratio."""
@@ -79,9 +79,11 @@ class Inflater:
                             self._damage("other data follows the compressed text")
                         return
                     stream = _zlib.decompressobj(GZIP_WINDOW_BITS)
+                before = stream.copy()
                 try:
                     piece = stream.decompress(pending, self.window_bytes)
                 except _zlib.error as error:
+                    yield _up_to_damage(before, pending), consumed
                     self._damage(str(error))
                     return
                 pending = stream.unconsumed_tail
@@ -99,6 +101,17 @@ class Inflater:
     def _damage(self, reason: str) -> None:
         self.broken = True
         self.notes.append(f"The gzip stream is damaged ({reason}); the text before the damage was read.")
+
+
+def _up_to_damage(stream: Any, pending: bytes) -> bytes:
+    """What can still be inflated: a failing call gives nothing of what it had, so it is repeated byte by byte."""
+    parts = []
+    try:
+        for index in range(len(pending)):
+            parts.append(stream.decompress(pending[index : index + 1]))
+    except _zlib.error:
+        pass
+    return b"".join(parts)
 
 
 def too_large(limit_bytes: int) -> UnreadableFile:

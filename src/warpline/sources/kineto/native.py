@@ -17,15 +17,16 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.columns import Columns, Status, Step, address_of
 from warpline.sources.kineto.events import FIELDS, Field, Int32s, Sparse
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, merge_equal
-from warpline.sources.kineto.tolerant import WASTE_LIMIT, Text
+from warpline.sources.kineto.tolerant import Text
 
-LIBRARY: Final = Path(__file__).with_name("_scan.so")
+LIBRARY = Path(__file__).with_name("_scan.so")
 VERSION: Final = 1
 """Of the interface; a library built from older sources is not used."""
-PART_BYTES: Final = 4 << 20
+PART_BYTES = 4 << 20
 """Shorter parts are not worth a thread."""
 
 _NO_MEMORY: Final = -1
@@ -35,9 +36,13 @@ _DTYPES: Final[list[Any]] = [
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
 
 
-@cache
-def load_library(path: Path = LIBRARY) -> ctypes.CDLL | None:
+def load_library() -> ctypes.CDLL | None:
     """The compiled scanner, or None where it was not built or is from another version."""
+    return _load(LIBRARY)
+
+
+@cache
+def _load(path: Path) -> ctypes.CDLL | None:
     try:
         library = ctypes.CDLL(str(path))
         if library.scan_version() != VERSION:
@@ -111,7 +116,7 @@ class NativeScanner:
                 if step.status is not Status.LIMIT:
                     continue  # the events ended before this part
                 wasted = self._skipped()[2] + other._skipped()[2]
-                if step.position == begin and wasted <= WASTE_LIMIT:
+                if step.position == begin and wasted <= tolerant.WASTE_LIMIT:
                     self._check(self._library.scan_merge(self._handle, other._handle))
                     step = trial
                 else:

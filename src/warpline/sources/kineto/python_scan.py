@@ -20,11 +20,11 @@ from warpline.sources.kineto.decimals import parse_decimal, parse_times, parse_t
 from warpline.sources.kineto.events import FIELDS, MISSING, Field
 from warpline.sources.kineto.tolerant import Text
 
-BLOCK: Final = 256 << 10
+BLOCK = 256 << 10
 """Bytes decoded at once: large enough to amortise the call, small enough to stay in the cache."""
-SMALL_BLOCK: Final = 4 << 10
+SMALL_BLOCK = 4 << 10
 """A rejected block of this size is read by the tolerant parser."""
-SEARCH: Final = 64 << 10
+SEARCH = 64 << 10
 """How far behind a block's nominal end a boundary is looked for."""
 
 _BLOCK_END: Final = re.compile(rb',[\x00-\x20]{0,255}\{[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"')

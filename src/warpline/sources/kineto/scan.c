@@ -32,8 +32,10 @@ enum { PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, FLOW, ARGS_OFFSET
 static const uint8_t WIDTHS[COLUMNS] = {1, 4, 4, 4, 4, 8, 8, 8, 8, 4};
 
 #define MISSING INT64_MIN
+#ifndef EVENT_LIMIT                      /* the tests build with smaller limits */
 #define EVENT_LIMIT ((int64_t)64 << 20)  /* a longer event is malformed: an unclosed bracket must not eat the file */
 #define WASTE_LIMIT ((int64_t)256 << 20) /* bytes that may be read twice for malformed events; see scan_feed */
+#endif
 #define RESYNC_SPACE 255                 /* white space that a resynchronisation looks through */
 #define RESYNC_KEEP 2048                 /* longest text that it looks at, rounded up */
 #define MAX_FIELDS 64                    /* one bit each in Event.present */

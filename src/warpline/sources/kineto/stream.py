@@ -107,7 +107,8 @@ def _scan_gzip(path: Path, scanner: NativeScanner | PythonScanner, limit: int, w
         header, wanted = Header(), min(HEADER_STEP, window_bytes)
         while header.events_start < 0:
             windows.fill(wanted)
-            header = read_header(windows.text, complete=windows.ended or len(windows.text) >= HEADER_LIMIT)
+            complete = windows.ended or len(windows.text) >= HEADER_LIMIT
+            header = read_header(windows.text[:HEADER_LIMIT], complete)
             wanted = min(wanted * 4, HEADER_LIMIT)
         step = windows.scan(scanner, header.events_start)
         if step.status is Status.DONE:

@@ -18,9 +18,9 @@ from warpline.sources.kineto.events import FIELDS, MISSING, Field
 Text = bytes | mmap
 """The text of a trace: one window of it, or the whole file mapped."""
 
-EVENT_LIMIT: Final = 64 << 20
+EVENT_LIMIT = 64 << 20
 """An event longer than this is malformed: an unclosed bracket would otherwise swallow the whole file."""
-WASTE_LIMIT: Final = 256 << 20
+WASTE_LIMIT = 256 << 20
 """Bytes of malformed events that may be read twice. Past it the search for the next event goes on from
 where the parser gave up instead of from the event's second byte: a hostile file stays linear to read."""
 RESYNC_KEEP: Final = 2048
