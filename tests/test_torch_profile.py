@@ -18,13 +18,17 @@ def record(path: Path, name: str) -> Path:
     from torch.profiler import ProfilerActivity, profile, record_function, schedule  # noqa: PLC0415
 
     model = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4))
-    steps = schedule(wait=0, warmup=1, active=3)
-    with profile(activities=[ProfilerActivity.CPU], schedule=steps, record_shapes=True, with_stack=True) as profiler:
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=0, warmup=1, active=3, repeat=1),
+        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path)),
+        record_shapes=True,
+        with_stack=True,
+    ) as profiler:
         for _ in range(4):
             with record_function(name):
                 model(torch.randn(8, 16)).sum().backward()
             profiler.step()
-    profiler.export_chrome_trace(str(path))
     return path
 
 
