@@ -73,8 +73,10 @@ rng random: distribution_elementwise_grid_stride_kernel distribution_binary_elem
 rng dropout: fused_dropout_kernel_vec fused_dropout_kernel
 rng randperm: randperm_handle_duplicate_keys_kernel
 rng multinomial: sampleMultinomialOnce sampleMultinomialWithReplacement sampleMultinomial* renormRowsL1
-pooling max_pool fwd: max_pool_forward_* adaptivemaxpool max_unpooling* fractional_max_pool*out*
+pooling max_pool fwd: max_pool3d_with_indices_single_out* max_pool_forward_* adaptivemaxpool max_unpooling*
+pooling max_pool fwd: fractional_max_pool*out*
 pooling max_pool bwd: max_pool_backward_* adaptivemaxgradinput atomicadaptivemaxgradinput
+pooling max_pool bwd: max_pool3d_with_indices_backward*
 pooling avg_pool fwd: avg_pool2d_out_cuda_frame* avg_pool3d_cuda_update_output* adaptive_average_pool*
 pooling avg_pool bwd: avg_pool2d_backward_out_cuda_frame* adaptive_average_gradinput*
 pooling avg_pool bwd: atomic_adaptive_average_gradinput*

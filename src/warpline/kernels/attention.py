@@ -32,6 +32,7 @@ attention flash_attention fwd tensor: compute_attn_ws flash_attn_ext_f16 flash_a
 attention flash_attention fwd cores: flash_attn_vec_ext_f16 flash_attn_vec_ext_f32 flash_attn_tile_ext_f16
 attention flash_attention fwd cores: flash_attn_tile_ext_f32
 attention flash_attention_combine fwd cores: flash_attn_combine_results flash_attn_stream_k_fixup
+attention decode fwd: BatchDecodeWithPagedKVCacheKernelMla*
 attention decode fwd: masked_multihead_attention_kernel mmha_launch_kernel
 """)
 _MEM_EFF = re.compile(

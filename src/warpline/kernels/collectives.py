@@ -47,6 +47,7 @@ _BASES = (
     ("allgather", "all_gather"),
     ("all_to_all", "all_to_all"),
     ("alltoall", "all_to_all"),
+    ("moea2a", "all_to_all"),
     ("nvshmem", "nvshmem"),
     ("quickreduce", "all_reduce"),
     ("allreduce_prototype", "all_reduce"),

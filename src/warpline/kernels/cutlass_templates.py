@@ -22,6 +22,17 @@ _TUPLE = re.compile(r"(?:cute::)?tuple<(?:cute::)?C<(\d+)>, (?:cute::)?C<(\d+)>,
 _ATOM = re.compile(r"\bSM(\d+)_(?:MMA_)?(\d+x\d+x\d+)?_?(F64|F32|F16|S32|TF32)(\w*)")
 _CONV = re.compile(r"Conv[23]d(Fprop|Dgrad|Wgrad|Deconv)")
 _DSL = re.compile(r"kernel_cutlass_(\w+)")
+_SETUP_WORDS = (
+    "grouped_gemm_data",
+    "grouped_gemm_args",
+    "group_gemm_args",
+    "group_gemm_starts",
+    "fill_tensormaps",
+    "get_group_gemm",
+    "setup_grouped_gemm",
+    "GemmPreCompute",
+    "gemm_pre_compute",
+)
 _GEMM_WORDS = ("GemmUniversal", "gemm::kernel::", "CollectiveMma", "GemmKernel", "cutlass_3x_gemm", "cutlass_2x_gemm")
 _DSL_WORDS = (
     ("norm", ("RMSNorm", "rmsnorm", "LayerNorm", "layernorm")),
@@ -50,8 +61,7 @@ def decode(name: NormalName) -> Draft | None:
 
 def _setup(name: NormalName) -> Draft | None:
     """Tiny kernels that fill the argument tables of a grouped GEMM."""
-    words = ("grouped_gemm_data", "grouped_gemm_args", "group_gemm_starts", "fill_tensormaps", "get_group_gemm")
-    if not any(word in name.base for word in words):
+    if not any(word in name.base for word in _SETUP_WORDS):
         return None
     draft = Draft("cutlass", "cutlass")
     draft.token(name.base, "writes the pointers and shapes of a grouped GEMM")

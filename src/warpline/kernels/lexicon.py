@@ -29,10 +29,13 @@ _STRONG = (
     ("quant", "quantize dequantize quant dequant mxfp8 nvfp4 fp8_cast cast_to_fp8"),
     ("conv", "conv2d conv3d conv1d convolution convolve wgrad dgrad fprop conv bwd_weight bwd_data"),
     ("attention", "attention attn fmha flashattention flash_attn mha mqa"),
-    ("gemm", "gemm matmul gemv bmm sgemm hgemm dgemm"),
+    ("reduction", "splitk_reduce split_k_reduce"),
+    ("layout", "interleave repack unswizzle"),
+    ("gemm", "gemm matmul gemv bmm sgemm hgemm dgemm scaled_mm mm matrix_mul matrix_multiply matrixmul"),
+    ("other", "fft ifft fft2d"),
     ("softmax", "softmax logsoftmax"),
     ("optimizer", "adam adamw sgd adagrad optimizer lamb"),
-    ("elementwise", "rope rotary silu gelu swiglu geglu sigmoid relu elementwise pointwise"),
+    ("elementwise", "rope rotary silu gelu swiglu geglu sigmoid relu elementwise pointwise axpy saxpy"),
     ("layout", "transpose permute swizzle nchw nhwc im2col col2im reformat rearrange"),
     ("pooling", "maxpool avgpool pooling max_pool avg_pool"),
     ("rng", "dropout philox random curand rng"),
@@ -41,12 +44,25 @@ _STRONG = (
 _WEAK = {
     "memory": "copy memcpy memset fill zero cat concat cache store",
     "index": "gather scatter index indices embedding lookup slot slots locs positions position ids",
-    "reduction": "reduce reduction sum mean argmax norm2 prod",
-    "elementwise": "add mul act activation bias clamp scale exp div sub",
+    "reduction": "reduce reduction sum mean argmax amax absmax histogram bincount prod",
+    "elementwise": "add mul act activation bias clamp scale exp div sub timestep",
 }
+_NOTHING: frozenset[str] = frozenset()
 _STRONG_WORDS = tuple((kernel_class, tuple(words.split())) for kernel_class, words in _STRONG)
 _WEAK_WORDS = {word: kernel_class for kernel_class, words in _WEAK.items() for word in words.split()}
-_CACHE_WORDS = frozenset({"cache", "kvcache", "metadata", "indices", "slot", "slots", "locs"})
+_SUBJECTS = {
+    "attention": "cache kvcache metadata indices slot slots locs concat cast copy pack softmax",
+    "comm": "precompute count metadata",
+    "conv": "state states window windows cache scatter post",
+    "rng": "sample rejection",
+    "sort_scan": "pack unpack mask remap fill compact metadata ids idx id indices lens scatter combine finalize "
+    "schedule routes localize globalize sum swa transform map",
+}
+"""Words that show a strong word to be the subject and not the operation: ``_pack_topk_ids_kernel``."""
+_DOUBTS = "score lora mamba ssm kda gdn verify draft spec state states"
+"""Subjects around which weak words mean little."""
+_EXCEPT = {kernel_class: frozenset(words.split()) for kernel_class, words in _SUBJECTS.items()}
+_DOUBT = frozenset(_DOUBTS.split())
 
 
 def decode(name: NormalName) -> Draft:
@@ -65,15 +81,15 @@ def decode(name: NormalName) -> Draft:
         mark = next((mark for mark in marks if f"_{mark}_" in joined), None)
         if mark is None:
             continue
-        if kernel_class == "attention" and present & _CACHE_WORDS:
+        if present & _EXCEPT.get(kernel_class, _NOTHING):
             continue
         if kernel_class == "quant" and present & {"gemm", "matmul", "mm"} and not present & {"quantize", "dequantize"}:
-            continue
-        if kernel_class == "comm" and "precompute" in present:
             continue
         return draft.kind(kernel_class, mark, f"the word {mark} in {base}")
     if name.truncated and not name.arguments:
         return draft.abstain(f"{base} is cut, and what is left names no operation for sure")
+    if present & _DOUBT:
+        return draft.abstain(f"{base} belongs to no family known here, and its words leave a doubt")
     votes = {_WEAK_WORDS[word]: word for word in words if word in _WEAK_WORDS}
     if len(votes) == 1:
         kernel_class, word = next(iter(votes.items()))

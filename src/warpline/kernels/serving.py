@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from warpline.kernels.catalogue import Catalogue
+from warpline.kernels.catalogue import Catalogue, Entry
 from warpline.kernels.draft import Draft
 from warpline.kernels.grammar import inside
 from warpline.kernels.inductor import SPECIALISATION
@@ -139,6 +139,25 @@ layout deformable_im2col: deformable_im2col_kernel
 other speculative: VerifyTreeGreedy build_tree_efficient TreeSpeculativeSampling* build_tree_kernel*
 rng random: FillPhiloxRandomKernelLaunch generate_seed_pseudo gen_sequenced
 gemm sparse_24 tensor: sparse24_*
+gemm skinny_gemm: wvSplitK* LLGemm1_kernel
+elementwise eigen: EigenMetaKernel
+reduction eigen: FullReductionKernel InnerReductionKernel* OuterReductionKernel* ReductionInitKernel*
+layout tensorflow_shuffle: ShuffleInTensor3Simple SwapDimension1And2InTensor3*
+gemm rocblas cores: rocblas_gemv* rocblas_dot*
+gemm rocblas: rocblas_gemm*
+conv conv: gridwise_convolution_*
+gemm lora tensor: _lora_expand_kernel* _lora_shrink_kernel* _sgemm_lora_* _qkv_lora_b_kernel _gate_up_lora_b_kernel
+gemm lora cores: bgmv_* sgmv_*
+moe moe_routing cores: topk_softmax* topk_sigmoid* fused_topk_* _topk_softmax*
+other state_space: fused_sigmoid_gating_delta_rule* chunk_kda_* chunk_gla_* chunk_fwd_kernel_o kda_gate_* gdn_*
+other state_space: fused_gdn_*
+other state_space: selective_state_update* checkpointing_ssu* recompute_w_u_fwd* _recompute_w_u_fwd*
+softmax cross_entropy: cross_entropy_kernel
+attention attention_combine cores: merge_states_kernel MergeStateInPlaceKernel merge_state_in_place_kernel
+attention attention tensor: _fwd_grouped_kernel_stage1* _fwd_kernel_alibi _fwd_kernel_unified
+attention attention tensor: kernel_unified_attention*
+elementwise logits_mask: apply_token_bitmask_inplace_kernel _apply_grammar_bitmask_kernel
+index sparse_attention_index: convert_vertical_slash_indexes_kernel*
 """)
 _LIBRARIES = (
     ("vllm::", "vllm"),
@@ -168,9 +187,9 @@ def decode(name: NormalName) -> Draft | None:
     if entry is None and name.truncated and not name.arguments and len(base) > 12:
         entry = _TABLE.complete(base)
     if entry is None:
-        entry = _TABLE.find(_tile_lang(base))
-    if entry is None:
         return None
+    if entry.op == "activation" and "quant" in base:
+        entry = Entry("quant", "activation_quant")
     draft = Draft("known identifier", _library(name))
     draft.token(f"{name.scope}{base}", entry.op.replace("_", " "))
     draft.kind(entry.kernel_class, entry.op, f"{base}: {entry.op.replace('_', ' ')}", tensor_core=entry.tensor_core)
@@ -179,10 +198,6 @@ def decode(name: NormalName) -> Draft | None:
         draft.set("op", "rms_norm", base)
     _types(draft, name, entry.kernel_class)
     return draft
-
-
-def _tile_lang(base: str) -> str:
-    return base.removesuffix("_tilelang_kernel") + "_kernel" if base.endswith("_tilelang_kernel") else base
 
 
 def _library(name: NormalName) -> str | None:
