@@ -1,4 +1,4 @@
-"""Tables of kernel identifiers: ``class op [direction]: identifier identifier …`` on every line.
+"""Tables of kernel identifiers: ``class op [fwd|bwd] [tensor|cores|either]: identifier …`` on every line.
 
 A family keeps its table as text, one op a line, so that adding a kernel is adding a word. An identifier
 that ends in ``*`` matches as a prefix.
@@ -20,6 +20,8 @@ class Entry:
     op: str
     direction: str | None = None
     tensor_core: bool | None = None
+    either: bool = False
+    """Some kernels of this kind use tensor cores and some do not, whatever the class suggests."""
 
 
 class Catalogue:
@@ -38,6 +40,7 @@ class Catalogue:
                 words[1],
                 next((word for word in words[2:] if word in ("fwd", "bwd")), None),
                 True if "tensor" in words[2:] else False if "cores" in words[2:] else None,
+                "either" in words[2:],
             )
             for identifier in right.split():
                 if identifier.endswith("*"):

@@ -41,6 +41,11 @@ class Draft:
             self.set("tensor_core", tensor_core, reason)
         return self
 
+    def leave_units_open(self) -> None:
+        """Take back what the class suggested about tensor cores."""
+        self.values.pop("tensor_core", None)
+        self.reasons.pop("tensor_core", None)
+
     def types(self, reason: str, **roles: str | None) -> None:
         """Record data types by role (``a``, ``b``, ``out``, ``acc``)."""
         known = {role: dtype for role, dtype in roles.items() if dtype is not None}

@@ -110,8 +110,8 @@ softmax masked_softmax fwd: scaled_aligned_causal_masked_softmax_warp_forward so
 softmax masked_softmax bwd: scaled_masked_softmax_warp_backward scaled_upper_triang_masked_softmax_warp_backward
 softmax masked_softmax bwd: scaled_softmax_warp_backward
 softmax cross_entropy: liger_cross_entropy_kernel cross_entropy_fwd_kernel cross_entropy_bwd_kernel _cross_entropy_*
-other state_space: _chunk_scan_* _chunk_state_* _state_passing_* selective_scan_* _selective_scan_*
-other state_space: chunk_gated_delta_rule_* fused_recurrent_*
+other state_space either: _chunk_scan_* _chunk_state_* _state_passing_* selective_scan_* _selective_scan_*
+other state_space either: chunk_gated_delta_rule_* fused_recurrent_*
 conv causal_conv1d cores: causal_conv1d_fwd_kernel causal_conv1d_bwd_kernel causal_conv1d_update_kernel
 conv causal_conv1d cores: causal_conv1d_channellast_*
 conv causal_conv1d: _causal_conv1d_fwd_kernel _causal_conv1d_update_kernel
@@ -149,9 +149,9 @@ conv conv: gridwise_convolution_*
 gemm lora tensor: _lora_expand_kernel* _lora_shrink_kernel* _sgemm_lora_* _qkv_lora_b_kernel _gate_up_lora_b_kernel
 gemm lora cores: bgmv_* sgmv_*
 moe moe_routing cores: topk_softmax* topk_sigmoid* fused_topk_* _topk_softmax*
-other state_space: fused_sigmoid_gating_delta_rule* chunk_kda_* chunk_gla_* chunk_fwd_kernel_o kda_gate_* gdn_*
-other state_space: fused_gdn_*
-other state_space: selective_state_update* checkpointing_ssu* recompute_w_u_fwd* _recompute_w_u_fwd*
+other state_space either: fused_sigmoid_gating_delta_rule* chunk_kda_* chunk_gla_* chunk_fwd_kernel_o kda_gate_* gdn_*
+other state_space either: fused_gdn_*
+other state_space either: selective_state_update* checkpointing_ssu* recompute_w_u_fwd* _recompute_w_u_fwd*
 softmax cross_entropy: cross_entropy_kernel
 attention attention_combine cores: merge_states_kernel MergeStateInPlaceKernel merge_state_in_place_kernel
 attention attention tensor: _fwd_grouped_kernel_stage1* _fwd_kernel_alibi _fwd_kernel_unified
@@ -193,6 +193,8 @@ def decode(name: NormalName) -> Draft | None:
     draft = Draft("known identifier", _library(name))
     draft.token(f"{name.scope}{base}", entry.op.replace("_", " "))
     draft.kind(entry.kernel_class, entry.op, f"{base}: {entry.op.replace('_', ' ')}", tensor_core=entry.tensor_core)
+    if entry.either:
+        draft.leave_units_open()
     draft.set("direction", entry.direction, base)
     if "rms" in base.lower() and entry.op == "layer_norm":
         draft.set("op", "rms_norm", base)
