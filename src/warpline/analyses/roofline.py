@@ -43,6 +43,7 @@ class Entry:
     count: int = 0
     time_ns: float = 0
     flops: float = 0
+    """Operations of its matrix products where it has any, else all."""
     read_bytes: float = 0
     written_bytes: float = 0
     link: str = DRAM
@@ -252,7 +253,7 @@ def _add(entry: Entry, piece: Piece, floor: _Floor, share: float, time_ns: float
     if work is None:
         return
     entry.time_ns += time_ns
-    entry.flops += share * work.total_flops
+    entry.flops += share * (work.matrix_flops or work.total_flops)
     entry.read_bytes += share * work.read_bytes
     entry.written_bytes += share * work.written_bytes
     entry.compute_floor_ns += share * floor.compute_ns

@@ -102,7 +102,11 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
         sm_count=entry["sms"],
         l2_bytes=entry["l2_mb"] * _MEGA,
         last_level_bytes=entry.get("last_level_mb", 0) * _MEGA,
-        tensor={dtype: Figure(value * _TERA, tensor_source) for dtype, value in entry["tensor"].items()},
+        tensor={
+            # Double precision has no sparse mode, and fp4 is quoted without it too.
+            dtype: Figure(value * _TERA, source if dtype in {"fp64", "fp4"} else tensor_source)
+            for dtype, value in entry["tensor"].items()
+        },
         vector={dtype: Figure(value * _TERA, source) for dtype, value in entry["vector"].items()},
         bandwidth={
             link: Figure(entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else source)

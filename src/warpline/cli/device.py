@@ -1,0 +1,113 @@
+"""``warpline device``: what chips can do, and what the one at hand reaches."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from warpline.errors import UsageError
+from warpline.hardware import Roof, chips, roof_of
+
+MEASURE = "measure"
+
+
+def device(
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME|measure]", help="A chip (H200, MI300X), or measure; every chip without."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where measure writes; your ceilings without.")
+    ] = None,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
+) -> None:
+    """Show the peaks of a chip with their sources, or measure what the GPU at hand reaches.
+
+    Peaks are dense and per data type. Measured ceilings are used before the data sheet's wherever a trace was
+    recorded on such a chip. Measuring needs torch and a GPU, and takes under a minute.
+
+    Examples:
+
+      warpline device
+
+      warpline device H200
+
+      warpline device measure -o h200.json
+    """
+    if name == MEASURE:
+        _measure(output, force, as_json)
+        return
+    if output is not None:
+        raise UsageError("nothing-to-write", "-o goes with measure", "warpline device measure -o FILE")
+    if name is None:
+        _list(as_json)
+        return
+    roof = roof_of(name)
+    if as_json:
+        typer.echo(json.dumps(_as_dict(roof), indent=1, ensure_ascii=False))
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.reports.roofline import device_text  # noqa: PLC0415
+
+    console = Console()
+    Console(width=console.width if console.is_terminal else 200).print(device_text(roof))
+
+
+def _list(as_json: bool) -> None:
+    roofs = [roof_of(chip) for chip in chips()]
+    if as_json:
+        document = {"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]}
+        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        return
+    typer.echo(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
+    for roof in roofs:
+        chip = roof.chip
+        half = chip.tensor.get("bf16") or chip.tensor.get("fp16")
+        cells = (f"{half.value / 1e12:,.4g}" if half else "–", f"{chip.vector['fp32'].value / 1e12:,.4g}")
+        memory = f"{chip.bandwidth['dram'].value / 1e9:,.0f}"
+        source = "measured" if roof.ceilings is not None else "data sheet"
+        version = f"{chip.compute[0]}.{chip.compute[1]}"
+        typer.echo(f"{chip.name:22}{version:>8}{chip.sm_count:>6}{cells[0]:>14}{cells[1]:>8}{memory:>9}  {source}")
+    typer.echo("dense TFLOP/s and GB/s; next: warpline device NAME")
+
+
+def _as_dict(roof: Roof) -> dict[str, Any]:
+    chip = roof.chip
+
+    def figures(table: dict[str, Any]) -> dict[str, Any]:
+        return {key: {"value": figure.value, "source": figure.source} for key, figure in table.items()}
+
+    return {
+        "name": chip.name, "vendor": chip.vendor, "compute": f"{chip.compute[0]}.{chip.compute[1]}",
+        "sm_count": chip.sm_count, "l2_bytes": chip.l2_bytes, "tensor": figures(chip.tensor),
+        "vector": figures(chip.vector), "bandwidth": figures(chip.bandwidth),
+        "measured": (
+            {"origin": roof.ceilings.origin, "date": roof.ceilings.date, "values": roof.ceilings.values}
+            if roof.ceilings is not None else None
+        ),
+    }
+
+
+def _measure(output: Path | None, force: bool, as_json: bool) -> None:
+    from warpline.hardware.ceilings import user_directory  # noqa: PLC0415
+    from warpline.hardware.measure import measure  # noqa: PLC0415
+
+    if output is not None and output.exists() and not force:
+        raise UsageError("file-exists", f"{output} exists already", "add -f to overwrite it")
+    document = measure(lambda line: typer.echo(line, err=True))
+    if output is None:
+        plain = re.sub(r"[^a-z0-9]+", "-", str(document["device"]["name"]).lower()).strip("-")
+        output = user_directory() / f"{plain}.json"
+        output.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(document, indent=1) + "\n"
+    output.write_text(text, encoding="utf-8")
+    if as_json:
+        sys.stdout.write(text)
+    typer.echo(f"wrote {output}", err=True)

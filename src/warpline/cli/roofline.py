@@ -1,0 +1,82 @@
+"""``warpline roofline``: how far each op and each kernel is from what the chip can do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from warpline.cli.options import (
+    JsonOption,
+    NoCacheOption,
+    StepRangeOption,
+    StepsOption,
+    TraceArgument,
+    open_with_progress,
+)
+from warpline.errors import UsageError
+
+PIPE_WIDTH = 160
+
+
+class By(StrEnum):
+    """What a row stands for."""
+
+    OP = "op"
+    KERNEL = "kernel"
+
+
+def roofline(
+    trace: TraceArgument,
+    by: Annotated[By, typer.Option("--by", help="A row for each op with its shapes, or for each kernel.")] = By.OP,
+    as_json: JsonOption = False,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many rows to list.")] = 20,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="Chip to hold it against; see warpline device.")
+    ] = None,
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the roofline into this file.")
+    ] = None,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with --plot.")] = False,
+    steps: StepsOption = None,
+    step_range: StepRangeOption = None,
+    no_cache: NoCacheOption = False,
+) -> None:
+    """Say how far each op or kernel is from the roof: work, rates, ceiling, what bounds it, and the headroom.
+
+    The work comes from the shapes that torch.profiler records with record_shapes=True. GPU time whose work is
+    unknown is listed with the reason; a time that the chip cannot reach is called impossible, with the likely cause.
+
+    Examples:
+
+      warpline roofline trace.json.gz
+
+      warpline roofline trace.json.gz --by kernel --top 40
+
+      warpline roofline trace.json.gz --device H100-SXM --plot roofline.svg
+    """
+    from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.reports.roofline import render, to_dict  # noqa: PLC0415
+    from warpline.reports.roofline_plot import svg  # noqa: PLC0415
+
+    if plot is not None and plot.suffix.lower() != ".svg":
+        raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "end it in .svg")
+    if plot is not None and plot.exists() and not force:
+        raise UsageError("file-exists", f"{plot} exists already", "add -f to overwrite it")
+    table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by.value, device=device)
+    if plot is not None:
+        plot.write_text(svg(table, f"{trace.name} on {table.device}"), encoding="utf-8")
+        typer.echo(f"wrote {plot}", err=True)
+    if as_json:
+        json.dump(to_dict(table, str(trace)), sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    console = Console()
+    width = console.width if console.is_terminal else PIPE_WIDTH
+    Console(width=width).print(render(table, str(trace), top, width))

@@ -1,0 +1,241 @@
+"""The roofline as a terminal report and as JSON."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from warpline.analyses.roofline import FINE, IMPOSSIBLE, Entry, RooflineTable
+from warpline.hardware import Roof
+from warpline.reports.roofline_plot import marked, terminal_plot
+from warpline.reports.tabular import shorten
+from warpline.units import duration, share, size
+
+SCHEMA = "warpline.roofline/1"
+BOUND_COLOURS = {"compute": "green", "memory": "cyan", "link": "yellow", "latency": "magenta", "": "bright_black"}
+NARROWEST_NAME = 28
+LISTED_UNMODELLED = 5
+_PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
+
+
+def render(table: RooflineTable, path: str, top: int = 20, width: int = 140) -> RenderableType:
+    """The report, no wider than `width`."""
+    parts: list[RenderableType] = [_head(table, path), *_ceilings(table), *_coverage(table)]
+    parts.append(_rows(table, top, width))
+    if len(table.entries) > top:
+        rest = sum(entry.time_ns for entry in table.entries[top:])
+        line = f"and {len(table.entries) - top} more, {share(rest, table.total_ns)} of GPU time"
+        parts.append(Text(line, "bright_black"))
+    notes = [entry for entry in table.entries if entry.note and entry.state != FINE]
+    if notes:
+        parts += [_title("Faster than the roof"), *(_note(entry, width) for entry in notes[:LISTED_UNMODELLED])]
+    if table.unmodelled:
+        parts += [_title("Without a model"), _unmodelled(table, width)]
+    if table.roof is not None:
+        parts += [_title("Roofline"), terminal_plot(table, min(width, 100))]
+    parts += [_title("Next"), _next(table, path)]
+    return Group(*parts)
+
+
+def to_dict(table: RooflineTable, path: str) -> dict[str, Any]:
+    """The same as a document of schema `warpline.roofline/1`."""
+    return {
+        "schema": SCHEMA,
+        "trace": {"path": path, "device": table.device, "steps": table.steps},
+        "by": table.by,
+        "ceilings": ceilings_dict(table.roof) if table.roof else None,
+        "gpu_ns": table.total_ns,
+        "modelled_ns": table.modelled_ns,
+        "modelled_pct": round(table.modelled_pct, 3),
+        "estimated_ns": table.estimated_ns,
+        "floor_ns": round(table.floor_ns),
+        "entries": [entry_dict(entry, table) for entry in table.entries],
+        "unmodelled": [
+            {
+                "name": item.name, "why": item.why, "count": item.count, "time_ns": item.time_ns,
+                "share_pct": round(100 * item.time_ns / table.total_ns, 3) if table.total_ns else 0.0,
+            }
+            for item in table.unmodelled
+        ],
+    }
+
+
+def entry_dict(entry: Entry, table: RooflineTable) -> dict[str, Any]:
+    """One entry as JSON."""
+    per_step = step_headroom_ns(entry, table)
+    return {
+        "name": entry.name, "shapes": entry.shapes, "dtypes": entry.dtypes, "model": entry.model, "math": entry.math,
+        "count": entry.count, "time_ns": round(entry.time_ns), "flops": round(entry.flops),
+        "read_bytes": round(entry.read_bytes), "written_bytes": round(entry.written_bytes), "link": entry.link,
+        "intensity": entry.intensity, "flops_per_second": entry.flops_per_second,
+        "bytes_per_second": entry.bytes_per_second, "ceiling_flops_per_second": entry.ceiling_flops_per_second,
+        "floor_ns": round(entry.floor_ns) if entry.floor_ns is not None else None, "roof_pct": entry.roof_pct,
+        "bound": entry.bound or None,
+        "headroom_ns": round(entry.headroom_ns) if entry.headroom_ns is not None else None,
+        "headroom_per_step_ns": round(per_step) if per_step is not None else None,
+        "estimate": entry.estimate or None, "state": entry.state, "note": entry.note or None,
+    }
+
+
+def ceilings_dict(roof: Roof) -> dict[str, Any]:
+    """Every ceiling in use, with its source."""
+    figures = {f"{dtype} {unit}": roof.compute(dtype, unit) for dtype, unit in _PIPES}
+    links = {link: roof.bandwidth(link) for link in ("dram", "l2", "h2d", "d2h", "nvlink")}
+    return {
+        name: {"value": figure.value, "source": figure.source, "measured": figure.measured}
+        for name, figure in (figures | links).items()
+        if figure is not None
+    }
+
+
+def step_headroom_ns(entry: Entry, table: RooflineTable) -> float | None:
+    """Headroom of one step; None without steps or ceilings."""
+    if entry.floor_ns is None or not table.steps:
+        return None
+    return entry.step_headroom_ns / table.steps
+
+
+def shape_label(shapes: str) -> str:
+    """Shapes as people write them: 2048×4096 · 4096×12288. Scalars are left out, lists are in brackets."""
+    try:
+        parsed = json.loads(shapes) if shapes else []
+    except ValueError:
+        return shapes
+    if not isinstance(parsed, list):
+        return shapes
+    return " · ".join(_one_shape(item) for item in parsed if isinstance(item, list) and item)
+
+
+def _one_shape(shape: list[Any]) -> str:
+    if shape and isinstance(shape[0], list):
+        inner = [_one_shape(item) for item in shape[:3]]
+        return "[" + ", ".join(inner) + (", …]" if len(shape) > 3 else "]")
+    return "×".join(map(str, shape))
+
+
+def _title(text: str) -> Text:
+    return Text(f"\n{text}", style="bold")
+
+
+def _head(table: RooflineTable, path: str) -> Text:
+    steps = f"{table.steps} steps" if table.steps else "no steps"
+    return Text(f"{path} · {table.device} · {steps} · {duration(table.total_ns)} of GPU time", style="bold blue")
+
+
+def _ceilings(table: RooflineTable) -> list[Text]:
+    if table.roof is None:
+        return [Text(f"No peaks are known for {table.device}: rates only. Name a chip with --device.", "yellow")]
+    ceilings = ceilings_dict(table.roof)
+    used = {entry.math for entry in table.entries if entry.math}
+    shown = [name for name in ceilings if name in used or name == "dram"]
+    words = []
+    for name in shown:
+        figure = ceilings[name]
+        rate = f"{figure['value'] / 1e12:.4g} {'TB/s' if name == 'dram' else 'TFLOP/s'}"
+        words.append(f"{name} {rate}{'' if figure['measured'] else ' (data sheet)'}")
+    sources = sorted({ceilings[name]["source"] for name in shown})
+    return [Text("Ceilings: " + ", ".join(words)), *(Text(f"  {source}", "bright_black") for source in sources)]
+
+
+def _coverage(table: RooflineTable) -> list[Text]:
+    line = f"Work is known for {table.modelled_pct:.1f} % of GPU time"
+    if table.estimated_ns:
+        line += f", {share(table.estimated_ns, table.total_ns)} of it estimated (~)"
+    if table.roof is not None:
+        line += f"; at the roof it would take {duration(table.floor_ns)} instead of {duration(table.modelled_ns)}"
+    return [Text(line)]
+
+
+def _rows(table: RooflineTable, top: int, width: int) -> Table:
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    marks = {id(entry): mark for mark, entry in marked(table)}
+    titles = ("", "time", "share", "calls", "TFLOP/s", "TB/s", "FLOP/B", "ceiling", "% roof", "bound", "headroom")
+    for title in titles:
+        view.add_column(title, justify="left" if title == "bound" else "right", no_wrap=True)
+    view.add_column("op" if table.by == "op" else "kernel", no_wrap=True)
+    room = max(NARROWEST_NAME, width - 101)
+    for entry in table.entries[:top]:
+        headroom = step_headroom_ns(entry, table)
+        headroom = headroom if headroom is not None else entry.headroom_ns
+        label = " ".join(filter(None, (entry.name, shape_label(entry.shapes))))
+        view.add_row(
+            Text(marks.get(id(entry), ""), "bold"),
+            duration(entry.time_ns), share(entry.time_ns, table.total_ns), f"{entry.count:,}",
+            _rate(entry.flops_per_second), _rate(entry.bytes_per_second), _plain(entry.intensity),
+            _rate(entry.ceiling_flops_per_second), _percent(entry),
+            Text(entry.bound or "?", BOUND_COLOURS[entry.bound]),
+            duration(headroom) if headroom is not None else "–", Text(shorten(label, room)),
+        )
+    unit = "per step" if table.steps else "in all"
+    view.caption = f"ceiling: TFLOP/s that the roof allows at this intensity; headroom {unit}; ~ estimated work"
+    view.caption_justify = "left"
+    return view
+
+
+def _rate(value: float | None) -> str:
+    if not value:
+        return "–"
+    tera = value / 1e12
+    return f"{tera:,.0f}" if tera >= 100 else f"{tera:.3g}" if tera >= 0.001 else "<0.001"
+
+
+def _plain(value: float | None) -> str:
+    return f"{value:,.4g}" if value else "–"
+
+
+def _percent(entry: Entry) -> Text:
+    if entry.roof_pct is None:
+        return Text("–")
+    style = "red" if entry.state == IMPOSSIBLE else "" if entry.state == FINE else "yellow"
+    return Text(f"{'~' if entry.estimate else ''}{entry.roof_pct:.1f}{'!' if entry.state != FINE else ''}", style)
+
+
+def _note(entry: Entry, width: int) -> Text:
+    label = shorten(" ".join(filter(None, (entry.name, shape_label(entry.shapes)))), max(NARROWEST_NAME, width // 2))
+    colour = "red" if entry.state == IMPOSSIBLE else "yellow"
+    return Text.assemble((f" {entry.state}", colour), f"  {label}: {entry.note}")
+
+
+def _unmodelled(table: RooflineTable, width: int) -> Table:
+    view = Table.grid(padding=(0, 2))
+    for item in table.unmodelled[:LISTED_UNMODELLED]:
+        name = shorten(item.name, max(NARROWEST_NAME, width // 2))
+        view.add_row(f" {share(item.time_ns, table.total_ns)}", Text(name), item.why)
+    return view
+
+
+def _next(table: RooflineTable, path: str) -> Text:
+    quoted = shlex.quote(path)
+    lines = [f" warpline roofline {quoted} --by {'kernel' if table.by == 'op' else 'op'}"]
+    lines.append(f" warpline roofline {quoted} --plot roofline.svg")
+    if table.roof is None or table.roof.ceilings is None:
+        lines.append(" warpline device measure     measure the ceilings of the GPU at hand, and use them from then on")
+    return Text("\n".join(lines))
+
+
+def device_text(roof: Roof) -> Group:
+    """One chip: every figure with its source."""
+    chip = roof.chip
+    head = f"{chip.name} · compute {chip.compute[0]}.{chip.compute[1]} · {chip.sm_count} SMs · L2 {size(chip.l2_bytes)}"
+    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
+    for title in ("what", "data sheet", "measured", "source of the data sheet's"):
+        view.add_column(title, justify="right" if title in {"data sheet", "measured"} else "left")
+    for unit, figures in (("tensor", chip.tensor), ("vector", chip.vector)):
+        for dtype, figure in figures.items():
+            best = roof.compute(dtype, unit)
+            measured = f"{best.value / 1e12:,.4g}" if best and best.measured else "–"
+            view.add_row(f"{dtype} {unit} (TFLOP/s)", f"{figure.value / 1e12:,.4g}", measured, figure.source)
+    for link, figure in chip.bandwidth.items():
+        best = roof.bandwidth("h2d" if link == "pcie" else link)
+        measured = f"{best.value / 1e9:,.4g}" if best and best.measured else "–"
+        view.add_row(f"{link} (GB/s)", f"{figure.value / 1e9:,.4g}", measured, figure.source)
+    parts: list[RenderableType] = [Text(head, "bold blue"), view]
+    if roof.ceilings is not None:
+        parts.append(Text(f"measured: {roof.ceilings.origin}, {roof.ceilings.date}; {roof.ceilings.path}"))
+    return Group(*parts)

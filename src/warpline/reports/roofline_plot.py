@@ -1,0 +1,251 @@
+"""The roofline as a picture: an SVG drawn by hand, and characters for a terminal. Both axes are logarithmic."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from html import escape
+
+from rich.text import Text
+
+from warpline.analyses.roofline import Entry, RooflineTable
+from warpline.hardware import Roof
+
+WIDTH, HEIGHT = 960, 600
+LEFT, RIGHT, TOP, BOTTOM = 80, 250, 56, 64
+FONT = 'font-family="sans-serif" font-size="11"'
+LABELLED = 12
+LEAST_SHARE = 0.001
+"""Entries with less of the GPU time than this are not drawn."""
+COLOURS = {"compute": "#1b7f3b", "memory": "#1769aa", "latency": "#8a3fa0", "": "#777777"}
+ROOF_COLOUR = "#c0392b"
+_SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True, slots=True)
+class Axes:
+    """Limits in powers of ten."""
+
+    x_low: int
+    x_high: int
+    y_low: int
+    y_high: int
+
+    def at(self, intensity: float, rate: float) -> tuple[float, float]:
+        """Position from 0 to 1, from the lower left."""
+        x = (math.log10(intensity) - self.x_low) / (self.x_high - self.x_low)
+        y = (math.log10(rate) - self.y_low) / (self.y_high - self.y_low)
+        return x, y
+
+
+def drawable(table: RooflineTable) -> list[Entry]:
+    """Entries that have both arithmetic and memory traffic and enough time to be seen, longest first."""
+    least_ns = LEAST_SHARE * table.total_ns
+    return [
+        entry
+        for entry in table.entries
+        if entry.intensity and entry.flops_per_second > 0 and entry.link == "dram" and entry.time_ns >= least_ns
+    ]
+
+
+def marked(table: RooflineTable) -> list[tuple[str, Entry]]:
+    """The longest entries, each with the character that stands for it in the terminal's plot."""
+    return list(zip(_MARKS, drawable(table), strict=False))
+
+
+def _roofs(table: RooflineTable, roof: Roof) -> list[tuple[str, float]]:
+    """Horizontal ceilings of the types in use, highest first."""
+    names = dict.fromkeys(entry.math for entry in drawable(table) if entry.math)
+    found = []
+    for name in names:
+        dtype, unit = name.split(" ", 1)
+        figure = roof.compute(dtype, unit)
+        if figure is not None:
+            found.append((name, figure.value))
+    return sorted(found, key=lambda item: -item[1])
+
+
+def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float) -> Axes:
+    xs = [entry.intensity or 1.0 for entry in entries] + [value / bandwidth for _, value in roofs]
+    ys = [entry.flops_per_second for entry in entries] + [value for _, value in roofs]
+    return Axes(
+        math.floor(math.log10(min(xs)) - 0.3), math.ceil(math.log10(max(xs)) + 0.3),
+        math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)) + 0.05),
+    )
+
+
+def svg(table: RooflineTable, title: str) -> str:
+    """The picture as SVG text; only axes and a remark when nothing can be drawn."""
+    entries = drawable(table)
+    memory = table.roof.bandwidth("dram") if table.roof else None
+    if table.roof is None or memory is None or not entries:
+        reason = "no peaks are known for this device" if table.roof is None else "no entry has both FLOPs and bytes"
+        return _document([f'<text x="40" y="80" font-size="14">{escape(reason)}</text>'], title)
+    roofs = _roofs(table, table.roof)
+    axes = _axes(entries, roofs, memory.value)
+    parts = _grid(axes)
+    parts += _roof_lines(axes, roofs, memory.value)
+    largest = max(entry.time_ns for entry in entries)
+    # Small ones last, so that none hides behind a large one.
+    for rank, entry in enumerate(entries):
+        parts.append(_point(axes, entry, largest, rank + 1 if rank < LABELLED else None, table.total_ns))
+    parts += _legend(entries, table)
+    return _document(parts, title)
+
+
+def _document(parts: list[str], title: str) -> str:
+    return "\n".join([
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+        f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>',
+        *parts,
+        "</svg>\n",
+    ])
+
+
+def _pixel(axes: Axes, intensity: float, rate: float) -> tuple[float, float]:
+    x, y = axes.at(intensity, rate)
+    return LEFT + x * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - y * (HEIGHT - TOP - BOTTOM)
+
+
+def _grid(axes: Axes) -> list[str]:
+    parts = []
+    for power in range(axes.x_low, axes.x_high + 1):
+        x, low = _pixel(axes, 10.0**power, 10.0**axes.y_low)
+        _, high = _pixel(axes, 10.0**power, 10.0**axes.y_high)
+        parts.append(f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="#e5e5e5"/>')
+        parts.append(f'<text x="{x:.1f}" y="{low + 18:.1f}" text-anchor="middle">{_power(power)}</text>')
+    for power in range(axes.y_low, axes.y_high + 1):
+        left, y = _pixel(axes, 10.0**axes.x_low, 10.0**power)
+        right, _ = _pixel(axes, 10.0**axes.x_high, 10.0**power)
+        parts.append(f'<line x1="{left:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
+        parts.append(f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{_tera(power)}</text>')
+    middle = f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 18}" text-anchor="middle"'
+    parts.append(f"<text {middle}>arithmetic intensity (FLOP per byte)</text>")
+    parts.append(
+        f'<text x="20" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 20 {HEIGHT / 2})">TFLOP/s</text>'
+    )
+    return parts
+
+
+def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) -> list[str]:
+    parts = []
+    highest = roofs[0][1] if roofs else 10.0**axes.y_high
+    start = max(10.0**axes.x_low, 10.0**axes.y_low / bandwidth)
+    x1, y1 = _pixel(axes, start, start * bandwidth)
+    x2, y2 = _pixel(axes, highest / bandwidth, highest)
+    parts.append(_line(x1, y1, x2, y2))
+    angle = -math.degrees(math.atan2(y1 - y2, x2 - x1))
+    at_x, at_y = x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1) - 6
+    turned = f'transform="rotate({angle:.1f} {at_x:.1f} {at_y:.1f})"'
+    parts.append(
+        f'<text x="{at_x:.1f}" y="{at_y:.1f}" fill="{ROOF_COLOUR}" {turned}>'
+        f"memory {bandwidth / 1e12:.4g} TB/s</text>"
+    )
+    for name, value in roofs:
+        x1, y = _pixel(axes, value / bandwidth, value)
+        x2, _ = _pixel(axes, 10.0**axes.x_high, value)
+        parts.append(_line(x1, y, x2, y))
+        parts.append(
+            f'<text x="{x2:.1f}" y="{y - 5:.1f}" text-anchor="end" fill="{ROOF_COLOUR}">'
+            f"{escape(name)} {value / 1e12:,.4g} TFLOP/s</text>"
+        )
+    return parts
+
+
+def _line(x1: float, y1: float, x2: float, y2: float) -> str:
+    place = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {place} stroke="{ROOF_COLOUR}" stroke-width="1.5"/>'
+
+
+def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns: float) -> str:
+    x, y = _pixel(axes, entry.intensity or 1.0, entry.flops_per_second)
+    radius = 3 + 13 * math.sqrt(entry.time_ns / largest)
+    colour = COLOURS.get(entry.bound, COLOURS[""])
+    roof = f", {entry.roof_pct:.1f} % of the roof" if entry.roof_pct is not None else ""
+    tip = f"{entry.name} {entry.shapes}: {100 * entry.time_ns / total_ns:.1f} % of GPU time{roof}, {entry.bound}-bound"
+    label = (
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="10" font-weight="bold">{rank}</text>'
+        if rank is not None else ""
+    )
+    return (
+        f'<g><title>{escape(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
+        f'fill-opacity="0.45" stroke="{colour}"/>{label}</g>'
+    )
+
+
+def _legend(entries: list[Entry], table: RooflineTable) -> list[str]:
+    x, y = WIDTH - RIGHT + 16, TOP + 4
+    parts = []
+    for bound in ("compute", "memory", "latency"):
+        parts.append(f'<circle cx="{x + 5}" cy="{y - 4}" r="5" fill="{COLOURS[bound]}" fill-opacity="0.6"/>')
+        parts.append(f'<text x="{x + 16}" y="{y}">{bound}-bound</text>')
+        y += 18
+    y += 8
+    for rank, entry in enumerate(entries[:LABELLED]):
+        name = entry.name if len(entry.name) <= 30 else entry.name[:29] + "…"
+        roof = f", {entry.roof_pct:.0f} % of roof" if entry.roof_pct is not None else ""
+        parts.append(f'<text x="{x}" y="{y}" font-weight="bold">{rank + 1}</text>')
+        parts.append(f'<text x="{x + 18}" y="{y}">{escape(name)}</text>')
+        detail = f"{100 * entry.time_ns / table.total_ns:.1f} % of time{roof}"
+        parts.append(f'<text x="{x + 18}" y="{y + 13}" fill="#666666">{escape(detail)}</text>')
+        y += 32
+    left_out = len(table.entries) - len(entries)
+    if left_out:
+        remark = f"{left_out} small or without arithmetic not drawn"
+        parts.append(f'<text x="{x}" y="{HEIGHT - 18}" fill="#666666">{remark}</text>')
+    return parts
+
+
+def _power(power: int) -> str:
+    return "1" if power == 0 else "10" if power == 1 else f"10{str(power).translate(_SUPERSCRIPTS)}"
+
+
+def _tera(power: int) -> str:
+    """A power of ten FLOP/s in TFLOP/s."""
+    return _power(power - 12)
+
+
+def terminal_plot(table: RooflineTable, width: int = 100, height: int = 18) -> Text:
+    """The same in characters: the roof in dots, and a mark for each of the longest entries."""
+    entries = drawable(table)
+    memory = table.roof.bandwidth("dram") if table.roof else None
+    if table.roof is None or memory is None or not entries:
+        return Text(" nothing has both FLOPs and bytes", "bright_black")
+    roofs = _roofs(table, table.roof)
+    axes = _axes(entries, roofs, memory.value)
+    columns = max(30, width - 10)
+    cells = [[(" ", "")] * columns for _ in range(height)]
+    highest = roofs[0][1] if roofs else 10.0**axes.y_high
+    for column in range(columns):
+        intensity = 10 ** (axes.x_low + (axes.x_high - axes.x_low) * (column + 0.5) / columns)
+        slope = intensity * memory.value
+        for value in [slope] if slope < highest else [value for _, value in roofs]:
+            _put(cells, axes, intensity, min(value, slope), "·", "red")
+        for _, value in roofs:
+            if slope >= value:
+                _put(cells, axes, intensity, value, "·", "red")
+    colours = {"compute": "green", "memory": "cyan", "latency": "magenta", "": "white"}
+    for mark, entry in reversed(marked(table)):
+        _put(cells, axes, entry.intensity or 1.0, entry.flops_per_second, mark, f"bold {colours[entry.bound]}")
+    text = Text()
+    for line, row in enumerate(cells):
+        power = axes.y_high - (axes.y_high - axes.y_low) * line / (height - 1)
+        text.append(f" {10 ** (power - 12):8.3g} " if line % 4 == 0 else " " * 10, "bright_black")
+        for character, style in row:
+            text.append(character, style)
+        text.append("\n")
+    left, right = f"{10.0**axes.x_low:g}", f"{10.0**axes.x_high:g} FLOP/B"
+    text.append(" " * 10 + left + right.rjust(columns - len(left)), "bright_black")
+    text.append("\n TFLOP/s by FLOP per byte; marks are those of the rows above", "bright_black")
+    return text
+
+
+def _put(cells: list[list[tuple[str, str]]], axes: Axes, intensity: float, rate: float, mark: str, style: str) -> None:
+    if intensity <= 0 or rate <= 0:
+        return
+    x, y = axes.at(intensity, rate)
+    column, line = round(x * (len(cells[0]) - 1)), round((1 - y) * (len(cells) - 1))
+    if 0 <= column < len(cells[0]) and 0 <= line < len(cells):
+        cells[line][column] = (mark, style)
