@@ -10,13 +10,15 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from conftest import Build
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from scan_build import Build
 from scan_checks import Scanned, difference, scan_text
 from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
 from warpline.sources.kineto import native, python_scan, tolerant
+
+pytest_plugins = ["scan_build"]
 
 SEEDS = [TODAY, OF_2021, trace_of(*ILLEGAL, GOOD), trace_of(*[GOOD] * 6), *in_layouts(TODAY).values()]
 PIECES = [

@@ -50,6 +50,12 @@ def not_a_trace(reason: str) -> UnreadableFile:
     )
 
 
+def empty_file() -> UnreadableFile:
+    return UnreadableFile(
+        "empty-file", "the trace is empty", "record it again; a profiler that was killed leaves nothing"
+    )
+
+
 def read_header(text: Text, complete: bool) -> Header:
     """The header in the first bytes of a file. `complete` says that no longer prefix will be given."""
     end = len(text)
@@ -67,18 +73,20 @@ def read_header(text: Text, complete: bool) -> Header:
             header.events_start = position + 1
             return header
     except StarvedError:
-        if complete:
-            raise not_a_trace("it holds nothing but white space") from None
-        return header
+        if not complete:
+            return header
+        if end == 0:
+            raise empty_file() from None
+        raise not_a_trace("it holds nothing but white space") from None
     if text[position] != tolerant.OPEN:
-        raise not_a_trace(f"it begins with {_shown(text[position : position + SHOWN_BYTES])} instead of an object or a list")
-    _read_keys(text, position + 1, end, header, complete)
+        shown = text[position : position + SHOWN_BYTES].decode("latin-1")
+        raise not_a_trace(f"it begins with {shown!r} instead of an object or a list")
+    # Before any parsing: rubbish of any length is told from a trace at the speed of a search.
+    if _EVENTS.search(text, position, end) is not None:
+        _read_keys(text, position + 1, end, header, complete)
     if complete and header.events_start < 0:
-        raise not_a_trace(
-            "it holds no traceEvents array"
-            if end < HEADER_LIMIT
-            else f"its first {HEADER_LIMIT >> 20} MiB hold no traceEvents array"
-        )
+        where = "it holds" if end < HEADER_LIMIT else f"its first {HEADER_LIMIT >> 20} MiB hold"
+        raise not_a_trace(f"{where} no traceEvents array")
     return header
 
 
@@ -134,7 +142,3 @@ def _keep(header: Header, key: bytes, raw: bytes) -> None:
         header.keys[name] = json.loads(decode_raw(raw), strict=False)
     except (ValueError, RecursionError):
         header.notes.append(f"The header's {name!r} is not legal JSON and was left out.")
-
-
-def _shown(text: bytes) -> str:
-    return repr(text.decode("latin-1"))

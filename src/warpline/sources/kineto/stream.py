@@ -16,7 +16,7 @@ from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.arguments import read_arguments
 from warpline.sources.kineto.columns import Columns, Scanner, Status, Step
 from warpline.sources.kineto.events import RawEvents
-from warpline.sources.kineto.header import HEADER_LIMIT, Header, not_a_trace, read_header, read_tail
+from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import MAGIC, Inflater, ahead, too_large
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.python_scan import PythonScanner
@@ -54,7 +54,7 @@ def scan_file(
         with path.open("rb") as file:
             magic = file.read(len(MAGIC))
             if not magic:
-                raise UnreadableFile("empty-file", f"{path.name} is empty", "record the trace again")
+                raise empty_file()
             if magic == MAGIC:
                 return _scan_gzip(path, _new_scanner(scanner), limit, window_bytes)
             if os.fstat(file.fileno()).st_size > limit:

@@ -29,7 +29,7 @@ RESYNC_KEEP: Final = 2048
 _SPACE = re.compile(rb"[\x00-\x20]*")
 _SEPARATORS = re.compile(rb"[\x00-\x20,]*")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_BRACKET = re.compile(rb'["\[\]{}]')
+_BRACKETS = re.compile(rb'"|\[+|\]+|\{+|\}+')
 _TOKEN = re.compile(rb"[^,}\]\x00-\x20]+")
 _RESYNC = re.compile(
     rb"""[,\[][\x00-\x20]{0,255}(\{)[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"
@@ -95,23 +95,26 @@ def skip_string(text: Text, position: int, end: int) -> int:
 def skip_nested(text: Text, position: int, end: int) -> int:
     """Past the array or object at `position`. Two counters instead of a stack: nesting costs nothing, and a
     lost bracket is noticed at the next closing one of the other kind."""
-    lists = objects = 0
+    depth = {OPEN_LIST: 0, OPEN: 0}
     while True:
-        match = _BRACKET.search(text, position, end)
+        match = _BRACKETS.search(text, position, end)
         if match is None:
             raise StarvedError
-        position = match.start()
+        position, run = match.start(), match.end() - match.start()
         kind = text[position]
         if kind == QUOTE:
             position = skip_string(text, position, end)
             continue
-        lists += (kind == OPEN_LIST) - (kind == CLOSE_LIST)
-        objects += (kind == OPEN) - (kind == CLOSE)
-        if lists < 0 or objects < 0:
-            raise MalformedError(position)
-        position += 1
-        if lists == 0 and objects == 0:
-            return position
+        if kind in depth:
+            depth[kind] += run
+        else:
+            own, other = (OPEN_LIST, OPEN) if kind == CLOSE_LIST else (OPEN, OPEN_LIST)
+            if run >= depth[own] > 0 and depth[other] == 0:
+                return position + depth[own]
+            if run > depth[own]:
+                raise MalformedError(position + depth[own])
+            depth[own] -= run
+        position += run
 
 
 def skip_value(text: Text, position: int, end: int) -> int:
