@@ -10,7 +10,8 @@ from kineto_files import annotation, copy, launched, op, write
 from paths import DATA
 
 import warpline
-from warpline.analyses.diagnosis import IDLE_CAUSES, diagnose
+from warpline.analyses.diagnosis import diagnose
+from warpline.analyses.gaps import CAUSES
 
 FILES = [*sorted(DATA.glob("*/*.gz"))]
 
@@ -26,7 +27,7 @@ def test_the_contract_holds_for_every_recorded_profile(file: Path) -> None:
         assert set(entry) == {"code", "severity", "message"}
     for device in answer["devices"]:
         assert set(device["busy"]) == {"compute_ns", "copy_ns", "comm_ns", "memset_ns"}
-        assert set(device["idle"]) == {f"{cause}_ns" for cause in IDLE_CAUSES}
+        assert set(device["idle"]) == {f"{cause}_ns" for cause in CAUSES}
         assert sum(device["busy"].values()) == device["busy_ns"]
         assert sum(device["idle"].values()) == device["idle_ns"]
         assert device["busy_ns"] + device["idle_ns"] == device["window_ns"] == answer["trace"]["window_ns"]

@@ -11,6 +11,7 @@ from typing import Any
 import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
+from warpline.analyses.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
@@ -19,10 +20,6 @@ from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.diagnosis/1"
-IDLE_CAUSES = (
-    "dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start", "launch_latency", "dependency",
-    "profiler", "unknown",
-)  # fmt: skip
 LISTED_KERNELS = 20
 
 
@@ -33,6 +30,8 @@ class Diagnosis:
     trace: Trace
     health: list[HealthEntry]
     devices: list[DeviceTime]
+    gaps: list[Gaps]
+    """Idle stretches of the same devices, by cause."""
     steps: pl.DataFrame
     kernels: pl.DataFrame
     launches: pl.DataFrame
@@ -59,7 +58,7 @@ class Diagnosis:
                 "step_ns": self.trace.step_ns,
                 "health": [asdict(entry) for entry in self.health],
             },
-            "devices": [_device(device) for device in self.devices],
+            "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
             "replay": None,
             "verdict": None,
             "findings": [],
@@ -71,7 +70,7 @@ class Diagnosis:
         }
 
 
-def _device(time: DeviceTime) -> dict[str, Any]:
+def _device(time: DeviceTime, idle: dict[str, int]) -> dict[str, Any]:
     return {
         "device": time.device,
         "window_ns": time.window_ns,
@@ -83,8 +82,7 @@ def _device(time: DeviceTime) -> dict[str, Any]:
             "comm_ns": time.comm_ns,
             "memset_ns": time.memset_ns,
         },
-        # Until causes are attributed, all idle time is honestly unknown.
-        "idle": {f"{cause}_ns": time.idle_ns if cause == "unknown" else 0 for cause in IDLE_CAUSES},
+        "idle": {f"{cause}_ns": length for cause, length in idle.items()},
         "overlapped": {"comm_ns": time.overlapped_comm_ns, "copy_ns": time.overlapped_copy_ns},
     }
 
@@ -95,6 +93,7 @@ def diagnose(trace: Trace) -> Diagnosis:
         trace=trace,
         health=trace.health_entries,
         devices=device_times(trace),
+        gaps=idle_gaps(trace),
         steps=step_times(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),

@@ -160,7 +160,8 @@ def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -
     known = [piece for piece in pieces if piece.work is not None]
     if not any(piece.work.link == DRAM for piece in known if piece.work is not None) and trace.source == "nsys":
         raise CannotAnswer(
-            "no-shapes", "an nsys profile records no shapes, so the work of its kernels is unknown",
+            "no-shapes",
+            "an nsys profile records no shapes, so the work of its kernels is unknown",
             "record the same program with torch.profiler and record_shapes=True",
         )
     entries = _by_kernel(gathered, known, roof) if by == "kernel" else _by_op(gathered, known, roof)
@@ -328,8 +329,10 @@ def _judged(entry: Entry, roof: Roof | None) -> Entry:
         return replace(entry, state=ABOVE_MEASURED, note="faster than the measured ceiling, within the data sheet's")
     ratio = entry.hard_floor_ns / entry.time_ns if entry.time_ns else float("inf")
     if entry.compute_floor_ns >= entry.memory_floor_ns:
-        reason = "2:4 sparsity would explain it, or the shapes are not those it ran with" if ratio <= SPARSE_GAIN else (
-            "the shapes or types are not those it ran with"
+        reason = (
+            "2:4 sparsity would explain it, or the shapes are not those it ran with"
+            if ratio <= SPARSE_GAIN
+            else ("the shapes or types are not those it ran with")
         )
     else:
         reason = "not all of the data was touched, or the shapes are not those it ran with"

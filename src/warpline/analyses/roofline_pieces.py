@@ -85,10 +85,17 @@ class Gathered:
         product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
         threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
         frame = self.gpu.select(
-            pl.col("kind").cast(pl.String), pl.col("name").cast(pl.String).fill_null(""),
-            pl.col("copy_kind").cast(pl.String), pl.col("source_memory").cast(pl.String),
-            pl.col("target_memory").cast(pl.String), pl.col("end_ns") - pl.col("start_ns"), "op_id",
-            pl.col("graph_id").fill_null(0) != 0, "bytes", product.alias("blocks"), threads.alias("threads"),
+            pl.col("kind").cast(pl.String),
+            pl.col("name").cast(pl.String).fill_null(""),
+            pl.col("copy_kind").cast(pl.String),
+            pl.col("source_memory").cast(pl.String),
+            pl.col("target_memory").cast(pl.String),
+            pl.col("end_ns") - pl.col("start_ns"),
+            "op_id",
+            pl.col("graph_id").fill_null(0) != 0,
+            "bytes",
+            product.alias("blocks"),
+            threads.alias("threads"),
         )
         return [_Row(*values) for values in frame.iter_rows()]
 

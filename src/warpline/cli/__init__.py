@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from warpline import __version__
-from warpline.cli import diagnose, sql, stats
+from warpline.cli import diagnose, kernel, sql, stats
 from warpline.errors import EXIT_FAILED, WarplineError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 app.command()(diagnose.diagnose)
 app.command()(stats.stats)
 app.command()(sql.sql)
+app.command()(kernel.kernel)
 app.command()(diagnose.demo)
 
 INTERRUPTED = 130

@@ -15,12 +15,26 @@ from rich.text import Text
 
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.diagnosis import Diagnosis
+from warpline.analyses.gaps import Gaps
 from warpline.reports.tabular import shorten
 from warpline.units import duration, share, size
 
 BAR_WIDTH = 60
 PARTS = (("compute", "green"), ("comm", "magenta"), ("copy", "yellow"), ("memset", "cyan"), ("idle", "bright_black"))
 MARKS = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "cyan")}
+CAUSE_MEANING = {
+    "dispatch": "Python, framework and API calls were not fast enough",
+    "sync": "the CPU was waiting for the device",
+    "transfer": "the CPU was staging or waiting for a copy",
+    "input": "the program was waiting for data",
+    "memory": "memory was being allocated or freed",
+    "comm": "waiting for other ranks",
+    "cold_start": "code was being loaded, compiled or initialised",
+    "launch_latency": "from the launch to its beginning on the device",
+    "dependency": "launched in time, but waiting for other work on the device",
+    "profiler": "the profiler itself",
+    "unknown": "nothing recorded explains it",
+}
 LISTED_STEPS = 8
 NARROWEST_NAME = 24
 ROOM_FOR_SPREAD = 110
@@ -32,8 +46,8 @@ def render(diagnosis: Diagnosis, top: int = 10, width: int = 120) -> RenderableT
     parts: list[RenderableType] = [_head(diagnosis)]
     if diagnosis.health:
         parts += [_title("Health of the profile"), _health(diagnosis)]
-    for device in diagnosis.devices:
-        parts += [_title(_device_title(diagnosis, device)), _device(device)]
+    for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
+        parts += [_title(_device_title(diagnosis, device)), _device(device, gaps)]
     if len(diagnosis.steps):
         parts += [_title(_steps_title(diagnosis)), _steps(diagnosis, width)]
     if len(diagnosis.kernels):
@@ -77,7 +91,7 @@ def _device_title(diagnosis: Diagnosis, device: DeviceTime) -> str:
     )
 
 
-def _device(device: DeviceTime) -> RenderableType:
+def _device(device: DeviceTime, gaps: Gaps) -> RenderableType:
     lengths = {part: int(getattr(device, f"{part}_ns")) for part, _ in PARTS}
     table = Table.grid(padding=(0, 2))
     table.add_column()
@@ -90,6 +104,14 @@ def _device(device: DeviceTime) -> RenderableType:
             note = f"and {duration(hidden[part])} hidden behind other work" if hidden.get(part) else ""
             table.add_row(
                 Text(f"■ {part}", colour), duration(lengths[part]), share(lengths[part], device.window_ns), note
+            )
+    for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
+        if length:
+            table.add_row(
+                Text(f"  {cause}", "bright_black"),
+                duration(length),
+                share(length, device.window_ns),
+                CAUSE_MEANING[cause],
             )
     return Padding(Group(_bar(lengths, device.window_ns), table), (0, 0, 0, 2))
 

@@ -1,0 +1,184 @@
+"""Why a device was idle: every idle nanosecond gets one cause, from what the CPU was doing then.
+
+An idle stretch ends when some operation begins. Until that operation's launch was called, the device waited for the
+launching thread, and the stretch is split by what that thread was doing; from the call on, it is launch latency, or,
+if the operation had been waiting in its queue all along, a dependency. A moment without any evidence is `unknown`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.analyses.breakdown import idle_spans
+from warpline.analyses.host_activity import PRIORITY, Activity, activities, joined, seen_elsewhere
+from warpline.analyses.steps import covered_before
+from warpline.intervals import Spans, complement, difference, intersection
+from warpline.trace.link import integers
+from warpline.trace.nesting import NONE
+from warpline.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+CAUSES = (
+    "dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start", "launch_latency", "dependency",
+    "profiler", "unknown",
+)  # fmt: skip
+QUEUED_GAP_NS = 20_000
+"""Between operations that were both launched in time, a device takes 1 to 5 µs to go on, and up to this between
+graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
+SHORT_HOLE_NS = 300_000
+"""A pause this short between recorded calls or ops is Python at work; longer ones may be more than that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """The idle stretches of one device, and the cause of each part of them."""
+
+    device: int
+    table: pl.DataFrame
+    """One row a stretch: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
+
+    def totals(self) -> dict[str, int]:
+        """Idle time by cause; sums to the idle time."""
+        return {cause: int(self.table[f"{cause}_ns"].sum()) for cause in CAUSES}
+
+
+def idle_gaps(trace: Trace) -> list[Gaps]:
+    """For every device with work, its idle stretches within the trace's window."""
+    threads = activities(trace)
+    gpu = trace.gpu.with_row_index("gpu_id")
+    devices = gpu.group_by(pl.col("device").fill_null(0))
+    return [
+        _device_gaps(trace, threads, int(device), rows) for (device,), rows in sorted(devices, key=lambda item: item[0])
+    ]
+
+
+def _device_gaps(trace: Trace, threads: dict[int, Activity], device: int, rows: pl.DataFrame) -> Gaps:
+    idle = idle_spans(rows, trace.window)
+    ended_by = _next_operation(rows, idle)
+    parts = {cause: np.zeros(len(idle), np.int64) for cause in CAUSES}
+    calls = np.append(integers(trace.gpu["api_id"]), NONE)[ended_by]
+    linked = calls != NONE
+    called = np.where(linked, np.append(integers(trace.api["start_ns"]), 0)[calls], idle.ends)
+    launch = np.clip(called, idle.starts, idle.ends)
+    callers = np.append(integers(trace.api["thread"]), NONE)[calls]
+    # At the end of chosen steps nothing begins: what the busiest thread does then says why.
+    callers = np.where(ended_by == NONE, _busiest_thread(trace), callers)
+    _split_waiting(trace, threads, idle, launch, callers, parts)
+    _split_after_launch(trace, idle, launch, called, calls, ended_by, threads, parts)
+    explained = sum(parts[cause] for cause in CAUSES if cause != "unknown")
+    parts["unknown"] = (idle.ends - idle.starts) - explained
+    table = pl.DataFrame({
+        "start_ns": idle.starts, "end_ns": idle.ends, "gpu_id": pl.Series(ended_by).replace(NONE, None),
+        **{f"{cause}_ns": values for cause, values in parts.items()},
+    })  # fmt: skip
+    return Gaps(device, table)
+
+
+def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
+    """Row of `gpu` that begins when the stretch ends; NONE at the end of the window."""
+    starts, numbers = integers(rows["start_ns"]), integers(rows["gpu_id"])
+    slot = np.searchsorted(starts, idle.ends, side="left")
+    begins = (slot < len(starts)) & (np.append(starts, -1)[slot] == idle.ends)
+    return np.where(begins, np.append(numbers, NONE)[slot], NONE)
+
+
+def _split_waiting(
+    trace: Trace, threads: dict[int, Activity], idle: Spans, launch: Int64s, callers: Int64s, parts: dict[str, Int64s]
+) -> None:
+    """The part before the launch, by what the launching thread was doing; nothing is said without a launch."""
+    for caller in np.unique(callers[callers != NONE]):
+        mine = np.flatnonzero((callers == caller) & (launch > idle.starts))
+        if not len(mine):
+            continue
+        for label, spans in _explained(trace, threads, int(caller)).items():
+            parts[label][mine] += covered_before(spans, launch[mine]) - covered_before(spans, idle.starts[mine])
+
+
+def _busiest_thread(trace: Trace) -> int:
+    counts = trace.api["thread"].drop_nulls().value_counts(sort=True)
+    return int(counts["thread"][0]) if len(counts) else NONE
+
+
+def _explained(trace: Trace, threads: dict[int, Activity], caller: int) -> dict[str, Spans]:
+    """Labels of all time for one thread: its own evidence, then the other threads', then what silence means."""
+    window = trace.window
+    own = threads.get(caller, Activity({}))
+    holes = complement(own.covered, window.start_ns, window.end_ns)
+    others = seen_elsewhere(threads, caller)
+    result = {label: [own.labels.get(label)] for label in PRIORITY}
+    for label in PRIORITY:
+        if label in others.labels:
+            result[label].append(intersection(others.labels[label], holes))
+    for label, spans in _silence(trace, caller, difference(holes, others.covered)).items():
+        result[label].append(spans)
+    return {label: joined([spans for spans in found if spans is not None]) for label, found in result.items()}
+
+
+def _silence(trace: Trace, caller: int, holes: Spans) -> dict[str, Spans]:
+    """What a thread does while nothing of it is recorded: mostly Python between ops, which is dispatch.
+
+    A long silence within a step that ends in a copy to the device is the making of a batch. One before the first
+    step, in a trace that has steps, is the making ready of the program.
+    """
+    long = (holes.ends - holes.starts) > SHORT_HOLE_NS
+    loading, starting = np.zeros(len(holes), bool), np.zeros(len(holes), bool)
+    steps = trace.steps
+    if len(steps):
+        begin, end = int(integers(steps["start_ns"]).min()), int(integers(steps["end_ns"]).max())
+        starting = long & (holes.ends <= begin)
+        loading = long & (holes.starts < end) & (holes.ends > begin) & _before_upload(trace, caller, holes)
+    rest = ~(loading | starting)
+    kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
+    return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
+
+
+def _before_upload(trace: Trace, caller: int, holes: Spans) -> npt.NDArray[np.bool_]:
+    """Whether the thread's next work for the device after each hole is a copy from the host."""
+    work = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "copy_kind")
+    calls = work.with_columns(trace.api[work["api_id"].to_list()].select("thread", called_ns="start_ns"))
+    mine = calls.filter(pl.col("thread") == caller).sort("called_ns")
+    if not len(mine):
+        return np.zeros(len(holes), bool)
+    upload = np.append((mine["copy_kind"].cast(pl.String) == "HtoD").fill_null(False).to_numpy(), False)
+    found: npt.NDArray[np.bool_] = upload[np.searchsorted(integers(mine["called_ns"]), holes.ends, side="left")]
+    return found
+
+
+def _split_after_launch(
+    trace: Trace,
+    idle: Spans,
+    launch: Int64s,
+    called: Int64s,
+    calls: Int64s,
+    ended_by: Int64s,
+    threads: dict[int, Activity],
+    parts: dict[str, Int64s],
+) -> None:
+    """The part from the launch on."""
+    after = idle.ends - launch
+    linked = calls != NONE
+    waited_in_queue = linked & (called < idle.starts)
+    long = after > QUEUED_GAP_NS
+    parts["dependency"] += np.where(waited_in_queue & long, after, 0)
+    parts["launch_latency"] += np.where(waited_in_queue & ~long, after, 0)
+    # Launched while idle: the call itself may have been loading code, allocating or staging.
+    fresh = linked & ~waited_in_queue
+    done = np.minimum(np.append(integers(trace.api["end_ns"]), 0)[calls], idle.ends)
+    done = np.maximum(done, launch)
+    callers = np.append(integers(trace.api["thread"]), NONE)[calls]
+    spent = np.zeros(len(idle), np.int64)
+    for caller in np.unique(callers[fresh]):
+        mine = np.flatnonzero(fresh & (callers == caller))
+        for label in ("cold_start", "memory", "transfer", "sync"):
+            spans = threads[int(caller)].labels[label] if int(caller) in threads else None
+            if spans is None or not len(spans):
+                continue
+            inside = covered_before(spans, done[mine]) - covered_before(spans, launch[mine])
+            parts[label][mine] += inside
+            spent[mine] += inside
+    parts["launch_latency"] += np.where(fresh, after - spent, 0)

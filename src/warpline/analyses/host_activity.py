@@ -1,0 +1,172 @@
+"""What each CPU thread was doing, as sets of time: the evidence from which idle time of the device is explained.
+
+Every moment of a thread has at most one label. Where several things go on at once (a call inside an op inside a
+Python frame), the most telling one counts, in the order of `PRIORITY`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.intervals import EMPTY, Spans, difference, union
+from warpline.trace.api_names import ALLOCATE, COPY, LOAD, SYNCHRONISE
+from warpline.trace.launches import is_launch, named
+from warpline.trace.link import integers
+from warpline.trace.trace import Trace
+
+PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
+
+COMPILING = (
+    r"torch/_dynamo/convert_frame|torch/_inductor/(graph|scheduler|codecache|compile_worker|async_compile)|triton/compiler/"
+    r"|triton/runtime/build|triton_heuristics\.py\(\d+\): (autotune|benchmark|_?precompile)"
+    r"|autotuner\.py\(\d+\): _bench"
+    r"|torch/utils/cpp_extension|importlib\._bootstrap|torch/cuda/__init__\.py\(\d+\): _lazy_init"
+)
+"""Python frames that are entered only to compile, autotune, import or initialise; frames of the same packages that
+also run compiled code on every step are left out."""
+LOADING = (
+    r"torch/utils/data/|enumerate\(DataLoader\)|dataloader|<built-in function sleep>|time\.sleep"
+    r"|built-in method (poll|recv|read|select|acquire)|multiprocessing/(connection|queues)|^queue\.py"
+)
+"""Python frames, ops and annotations in which the program waits for data."""
+PROFILING = (
+    r"torch/(autograd/)?profiler|Buffer|CUPTI|[Pp]rofiling|Instrumentation|Chunk Allocation|TLS allocation|Resource"
+)
+OS_WAIT = r"^(u?sleep|nanosleep|clock_nanosleep|p?poll|p?select|epoll_p?wait|recv|accept|sem_timedwait|p?read|fread)"
+OS_LOADING = r"^(open|stat|lstat|fstat|mmap|munmap|fopen|close|access|readlink|dlopen|getdents)"
+FIRST_LAUNCH_NS = 200_000
+"""A first launch of a kernel that takes longer than this loaded its code: ordinary launches take 3 to 20 µs."""
+BURST_NS = 1_000_000
+"""File operations closer together than this belong to one import."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Labelled time of one thread; the sets are disjoint."""
+
+    labels: dict[str, Spans]
+
+    @property
+    def covered(self) -> Spans:
+        """All time that has a label."""
+        return joined(list(self.labels.values()))
+
+
+def activities(trace: Trace) -> dict[int, Activity]:
+    """The activity of every thread that called the device's API, ran an op, or was sampled otherwise."""
+    raw: dict[int, dict[str, list[Spans]]] = {}
+    for thread, label, spans in _evidence(trace):
+        raw.setdefault(thread, {}).setdefault(label, []).append(spans)
+    return {
+        thread: _prioritised({label: joined(parts) for label, parts in labels.items()})
+        for thread, labels in raw.items()
+    }
+
+
+def _prioritised(labels: dict[str, Spans]) -> Activity:
+    taken, result = EMPTY, {}
+    for label in PRIORITY:
+        spans = labels.get(label, EMPTY)
+        result[label] = difference(spans, taken)
+        taken = joined([taken, spans])
+    return Activity(result)
+
+
+def joined(parts: list[Spans]) -> Spans:
+    if not parts:
+        return EMPTY
+    return union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
+
+
+def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
+    """(thread, label, time) from every table that knows anything about a thread."""
+    frames = (
+        _calls(trace),
+        _labelled(trace.ops, {"input": named(LOADING)}),
+        _labelled(
+            trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()),
+            {"input": named(LOADING)},
+            "",
+        ),
+        _labelled(trace.python, {"cold_start": named(COMPILING), "input": named(LOADING)}),
+        _labelled(
+            trace.overhead, {"cold_start": named("dlopen|dlclose|JIT|LAZY|MODULE"), "profiler": named(PROFILING)}, ""
+        ),
+        _labelled(trace.osrt, {"input": named(OS_WAIT)}, ""),
+    )
+    for frame in frames:
+        for (thread, label), rows in frame.group_by("thread", "label"):
+            yield int(thread), str(label), union(integers(rows["start_ns"]), integers(rows["end_ns"]))
+    yield from _profiler_frames(trace.python)
+    imports = trace.osrt.filter(named(OS_LOADING))
+    for (thread,), rows in imports.group_by("thread"):
+        # Close the short breaks between the file operations of one import.
+        spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]) + BURST_NS)
+        yield int(thread), "cold_start", Spans(spans.starts, spans.ends - BURST_NS)
+
+
+def _profiler_frames(python: pl.DataFrame) -> Iterator[tuple[int, str, Spans]]:
+    """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run)."""
+    profiling = python.select(named(PROFILING)).to_series()
+    parents = integers(python["parent"])
+    called = python.filter(~profiling & pl.Series(np.append(profiling.to_numpy(), False)[parents]))
+    for (thread,), rows in python.filter(profiling & pl.col("thread").is_not_null()).group_by("thread"):
+        inner = called.filter(pl.col("thread") == thread)
+        spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]))
+        yield int(thread), "profiler", difference(spans, union(integers(inner["start_ns"]), integers(inner["end_ns"])))
+
+
+def _labelled(table: pl.DataFrame, labels: dict[str, pl.Expr], otherwise: str = "dispatch") -> pl.DataFrame:
+    """Thread, times and label of each row; rows that match nothing get `otherwise`, or are left out."""
+    label: pl.Expr = pl.lit(otherwise)
+    for name, condition in reversed(labels.items()):
+        label = pl.when(condition).then(pl.lit(name)).otherwise(label)
+    rows = table.select("thread", "start_ns", "end_ns", label=label)
+    return rows.filter(pl.col("label") != "", pl.col("thread").is_not_null())
+
+
+def _calls(trace: Trace) -> pl.DataFrame:
+    """API calls: what each keeps its caller waiting for."""
+    first_launch, pageable = _launches_of_new_code(trace), _pageable_copies(trace)
+    rows = trace.api.with_row_index("call").with_columns(
+        loads=pl.col("call").is_in(first_launch.implode()), staged=pl.col("call").is_in(pageable.implode())
+    )
+    return _labelled(rows, {
+        "cold_start": named(LOAD) | pl.col("loads"),
+        "memory": named(ALLOCATE),
+        "sync": named(SYNCHRONISE),
+        "transfer": pl.col("staged") | (named(COPY) & ~named("Async")),
+    })  # fmt: skip
+
+
+def _launches_of_new_code(trace: Trace) -> pl.Series:
+    """Calls that launched a kernel for the first time and took as long as loading code takes."""
+    launches = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "name", "start_ns")
+    first = launches.sort("start_ns").unique("name", keep="first")["api_id"]
+    calls = trace.api[first.to_list()] if len(first) else trace.api.head(0)
+    slow = calls.select(is_launch() & (pl.col("end_ns") - pl.col("start_ns") > FIRST_LAUNCH_NS)).to_series()
+    return first.filter(slow)
+
+
+def _pageable_copies(trace: Trace) -> pl.Series:
+    """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
+    pageable = pl.lit("Pageable")
+    ends = (pl.col("source_memory").cast(pl.String) == pageable) | (pl.col("target_memory").cast(pl.String) == pageable)
+    return trace.gpu.filter(ends.fill_null(False), pl.col("api_id").is_not_null())["api_id"]
+
+
+def seen_elsewhere(threads: dict[int, Activity], but: int) -> Activity:
+    """What the other threads were doing, for the time in which this one left no evidence.
+
+    Only their work counts: that another thread waits for data, or records, keeps nobody.
+    """
+    merged = {
+        label: joined([activity.labels[label] for thread, activity in threads.items() if thread != but])
+        for label in PRIORITY
+        if label not in {"input", "profiler"}
+    }
+    return _prioritised(merged)

@@ -1,0 +1,147 @@
+"""Idle time by cause: on paper for each cause, and exact over random traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, launched, op, write
+from paths import DATA
+
+import warpline
+from warpline.analyses.breakdown import device_times
+from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.sources.rows import Rows
+from warpline.trace.open import build
+
+FIRST = [*launched("first", 0, 10, 10, 1)]
+"""Busy from 10 to 20 µs; each case below adds what happens until the next kernel."""
+
+
+def causes(folder: Path, events: list[dict[str, Any]]) -> dict[str, int]:
+    (gaps,) = idle_gaps(warpline.open(write(folder, FIRST + events)))
+    return {cause: length // 1000 for cause, length in gaps.totals().items() if length}
+
+
+CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
+    "Python between ops": (launched("next", 50, 58, 5, 2), {"dispatch": 30, "launch_latency": 8}),
+    "inside an op": ([op("aten::mm", 15, 50), *launched("next", 50, 58, 5, 2)], {"dispatch": 30, "launch_latency": 8}),
+    "a synchronising call": (
+        [call("cudaStreamSynchronize", 12, 18, 9), *launched("next", 50, 58, 5, 2)], {"sync": 10, "dispatch": 20, "launch_latency": 8},
+    ),
+    "allocation": ([call("cudaMalloc", 20, 25, 9), *launched("next", 50, 58, 5, 2)], {"memory": 25, "dispatch": 5, "launch_latency": 8}),
+    "loading code": ([call("cuModuleLoadData", 20, 20, 9), *launched("next", 50, 58, 5, 2)], {"cold_start": 20, "dispatch": 10, "launch_latency": 8}),
+    "a first launch that loads": (
+        [call("cudaLaunchKernel", 30, 500, 2), kernel("next", 540, 5, 2)], {"dispatch": 10, "cold_start": 500, "launch_latency": 10},
+    ),
+    "a pageable copy": (
+        [call("cudaMemcpyAsync", 30, 40, 2), copy("Memcpy HtoD (Pageable -> Device)", 60, 5, 2, 100)], {"dispatch": 10, "transfer": 30},
+    ),
+    "the data loader": (
+        [op("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 22, 20), *launched("next", 50, 58, 5, 2)],
+        {"input": 20, "dispatch": 10, "launch_latency": 8},
+    ),
+    "a sleeping frame": (
+        [frame("<built-in function sleep>", 22, 20, 1, None), *launched("next", 50, 58, 5, 2)], {"input": 20, "dispatch": 10, "launch_latency": 8},
+    ),
+    "launched in time, a short gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 25, 5, 2)], {"launch_latency": 5}),
+    "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"dependency": 60}),
+    "a kernel without a launch": ([kernel("next", 30, 5, 99)], {"unknown": 10}),
+    "another thread at work": (
+        [op("backward", 20, 25, thread=AUTOGRAD), call("cudaMalloc", 22, 10, 8, thread=AUTOGRAD), *launched("next", 50, 58, 5, 2)],
+        {"memory": 10, "dispatch": 20, "launch_latency": 8},
+    ),
+    "making a batch, nothing recorded": (
+        [
+            annotation("ProfilerStep#1", 0, 2000),
+            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+        ],
+        {"input": 980, "launch_latency": 10},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_each_cause_on_paper(case: str, tmp_path: Path) -> None:
+    events, expected = CASES[case]
+    assert causes(tmp_path, events) == expected
+
+
+def test_a_trace_without_calls_explains_nothing(tmp_path: Path) -> None:
+    (gaps,) = idle_gaps(warpline.open(write(tmp_path, [kernel("a", 0, 10, 1), kernel("b", 30, 10, 2)])))
+    assert gaps.totals()["unknown"] == 20_000
+
+
+@st.composite
+def random_rows(draw: st.DrawFn) -> Rows:
+    moment, length = st.integers(0, 3000), st.integers(0, 600)
+    calls = draw(
+        st.lists(
+            st.tuples(
+                moment,
+                length,
+                st.sampled_from(
+                    ["cudaLaunchKernel", "cudaStreamSynchronize", "cudaMalloc", "cuModuleLoadData", "cudaMemcpyAsync"]
+                ),
+                st.integers(0, 1),
+            ),
+            max_size=12,
+        )
+    )
+    work = draw(
+        st.lists(
+            st.tuples(moment, length, st.integers(0, 14), st.integers(0, 1), st.sampled_from(["kernel", "memcpy"])),
+            min_size=1,
+            max_size=12,
+        )
+    )
+    frames = draw(
+        st.lists(
+            st.tuples(
+                moment,
+                length,
+                st.sampled_from(["train.py(1): f", "<built-in function sleep>", "torch/profiler/x.py(2): g"]),
+                st.integers(0, 1),
+            ),
+            max_size=6,
+        )
+    )
+    scale = draw(st.sampled_from([1, 1000]))
+    api = pl.DataFrame({
+        "name": [name for _, _, name, _ in calls], "thread": [thread for *_, thread in calls], "process": [1] * len(calls),
+        "start_ns": [scale * start for start, *_ in calls], "end_ns": [scale * (start + long) for start, long, _, _ in calls],
+        "correlation": list(range(1, len(calls) + 1)),
+    }, schema_overrides={"name": pl.String, "thread": pl.Int64, "process": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "correlation": pl.Int64})  # fmt: skip
+    gpu = pl.DataFrame({
+        "kind": [kind for *_, kind in work], "name": ["Memcpy HtoD (Pageable -> Device)" if kind == "memcpy" else "k" for *_, kind in work],
+        "device": [device for *_, device, _ in work], "process": [1] * len(work), "correlation": [number for _, _, number, _, _ in work],
+        "start_ns": [scale * start for start, *_ in work], "end_ns": [scale * (start + long) for start, long, *_ in work],
+        "source_memory": ["Pageable" if kind == "memcpy" else None for *_, kind in work], "stream": [7] * len(work),
+    }, schema_overrides={"source_memory": pl.String})  # fmt: skip
+    python = pl.DataFrame({
+        "name": [name for _, _, name, _ in frames], "thread": [thread for *_, thread in frames],
+        "start_ns": [scale * start for start, *_ in frames], "end_ns": [scale * (start + long) for start, long, _, _ in frames],
+    }, schema_overrides={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})  # fmt: skip
+    return Rows("kineto", {"api": api, "gpu": gpu, "python": python})
+
+
+@given(random_rows())
+def test_causes_sum_to_the_idle_time_exactly(rows: Rows) -> None:
+    trace = build(Path("random"), rows)
+    for gaps, device in zip(idle_gaps(trace), device_times(trace), strict=True):
+        assert gaps.device == device.device
+        assert sum(gaps.totals().values()) == device.idle_ns
+        parts = gaps.table.select(f"{cause}_ns" for cause in CAUSES)
+        assert (parts.min_horizontal() >= 0).all() if len(parts) else True
+        assert (parts.sum_horizontal() == gaps.table["end_ns"] - gaps.table["start_ns"]).all()
+
+
+@pytest.mark.parametrize("file", sorted((DATA / "kineto").glob("*.gz")), ids=lambda file: file.name)
+def test_recordings_leave_little_unexplained(file: Path) -> None:
+    (gaps,) = idle_gaps(warpline.open(file))
+    totals = gaps.totals()
+    assert totals["unknown"] <= 0.05 * sum(totals.values())
