@@ -12,14 +12,10 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
+from warpline.kernels import identify
 from warpline.trace.link import integers
 from warpline.trace.trace import Trace, Window
 
-COMMUNICATION = (
-    r"(?i)nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|allreduce|cross_device_reduce"
-    r"|nvshmem|deep_?ep::|msccl|multimem_"
-)
-"""Kernels that move data between devices. Their names are the only evidence that every source has."""
 PRIORITY = ("compute", "comm", "copy", "memset")
 """Which of several things that run at once the time belongs to."""
 
@@ -43,18 +39,16 @@ class DeviceTime:
     """Copies hidden behind computation or communication: not part of the sum."""
 
 
-def activity() -> pl.Expr:
-    """What a row of `gpu` counts as: compute, comm, copy or memset."""
-    kind = pl.col("kind").cast(pl.String)
-    return (
-        pl.when(kind == "memcpy")
-        .then(pl.lit("copy"))
-        .when(kind == "memset")
-        .then(pl.lit("memset"))
-        .when(pl.col("name").cast(pl.String).str.contains(COMMUNICATION).fill_null(False))
-        .then(pl.lit("comm"))
-        .otherwise(pl.lit("compute"))
-    )
+def activity(kind: str, name: str | None) -> str:
+    """What a row of `gpu` counts as: compute, comm, copy or memset.
+
+    Collectives are told by their names, the only evidence that every source has.
+    """
+    if kind == "memcpy":
+        return "copy"
+    if kind == "memset":
+        return "memset"
+    return "comm" if name is not None and identify(name).kernel_class == "comm" else "compute"
 
 
 def device_times(trace: Trace) -> list[DeviceTime]:
@@ -67,7 +61,9 @@ def device_times(trace: Trace) -> list[DeviceTime]:
 def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
     """Device, times and activity; each distinct name is matched once."""
     names = gpu.select("kind", "name").unique()
-    labels = names.with_columns(activity=activity())
+    labels = names.with_columns(
+        activity=pl.Series([activity(kind, name) for kind, name in names.iter_rows()], dtype=pl.String)
+    )
     return gpu.select(pl.col("device").fill_null(0), "kind", "name", "start_ns", "end_ns").join(
         labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
     )

@@ -13,13 +13,27 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import EMPTY, Spans, difference, union
-from warpline.trace.api_names import ALLOCATE, COPY, LOAD, SYNCHRONISE
 from warpline.trace.launches import is_launch, named
 from warpline.trace.link import integers
 from warpline.trace.trace import Trace
 
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
 
+SYNCHRONISE = r"^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^cu(Ctx|Stream|Event)Synchronize"
+"""Returns when the device, a stream or an event is done."""
+COPY = r"^(cuda|hip)Memcpy|^cuMemcpy"
+ALLOCATE = (
+    r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync|ExtMalloc)"
+    r"|^cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|HostRegister|Pool)"
+)
+"""Asks the driver for memory, or gives it back; freeing waits for the device."""
+LOAD = (
+    r"^cu(Module|Library)(Load|GetFunction|GetKernel|GetGlobal|GetModule|Enumerate|Unload)|^cuKernelGetFunction|^cuLink"
+    r"|^cuInit|^cuDevicePrimaryCtx|^cuCtxCreate|^hipModuleLoad|^(cuda|hip)SetDevice$|^(cuda|hip)(Stream|Event)Create"
+    r"|^(cuda|hip)GetDeviceProperties|^cuGetProcAddress|^cudaGetDriverEntryPoint|^(cuda|hip)GraphInstantiate"
+    r"|^cuGraphInstantiate|^nvrtc|^hiprtc|^cuFunc|^cudaFunc"
+)
+"""Makes code, contexts and handles ready: work of the first time, not of every step."""
 COMPILING = (
     r"torch/_dynamo/convert_frame|torch/_inductor/(graph|scheduler|codecache|compile_worker|async_compile)|triton/compiler/"
     r"|triton/runtime/build|triton_heuristics\.py\(\d+\): (autotune|benchmark|_?precompile)"

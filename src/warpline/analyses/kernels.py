@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from warpline.kernels import identify
 from warpline.trace.trace import Trace
 
 
@@ -29,7 +30,7 @@ def spread(length: pl.Expr) -> dict[str, pl.Expr]:
 
 
 def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
-    """Kernels (and graph replays) by total time, with their share of the time of all kernels."""
+    """Kernels (and graph replays) by total time, their share of the time of all kernels, and what their names say."""
     kernels = in_window(trace.gpu, trace).filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))
     table = (
         kernels.group_by("name")
@@ -37,4 +38,10 @@ def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
         .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
         .sort("total_ns", "name", descending=[True, False])
     )
-    return table if count is None else table.head(count)
+    listed = table if count is None else table.head(count)
+    identities = [identify(name) for name in listed["name"]]
+    return listed.with_columns(
+        pl.Series("class", [identity.kernel_class for identity in identities], dtype=pl.String),
+        pl.Series("tensor_core", [identity.tensor_core for identity in identities], dtype=pl.Boolean),
+        pl.Series("dtype", [identity.dtype.a for identity in identities], dtype=pl.String),
+    )

@@ -169,11 +169,20 @@ def _kernels(diagnosis: Diagnosis, top: int, width: int) -> Table:
     rows = [
         [
             f"{100 * row['share']:.1f} %", duration(row["total_ns"]), f"{row['count']:,}",
-            *(duration(row[f"{what}_ns"]) for what in spread), compact_name(row["name"]),
+            *(duration(row[f"{what}_ns"]) for what in spread), _kind(row), compact_name(row["name"]),
         ]
         for row in diagnosis.kernels.head(top).rows(named=True)
     ]  # fmt: skip
-    return _numbers(["time", "total", "count", *spread, "kernel"], rows, width)
+    return _numbers(["time", "total", "count", *spread, "class", "kernel"], rows, width)
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """What the name says about the kernel, in a few words: `gemm tf32 TC`, tensor cores."""
+    words = [row["class"]]
+    if row["class"] in {"gemm", "conv", "attention"}:
+        words += [row["dtype"]] if row["dtype"] else []
+        words += {True: ["TC"], False: ["no TC"]}.get(row["tensor_core"], [])
+    return " ".join(words)
 
 
 def compact_name(name: str) -> str:
