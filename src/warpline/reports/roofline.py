@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import Any
 
@@ -13,7 +12,7 @@ from rich.text import Text
 
 from warpline.analyses.roofline import FINE, IMPOSSIBLE, Entry, RooflineTable
 from warpline.hardware import Roof
-from warpline.reports.roofline_plot import marked, terminal_plot
+from warpline.reports.roofline_plot import marked, shape_label, terminal_plot
 from warpline.reports.tabular import shorten
 from warpline.units import duration, share, size
 
@@ -58,7 +57,10 @@ def to_dict(table: RooflineTable, path: str) -> dict[str, Any]:
         "entries": [entry_dict(entry, table) for entry in table.entries],
         "unmodelled": [
             {
-                "name": item.name, "why": item.why, "count": item.count, "time_ns": item.time_ns,
+                "name": item.name,
+                "why": item.why,
+                "count": item.count,
+                "time_ns": item.time_ns,
                 "share_pct": round(100 * item.time_ns / table.total_ns, 3) if table.total_ns else 0.0,
             }
             for item in table.unmodelled
@@ -70,16 +72,29 @@ def entry_dict(entry: Entry, table: RooflineTable) -> dict[str, Any]:
     """One entry as JSON."""
     per_step = step_headroom_ns(entry, table)
     return {
-        "name": entry.name, "shapes": entry.shapes, "dtypes": entry.dtypes, "model": entry.model, "math": entry.math,
-        "count": entry.count, "time_ns": round(entry.time_ns), "flops": round(entry.flops),
-        "read_bytes": round(entry.read_bytes), "written_bytes": round(entry.written_bytes), "link": entry.link,
-        "intensity": entry.intensity, "flops_per_second": entry.flops_per_second,
-        "bytes_per_second": entry.bytes_per_second, "ceiling_flops_per_second": entry.ceiling_flops_per_second,
-        "floor_ns": round(entry.floor_ns) if entry.floor_ns is not None else None, "roof_pct": entry.roof_pct,
+        "name": entry.name,
+        "shapes": entry.shapes,
+        "dtypes": entry.dtypes,
+        "model": entry.model,
+        "math": entry.math,
+        "count": entry.count,
+        "time_ns": round(entry.time_ns),
+        "flops": round(entry.flops),
+        "read_bytes": round(entry.read_bytes),
+        "written_bytes": round(entry.written_bytes),
+        "link": entry.link,
+        "intensity": entry.intensity,
+        "flops_per_second": entry.flops_per_second,
+        "bytes_per_second": entry.bytes_per_second,
+        "ceiling_flops_per_second": entry.ceiling_flops_per_second,
+        "floor_ns": round(entry.floor_ns) if entry.floor_ns is not None else None,
+        "roof_pct": entry.roof_pct,
         "bound": entry.bound or None,
         "headroom_ns": round(entry.headroom_ns) if entry.headroom_ns is not None else None,
         "headroom_per_step_ns": round(per_step) if per_step is not None else None,
-        "estimate": entry.estimate or None, "state": entry.state, "note": entry.note or None,
+        "estimate": entry.estimate or None,
+        "state": entry.state,
+        "note": entry.note or None,
     }
 
 
@@ -99,24 +114,6 @@ def step_headroom_ns(entry: Entry, table: RooflineTable) -> float | None:
     if entry.floor_ns is None or not table.steps:
         return None
     return entry.step_headroom_ns / table.steps
-
-
-def shape_label(shapes: str) -> str:
-    """Shapes as people write them: 2048×4096 · 4096×12288. Scalars are left out, lists are in brackets."""
-    try:
-        parsed = json.loads(shapes) if shapes else []
-    except ValueError:
-        return shapes
-    if not isinstance(parsed, list):
-        return shapes
-    return " · ".join(_one_shape(item) for item in parsed if isinstance(item, list) and item)
-
-
-def _one_shape(shape: list[Any]) -> str:
-    if shape and isinstance(shape[0], list):
-        inner = [_one_shape(item) for item in shape[:3]]
-        return "[" + ", ".join(inner) + (", …]" if len(shape) > 3 else "]")
-    return "×".join(map(str, shape))
 
 
 def _title(text: str) -> Text:
@@ -166,11 +163,17 @@ def _rows(table: RooflineTable, top: int, width: int) -> Table:
         label = " ".join(filter(None, (entry.name, shape_label(entry.shapes))))
         view.add_row(
             Text(marks.get(id(entry), ""), "bold"),
-            duration(entry.time_ns), share(entry.time_ns, table.total_ns), f"{entry.count:,}",
-            _rate(entry.flops_per_second), _rate(entry.bytes_per_second), _plain(entry.intensity),
-            _rate(entry.ceiling_flops_per_second), _percent(entry),
+            duration(entry.time_ns),
+            share(entry.time_ns, table.total_ns),
+            f"{entry.count:,}",
+            _rate(entry.flops_per_second),
+            _rate(entry.bytes_per_second),
+            _plain(entry.intensity),
+            _rate(entry.ceiling_flops_per_second),
+            _percent(entry),
             Text(entry.bound or "?", BOUND_COLOURS[entry.bound]),
-            duration(headroom) if headroom is not None else "–", Text(shorten(label, room)),
+            duration(headroom) if headroom is not None else "–",
+            Text(shorten(label, room)),
         )
     unit = "per step" if table.steps else "in all"
     view.caption = f"ceiling: TFLOP/s that the roof allows at this intensity; headroom {unit}; ~ estimated work"

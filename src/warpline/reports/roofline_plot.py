@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
 from rich.text import Text
 
@@ -12,7 +14,7 @@ from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Roof
 
 WIDTH, HEIGHT = 960, 600
-LEFT, RIGHT, TOP, BOTTOM = 80, 250, 56, 64
+LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
 FONT = 'font-family="sans-serif" font-size="11"'
 LABELLED = 12
 LEAST_SHARE = 0.001
@@ -54,6 +56,24 @@ def marked(table: RooflineTable) -> list[tuple[str, Entry]]:
     return list(zip(_MARKS, drawable(table), strict=False))
 
 
+def shape_label(shapes: str) -> str:
+    """Shapes as people write them: 2048×4096 · 4096×12288. Scalars are left out, lists are in brackets."""
+    try:
+        parsed = json.loads(shapes) if shapes else []
+    except ValueError:
+        return shapes
+    if not isinstance(parsed, list):
+        return shapes
+    return " · ".join(_one_shape(item) for item in parsed if isinstance(item, list) and item)
+
+
+def _one_shape(shape: list[Any]) -> str:
+    if shape and isinstance(shape[0], list):
+        inner = [_one_shape(item) for item in shape[:3]]
+        return "[" + ", ".join(inner) + (", …]" if len(shape) > 3 else "]")
+    return "×".join(map(str, shape))
+
+
 def _roofs(table: RooflineTable, roof: Roof) -> list[tuple[str, float]]:
     """Horizontal ceilings of the types in use, highest first."""
     names = dict.fromkeys(entry.math for entry in drawable(table) if entry.math)
@@ -70,8 +90,10 @@ def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float
     xs = [entry.intensity or 1.0 for entry in entries] + [value / bandwidth for _, value in roofs]
     ys = [entry.flops_per_second for entry in entries] + [value for _, value in roofs]
     return Axes(
-        math.floor(math.log10(min(xs)) - 0.3), math.ceil(math.log10(max(xs)) + 0.3),
-        math.floor(math.log10(min(ys))), math.ceil(math.log10(max(ys)) + 0.05),
+        math.floor(math.log10(min(xs)) - 0.3),
+        math.ceil(math.log10(max(xs)) + 0.3),
+        math.floor(math.log10(min(ys))),
+        math.ceil(math.log10(max(ys)) + 0.05),
     )
 
 
@@ -87,21 +109,28 @@ def svg(table: RooflineTable, title: str) -> str:
     parts = _grid(axes)
     parts += _roof_lines(axes, roofs, memory.value)
     largest = max(entry.time_ns for entry in entries)
+    numbered: list[tuple[float, float]] = []
     # Small ones last, so that none hides behind a large one.
     for rank, entry in enumerate(entries):
-        parts.append(_point(axes, entry, largest, rank + 1 if rank < LABELLED else None, table.total_ns))
+        x, y = _pixel(axes, entry.intensity or 1.0, entry.flops_per_second)
+        free = all(abs(x - at_x) > 12 or abs(y - at_y) > 10 for at_x, at_y in numbered)
+        if rank < LABELLED and free:
+            numbered.append((x, y))
+        parts.append(_point(axes, entry, largest, rank + 1 if rank < LABELLED and free else None, table.total_ns))
     parts += _legend(entries, table)
     return _document(parts, title)
 
 
 def _document(parts: list[str], title: str) -> str:
-    return "\n".join([
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-        f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>',
-        *parts,
-        "</svg>\n",
-    ])
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
+            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
+            f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>',
+            *parts,
+            "</svg>\n",
+        ]
+    )
 
 
 def _pixel(axes: Axes, intensity: float, rate: float) -> tuple[float, float]:
@@ -140,15 +169,14 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
     at_x, at_y = x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1) - 6
     turned = f'transform="rotate({angle:.1f} {at_x:.1f} {at_y:.1f})"'
     parts.append(
-        f'<text x="{at_x:.1f}" y="{at_y:.1f}" fill="{ROOF_COLOUR}" {turned}>'
-        f"memory {bandwidth / 1e12:.4g} TB/s</text>"
+        f'<text x="{at_x:.1f}" y="{at_y:.1f}" fill="{ROOF_COLOUR}" {turned}>memory {bandwidth / 1e12:.4g} TB/s</text>'
     )
     for name, value in roofs:
         x1, y = _pixel(axes, value / bandwidth, value)
         x2, _ = _pixel(axes, 10.0**axes.x_high, value)
         parts.append(_line(x1, y, x2, y))
         parts.append(
-            f'<text x="{x2:.1f}" y="{y - 5:.1f}" text-anchor="end" fill="{ROOF_COLOUR}">'
+            f'<text x="{x2:.1f}" y="{y + 14:.1f}" text-anchor="end" fill="{ROOF_COLOUR}">'
             f"{escape(name)} {value / 1e12:,.4g} TFLOP/s</text>"
         )
     return parts
@@ -164,10 +192,12 @@ def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns:
     radius = 3 + 13 * math.sqrt(entry.time_ns / largest)
     colour = COLOURS.get(entry.bound, COLOURS[""])
     roof = f", {entry.roof_pct:.1f} % of the roof" if entry.roof_pct is not None else ""
-    tip = f"{entry.name} {entry.shapes}: {100 * entry.time_ns / total_ns:.1f} % of GPU time{roof}, {entry.bound}-bound"
+    share = f"{100 * entry.time_ns / total_ns:.1f} % of GPU time"
+    tip = f"{entry.name} {shape_label(entry.shapes)}: {share}{roof}, {entry.bound}-bound"
     label = (
         f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="10" font-weight="bold">{rank}</text>'
-        if rank is not None else ""
+        if rank is not None
+        else ""
     )
     return (
         f'<g><title>{escape(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
@@ -184,7 +214,8 @@ def _legend(entries: list[Entry], table: RooflineTable) -> list[str]:
         y += 18
     y += 8
     for rank, entry in enumerate(entries[:LABELLED]):
-        name = entry.name if len(entry.name) <= 30 else entry.name[:29] + "…"
+        name = " ".join(filter(None, (entry.name.removeprefix("aten::"), shape_label(entry.shapes))))
+        name = name if len(name) <= 34 else name[:33] + "…"
         roof = f", {entry.roof_pct:.0f} % of roof" if entry.roof_pct is not None else ""
         parts.append(f'<text x="{x}" y="{y}" font-weight="bold">{rank + 1}</text>')
         parts.append(f'<text x="{x + 18}" y="{y}">{escape(name)}</text>')

@@ -50,7 +50,7 @@ def work_of(call: OpCall) -> Work | None:
     if found is None:
         return None
     try:
-        return found(call)
+        return _sensible(found(call))
     except _ABSTENTIONS:
         return None
 
@@ -61,12 +61,19 @@ def why_no_work(call: OpCall) -> str:
     if found is None:
         return f"no model for {call.name}"
     try:
-        found(call)
+        _sensible(found(call))
     except Unknowable as reason:
         return str(reason)
     except _ABSTENTIONS:
         return f"the arguments of {call.name} are not those that its model knows"
     return ""
+
+
+def _sensible(work: Work) -> Work:
+    """The work, unless sizes that no tensor has made it negative."""
+    if min(work.read_bytes, work.written_bytes, *(part.count for part in work.flops), 0) < 0:
+        raise Unknowable("the arguments give a negative size")
+    return work
 
 
 def known_ops() -> list[str]:

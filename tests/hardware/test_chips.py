@@ -1,0 +1,105 @@
+"""The table of chips: found from what a trace says, cited, dense, and consistent with itself."""
+
+from __future__ import annotations
+
+import pytest
+
+from warpline.errors import UsageError
+from warpline.hardware import Chip, chip_named, chips, find_device
+
+SEEN = [
+    ("NVIDIA H200", 132, (9, 0), "H200-SXM"),
+    ("NVIDIA H100 80GB HBM3", 132, (9, 0), "H100-SXM"),
+    ("NVIDIA H100 PCIe", 114, (9, 0), "H100-PCIe"),
+    ("NVIDIA H100 NVL", 132, (9, 0), "H100-NVL"),
+    ("NVIDIA GH200 480GB", 132, (9, 0), "GH200-96GB"),
+    ("NVIDIA A100-SXM4-80GB", 108, (8, 0), "A100-SXM4-80GB"),
+    ("NVIDIA A100-SXM4-40GB", 108, (8, 0), "A100-SXM4-40GB"),
+    ("NVIDIA A100 80GB PCIe", 108, (8, 0), "A100-PCIe-80GB"),
+    ("NVIDIA A100-PCIE-40GB", 108, (8, 0), "A100-PCIe-40GB"),
+    ("Tesla V100-SXM2-32GB", 80, (7, 0), "V100-SXM2"),
+    ("Tesla T4", 40, (7, 5), "T4"),
+    ("NVIDIA A10", 72, (8, 6), "A10"),
+    ("NVIDIA A40", 84, (8, 6), "A40"),
+    ("NVIDIA L4", 58, (8, 9), "L4"),
+    ("NVIDIA L40S", 142, (8, 9), "L40S"),
+    ("NVIDIA GeForce RTX 3090", 82, (8, 6), "RTX-3090"),
+    ("NVIDIA GeForce RTX 4090", 128, (8, 9), "RTX-4090"),
+    ("NVIDIA GeForce RTX 5090", 170, (12, 0), "RTX-5090"),
+    ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", 188, (12, 0), "RTX-PRO-6000"),
+    ("NVIDIA B200", 148, (10, 0), "B200"),
+    ("NVIDIA GB200", 152, (10, 0), "GB200"),
+    ("NVIDIA B300 SXM6 AC", 148, (10, 3), "B300"),
+    ("NVIDIA GB10", 48, (12, 1), "GB10"),
+    ("AMD Instinct MI300X", 304, (9, 4), "MI300X"),
+    ("AMD Instinct MI300X VF", 304, (9, 4), "MI300X"),
+    ("AMD Instinct MI325X", 304, (9, 4), "MI325X"),
+    ("AMD Instinct MI355X", 256, (9, 5), "MI355X"),
+]
+
+
+@pytest.mark.parametrize(("name", "sms", "compute", "expected"), SEEN)
+def test_a_driver_s_name_finds_the_chip(name: str, sms: int, compute: tuple[int, int], expected: str) -> None:
+    found = find_device(name, sms, compute)
+    assert found is not None
+    assert found.name == expected
+    assert find_device(name) == found
+
+
+@pytest.mark.parametrize(("name", "sms", "compute"), [
+    ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, (8, 0)),
+    ("NVIDIA H200", 66, (9, 0)),
+    ("NVIDIA H200", 132, (8, 0)),
+    ("NVIDIA GeForce RTX 4090 Laptop GPU", 76, (8, 9)),
+    ("NVIDIA A10G", 80, (8, 6)),
+    ("Test GPU", 132, None),
+    ("", 132, (9, 0)),
+    ("", 304, (9, 4)),
+    (None, None, None),
+])
+def test_doubt_finds_nothing(name: str | None, sms: int | None, compute: tuple[int, int] | None) -> None:
+    assert find_device(name, sms, compute) is None
+
+
+def test_without_a_name_the_numbers_must_fit_one_chip() -> None:
+    found = find_device("", 128, (8, 9))
+    assert found is not None
+    assert found.name == "RTX-4090"
+
+
+@pytest.mark.parametrize("chip", chips(), ids=lambda chip: chip.name)
+def test_every_figure_is_cited_and_sensible(chip: Chip) -> None:
+    figures = [*chip.tensor.values(), *chip.vector.values(), *chip.bandwidth.values()]
+    assert all(figure.value > 0 and figure.source and not figure.measured for figure in figures)
+    assert "fp32" in chip.vector
+    assert "dram" in chip.bandwidth
+    # A factor of two between neighbouring types is the hardware; another factor is a sparse figure among dense ones.
+    tensor = {dtype: figure.value for dtype, figure in chip.tensor.items()}
+    if {"bf16", "tf32"} <= tensor.keys():
+        assert tensor["bf16"] / tensor["tf32"] == pytest.approx(2, rel=0.03)
+    if {"bf16", "fp8"} <= tensor.keys():
+        assert tensor["fp8"] / tensor["bf16"] == pytest.approx(2, rel=0.03)
+    if {"fp16", "bf16"} <= tensor.keys():
+        assert tensor["fp16"] == tensor["bf16"]
+
+
+def test_hopper_s_peak_follows_from_its_tensor_cores() -> None:
+    # 4,096 dense operations a clock and SM (ncu's peak of WGMMA) at 1.83 GHz on 132 SMs.
+    chip = chip_named("H100-SXM")
+    assert chip.tensor["bf16"].value == pytest.approx(4096 * 132 * 1.83e9, rel=0.01)
+
+
+def test_names_are_unique_and_every_pattern_finds_its_own_chip() -> None:
+    names = [chip.name for chip in chips()]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("name", ["H200", "h200-sxm", "NVIDIA H200"])
+def test_chips_are_named_as_people_name_them(name: str) -> None:
+    assert chip_named(name).name == "H200-SXM"
+
+
+@pytest.mark.parametrize("name", ["A100", "H100", "nonsense"])
+def test_an_ambiguous_name_lists_the_candidates(name: str) -> None:
+    with pytest.raises(UsageError, match="one of"):
+        chip_named(name)
