@@ -6,19 +6,16 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warpline.sources.health import HealthEntry
-from warpline.sources.kineto.events import MISSING, Int64s, RawEvents, Sparse
+from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.facts import devices, meta
+from warpline.sources.kineto.selection import Mask, Selection, Source
 from warpline.sources.kineto.threads import Threads
 from warpline.sources.rows import Rows
-
-Rowset = npt.NDArray[np.int64]
 
 # The table that each category goes to. Capitalised names are those of 2021.
 CATEGORIES = {
@@ -48,6 +45,8 @@ CATEGORIES = {
     "cuda_profiler_range": "ignored",
     "collective_comm": "ignored",
 }
+KINDS = tuple(dict.fromkeys(CATEGORIES.values()))
+UNKNOWN = -1
 SYNC_KINDS = {
     "Stream Wait Event": "stream_wait_event",
     "Event Sync": "event",
@@ -61,107 +60,41 @@ LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
 
 
-@dataclass(slots=True)
-class _Events:
-    """Columns of the events of one kind, taken out of the file's."""
-
-    raw: RawEvents
-    rows: Rowset
-    zero_ns: int
-
-    def span(self) -> dict[str, pl.Series]:
-        start = self.raw.time_ns[self.rows] - self.zero_ns
-        length = self.raw.duration_ns[self.rows]
-        return {"start_ns": pl.Series(start), "end_ns": pl.Series(start + np.maximum(length, 0))}
-
-    def name(self) -> pl.Series:
-        return interned(self.raw.names, self.raw.name[self.rows])
-
-    def arguments(self) -> dict[str, pl.Series]:
-        offset = pl.Series(self.raw.args_offset[self.rows])
-        length = pl.Series(self.raw.args_length[self.rows])
-        present = offset >= 0
-        return {"args_offset": offset.set(~present, None), "args_length": length.set(~present, None)}
-
-    def integer(self, *keys: str) -> pl.Series:
-        """The argument under the first of these names that each event has."""
-        values = np.full(len(self.rows), MISSING, np.int64)
-        for key in reversed(keys):
-            self._scatter(self.raw.fields.get(key), values)
-        return nullable(values)
-
-    def small(self, *keys: str) -> pl.Series:
-        """The same as 32 bits; larger values, which no honest profile has, become null."""
-        return self.integer(*keys).cast(pl.Int32, strict=False)
-
-    def triple(self, key: str) -> list[pl.Series]:
-        field = self.raw.fields.get(key)
-        columns = []
-        for axis in range(3):
-            values = np.full(len(self.rows), MISSING, np.int64)
-            if field is not None and len(field.rows):
-                self._scatter(Sparse(field.rows, field.values[:, axis]), values)
-            columns.append(nullable(values).cast(pl.Int32, strict=False))
-        return columns
-
-    def text(self, key: str) -> pl.Series:
-        codes = np.full(len(self.rows), MISSING, np.int64)
-        self._scatter(self.raw.fields.get(key), codes)
-        return interned(self.raw.texts, np.where(codes == MISSING, -1, codes))
-
-    def _scatter(self, field: Sparse | None, values: Int64s) -> None:
-        if field is None or not len(field.rows) or not len(self.rows):
-            return
-        # Both are ascending: find each of the field's rows among ours.
-        slot = np.searchsorted(self.rows, field.rows)
-        slot[slot == len(self.rows)] = 0
-        ours = self.rows[slot] == field.rows
-        values[slot[ours]] = field.values[ours]
-
-
-def interned(values: list[str], codes: npt.NDArray[np.integer]) -> pl.Series:
-    """A categorical column from codes into a list; negative codes are null."""
-    present = pl.Series(codes).cast(pl.Int64)
-    index = present.set(present < 0, None).cast(pl.UInt32)
-    return pl.Series(values, dtype=pl.String).cast(pl.Categorical).gather(index)
-
-
-def nullable(values: Int64s) -> pl.Series:
-    """MISSING becomes null."""
-    series = pl.Series(values)
-    return series.set(series == MISSING, None)
-
-
 def tables(raw: RawEvents) -> Rows:
     """All tables that the events hold, with what was odd about them."""
     kinds = _kinds(raw)
     spans = raw.phase == ord("X")
     recorded = raw.time_ns != MISSING
-    near, zero = _believable(raw, spans & recorded & (kinds != ""))
+    known = kinds != UNKNOWN
+    near, zero = _believable(raw, spans & recorded & known)
     timed = recorded & near
-    threads = Threads(raw)
+    source, threads = Source(raw, zero), Threads(raw)
 
-    def events(*wanted: str) -> _Events:
-        return _Events(raw, np.flatnonzero(np.isin(kinds, wanted) & spans & timed), zero)
+    def events(kind: str) -> Selection:
+        return source.select((kinds == KINDS.index(kind)) & spans & timed)
 
-    steps_among_ops = _named_like(raw, events("op").rows, STEP_NAME)
-    ops = _Events(raw, np.setdiff1d(events("op").rows, steps_among_ops), zero)
-    annotations = _Events(raw, np.union1d(events("annotation").rows, steps_among_ops), zero)
-    memory = _Events(raw, _named_like(raw, np.flatnonzero((raw.phase == ord("i")) & timed), MEMORY_NAME), zero)
+    # In 2021 profiler steps were operators.
+    is_op = (kinds == KINDS.index("op")) & spans & timed
+    is_step = is_op & source.named(STEP_NAME)
+    is_annotation = (kinds == KINDS.index("annotation")) & spans & timed
+    annotations = source.select(is_annotation | is_step)
+    memory = source.select((raw.phase == ord("i")) & timed & source.named(MEMORY_NAME))
     result = {
         "gpu": pl.concat([_gpu(events(kind), kind) for kind in ("kernel", "memcpy", "memset")]),
         "api": pl.concat([_api(events(layer), layer, threads) for layer in ("runtime", "driver")]),
-        "ops": _ops(ops, threads),
-        "ranges": pl.concat([_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"))], how="diagonal"),
-        "python": _python(events("python"), threads),
+        "ops": _ops(source.select(is_op & ~is_step), threads),
+        "ranges": pl.concat(
+            [_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"), raw)], how="diagonal"
+        ),
+        "python": _named_spans(events("python"), threads),
         "syncs": _syncs(events("sync")),
         "memory": _memory(memory, threads),
-        "overhead": _overhead(events("overhead"), threads),
+        "overhead": _named_spans(events("overhead"), threads),
         "devices": devices(raw.header),
     }
     result["threads"] = threads.table()
-    health = _health(raw, kinds, spans & timed)
-    impossible = int((spans & recorded & ~near & (kinds != "")).sum())
+    health = _health(raw, known, spans & timed)
+    impossible = int((spans & recorded & ~near & known).sum())
     if impossible:
         health.append(
             HealthEntry(
@@ -173,12 +106,13 @@ def tables(raw: RawEvents) -> Rows:
     return Rows("kineto", result, meta(raw, zero), health)
 
 
-def _kinds(raw: RawEvents) -> npt.NDArray[np.str_]:
-    table = np.array([CATEGORIES.get(category, "") for category in raw.categories] + [""], dtype="U16")
-    return table[raw.category]
+def _kinds(raw: RawEvents) -> npt.NDArray[np.int8]:
+    """Code of each event's kind."""
+    codes = [KINDS.index(CATEGORIES[name]) if name in CATEGORIES else UNKNOWN for name in raw.categories]
+    return np.array([*codes, UNKNOWN], np.int8)[raw.category]
 
 
-def _believable(raw: RawEvents, usable: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], int]:
+def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     """Which events lie within decades of the typical one, and the earliest of them: a flipped bit must not set zero."""
     times = raw.time_ns[usable]
     if not len(times):
@@ -190,35 +124,11 @@ def _believable(raw: RawEvents, usable: npt.NDArray[np.bool_]) -> tuple[npt.NDAr
     return near, int(chosen.min()) if len(chosen) else centre
 
 
-def _named_like(raw: RawEvents, rows: Rowset, pattern: str) -> Rowset:
-    wanted = pl.Series(raw.names, dtype=pl.String).str.contains(pattern).to_numpy()
-    codes = raw.name[rows]
-    if not len(wanted):
-        return rows[:0]
-    matching: Rowset = rows[(codes >= 0) & wanted[codes]]
-    return matching
-
-
-def _gpu(events: _Events, kind: str) -> pl.DataFrame:
-    grid, block = events.triple("grid"), events.triple("block")
+def _gpu(events: Selection, kind: str) -> pl.DataFrame:
     name = events.name()
-    copy = (
-        pl.DataFrame({"name": name}).select(
-            copy_kind=pl.col("name").cast(pl.String).str.extract(r"^Mem(?:cpy|set) ?(\wto\w)").cast(pl.Categorical),
-            source=pl.col("name").cast(pl.String).str.extract(r"\((\w+) -> ").cast(pl.Categorical),
-            target=pl.col("name").cast(pl.String).str.extract(r"(?:-> |Memset \()(\w+)\)").cast(pl.Categorical),
-        )
-        if kind != "kernel"
-        else pl.DataFrame(
-            {
-                column: pl.Series([None] * len(name), dtype=pl.Categorical)
-                for column in ("copy_kind", "source", "target")
-            }
-        )
-    )
     return pl.DataFrame(
         {
-            "kind": pl.Series([kind]).cast(pl.Categorical).gather(np.zeros(len(name), np.uint32)),
+            "kind": events.constant(kind),
             "name": name,
             "device": events.small("device"),
             "context": events.integer("context"),
@@ -228,24 +138,31 @@ def _gpu(events: _Events, kind: str) -> pl.DataFrame:
             "external_id": events.integer("External id", "external id"),
             "graph_id": events.integer("graph id"),
             "graph_node_id": events.integer("graph node id"),
-            **{f"grid_{axis}": column for axis, column in zip("xyz", grid, strict=True)},
-            **{f"block_{axis}": column for axis, column in zip("xyz", block, strict=True)},
+            **events.triple("grid", "grid"),
+            **events.triple("block", "block"),
             "registers": events.small("registers per thread"),
             "shared_bytes": events.integer("shared memory"),
             "bytes": events.integer("bytes"),
-            "copy_kind": copy["copy_kind"],
-            "source_memory": copy["source"],
-            "target_memory": copy["target"],
+            "copy_kind": _from_name(name, r"^Memcpy (\wto\w)", kind),
+            "source_memory": _from_name(name, r"\((\w+) -> ", kind),
+            "target_memory": _from_name(name, r"(?:-> |Memset \()(\w+)\)", kind),
             **events.arguments(),
         }
     )
 
 
-def _api(events: _Events, layer: str, threads: Threads) -> pl.DataFrame:
+def _from_name(name: pl.Series, pattern: str, kind: str) -> pl.Series:
+    """Copies say in their names what they copy: `Memcpy HtoD (Pinned -> Device)`."""
+    if kind == "kernel":
+        return pl.Series([None], dtype=pl.Categorical).new_from_index(0, len(name))
+    return name.cast(pl.String).str.extract(pattern).cast(pl.Categorical)
+
+
+def _api(events: Selection, layer: str, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "layer": pl.Series([layer]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
+            "layer": events.constant(layer),
             **threads.columns(events.rows),
             **events.span(),
             "correlation": events.integer("correlation"),
@@ -255,7 +172,7 @@ def _api(events: _Events, layer: str, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _ops(events: _Events, threads: Threads) -> pl.DataFrame:
+def _ops(events: Selection, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
@@ -274,11 +191,11 @@ def _ops(events: _Events, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _ranges(events: _Events, threads: Threads) -> pl.DataFrame:
+def _ranges(events: Selection, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "style": pl.Series(["annotation"]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
+            "style": events.constant("annotation"),
             "thread": threads.codes(events.rows),
             **events.span(),
             "external_id": events.integer("External id", "external id"),
@@ -287,35 +204,23 @@ def _ranges(events: _Events, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _gpu_ranges(events: _Events) -> pl.DataFrame:
-    raw = events.raw
+def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
     span = events.span()
     return pl.DataFrame(
         {
             "name": events.name(),
-            "style": pl.Series(["gpu"]).cast(pl.Categorical).gather(np.zeros(len(events.rows), np.uint32)),
+            "style": events.constant("gpu"),
             **span,
             "gpu_start_ns": span["start_ns"],
             "gpu_end_ns": span["end_ns"],
             "external_id": events.integer("External id", "external id"),
-            "device": label_numbers(raw, raw.process[events.rows]).cast(pl.Int32, strict=False),
-            "stream": label_numbers(raw, raw.thread[events.rows]),
+            "device": events.label(raw.process).cast(pl.Int32, strict=False),
+            "stream": events.label(raw.thread),
         }
     )
 
 
-def label_numbers(raw: RawEvents, codes: npt.NDArray[np.int32]) -> pl.Series:
-    """Process or thread labels as numbers, where they are numbers."""
-    labels = pl.Series([label.strip('"').removeprefix("stream ") for label in raw.labels], dtype=pl.String)
-    index = pl.Series(codes.astype(np.int64))
-    return labels.cast(pl.Int64, strict=False).gather(index.set(index < 0, None).cast(pl.UInt32))
-
-
-def _python(events: _Events, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame({"name": events.name(), "thread": threads.codes(events.rows), **events.span()})
-
-
-def _syncs(events: _Events) -> pl.DataFrame:
+def _syncs(events: Selection) -> pl.DataFrame:
     kind = events.name().cast(pl.String).replace_strict(SYNC_KINDS, default=None, return_dtype=pl.String)
     return pl.DataFrame(
         {
@@ -330,11 +235,11 @@ def _syncs(events: _Events) -> pl.DataFrame:
     )
 
 
-def _memory(events: _Events, threads: Threads) -> pl.DataFrame:
+def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "thread": threads.codes(events.rows),
-            "time_ns": pl.Series(events.raw.time_ns[events.rows] - events.zero_ns),
+            "time_ns": events.time(),
             "bytes": events.integer("Bytes"),
             "device": events.small("Device Id"),
             "device_type": events.small("Device Type"),
@@ -345,11 +250,11 @@ def _memory(events: _Events, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _overhead(events: _Events, threads: Threads) -> pl.DataFrame:
+def _named_spans(events: Selection, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame({"name": events.name(), "thread": threads.codes(events.rows), **events.span()})
 
 
-def _health(raw: RawEvents, kinds: npt.NDArray[np.str_], spans: npt.NDArray[np.bool_]) -> list[HealthEntry]:
+def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
     entries = [HealthEntry("damaged-file", "error", note) for note in raw.notes]
     if raw.truncated:
         entries.append(
@@ -378,10 +283,10 @@ def _health(raw: RawEvents, kinds: npt.NDArray[np.str_], spans: npt.NDArray[np.b
                 f"{negative:,} events have a negative duration and are counted as empty.",
             )
         )
-    unknown = np.unique(raw.category[spans & (kinds == "") & (raw.category >= 0)])
+    unknown = np.unique(raw.category[spans & ~known & (raw.category >= 0)])
     if len(unknown):
         names = ", ".join(sorted(raw.categories[code] for code in unknown)[:5])
-        count = int((spans & (kinds == "") & (raw.category >= 0)).sum())
+        count = int((spans & ~known & (raw.category >= 0)).sum())
         entries.append(
             HealthEntry(
                 "unknown-category",

@@ -1,0 +1,130 @@
+"""Columns of some of a Kineto file's events, taken out of the whole file's and made into polars series."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.sources.kineto.events import MISSING, Int64s, RawEvents, Sparse
+
+Rowset = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class Source:
+    """A file's events, with its names and texts interned once for all tables."""
+
+    def __init__(self, raw: RawEvents, zero_ns: int) -> None:
+        self.raw = raw
+        self.zero_ns = zero_ns
+        self.names = pl.Series(raw.names, dtype=pl.String).cast(pl.Categorical)
+        self.texts = pl.Series(raw.texts, dtype=pl.String).cast(pl.Categorical)
+
+    def select(self, wanted: Mask) -> Selection:
+        """The events for which the mask is true."""
+        return Selection(self, np.flatnonzero(wanted))
+
+    def named(self, pattern: str) -> Mask:
+        """Which events have a name that matches; each distinct name is looked at once."""
+        matching = pl.Series(self.raw.names, dtype=pl.String).str.contains(pattern).to_numpy()
+        result: Mask = np.append(matching, False)[self.raw.name]
+        return result
+
+
+class Selection:
+    """Some of the events; each method gives one column, in their order."""
+
+    def __init__(self, source: Source, rows: Rowset) -> None:
+        self._source = source
+        self._raw = source.raw
+        self.rows = rows
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def span(self) -> dict[str, pl.Series]:
+        """Begin and end from the trace's zero; a negative duration counts as none."""
+        start = self._raw.time_ns[self.rows] - self._source.zero_ns
+        length = self._raw.duration_ns[self.rows]
+        return {"start_ns": pl.Series(start), "end_ns": pl.Series(start + np.maximum(length, 0))}
+
+    def time(self) -> pl.Series:
+        """The moment of an instant event."""
+        return pl.Series(self._raw.time_ns[self.rows] - self._source.zero_ns)
+
+    def name(self) -> pl.Series:
+        """The events' names."""
+        return gathered(self._source.names, self._raw.name[self.rows])
+
+    def constant(self, word: str) -> pl.Series:
+        """The same word for all."""
+        return pl.Series([word]).cast(pl.Categorical).gather(np.zeros(len(self.rows), np.uint32))
+
+    def arguments(self) -> dict[str, pl.Series]:
+        """Where the raw arguments lie in the file."""
+        offset = pl.Series(self._raw.args_offset[self.rows])
+        length = pl.Series(self._raw.args_length[self.rows])
+        present = offset >= 0
+        return {"args_offset": offset.set(~present, None), "args_length": length.set(~present, None)}
+
+    def integer(self, *keys: str) -> pl.Series:
+        """The argument under the first of these names that each event has."""
+        values = np.full(len(self.rows), MISSING, np.int64)
+        for key in reversed(keys):
+            self._scatter(self._raw.fields.get(key), values)
+        return nullable(values)
+
+    def small(self, *keys: str) -> pl.Series:
+        """The same as 32 bits; larger values, which no honest profile has, become null."""
+        return self.integer(*keys).cast(pl.Int32, strict=False)
+
+    def triple(self, key: str, prefix: str) -> dict[str, pl.Series]:
+        """A grid or block as three columns."""
+        field = self._raw.fields.get(key)
+        columns = {}
+        for axis, letter in enumerate("xyz"):
+            values = np.full(len(self.rows), MISSING, np.int64)
+            if field is not None and len(field.rows):
+                self._scatter(Sparse(field.rows, field.values[:, axis]), values)
+            columns[f"{prefix}_{letter}"] = nullable(values).cast(pl.Int32, strict=False)
+        return columns
+
+    def text(self, key: str) -> pl.Series:
+        """An argument as its raw JSON text."""
+        codes = np.full(len(self.rows), -1, np.int64)
+        self._scatter(self._raw.fields.get(key), codes)
+        return gathered(self._source.texts, codes)
+
+    def label(self, codes: npt.NDArray[np.int32]) -> pl.Series:
+        """Process or thread ids of the events as numbers, where they are numbers."""
+        words = [label.strip('"').removeprefix("stream ") for label in self._raw.labels]
+        return gathered(pl.Series(words, dtype=pl.String).cast(pl.Int64, strict=False), codes[self.rows])
+
+    @cached_property
+    def _slots(self) -> npt.NDArray[np.int32]:
+        """Position of each of the file's events among ours, or -1."""
+        slots = np.full(len(self._raw), -1, np.int32)
+        slots[self.rows] = np.arange(len(self.rows), dtype=np.int32)
+        return slots
+
+    def _scatter(self, field: Sparse | None, values: Int64s) -> None:
+        if field is None or not len(field.rows) or not len(self.rows):
+            return
+        slots = self._slots[field.rows]
+        ours = slots >= 0
+        values[slots[ours]] = field.values[ours]
+
+
+def gathered(values: pl.Series, codes: npt.NDArray[np.integer]) -> pl.Series:
+    """The values that the codes stand for; negative codes are null."""
+    index = pl.Series(codes.astype(np.int64))
+    return values.gather(index.set(index < 0, None).cast(pl.UInt32))
+
+
+def nullable(values: Int64s) -> pl.Series:
+    """MISSING becomes null."""
+    series = pl.Series(values)
+    return series.set(series == MISSING, None)
