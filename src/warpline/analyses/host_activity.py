@@ -13,8 +13,9 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import EMPTY, Spans, difference, union
-from warpline.trace.launches import is_launch, named
+from warpline.trace.launches import is_launch
 from warpline.trace.link import integers
+from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")

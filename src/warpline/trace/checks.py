@@ -8,8 +8,9 @@ import polars as pl
 
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
-from warpline.trace.launches import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, is_launch, named
+from warpline.trace.launches import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, is_launch
 from warpline.trace.link import Tables, integers
+from warpline.trace.names import named
 from warpline.trace.nesting import NONE
 from warpline.units import duration, share
 

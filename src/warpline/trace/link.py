@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.trace.names import by_name
 from warpline.trace.nesting import NONE, Nest, nest, order_for_nesting, spread_to_parents
 
 Int64s = npt.NDArray[np.int64]
@@ -135,9 +136,11 @@ def _ops_of_work(gpu: pl.DataFrame, api: pl.DataFrame, ops: pl.DataFrame) -> pl.
 
 
 def _module_names(names: pl.Series) -> pl.Series:
-    text = names.cast(pl.String)
-    module = text.str.strip_prefix(MODULE_PREFIX)
-    return module.set(~text.str.starts_with(MODULE_PREFIX), None).cast(pl.Categorical)
+    def module(name: pl.Series) -> pl.Series:
+        stripped = name.str.strip_prefix(MODULE_PREFIX)
+        return stripped.set(~name.str.starts_with(MODULE_PREFIX), None).cast(pl.Categorical)
+
+    return by_name(names, module)
 
 
 def _with_frames(ops: pl.DataFrame, python: pl.DataFrame, frames: Nest) -> pl.DataFrame:

@@ -1,0 +1,31 @@
+"""Names are asked about once, and every row gets its answer."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warpline.trace.names import by_name, matches, named
+
+WORDS = st.lists(st.one_of(st.none(), st.sampled_from(["cudaLaunchKernel", "cudaFree", "", "x"])), max_size=12)
+
+
+@given(WORDS)
+def test_matching_is_that_of_the_plain_text(words: list[str | None]) -> None:
+    column = pl.Series("name", words, dtype=pl.Categorical)
+    expected = [word is not None and word.startswith("cuda") for word in words]
+    assert matches(column, "^cuda").to_list() == expected
+    assert pl.DataFrame({"name": column}).select(named("^cuda")).to_series().to_list() == expected
+
+
+def test_each_distinct_name_is_seen_once() -> None:
+    seen: list[str] = []
+
+    def answer(names: pl.Series) -> pl.Series:
+        seen.extend(names)
+        return names.str.len_chars()
+
+    column = pl.Series(["a", "bb", None, "a", "bb", "a"], dtype=pl.Categorical)
+    assert by_name(column, answer).to_list() == [1, 2, None, 1, 2, 1]
+    assert sorted(seen) == ["a", "bb"]
