@@ -1,19 +1,28 @@
-"""What an API call does to its caller, by name: CUDA and HIP, runtime and driver."""
+"""Which API calls hold the CPU until the device is done, by name: runtime and driver, CUDA and HIP.
+
+The names say what a call *may* wait for; whether it did is read from the times. Sources: the CUDA Runtime API
+reference, "API synchronization behavior" (copies that involve pageable memory return only when they are staged
+or done; cudaFree synchronises implicitly), and the HIP API reference, which follows it.
+"""
 
 from __future__ import annotations
 
-SYNCHRONISE = r"^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^cu(Ctx|Stream|Event)Synchronize"
-"""Returns when the device, a stream or an event is done."""
-COPY = r"^(cuda|hip)Memcpy|^cuMemcpy"
-ALLOCATE = (
-    r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync|ExtMalloc)"
-    r"|^cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|HostRegister|Pool)"
-)
-"""Asks the driver for memory, or gives it back; freeing waits for the device."""
-LOAD = (
-    r"^cu(Module|Library)(Load|GetFunction|GetKernel|GetGlobal|GetModule|Enumerate|Unload)|^cuKernelGetFunction|^cuLink"
-    r"|^cuInit|^cuDevicePrimaryCtx|^cuCtxCreate|^hipModuleLoad|^(cuda|hip)SetDevice$|^(cuda|hip)(Stream|Event)Create"
-    r"|^(cuda|hip)GetDeviceProperties|^cuGetProcAddress|^cudaGetDriverEntryPoint|^(cuda|hip)GraphInstantiate"
-    r"|^cuGraphInstantiate|^nvrtc|^hiprtc|^cuFunc|^cudaFunc"
-)
-"""Makes code, contexts and handles ready: work of the first time, not of every step."""
+DEVICE_WAIT = r"^(cudaDeviceSynchronize|cuCtxSynchronize|hipDeviceSynchronize|hipCtxSynchronize)"
+"""Waits for everything on the device."""
+FREE = r"^(cudaFree|cuMemFree|hipFree)(Host|Array)?$|^(cudaHostUnregister|hipHostFree|hipHostUnregister)"
+"""Frees, which wait for the device before they give memory back."""
+STREAM_WAIT = r"^(cuda|cu|hip)StreamSynchronize"
+"""Waits for one stream."""
+EVENT_WAIT = r"^(cuda|cu|hip)EventSynchronize"
+"""Waits for an event: for what its stream held when it was recorded."""
+BLOCKING_COPY = r"^(cuda|cu|hip)Memcpy(?!.*Async)|^hipMemcpyWithStream"
+"""Copies that return when the copy is done."""
+COPY = r"^(cuda|cu|hip)Memcpy"
+"""All copies, also those that return at once if the host's memory is pinned."""
+EVENT_RECORD = r"^(cuda|cu|hip)EventRecord"
+STREAM_WAIT_EVENT = r"^(cuda|cu|hip)StreamWaitEvent"
+"""Makes a stream, not the CPU, wait for an event."""
+ALLOCATION = r"^(cudaMalloc|cuMemAlloc|hipMalloc|cudaHostAlloc|cuMemHostAlloc|hipHostMalloc|cuMemCreate|cuMemMap)"
+"""Calls that get memory from the driver."""
+EMPTY_CACHE_FREE = r"^(cudaFree|hipFree|cuMemFree|cuMemUnmap|cuMemRelease)"
+"""Calls with which an allocator gives device memory back."""

@@ -1,0 +1,138 @@
+"""Work that waits for work of another stream: through events, or by the evidence of the times alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.replay.model import Floats, Int64s
+from warpline.replay.streams import Delays, Works
+from warpline.replay.threads import TopCalls
+from warpline.replay.waits import SLACK_NS
+from warpline.trace import api_names
+from warpline.trace.link import integers
+from warpline.trace.names import named
+from warpline.trace.nesting import NONE
+from warpline.trace.trace import Trace
+
+LOOK_BACK = 16
+"""How many event records before a wait are looked at."""
+LATE_NS = 6_000
+"""Work that begins this long after everything that it is known to wait for has waited for something else."""
+CAUSE_WINDOW_NS = 12_000
+"""That something ended at most this long before: an event passes between streams in a few microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkEdges:
+    """Work that waits for work."""
+
+    source: Int64s
+    target: Int64s
+
+
+def event_edges(trace: Trace, calls: TopCalls, works: Works) -> WorkEdges:
+    """A stream's wait for an event, as edges from the last work before the record to the first after the wait.
+
+    Where the profile does not say which stream, the wait belongs to the stream of the thread's next launch, and the
+    record to another stream that this thread, or the thread that recorded, launched on before; an edge that the times
+    contradict is left out.
+    """
+    api = trace.api
+    waits = np.flatnonzero(api.select(hit=named(api_names.STREAM_WAIT_EVENT))["hit"].to_numpy())
+    records = np.flatnonzero(api.select(hit=named(api_names.EVENT_RECORD))["hit"].to_numpy())
+    linked = works.call != NONE
+    if not len(waits) or not linked.any():
+        return WorkEdges(np.empty(0, np.int64), np.empty(0, np.int64))
+    starts, threads = integers(api["start_ns"]), integers(api["thread"])
+    launches = _Launches(calls, works)
+    record_times, wait_times = starts[records], starts[waits]
+    pairs: set[tuple[int, int]] = set()
+    for wait, moment in zip(waits.tolist(), wait_times.tolist(), strict=True):
+        target = launches.next_of_thread(int(threads[wait]), moment)
+        if target == NONE:
+            continue
+        known = int(np.searchsorted(record_times, moment))
+        for record in records[max(0, known - LOOK_BACK) : known][::-1].tolist():
+            if threads[record] != threads[wait]:
+                continue
+            source = launches.last_elsewhere(int(starts[record]), int(works.lane[target]))
+            if source != NONE and works.end[source] <= works.start[target] + SLACK_NS // 10:
+                pairs.add((source, target))
+                break
+    ordered = sorted(pairs)
+    return WorkEdges(
+        np.array([source for source, _ in ordered], np.int64), np.array([target for _, target in ordered], np.int64)
+    )
+
+
+class _Launches:
+    """Launches by time, for all streams and for each thread."""
+
+    def __init__(self, calls: TopCalls, works: Works) -> None:
+        linked = np.flatnonzero(works.call != NONE)
+        moments = calls.start[works.call[linked]]
+        order = np.argsort(moments, kind="stable")
+        self._work, self._moment = linked[order], moments[order]
+        self._lane = works.lane[self._work]
+        thread = calls.thread[works.call[self._work]]
+        self._of_thread = {
+            int(one): (self._work[thread == one], self._moment[thread == one]) for one in np.unique(thread)
+        }
+
+    def next_of_thread(self, thread: int, moment: int) -> int:
+        """The first work that the thread launches after the moment."""
+        if thread not in self._of_thread:
+            return NONE
+        work, moments = self._of_thread[thread]
+        position = int(np.searchsorted(moments, moment))
+        return int(work[position]) if position < len(work) else NONE
+
+    def last_elsewhere(self, moment: int, lane: int) -> int:
+        """The last work launched before the moment on another stream than that one."""
+        position = int(np.searchsorted(self._moment, moment)) - 1
+        for back in range(position, max(-1, position - 4096), -1):
+            if self._lane[back] != lane:
+                return int(self._work[back])
+        return NONE
+
+
+def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdges) -> tuple[WorkEdges, Floats]:
+    """Edges that explain late work by what ended just before it on another stream of its device, and what stays
+    unexplained: for each work, the delay beyond everything known."""
+    explained = _explained(works, calls, delays)
+    np.maximum.at(explained, known.target, works.end[known.source].astype(np.float64))
+    late = np.flatnonzero((works.start - explained > LATE_NS) & (works.call != NONE))
+    device = np.array([stream[1] for stream in works.streams], np.int64)[works.lane] if len(works.row) else works.lane
+    launched = np.append(calls.start, 0)[works.call]
+    by_end = np.argsort(works.end, kind="stable")
+    ends = works.end[by_end]
+    source, target = [], []
+    rest = np.zeros(len(works.row))
+    for work in late.tolist():
+        reach = int(np.searchsorted(ends, works.start[work], side="right"))
+        cause = NONE
+        for candidate in by_end[max(0, reach - 8) : reach][::-1].tolist():
+            if works.end[candidate] < works.start[work] - CAUSE_WINDOW_NS:
+                break
+            earlier = works.call[candidate] != NONE and launched[candidate] < launched[work]
+            if earlier and works.lane[candidate] != works.lane[work] and device[candidate] == device[work]:
+                cause = candidate
+                break
+        if cause != NONE:
+            source.append(cause)
+            target.append(work)
+        else:
+            rest[work] = works.start[work] - explained[work]
+    return WorkEdges(np.array(source, np.int64), np.array(target, np.int64)), rest
+
+
+def _explained(works: Works, calls: TopCalls, delays: Delays) -> Floats:
+    """When each work could have begun by its launch and its stream."""
+    by_launch = np.append(calls.end, 0)[works.call] + delays.launch[works.kind]
+    by_launch = np.where(works.call == NONE, -np.inf, by_launch)
+    by_stream = np.append(works.end, 0)[works.previous] + delays.queue[works.kind]
+    by_stream = np.where(works.previous == NONE, -np.inf, by_stream)
+    result: Floats = np.where(works.in_launch, by_stream, np.maximum(by_launch, by_stream))
+    return result

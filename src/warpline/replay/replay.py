@@ -1,0 +1,67 @@
+"""Replay of an unchanged trace: what the graph makes of it, against what was measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.replay.graph import build_graph
+from warpline.replay.model import Floats, Graph
+from warpline.replay.simulate import Schedule, simulate
+from warpline.replay.steps import StepMarks, as_measured, find_marks
+from warpline.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """The unchanged trace, replayed."""
+
+    graph: Graph
+    marks: StepMarks
+    schedule: Schedule
+    measured_ns: Floats
+    """Length of each step as recorded."""
+    replayed_ns: Floats
+    """Length of each step in the replay."""
+
+    @property
+    def measured_step_ns(self) -> float:
+        """Median length of a step as recorded."""
+        return float(np.median(self.measured_ns))
+
+    @property
+    def replayed_step_ns(self) -> float:
+        """Median length of a step in the replay."""
+        return float(np.median(self.replayed_ns))
+
+    @property
+    def error_pct(self) -> float:
+        """How far the replayed step is from the measured one, in percent of it: the confidence of every prediction."""
+        return 100 * abs(self.replayed_step_ns / self.measured_step_ns - 1) if self.measured_step_ns else 0.0
+
+    @property
+    def step_errors_pct(self) -> Floats:
+        """The same for each step."""
+        result: Floats = 100 * np.abs(self.replayed_ns / np.maximum(self.measured_ns, 1.0) - 1)
+        return result
+
+    @property
+    def total_error_pct(self) -> float:
+        """The same for all steps together."""
+        measured = float(self.measured_ns.sum())
+        return 100 * abs(float(self.replayed_ns.sum()) / measured - 1) if measured else 0.0
+
+    @property
+    def unexplained_pct(self) -> float:
+        """Delay that nothing recorded explains, in percent of the recorded time."""
+        whole = float(self.graph.measured_end.max() - self.graph.origin_ns)
+        return 100 * self.graph.unexplained_ns / whole if whole else 0.0
+
+
+def replay(trace: Trace) -> Replay:
+    """Builds the graph of the trace, replays it, and holds the steps against the measured ones."""
+    graph = build_graph(trace)
+    marks = find_marks(trace, graph)
+    schedule = simulate(graph)
+    return Replay(graph, marks, schedule, marks.lengths(graph, as_measured(graph)), marks.lengths(graph, schedule))

@@ -1,0 +1,123 @@
+"""The steps of a trace in a replay: when each begins and is complete.
+
+A step that a range on the CPU marks is complete when the CPU has left it and the work launched in it is done; its
+length is the time from the completion of the step before. That is what a stopwatch around a loop shows, whichever of
+CPU and GPU is the slower. A step that was found by repetition on the device runs from its first kernel to the next
+step's first kernel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.errors import CannotAnswer
+from warpline.replay.model import CALL, SEGMENT, WORK, Floats, Graph, Int64s
+from warpline.replay.simulate import Schedule
+from warpline.trace.link import integers
+from warpline.trace.nesting import NONE
+from warpline.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class StepMarks:
+    """Where in the graph the steps begin and end."""
+
+    node: Int64s
+    """For each boundary (one more than steps), the node that it lies in."""
+    offset_ns: Floats
+    """How long before the node's end it lies, as measured."""
+    boundary_of_work: Int64s | None
+    """For each node, the boundary that cannot come before its end (NONE for none); None for steps on the device."""
+    count: int
+
+    def lengths(self, graph: Graph, schedule: Schedule) -> Floats:
+        """Length of each step in a replay."""
+        share = self.offset_ns / np.maximum(graph.measured_end - graph.measured_start, 1)[self.node]
+        moments = schedule.finish[self.node] - share * graph.duration[self.node]
+        if self.boundary_of_work is None:
+            return np.diff(moments)
+        complete = moments.copy()
+        inside = np.flatnonzero(self.boundary_of_work != NONE)
+        np.maximum.at(complete, self.boundary_of_work[inside], schedule.finish[inside])
+        complete = np.maximum.accumulate(complete)
+        return np.diff(complete)
+
+
+def as_measured(graph: Graph) -> Schedule:
+    """The schedule that the trace recorded."""
+    return Schedule(
+        (graph.measured_start - graph.origin_ns).astype(np.float64),
+        (graph.measured_end - graph.origin_ns).astype(np.float64),
+    )
+
+
+def find_marks(trace: Trace, graph: Graph) -> StepMarks:
+    """The steps in view; without any, the whole trace is one."""
+    steps = trace.steps
+    if trace.chosen_steps is not None:
+        steps = steps[slice(trace.chosen_steps.first, trace.chosen_steps.beyond)]
+    if not len(steps):
+        return _whole(graph)
+    if steps["found_by"][0] == "repetition":
+        return _on_device(graph, steps)
+    return _on_thread(trace, graph, steps)
+
+
+def _whole(graph: Graph) -> StepMarks:
+    work = graph.nodes(WORK)
+    step = np.full(len(graph), NONE, np.int64)
+    step[work] = 1
+    cpu = np.flatnonzero(graph.kind != WORK)
+    last = int(cpu[graph.measured_end[cpu].argmax()]) if len(cpu) else 0
+    length = float(graph.measured_end[0] - graph.measured_start[0])
+    return StepMarks(np.array([0, last]), np.array([length, 0.0]), step, 1)
+
+
+def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
+    """Boundaries are begins of kernels; the last may be the end of one."""
+    work = graph.nodes(WORK)
+    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    order = work[np.argsort(graph.measured_start[work], kind="stable")]
+    times = graph.measured_start[order]
+    boundaries = np.append(starts, ends[-1])
+    spot = np.minimum(np.searchsorted(times, boundaries), len(times) - 1)
+    node = order[spot]
+    offset = (graph.measured_end - graph.measured_start)[node].astype(np.float64)
+    if times[spot[-1]] != boundaries[-1]:
+        by_end = work[np.argsort(graph.measured_end[work], kind="stable")]
+        last = np.searchsorted(graph.measured_end[by_end], boundaries[-1])
+        node[-1], offset[-1] = by_end[min(int(last), len(by_end) - 1)], 0.0
+    return StepMarks(node, offset, None, len(steps))
+
+
+def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
+    """Boundaries lie within segments (or calls) of the thread whose ranges the steps are."""
+    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    ranges = trace.ranges.filter(pl.col("start_ns") == int(starts[0]), pl.col("end_ns") == int(ends[0]))
+    threads = ranges["thread"].drop_nulls()
+    lane = int(threads[0]) if len(threads) else NONE
+    mine = np.flatnonzero((graph.lane == lane) & np.isin(graph.kind, [SEGMENT, CALL]))
+    if not len(mine):
+        raise CannotAnswer(
+            "no-step-thread", "the steps lie on a thread that made no CUDA call",
+            "choose a range of the launching thread with --step-range NAME",
+        )
+    boundaries = np.append(starts, ends[-1])
+    spot = np.clip(np.searchsorted(graph.measured_start[mine], boundaries, side="right") - 1, 0, len(mine) - 1)
+    node = mine[spot]
+    offset = np.clip((graph.measured_end[node] - boundaries).astype(np.float64), 0, None)
+    return StepMarks(node, offset, _boundary_of_work(trace, graph, starts, int(ends[-1])), len(steps))
+
+
+def _boundary_of_work(trace: Trace, graph: Graph, starts: Int64s, end: int) -> Int64s:
+    """Work belongs to the step in which it was launched: it ends no later than the boundary after that step. What was
+    launched before the first step belongs to the first boundary."""
+    result = np.full(len(graph), NONE, np.int64)
+    work = graph.nodes(WORK)
+    call = integers(trace.gpu["api_id"])[graph.row[work]]
+    launched = np.where(call == NONE, graph.measured_start[work], np.append(integers(trace.api["start_ns"]), 0)[call])
+    result[work] = np.where(launched < end, np.searchsorted(starts, launched, side="right"), NONE)
+    return result
