@@ -8,14 +8,17 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+import typer
 from kineto_files import call, copy, kernel, launched, memset, op, write
 from paths import DATA, SHARED
 from rich.console import Console
+from typer.testing import CliRunner
 
 import warpline
 from warpline.analyses.roofline import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, RooflineTable, roofline_table
 from warpline.analyses.roofline_pieces import Gathered
-from warpline.errors import CannotAnswer
+from warpline.cli.roofline import roofline
+from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.roofline import SCHEMA, render, shape_label, to_dict
 from warpline.reports.roofline_plot import svg
 
@@ -261,3 +264,35 @@ def test_the_plot_is_well_formed_and_names_its_ceilings(recorded: RooflineTable,
 ])
 def test_shapes_read_as_people_write_them(shapes: str, label: str) -> None:
     assert shape_label(shapes) == label
+
+
+command = typer.Typer()
+command.command()(roofline)
+
+
+def test_the_command_draws_once_and_refuses_to_overwrite(tmp_path: Path) -> None:
+    file, plot = str(DATA / "kineto" / "layer_eager.json.gz"), tmp_path / "r.svg"
+    runner = CliRunner()
+    result = runner.invoke(command, [file, "--json", "--plot", str(plot), "--by", "kernel"], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["by"] == "kernel"
+    assert plot.read_text().startswith("<svg")
+    with pytest.raises(UsageError, match="exists"):
+        runner.invoke(command, [file, "--plot", str(plot)], catch_exceptions=False)
+    with pytest.raises(UsageError, match="svg"):
+        runner.invoke(command, [file, "--plot", str(tmp_path / "r.png")], catch_exceptions=False)
+
+
+def test_the_command_prints_a_table(tmp_path: Path) -> None:
+    result = CliRunner().invoke(command, [str(DATA / "kineto" / "block_fp32.json.gz"), "--top", "3"])
+    assert result.exit_code == 0
+    assert "tf32 tensor" in result.stdout
+    assert "compute" in result.stdout
+
+
+@pytest.mark.shared
+def test_an_nsys_profile_is_answered_with_estimates(tmp_path: Path) -> None:
+    table = roofline_table(warpline.open(SHARED / "h200/nsys/bad_training.sqlite.gz"))
+    assert 0 < table.modelled_pct < 100
+    assert table.estimated_ns > 0
+    assert {item.why for item in table.unmodelled} == {"nsys records no shapes"}

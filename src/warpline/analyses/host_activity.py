@@ -146,7 +146,7 @@ def _labelled(table: pl.DataFrame, labels: dict[str, pl.Expr], otherwise: str = 
 
 def _calls(trace: Trace) -> pl.DataFrame:
     """API calls: what each keeps its caller waiting for."""
-    first_launch, pageable = _launches_of_new_code(trace), _pageable_copies(trace)
+    first_launch, pageable = _launches_of_new_code(trace), pageable_copies(trace)
     rows = trace.api.with_row_index("call").with_columns(
         loads=pl.col("call").is_in(first_launch.implode()), staged=pl.col("call").is_in(pageable.implode())
     )
@@ -167,7 +167,7 @@ def _launches_of_new_code(trace: Trace) -> pl.Series:
     return first.filter(slow)
 
 
-def _pageable_copies(trace: Trace) -> pl.Series:
+def pageable_copies(trace: Trace) -> pl.Series:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
     pageable = pl.lit("Pageable")
     ends = (pl.col("source_memory").cast(pl.String) == pageable) | (pl.col("target_memory").cast(pl.String) == pageable)

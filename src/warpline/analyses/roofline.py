@@ -9,9 +9,20 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 
+import polars as pl
+
+from warpline.analyses.roofline_entry import (
+    ABOVE_MEASURED,
+    FINE,
+    IMPOSSIBLE,
+    IN_CACHE,
+    Entry,
+    RooflineTable,
+    Unmodelled,
+)
 from warpline.analyses.roofline_pieces import Gathered, Piece
 from warpline.errors import CannotAnswer
 from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
@@ -20,133 +31,12 @@ from warpline.kernels import identify
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
 
-LATENCY_NS = 2_000
-"""A kernel that does nothing takes 0.7 to 1.3 µs in our H200 traces; work with a lower floor is bound by latency."""
+__all__ = ["ABOVE_MEASURED", "FINE", "IMPOSSIBLE", "IN_CACHE", "Entry", "RooflineTable", "Unmodelled", "roofline_table"]
+
 TOLERANCE = 0.98
 """A time this close below a limit is the clock's rounding (Kineto's, 1 ns) or a boost above the data sheet's."""
 SPARSE_GAIN = 2.0
 """2:4 sparsity doubles the tensor peak."""
-
-FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"
-
-
-@dataclass(slots=True)
-class Entry:
-    """One op with its shapes, or one kernel, over all its calls."""
-
-    name: str
-    shapes: str
-    dtypes: str
-    model: str
-    math: str
-    """Type and unit of its matrix products or arithmetic: `bf16 tensor`, `fp32 vector`; empty without arithmetic."""
-    count: int = 0
-    time_ns: float = 0
-    flops: float = 0
-    """Operations of its matrix products where it has any, else all."""
-    read_bytes: float = 0
-    written_bytes: float = 0
-    link: str = DRAM
-    compute_floor_ns: float = 0
-    memory_floor_ns: float = 0
-    floor_ns: float | None = 0
-    """Least time of all calls together; None where a ceiling is unknown."""
-    paper_memory_ns: float = 0
-    """Time of its bytes at the data sheet's bandwidth."""
-    hard_floor_ns: float = 0
-    """What no time can go below."""
-    step_headroom_ns: float = 0
-    """Time above the floor of the calls within steps."""
-    estimate: str = ""
-    state: str = FINE
-    note: str = ""
-
-    @property
-    def bytes(self) -> float:
-        """Bytes moved, both ways."""
-        return self.read_bytes + self.written_bytes
-
-    @property
-    def intensity(self) -> float | None:
-        """FLOPs per byte."""
-        return self.flops / self.bytes if self.bytes else None
-
-    @property
-    def flops_per_second(self) -> float:
-        """Achieved rate of arithmetic."""
-        return self.flops / self.time_ns * 1e9 if self.time_ns else 0.0
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Achieved rate of traffic."""
-        return self.bytes / self.time_ns * 1e9 if self.time_ns else 0.0
-
-    @property
-    def ceiling_flops_per_second(self) -> float | None:
-        """What the roof allows for this mix of arithmetic and traffic; None without arithmetic or ceilings."""
-        return self.flops / self.floor_ns * 1e9 if self.floor_ns and self.flops else None
-
-    @property
-    def roof_pct(self) -> float | None:
-        """Floor over time, in percent."""
-        return 100 * self.floor_ns / self.time_ns if self.floor_ns is not None and self.time_ns else None
-
-    @property
-    def bound(self) -> str:
-        """What limits it: `compute`, `memory`, `link`, or `latency` when there is too little of either to matter.
-
-        Empty where a ceiling is unknown.
-        """
-        if self.floor_ns is None:
-            return "link" if self.link != DRAM else ""
-        if self.count and self.floor_ns / self.count < LATENCY_NS and self.link == DRAM:
-            return "latency"
-        if self.link != DRAM:
-            return "link"
-        return "compute" if self.compute_floor_ns > self.memory_floor_ns else "memory"
-
-    @property
-    def headroom_ns(self) -> float | None:
-        """Time above the floor."""
-        return max(0.0, self.time_ns - self.floor_ns) if self.floor_ns is not None else None
-
-
-@dataclass(frozen=True, slots=True)
-class Unmodelled:
-    """GPU time whose work is unknown."""
-
-    name: str
-    why: str
-    count: int
-    time_ns: int
-
-
-@dataclass(frozen=True, slots=True)
-class RooflineTable:
-    """The roofline of a trace."""
-
-    by: str
-    device: str
-    roof: Roof | None
-    """None when the device is not among the known ones: then there are rates, and no ceilings."""
-    steps: int | None
-    """Steps in view; headroom is then given per step."""
-    total_ns: int
-    modelled_ns: int
-    estimated_ns: int
-    entries: list[Entry]
-    """Longest first."""
-    unmodelled: list[Unmodelled] = field(default_factory=list)
-
-    @property
-    def modelled_pct(self) -> float:
-        """Share of GPU time whose work is known."""
-        return 100 * self.modelled_ns / self.total_ns if self.total_ns else 0.0
-
-    @property
-    def floor_ns(self) -> float:
-        """Least time of everything that is modelled."""
-        return sum(min(entry.floor_ns, entry.time_ns) for entry in self.entries if entry.floor_ns is not None)
 
 
 def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -> RooflineTable:
@@ -182,7 +72,8 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     """The device's name and its chip: the one asked for, else the one that most of the trace ran on."""
     if wanted is not None:
         return wanted, chip_named(wanted)
-    devices = trace.devices
+    busiest = trace.gpu.group_by("device").agg(time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).sort("time_ns")
+    devices = trace.devices.filter(pl.col("device") == busiest["device"][-1]) if len(busiest) else trace.devices
     if not len(devices):
         return "unknown device", None
     row = devices.row(0, named=True)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.trace.names import by_name
-from warpline.trace.nesting import NONE, Nest, nest, order_for_nesting, spread_to_parents
+from warpline.trace.nesting import NONE, Nest, nearest_marked, nest, order_for_nesting, spread_to_parents
 
 Int64s = npt.NDArray[np.int64]
 Tables = dict[str, pl.DataFrame]
@@ -149,14 +149,7 @@ def _with_frames(ops: pl.DataFrame, python: pl.DataFrame, frames: Nest) -> pl.Da
         return ops
     innermost = frames.innermost(integers(ops["thread"]), integers(ops["start_ns"]))
     is_module = python["module"].is_not_null().to_numpy()
-    # The nearest module frame at or above each frame: parents come before children in nesting order.
-    nearest = np.where(is_module, np.arange(len(python)), frames.parents)
-    while True:
-        climbing = np.flatnonzero((nearest != NONE) & ~is_module[nearest])
-        if not len(climbing):
-            break
-        nearest[climbing] = nearest[nearest[climbing]]
-    module = np.append(nearest, NONE)[innermost]
+    module = np.append(nearest_marked(frames.parents, is_module), NONE)[innermost]
     return ops.with_columns(frame=ids(innermost), module=python["module"].gather(ids(module)))
 
 

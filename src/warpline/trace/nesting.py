@@ -124,6 +124,16 @@ def _depths(parents: Int64s) -> Int64s:
         ancestor[rows] = further
 
 
+def nearest_marked(parents: Int64s, marked: npt.NDArray[np.bool_]) -> Int64s:
+    """For each row, itself if it is marked, else its nearest marked ancestor, or NONE."""
+    nearest: Int64s = np.where(marked, np.arange(len(parents)), parents)
+    while True:
+        climbing = np.flatnonzero((nearest != NONE) & ~marked[nearest])
+        if not len(climbing):
+            return nearest
+        nearest[climbing] = nearest[nearest[climbing]]
+
+
 def spread_to_parents(parents: Int64s, depths: Int64s, low: Int64s, high: Int64s) -> None:
     """Makes `low` and `high` of each row the minimum and maximum over itself and all it encloses, in place."""
     order = np.argsort(-depths, kind="stable")

@@ -10,6 +10,7 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.trace.nesting import NONE, Nest
 from warpline.trace.schema import TABLES
 from warpline.trace.steps import StepChoice, find_steps
 
@@ -68,6 +69,16 @@ class Trace:
         """What is wrong or odd about the profile, worst first."""
         entries = [HealthEntry(code, severity, message) for code, severity, message in self.table("health").iter_rows()]
         return sorted(entries, key=lambda entry: SEVERITIES.index(entry.severity))
+
+    @property
+    def frames(self) -> Nest:
+        """The Python frames as a tree, to ask which one is open at a moment."""
+        python = self.table("python")
+        lanes, starts, ends, parents = (
+            python[name].cast(pl.Int64).fill_null(NONE).to_numpy()
+            for name in ("thread", "start_ns", "end_ns", "parent")
+        )
+        return Nest(lanes, starts, ends, parents, python["depth"].cast(pl.Int64).fill_null(0).to_numpy())
 
     @property
     def window(self) -> Window:

@@ -1,0 +1,52 @@
+"""Where the CPU waits for the device: every synchronising call, explicit or hidden, by op and line.
+
+`blocked_ns` is how long the calls held their thread. What their removal would give back is another matter, which
+only a replay can tell: a loop that cannot dispatch fast enough gains nothing from losing its syncs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.analyses.host_activity import ALLOCATE, COPY, SYNCHRONISE, pageable_copies
+from warpline.analyses.kernels import in_window
+from warpline.analyses.where import frame_names, user_frames, with_sites
+from warpline.trace.link import integers
+from warpline.trace.names import named
+from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.trace import Trace
+
+FREE = r"^(cuda|hip)Free|^cuMemFree"
+
+
+def sync_points(trace: Trace) -> pl.DataFrame:
+    """One row a place: what waits (`kind`), in which op, from where, how often, and how long it blocked."""
+    numbered = trace.api.with_row_index("call")
+    pageable = pl.col("call").is_in(pageable_copies(trace).implode())
+    kind = (
+        pl.when(named(SYNCHRONISE)).then(pl.lit("synchronise"))
+        .when(named(COPY) & ~named("Async")).then(pl.lit("blocking copy"))
+        .when(pageable).then(pl.lit("pageable copy"))
+        .when(named(FREE) & named(ALLOCATE) & ~named("Async")).then(pl.lit("free"))
+    )  # fmt: skip
+    calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
+    frames = user_frames(trace, integers(calls["thread"]), integers(calls["start_ns"]))
+    rows = calls.select(
+        "kind",
+        pl.col("name").cast(pl.String).alias("call"),
+        op=_outermost_ops(trace, integers(calls["op_id"])),
+        frame=frame_names(trace, frames),
+        blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
+    )
+    grouped = rows.group_by("kind", "call", "op", "frame").agg(count=pl.len(), blocked_ns=pl.col("blocked_ns").sum())
+    return with_sites(grouped).sort("blocked_ns", "count", "call", "op", descending=[True, True, False, False])
+
+
+def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:
+    """The op that the user called, not the one that it calls in the end."""
+    parents = integers(trace.ops["parent"])
+    outermost = nearest_marked(parents, parents == NONE)
+    chosen = np.append(outermost, NONE)[innermost]
+    return trace.ops["name"].gather(pl.Series(chosen).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)

@@ -1,0 +1,68 @@
+"""The line of the user's own Python behind an op or a call, where frames were recorded."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.trace.link import integers
+from warpline.trace.names import matches
+from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+LIBRARY = (
+    r"^<|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
+    r"torchaudio|flash_attn|vllm|apex|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
+    r"runpy|abc|copy|functools|queue|selectors|socket|random|warnings|weakref|inspect|enum|types|re|json|logging)"
+    r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
+)
+"""Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code."""
+
+    file: str
+    line: int
+    """First line of the function: torch's tracer records where a function begins, not where it is."""
+    function: str
+
+    @classmethod
+    def parse(cls, frame: str) -> Site | None:
+        """Reads `train.py(12): step`; None for anything else."""
+        found = _FRAME.match(frame)
+        return cls(found["file"], int(found["line"]), found["function"]) if found else None
+
+
+def user_frames(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
+    """Row of `python` of the innermost frame of the user's own code on that thread at that moment, or NONE."""
+    python = trace.python
+    if not len(python):
+        return np.full(len(moments), NONE, np.int64)
+    own = ~matches(python["name"], LIBRARY).to_numpy()
+    parents = integers(python["parent"])
+    own_or_above = nearest_marked(parents, own)
+    return np.append(own_or_above, NONE)[trace.frames.innermost(threads, moments)]
+
+
+def frame_names(trace: Trace, frames: Int64s) -> pl.Series:
+    """The frames as text; null for NONE."""
+    return trace.python["name"].gather(pl.Series(frames).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)
+
+
+def with_sites(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with its `frame` column (text) replaced by file, line and function."""
+    places = [Site.parse(frame) if frame is not None else None for frame in table["frame"]]
+    return table.with_columns(
+        pl.Series("file", [site.file if site else None for site in places], dtype=pl.String),
+        pl.Series("line", [site.line if site else None for site in places], dtype=pl.Int64),
+        pl.Series("function", [site.function if site else None for site in places], dtype=pl.String),
+    ).drop("frame")
