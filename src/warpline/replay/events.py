@@ -20,6 +20,9 @@ LOOK_BACK = 16
 """How many event records before a wait are looked at."""
 LATE_NS = 6_000
 """Work that begins this long after everything that it is known to wait for has waited for something else."""
+UNEXPLAINED_NS = 50_000
+"""A delay this long for which nothing recorded answers is kept as measured: something that was not recorded held the
+stream (dropped kernels, other processes). Shorter ones are noise, and are not copied."""
 CAUSE_WINDOW_NS = 12_000
 """That something ended at most this long before: an event passes between streams in a few microseconds."""
 
@@ -123,7 +126,7 @@ def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdg
         if cause != NONE:
             source.append(cause)
             target.append(work)
-        else:
+        elif works.start[work] - explained[work] > UNEXPLAINED_NS:
             rest[work] = works.start[work] - explained[work]
     return WorkEdges(np.array(source, np.int64), np.array(target, np.int64)), rest
 

@@ -9,6 +9,7 @@ returns by when they came.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 
@@ -41,6 +42,8 @@ from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
 _JOIN_FIRST, _CALL_NEXT, _CUT_LAST = range(3)
+ORDER_ROUNDS = 64
+"""How often the order is corrected at most; edges that still run against it are dropped and counted."""
 
 
 @dataclass(slots=True)
@@ -53,7 +56,7 @@ class _Nodes:
     end: Int64s
     row: Int64s
     before: Int64s
-    phase: Int64s
+    turn: Int64s
     duration: Floats
 
 
@@ -67,7 +70,7 @@ class _Draft:
 
     def add(
         self, kind: int | Int64s, lane: Int64s, start: Int64s, end: Int64s, *, row: Int64s | None = None,
-        before: Int64s | None = None, duration: Floats | None = None, phase: int = 0,
+        before: Int64s | None = None, duration: Floats | None = None, turn: Int64s | None = None,
     ) -> Int64s:  # fmt: skip
         """Adds nodes and gives back their numbers."""
         size = len(lane)
@@ -75,7 +78,7 @@ class _Draft:
         self.nodes.append(
             _Nodes(
                 np.full(size, kind, np.int64) if isinstance(kind, int) else kind, lane, start, end,
-                none if row is None else row, none if before is None else before, np.full(size, phase, np.int64),
+                none if row is None else row, none if before is None else before, none if turn is None else turn,
                 (end - start).astype(np.float64) if duration is None else duration,
             )
         )  # fmt: skip
@@ -138,14 +141,15 @@ def _threads(
     row = np.concatenate([calls.row, np.full(len(order) - count, NONE)])[order]
     own = np.concatenate([waits.own_ns, np.zeros(len(order) - count)])[order]
     is_call = order < count
-    segments = draft.add(SEGMENT, thread, segment_start, segment_stop, before=row)
-    bodies = draft.add(np.where(is_call, CALL, JOIN), thread, start, end, row=row, duration=own)
+    turns = np.arange(len(order))
+    segments = draft.add(SEGMENT, thread, segment_start, segment_stop, before=row, turn=3 * turns)
+    bodies = draft.add(np.where(is_call, CALL, JOIN), thread, start, end, row=row, duration=own, turn=3 * turns + 1)
     place = np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     waiting = np.flatnonzero(waits.how != NO_WAIT)
     held = place[waiting]
     returns = draft.add(
-        RELEASE, thread[held], end[held], end[held], row=row[held], phase=2
+        RELEASE, thread[held], end[held], end[held], row=row[held], turn=3 * held + 2
     )
     last = bodies.copy()
     last[held] = returns
@@ -188,40 +192,30 @@ def _works(
     draft: _Draft, trace: Trace, works: Works, calls: TopCalls, waits: Waits, delays: Delays, places: _Places
 ) -> int:
     """Work, with its launches, streams, events and waits; gives back the delay that stays unexplained."""
-    nodes = draft.add(WORK, works.lane, works.start, works.end, row=works.row, phase=1)
+    nodes = draft.add(WORK, works.lane, works.start, works.end, row=works.row, turn=np.arange(len(works.row)))
     known = event_edges(trace, calls, works)
     guessed, unexplained = inferred_edges(works, calls, delays, known)
     own = np.append(waits.how, NO_WAIT)[works.call] == OWN
     linked = (works.call != NONE) & ~works.in_launch
     plain, blocking = np.flatnonzero(linked & ~own), np.flatnonzero(linked & own)
+    before_end = np.where(works.previous == NONE, np.iinfo(np.int64).min // 2, np.append(works.end, 0)[works.previous])
+    # A blocking copy is staged by the host once the stream is free (CUDA Runtime API, synchronisation behaviour).
+    free = np.maximum(np.append(calls.start, 0)[works.call], before_end)
+    lead = np.maximum(works.start - free, 0).astype(np.float64)
     draft.join(places.call[works.call[plain]], nodes[plain], delays.launch[works.kind[plain]], LAUNCH)
-    draft.join(places.segment[works.call[blocking]], nodes[blocking], _leads(works, calls, blocking), LAUNCH)
+    draft.join(places.segment[works.call[blocking]], nodes[blocking], lead[blocking], LAUNCH)
     follows = np.flatnonzero(works.previous != NONE)
-    gap = delays.queue[works.kind]
     orphan = works.call == NONE
-    measured_gap = (works.start - np.append(works.end, 0)[works.previous]).astype(np.float64)
-    gap = np.where(orphan, measured_gap, gap)
+    measured_gap = (works.start - before_end).astype(np.float64)
+    gap = np.where(orphan | (unexplained > 0), measured_gap, np.where(own, lead, delays.queue[works.kind]))
     draft.join(nodes[works.previous[follows]], nodes[follows], gap[follows], STREAM)
-    alone = np.flatnonzero(orphan & (works.previous == NONE))
+    alone = np.flatnonzero((orphan | (unexplained > 0)) & (works.previous == NONE))
     since_origin = (works.start[alone] - places.origin).astype(np.float64)
     draft.join(np.full(len(alone), places.root), nodes[alone], since_origin, STREAM)
     for edges, kind in ((known, EVENT), (guessed, INFERRED)):
         draft.join(nodes[edges.source], nodes[edges.target], _passing(works, edges, delays), kind)
     draft.join(nodes[waits.work], places.returned[waits.call], waits.release_ns, SYNC)
     return int(unexplained.sum())
-
-
-def _leads(works: Works, calls: TopCalls, blocking: Int64s) -> Floats:
-    """From the begin of a blocking copy's call to the begin of its copy: what the host stages first.
-
-    A copy that found its stream busy shows no lead of its own and takes the median of the others.
-    """
-    lead = (works.start - np.append(calls.start, 0)[works.call])[blocking].astype(np.float64)
-    before = np.where(works.previous == NONE, np.iinfo(np.int64).min, np.append(works.end, 0)[works.previous])[blocking]
-    empty = before <= calls.start[works.call[blocking]]
-    usual = float(np.median(lead[empty])) if empty.any() else 0.0
-    result: Floats = np.where(empty, lead, np.minimum(lead, usual))
-    return result
 
 
 def _passing(works: Works, edges: WorkEdges, delays: Delays) -> Floats:
@@ -236,17 +230,17 @@ def _ordered(
     draft: _Draft, origin: int, streams: list[tuple[int, int, int, int]], lags: Lags, unexplained: int
 ) -> Graph:
     """Sorts the nodes so that causes come first, and drops the edges that contradict that order."""
-    kind, lane, row, before, start, end, phase = (
+    kind, lane, row, before, start, end, turn = (
         np.concatenate([getattr(part, name) for part in draft.nodes])
-        for name in ("kind", "lane", "row", "before", "start", "end", "phase")
+        for name in ("kind", "lane", "row", "before", "start", "end", "turn")
     )
     duration: Floats = np.concatenate([part.duration for part in draft.nodes])
     sources = np.concatenate([edge[0] for edge in draft.edges])
     targets = np.concatenate([edge[1] for edge in draft.edges])
     lag = np.concatenate([edge[2] for edge in draft.edges])
     edge_kind = np.concatenate([np.full(len(edge[0]), edge[3], np.int8) for edge in draft.edges])
-    key = _keys(kind, start, end, phase, sources, targets, edge_kind)
-    order = np.lexsort((np.arange(len(key)), key))
+    key = _keys(kind, lane, start, turn, sources, targets, edge_kind)
+    order = np.lexsort((turn, key))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
     sources, targets = rank[sources], rank[targets]
@@ -260,18 +254,25 @@ def _ordered(
 
 
 def _keys(
-    kind: Int64s, start: Int64s, end: Int64s, phase: Int64s, sources: Int64s, targets: Int64s, edge_kind: Int8s
+    kind: Int64s, lane: Int64s, start: Int64s, turn: Int64s, sources: Int64s, targets: Int64s, edge_kind: Int8s
 ) -> Int64s:
-    """When each node takes part in the order: calls and segments at their begin, work at its launch."""
-    key = 4 * np.where(kind == RELEASE, end, start) + phase
-    work = kind == WORK
-    key[work] = np.iinfo(np.int64).min
-    # Work follows its launch and the work before it on its stream; both may be late in the list of the other.
-    for _ in range(8):
+    """When each node takes part in the order: what a thread does at its begin, work right after its launch.
+
+    Lanes keep their own order, and whatever waits comes after what it waits for; both are enforced in turn until
+    nothing moves, which seldom takes more than a few rounds.
+    """
+    key = np.where(kind == WORK, np.iinfo(np.int64).min, 4 * start)
+    across = np.isin(edge_kind, [LAUNCH, SYNC, EVENT, INFERRED, HANDOFF])
+    sources, targets = sources[across], targets[across]
+    by_turn = np.lexsort((turn, kind == WORK))
+    change = (np.diff(lane[by_turn]) != 0) | (np.diff((kind == WORK)[by_turn]) != 0)
+    edges = [0, *(np.flatnonzero(change) + 1).tolist(), len(by_turn)]
+    lanes = [by_turn[begin:end] for begin, end in pairwise(edges)]
+    for _ in range(ORDER_ROUNDS):
         before = key.copy()
-        for relation in (LAUNCH, STREAM, EVENT, HANDOFF, SYNC, THREAD):
-            chosen = edge_kind == relation
-            np.maximum.at(key, targets[chosen], key[sources[chosen]] + (1 if relation != STREAM else 0))
+        for members in lanes:
+            key[members] = np.maximum.accumulate(key[members])
+        np.maximum.at(key, targets, key[sources] + 1)
         if np.array_equal(before, key):
             break
     return key

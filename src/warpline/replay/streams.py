@@ -27,6 +27,7 @@ QUEUED_NS = 10_000
 ORDINARY = 4.0
 """Delays beyond this many medians have another cause and say nothing about the hardware."""
 LEAST_ORDINARY_NS = 8_000
+MOST_ORDINARY_NS = 100_000
 DEFAULT_LAUNCH_NS = 1_700.0
 DEFAULT_QUEUE_NS = 1_200.0
 """Where a trace has no sample of its own: the medians of our H200 traces (torch 2.11, Kineto)."""
@@ -145,6 +146,6 @@ def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, average
 def _ordinary(delay: Int64s, default: float, average: Average) -> float:
     if not len(delay):
         return default
-    limit = max(ORDINARY * abs(float(np.median(delay))), LEAST_ORDINARY_NS)
+    limit = min(max(ORDINARY * abs(float(np.median(delay))), LEAST_ORDINARY_NS), MOST_ORDINARY_NS)
     usual = delay[np.abs(delay) <= limit]
     return float(average(usual)) if len(usual) else default
