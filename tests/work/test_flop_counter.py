@@ -6,11 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from warpline.work import Argument, OpCall, Tensor, work_of
+import warpline
+from warpline.work import Argument, OpCall, Tensor, call_from_kineto, work_of
 
 torch = pytest.importorskip("torch")
 
@@ -203,3 +206,20 @@ def test_matrix_flops_are_those_of_flop_counter_mode(case: Case) -> None:
 
 def test_the_table_has_at_least_forty_cases() -> None:
     assert len(CASES) >= 40
+
+
+def test_what_the_profiler_records_gives_the_same(tmp_path: Path) -> None:
+    profiler, flop_counter = import_module("torch.profiler"), import_module("torch.utils.flop_counter")
+    layer = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.Linear(128, 64, bias=False))
+    with flop_counter.FlopCounterMode(display=False) as counter:
+        layer(torch.randn(32, 64)).sum().backward()
+    with profiler.profile(activities=[profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+        layer(torch.randn(32, 64)).sum().backward()
+    path = tmp_path / "trace.json"
+    profile.export_chrome_trace(str(path))
+    columns = ("name", "shapes", "dtypes", "strides", "concrete")
+    ops = warpline.open(path).ops.select(pl.col(column).cast(pl.String) for column in columns)
+    inner = [call_from_kineto(*row) for row in ops.iter_rows() if row[0] in {"aten::mm", "aten::addmm", "aten::bmm"}]
+    works = [work_of(op) for op in inner]
+    assert all(work is not None for work in works)
+    assert sum(work.matrix_flops for work in works if work is not None) == counter.get_total_flops()
