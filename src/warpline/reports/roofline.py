@@ -18,8 +18,13 @@ from warpline.units import duration, share, size
 
 SCHEMA = "warpline.roofline/1"
 BOUND_COLOURS = {"compute": "green", "memory": "cyan", "link": "yellow", "latency": "magenta", "": "bright_black"}
-NARROWEST_NAME = 28
+NARROWEST_NAME = 20
 LISTED_UNMODELLED = 5
+_COLUMNS = {
+    "": (0, 3), "time": (0, 9), "share": (0, 8), "calls": (120, 8), "TFLOP/s": (0, 9), "TB/s": (0, 9),
+    "FLOP/B": (130, 8), "ceiling": (130, 9), "% roof": (0, 9), "bound": (0, 9), "headroom": (0, 10),
+}
+"""Each column, the width of the terminal from which on it is shown, and the room it takes."""
 _PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
 
 
@@ -152,31 +157,32 @@ def _coverage(table: RooflineTable) -> list[Text]:
 def _rows(table: RooflineTable, top: int, width: int) -> Table:
     view = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     marks = {id(entry): mark for mark, entry in marked(table)}
-    titles = ("", "time", "share", "calls", "TFLOP/s", "TB/s", "FLOP/B", "ceiling", "% roof", "bound", "headroom")
+    titles = [title for title, (least, _) in _COLUMNS.items() if width >= least]
     for title in titles:
         view.add_column(title, justify="left" if title == "bound" else "right", no_wrap=True)
     view.add_column("op" if table.by == "op" else "kernel", no_wrap=True)
-    room = max(NARROWEST_NAME, width - 101)
+    room = max(NARROWEST_NAME, width - 2 - sum(_COLUMNS[title][1] for title in titles))
     for entry in table.entries[:top]:
         headroom = step_headroom_ns(entry, table)
         headroom = headroom if headroom is not None else entry.headroom_ns
         label = " ".join(filter(None, (entry.name, shape_label(entry.shapes))))
-        view.add_row(
-            Text(marks.get(id(entry), ""), "bold"),
-            duration(entry.time_ns),
-            share(entry.time_ns, table.total_ns),
-            f"{entry.count:,}",
-            _rate(entry.flops_per_second),
-            _rate(entry.bytes_per_second),
-            _plain(entry.intensity),
-            _rate(entry.ceiling_flops_per_second),
-            _percent(entry),
-            Text(entry.bound or "?", BOUND_COLOURS[entry.bound]),
-            duration(headroom) if headroom is not None else "–",
-            Text(shorten(label, room)),
-        )
+        cells: dict[str, str | Text] = {
+            "": Text(marks.get(id(entry), ""), "bold"),
+            "time": duration(entry.time_ns),
+            "share": share(entry.time_ns, table.total_ns),
+            "calls": f"{entry.count:,}",
+            "TFLOP/s": _rate(entry.flops_per_second),
+            "TB/s": _rate(entry.bytes_per_second),
+            "FLOP/B": _plain(entry.intensity),
+            "ceiling": _rate(entry.ceiling_flops_per_second),
+            "% roof": _percent(entry),
+            "bound": Text(entry.bound or "?", BOUND_COLOURS[entry.bound]),
+            "headroom": duration(headroom) if headroom is not None else "–",
+        }
+        view.add_row(*(cells[title] for title in titles), Text(shorten(label, room)))
     unit = "per step" if table.steps else "in all"
-    view.caption = f"ceiling: TFLOP/s that the roof allows at this intensity; headroom {unit}; ~ estimated work"
+    ceiling = "ceiling: TFLOP/s that the roof allows at this intensity; " if "ceiling" in titles else ""
+    view.caption = f"{ceiling}headroom {unit}; ~ estimated work"
     view.caption_justify = "left"
     return view
 
