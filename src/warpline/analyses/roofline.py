@@ -140,6 +140,20 @@ def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
     )
 
 
+class _Floors:
+    """Floors of calls, each distinct one found once: calls with the same arguments share one `Work`."""
+
+    def __init__(self, roof: Roof | None) -> None:
+        self._roof = roof
+        self._known: dict[tuple[int, tuple[str, str]], _Floor] = {}
+
+    def of(self, work: Work, math: tuple[str, str]) -> _Floor:
+        key = (id(work), math)
+        if key not in self._known:
+            self._known[key] = _floor(work, math, self._roof)
+        return self._known[key]
+
+
 def _add(entry: Entry, piece: Piece, floor: _Floor, share: float, time_ns: float) -> None:
     work = piece.work
     if work is None:
@@ -167,6 +181,7 @@ def _kernels(gathered: Gathered, piece: Piece) -> list[str]:
 
 def _by_op(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[Entry]:
     entries: dict[tuple[str, ...], Entry] = {}
+    floors = _Floors(roof)
     for piece in pieces:
         if piece.work is None:
             continue
@@ -177,18 +192,19 @@ def _by_op(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[E
                 piece.op, piece.shapes, piece.dtypes, piece.work.model, " ".join(math).strip(), link=piece.work.link
             )
         entries[key].count += 1
-        _add(entries[key], piece, _floor(piece.work, math, roof), 1.0, piece.time_ns)
+        _add(entries[key], piece, floors.of(piece.work, math), 1.0, piece.time_ns)
     return list(entries.values())
 
 
 def _by_kernel(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[Entry]:
     """Kernels of one call share its work in proportion to their time; a memset on the way gets none."""
     entries: dict[tuple[str, ...], Entry] = {}
+    floors = _Floors(roof)
     for piece in pieces:
         if piece.work is None:
             continue
         math = math_of(piece.work, _kernels(gathered, piece))
-        floor = _floor(piece.work, math, roof)
+        floor = floors.of(piece.work, math)
         rows = [gathered.rows[position] for position in piece.rows]
         copies_only = all(row.kind != "kernel" for row in rows)
         worked_ns = sum(row.time_ns for row in rows if copies_only or row.kind == "kernel")

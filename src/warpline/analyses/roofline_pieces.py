@@ -170,7 +170,7 @@ class Gathered:
             work = _sum_of([transfer(row.kind, row.copy_kind, row.bytes) for row in rows])
             return Piece(label, shapes, dtypes, positions, time_ns, work, "" if work else "its bytes were not recorded")
         piece = Piece(name, shapes, dtypes, positions, time_ns)
-        launches = tuple(sorted((row.launch for row in rows if row.kind == "kernel"), key=repr))
+        launches = tuple(sorted((row.launch for row in rows if row.kind == "kernel"), key=_by_name_and_size))
         collectives = [self.collectives[position] for position in positions if position in self.collectives]
         piece.work = _sum_of([*collectives]) or calls.work(op, launches)
         if piece.work is None and not launches:
@@ -252,6 +252,10 @@ class _Calls:
         around = self._call(parent, (), depth - 1) if depth and parent is not None else None
         texts = [self._texts[key][op] for key in ("name", "shapes", "dtypes", "strides", "concrete")]
         return call_from_kineto(texts[0] or "", *texts[1:], launches=launches, parent=around)
+
+
+def _by_name_and_size(launch: Launch) -> tuple[str, int]:
+    return launch.name, launch.blocks or 0
 
 
 @cache
