@@ -296,3 +296,8 @@ def test_an_nsys_profile_is_answered_with_estimates(tmp_path: Path) -> None:
     assert 0 < table.modelled_pct < 100
     assert table.estimated_ns > 0
     assert {item.why for item in table.unmodelled} == {"nsys records no shapes"}
+
+
+def test_kernels_of_a_graph_replay_say_so() -> None:
+    table = roofline_table(warpline.open(DATA / "kineto" / "compiled.json.gz"))
+    assert "replayed by a CUDA graph" in table.unmodelled[0].why
