@@ -301,3 +301,11 @@ def test_an_nsys_profile_is_answered_with_estimates(tmp_path: Path) -> None:
 def test_kernels_of_a_graph_replay_say_so() -> None:
     table = roofline_table(warpline.open(DATA / "kineto" / "compiled.json.gz"))
     assert "replayed by a CUDA graph" in table.unmodelled[0].why
+
+
+def test_a_device_that_the_list_numbers_otherwise_is_still_found(tmp_path: Path) -> None:
+    events = [
+        shaped("aten::mm", 0, [[8192, 8192], [8192, 8192]]), call("cudaLaunchKernel", 1, 5, 1),
+        kernel(GEMM, 10, 2000, 1, device=3),
+    ]
+    assert table_of(tmp_path, events).device == "H200-SXM"

@@ -84,7 +84,10 @@ class Gathered:
         """The same, as plain objects."""
         product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
         threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
-        frame = self.gpu.select(
+        api = self.trace.api.with_row_index("api_id").select(
+            pl.col("api_id").cast(pl.UInt32), replay=pl.col("name").cast(pl.String).str.contains("GraphLaunch")
+        )
+        frame = self.gpu.join(api, on="api_id", how="left", maintain_order="left").select(
             pl.col("kind").cast(pl.String),
             pl.col("name").cast(pl.String).fill_null(""),
             pl.col("copy_kind").cast(pl.String),
@@ -92,7 +95,7 @@ class Gathered:
             pl.col("target_memory").cast(pl.String),
             pl.col("end_ns") - pl.col("start_ns"),
             "op_id",
-            pl.col("graph_id").fill_null(0) != 0,
+            (pl.col("graph_id").fill_null(0) != 0) | pl.col("replay").fill_null(False),
             "bytes",
             product.alias("blocks"),
             threads.alias("threads"),
