@@ -10,13 +10,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from warpline.hardware import roofline
+    from warpline.kernels import identify
     from warpline.trace.open import open_trace as open  # noqa: A004
     from warpline.trace.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "__version__", "open"]
+__all__ = ["Trace", "__version__", "identify", "open", "roofline"]
 
-_HOMES = {"open": ("warpline.trace.open", "open_trace"), "Trace": ("warpline.trace.trace", "Trace")}
+_HOMES = {
+    "open": ("warpline.trace.open", "open_trace"),
+    "Trace": ("warpline.trace.trace", "Trace"),
+    "identify": ("warpline.kernels", "identify"),
+    "roofline": ("warpline.hardware", "roofline"),
+}
 
 
 def __getattr__(name: str) -> Any:

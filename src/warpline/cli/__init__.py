@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from warpline import __version__
-from warpline.cli import diagnose, kernel, sql, stats
+from warpline.cli import device, diagnose, kernel, roofline, sql, stats
 from warpline.errors import EXIT_FAILED, WarplineError
 
 app = typer.Typer(
@@ -24,6 +24,8 @@ app.command()(diagnose.diagnose)
 app.command()(stats.stats)
 app.command()(sql.sql)
 app.command()(kernel.kernel)
+app.command()(roofline.roofline)
+app.command()(device.device)
 app.command()(diagnose.demo)
 
 INTERRUPTED = 130

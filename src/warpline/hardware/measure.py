@@ -97,13 +97,22 @@ def clocks() -> dict[str, str]:
     return dict(zip(fields.split(","), (part.strip() for part in answer.splitlines()[0].split(",")), strict=False))
 
 
-def gpu_samples(torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3) -> list[float]:
-    """Seconds per call of `work`, on the GPU's own clock: each sample times `inner` calls between two events."""
+def gpu_samples(
+    torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3, pause_s: float = 0.0
+) -> list[float]:
+    """Seconds per call of `work`, on the GPU's own clock: each sample times `inner` calls between two events.
+
+    A pause before each sample lets the chip cool, so that its power limit does not lower the clock.
+    """
     for _ in range(warm_up):
         work()
     torch.cuda.synchronize()
     events = []
     for _ in range(repeats):
+        if pause_s:
+            torch.cuda.synchronize()
+            time.sleep(pause_s)
+            work()  # wakes the clock up again
         start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
         start.record()
         for _ in range(inner):

@@ -1,0 +1,133 @@
+"""Speed and memory of opening and diagnosing traces; `make bench` runs it.
+
+    python benchmarks/run.py [--source small.json.gz] [--hta] [--output results.json]
+
+Everything is measured in fresh processes, best of several, from a warm file cache: the scan of a gigabyte, a first
+and a second (cached) open, `warpline diagnose` on 1 to 20 copies of the source, the Python reader, and, with --hta,
+Holistic Trace Analysis on ten copies in the same run (it gets an environment of its own, made on the first call).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+GIGABYTE = 1e9
+COPIES = (1, 2, 5, 10, 20)
+RUNS = 3
+
+PROBE = """
+import resource, subprocess, sys, time
+begin = time.perf_counter()
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(code, time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+"""
+OPEN = """
+import sys, time, warpline, warpline.trace.open
+for _ in range(2):
+    begin = time.perf_counter(); trace = warpline.open(sys.argv[1]); trace.gpu; print(time.perf_counter() - begin)
+"""
+HTA = """
+import logging, sys, warnings; warnings.filterwarnings("ignore"); logging.disable(logging.CRITICAL)
+from hta.trace_analysis import TraceAnalysis
+print(TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="").get_temporal_breakdown(visualize=False))
+"""
+
+
+def best(command: list[str], environment: dict[str, str], runs: int = RUNS) -> dict[str, Any]:
+    """Seconds and peak memory of a command, of the fastest of several runs."""
+    rows = []
+    for _ in range(runs):
+        out = subprocess.run(
+            [sys.executable, "-c", PROBE, *command], capture_output=True, text=True, env=environment, check=True
+        )
+        code, seconds, peak = out.stdout.split()
+        if code != "0":
+            raise SystemExit(f"{' '.join(command)} failed: {out.stderr[-300:]}")
+        rows.append({"seconds": round(float(seconds), 3), "peak_mb": round(float(peak) / 1e6)})
+    return min(rows, key=lambda row: row["seconds"])
+
+
+def make(source: Path, target: Path, *amount: str) -> Path:
+    subprocess.run([sys.executable, str(HERE / "make_trace.py"), str(source), str(target), *amount], check=True)
+    return target
+
+
+def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
+    warpline = [sys.executable, "-c", "from warpline.cli import main; main()"]
+    fresh = {**os.environ, "WARPLINE_CACHE": str(folder / "cache")}
+    result: dict[str, Any] = {"source": source.name, "diagnose": {}}
+    for copies in COPIES:
+        trace = make(source, folder / f"x{copies}.json.gz", "--copies", str(copies))
+        command = [*warpline, "diagnose", str(trace), "--json", "--no-cache"]
+        result["diagnose"][f"x{copies}"] = best(command, fresh) | {"gz_mb": round(trace.stat().st_size / 1e6, 1)}
+        if copies == 10:
+            opens = subprocess.run(
+                [sys.executable, "-c", OPEN, str(trace)], capture_output=True, text=True, env=fresh, check=True
+            )
+            first, second = (float(line) for line in opens.stdout.split())
+            result["open x10"] = {
+                "first_s": round(first, 3),
+                "second_s": round(second, 3),
+                "ratio": round(first / second, 1),
+            }
+            result["diagnose x10, cached"] = best([*warpline, "diagnose", str(trace), "--json"], fresh)
+            if with_hta:
+                result["hta x10"] = best([str(hta_python()), "-c", HTA, str(trace)], fresh, runs=1)
+                ratio = result["hta x10"]["seconds"] / result["diagnose"]["x10"]["seconds"]
+                result["times faster than HTA"] = round(ratio, 1)
+        trace.unlink()
+    plain = make(source, folder / "gigabyte.json", "--bytes", str(GIGABYTE))
+    out = subprocess.run(
+        [sys.executable, str(HERE / "kineto_scan.py"), str(plain), "--json"], capture_output=True, text=True, check=True
+    )
+    result["scan of a gigabyte"] = json.loads(out.stdout)["results"]
+    result["open, plain gigabyte"] = best([*warpline, "diagnose", str(plain), "--json", "--no-cache"], fresh)
+    return result
+
+
+def hta_python() -> Path:
+    home = Path(tempfile.gettempdir()) / "warpline-bench-hta"
+    if not (home / "ready").exists():
+        subprocess.run([sys.executable, "-m", "venv", str(home)], check=True)
+        subprocess.run(
+            [str(home / "bin" / "pip"), "install", "-q", "HolisticTraceAnalysis==0.5.0", "pandas<3"], check=True
+        )
+        (home / "ready").touch()
+    return home / "bin" / "python"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--source", type=Path, default=DEMO, help="trace to multiply; the bundled one by default")
+    parser.add_argument("--hta", action="store_true", help="time Holistic Trace Analysis too")
+    parser.add_argument("--output", type=Path, default=HERE / "results" / "latest.json")
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="warpline-bench-"))
+    try:
+        result = measure(arguments.source, folder, arguments.hta)
+    finally:
+        shutil.rmtree(folder)
+    result["machine"] = {
+        "date": datetime.date.today().isoformat(), "machine": platform.machine(), "cores": os.cpu_count(),
+        "python": platform.python_version(), "load_before": round(os.getloadavg()[2], 2),
+    }  # fmt: skip
+    arguments.output.parent.mkdir(exist_ok=True)
+    arguments.output.write_text(json.dumps(result, indent=1) + "\n")
+    print(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
