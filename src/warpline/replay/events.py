@@ -57,10 +57,14 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works) -> WorkEdges:
         if target == NONE:
             continue
         known = int(np.searchsorted(record_times, moment))
-        for record in records[max(0, known - LOOK_BACK) : known][::-1].tolist():
-            if threads[record] != threads[wait]:
-                continue
-            source = launches.last_elsewhere(int(starts[record]), int(works.lane[target]))
+        recorded = [
+            int(starts[record])
+            for record in records[max(0, known - LOOK_BACK) : known][::-1].tolist()
+            if threads[record] == threads[wait]
+        ]
+        # Older versions of Kineto leave cudaEventRecord out; the event is then as old as the wait at most.
+        for since in recorded if len(records) else [moment]:
+            source = launches.last_elsewhere(since, int(works.lane[target]))
             if source != NONE and works.end[source] <= works.start[target] + SLACK_NS // 10:
                 pairs.add((source, target))
                 break
