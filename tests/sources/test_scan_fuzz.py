@@ -61,6 +61,8 @@ def small_pieces() -> object:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(native, "PART_BYTES", 64)
         patch.setattr(python_scan, "SEARCH", 2048)
+        patch.setattr(python_scan, "BLOCK", python_scan.BLOCK)  # the tests set it; this puts it back
+        patch.setattr(python_scan, "SMALL_BLOCK", python_scan.SMALL_BLOCK)
         yield
 
 

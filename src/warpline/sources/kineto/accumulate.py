@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import UNSET, UnsetType
 
 from warpline.sources.kineto.columns import Columns
 from warpline.sources.kineto.events import FIELDS, Field, Int64s, Sparse
@@ -26,38 +27,58 @@ class Accumulator:
 
     def __init__(self) -> None:
         self.count = 0
-        self._categories: dict[str, int] = {}
-        self._names: dict[str, int] = {}
+        # UNSET stands for an absent key in all three and takes the code -1; the first string is 0.
+        self._categories: dict[str | UnsetType, int] = {UNSET: -1}
+        self._names: dict[str | UnsetType, int] = {UNSET: -1}
+        self._label_values: dict[int | str | UnsetType, int] = {UNSET: -1}
         self._labels: dict[str, int] = {}
-        self._label_codes: dict[int | str, int] = {}
         self._texts: dict[bytes, int] = {}
         self._blocks: list[list[npt.NDArray[Any]]] = []
         self._rows: list[list[npt.NDArray[Any]]] = [[] for _ in KEYS]
         self._values: list[list[npt.NDArray[Any]]] = [[] for _ in KEYS]
 
-    def category(self, text: str) -> int:
-        return self._categories.setdefault(text, len(self._categories))
+    def code_categories(self, texts: Sequence[str | UnsetType]) -> list[int]:
+        return _codes(self._categories, texts)
 
-    def name(self, text: str) -> int:
-        return self._names.setdefault(text, len(self._names))
+    def code_names(self, texts: Sequence[str | UnsetType]) -> list[int]:
+        return _codes(self._names, texts)
 
-    def label(self, value: int | str) -> int:
-        code = self._label_codes.get(value)
-        if code is None:
-            code = self._label_codes[value] = self.label_text(label_of(value))
-        return code
+    def code_labels(
+        self, processes: Sequence[int | str | UnsetType], threads: Sequence[int | str | UnsetType]
+    ) -> tuple[list[int], list[int]]:
+        known = self._label_values
+        if not (known.keys() >= set(processes) and known.keys() >= set(threads)):
+            for pair in zip(processes, threads, strict=True):
+                for value in pair:
+                    if value not in known and not isinstance(value, UnsetType):
+                        known[value] = self.label(label_of(value))
+        return [known[value] for value in processes], [known[value] for value in threads]
 
-    def label_text(self, text: str) -> int:
+    def label(self, text: str) -> int:
         return self._labels.setdefault(text, len(self._labels))
 
-    def text(self, raw: bytes) -> int:
-        return self._texts.setdefault(raw, len(self._texts))
-
-    def append(self, dense: Sequence[Any], sparse: dict[int, tuple[list[int], list[Any]]]) -> None:
+    def append(
+        self,
+        dense: Sequence[Any],
+        sparse: dict[int, tuple[list[int], list[Any]]],
+        texts: dict[int, tuple[list[int], list[bytes]]],
+    ) -> None:
         """One block: ten dense columns, and per field index the rows (within the block) and their values."""
         block = [np.asarray(column, dtype) for column, dtype in zip(dense, DTYPES, strict=True)]
         self._blocks.append(block)
-        for index, (rows, values) in sparse.items():
+        known = self._texts
+        new = {raw for _, raws in texts.values() for raw in raws if raw not in known}
+        if new:
+            places = [
+                (row, index, raw)
+                for index, (rows, raws) in texts.items()
+                for row, raw in zip(rows, raws, strict=True)
+                if raw in new
+            ]
+            for _, _, raw in sorted(places):
+                known.setdefault(raw, len(known))
+        coded = {index: (rows, [known[raw] for raw in raws]) for index, (rows, raws) in texts.items()}
+        for index, (rows, values) in (sparse | coded).items():
             self._rows[index].append(np.array(rows, np.uint32) + np.uint32(self.count))
             self._values[index].append(np.array(values, np.int64))
         self.count += len(block[0])
@@ -66,13 +87,14 @@ class Accumulator:
         """Events that the tolerant parser read, one by one."""
         dense: list[list[int]] = [[] for _ in DTYPES]
         sparse: dict[int, tuple[list[int], list[Any]]] = {}
+        texts: dict[int, tuple[list[int], list[bytes]]] = {}
         for row, event in enumerate(events):
             values = (
                 event.phase,
-                -1 if event.category is None else self.category(decode_string(event.category)),
-                -1 if event.name is None else self.name(decode_string(event.name)),
-                -1 if event.process is None else self.label_text(decode_label(event.process)),
-                -1 if event.thread is None else self.label_text(decode_label(event.thread)),
+                *self.code_categories([UNSET if event.category is None else decode_string(event.category)]),
+                *self.code_names([UNSET if event.name is None else decode_string(event.name)]),
+                -1 if event.process is None else self.label(decode_label(event.process)),
+                -1 if event.thread is None else self.label(decode_label(event.thread)),
                 event.time_ns,
                 event.duration_ns,
                 event.flow,
@@ -84,10 +106,11 @@ class Accumulator:
             for index, key in enumerate(KEYS):
                 kept = event.fields.get(key)
                 if kept is not None:
-                    rows, kept_values = sparse.setdefault(index, ([], []))
+                    target: dict[int, tuple[list[int], list[Any]]] = texts if isinstance(kept, bytes) else sparse
+                    rows, kept_values = target.setdefault(index, ([], []))
                     rows.append(row)
-                    kept_values.append(self.text(kept) if isinstance(kept, bytes) else kept)
-        self.append(dense, sparse)
+                    kept_values.append(kept)
+        self.append(dense, sparse, texts)
 
     def columns(self, skipped: int, first_skipped: int, waste: int) -> Columns:
         dense: list[npt.NDArray[Any]] = [
@@ -116,11 +139,22 @@ class Accumulator:
             args_offset=args_offset,
             args_length=args_length,
             fields=fields,
-            categories=list(self._categories),
-            names=list(self._names),
+            categories=_strings(self._categories),
+            names=_strings(self._names),
             labels=list(self._labels),
             texts=texts,
             skipped=skipped,
             first_skipped=first_skipped,
             waste=waste,
         )
+
+
+def _codes(known: dict[str | UnsetType, int], texts: Sequence[str | UnsetType]) -> list[int]:
+    try:
+        return [known[text] for text in texts]  # all of them have occurred before, as a rule
+    except KeyError:
+        return [known.setdefault(text, len(known) - 1) for text in texts]
+
+
+def _strings(known: dict[str | UnsetType, int]) -> list[str]:
+    return [text for text in known if not isinstance(text, UnsetType)]

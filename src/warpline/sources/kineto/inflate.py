@@ -1,8 +1,8 @@
 """gzip -> windows of text, bounded and forgiving.
 
-zlib-ng inflates a trace about one and a half times as fast as the standard library and a little faster
-than isal, lets other threads run meanwhile, and is kept up with CPython's releases; the standard library
-is the fallback.
+zlib-ng inflates a trace more than twice as fast as the standard library. isal is a quarter faster still on
+x86 and a third slower on ARM; either outruns the scanner that waits for it, so the one that is fast
+everywhere was chosen. The standard library is the fallback.
 """
 
 from __future__ import annotations

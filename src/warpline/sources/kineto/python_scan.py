@@ -40,9 +40,6 @@ _TYPES: Final[dict[Field, Any]] = {
     Field.TRIPLE: list[int | str] | str | None,
     Field.TEXT: msgspec.Raw,
 }
-_INTEGERS: Final = [index for index, kind in enumerate(FIELDS.values()) if kind is Field.INTEGER]
-_TRIPLES: Final = [index for index, kind in enumerate(FIELDS.values()) if kind is Field.TRIPLE]
-_TEXTS: Final = [index for index, kind in enumerate(FIELDS.values()) if kind is Field.TEXT]
 
 
 class _Event(msgspec.Struct, gc=False):
@@ -63,9 +60,9 @@ _Arguments: Final = msgspec.defstruct(
     rename={f"field{index}": key for index, key in enumerate(KEYS)},
     gc=False,
 )
-_NO_ARGUMENTS: Final[tuple[Any, ...]] = (None,) * len(KEYS)
+_KINDS: Final = list(FIELDS.values())
 _decode_events: Final = msgspec.json.Decoder(list[_Event]).decode
-_decode_arguments: Final = msgspec.json.Decoder(_Arguments).decode
+_decode_arguments: Final = msgspec.json.Decoder(list[_Arguments]).decode  # type: ignore[valid-type]
 _REJECTED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
@@ -178,86 +175,92 @@ class PythonScanner:
         except (*_REJECTED, KeyError) as error:
             raise _RejectedError from error
         offsets, lengths = _args_spans(events, whole)
-        arguments = [
-            _arguments(event.args) if length else _NO_ARGUMENTS for event, length in zip(events, lengths, strict=True)
-        ]
+        present = [row for row, length in enumerate(lengths) if length]
+        arguments = _arguments([events[row].args for row in present])
         self._flush()
         keep = self._events
-        unset = msgspec.UNSET
-        processes, threads = [], []
-        for event in events:
-            processes.append(-1 if event.pid is unset else keep.label(event.pid))
-            threads.append(-1 if event.tid is unset else keep.label(event.tid))
         dense = (
             phases,
-            [-1 if event.cat is unset else keep.category(event.cat) for event in events],
-            [-1 if event.name is unset else keep.name(event.name) for event in events],
-            processes,
-            threads,
+            keep.code_categories([event.cat for event in events]),
+            keep.code_names([event.name for event in events]),
+            *keep.code_labels([event.pid for event in events], [event.tid for event in events]),
             parse_times([event.ts for event in events]),
             parse_times([event.dur for event in events]),
             [MISSING if event.id is None else _integer(event.id) for event in events],
             [-1 if length == 0 else at + offset - 1 for at, length in zip(offsets, lengths, strict=True)],
             lengths,
         )
-        keep.append(dense, self._sparse(arguments))
-
-    def _sparse(self, arguments: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[Any]]]:
-        columns = list(zip(*arguments, strict=True))
-        sparse: dict[int, tuple[list[int], list[Any]]] = {}
-        for index in _INTEGERS:
-            found = [(row, _integer(value)) for row, value in enumerate(columns[index]) if value is not None]
-            kept = [(row, value) for row, value in found if value != MISSING]
-            if kept:
-                sparse[index] = ([row for row, _ in kept], [value for _, value in kept])
-        for index in _TRIPLES:
-            triples = [(row, _triple(value)) for row, value in enumerate(columns[index]) if value is not None]
-            rows = [row for row, triple in triples if triple is not None]
-            if rows:
-                sparse[index] = (rows, [triple for _, triple in triples if triple is not None])
-        for row, values in enumerate(zip(*(columns[index] for index in _TEXTS), strict=True)):
-            for index, value in zip(_TEXTS, values, strict=True):
-                if value is not None:
-                    rows, codes = sparse.setdefault(index, ([], []))
-                    rows.append(row)
-                    codes.append(self._events.text(bytes(value)))
-        return sparse
+        keep.append(dense, _sparse(present, arguments), _texts(present, arguments))
 
 
 def _args_spans(events: list[_Event], whole: bytes) -> tuple[list[int], list[int]]:
     """Where each event's arguments lie in the block, and their lengths; 0 where they are no object."""
-    lengths = [0 if event.args is None else len(memoryview(event.args)) for event in events]
-    present = [row for row, length in enumerate(lengths) if length]
-    keys = [match.end() for match in _ARGS_KEY.finditer(whole)]
-    offsets = [0] * len(events)
-    if len(keys) == len(present):
-        # As many keys as values in the whole text: each key is an event's own, none is nested or quoted.
-        for row, position in zip(present, keys, strict=True):
-            offsets[row] = position
-    else:
+    present = [row for row, event in enumerate(events) if event.args is not None]
+    raws = [events[row].args for row in present]
+    found = [match.end() for match in _ARGS_KEY.finditer(whole)]
+    if len(found) != len(present):
+        # As many keys as values would mean that each key is an event's own. Here one is nested or quoted.
         origin = address_of(whole)
-        for row in present:
-            offsets[row] = address_of(events[row].args) - origin
-    for row in present:
-        if whole[offsets[row]] != tolerant.OPEN:
-            lengths[row] = 0
+        found = [address_of(raw) - origin for raw in raws]
+    offsets, lengths = [0] * len(events), [0] * len(events)
+    for row, at, length in zip(present, found, (len(memoryview(raw)) for raw in raws), strict=True):
+        if whole[at] == tolerant.OPEN:
+            offsets[row], lengths[row] = at, length
     return offsets, lengths
 
 
-def _arguments(raw: msgspec.Raw) -> tuple[Any, ...]:
-    """The wanted arguments in the order of FIELDS, None where absent; tolerantly where types surprise."""
+def _arguments(raws: list[msgspec.Raw]) -> list[tuple[Any, ...]]:
+    """The wanted arguments of each in the order of FIELDS, None where absent; one by one where types surprise."""
     try:
-        return msgspec.structs.astuple(_decode_arguments(raw))
+        return list(map(msgspec.structs.astuple, _decode_arguments(b"[" + b",".join(raws) + b"]")))
+    except _REJECTED:
+        return [_one_arguments(bytes(raw)) for raw in raws]
+
+
+def _one_arguments(raw: bytes) -> tuple[Any, ...]:
+    try:
+        return msgspec.structs.astuple(_decode_arguments(b"[" + raw + b"]")[0])
     except _REJECTED:
         event = tolerant.Event()
-        text = bytes(raw)
         try:
-            after = tolerant.read_args(text, 0, len(text), event)
+            after = tolerant.read_args(raw, 0, len(raw), event)
         except (tolerant.MalformedError, tolerant.StarvedError) as error:
             raise _RejectedError from error
-        if after != len(text):
+        if after != len(raw):
             raise _RejectedError from None
         return tuple(event.fields.get(key) for key in KEYS)
+
+
+def _sparse(rows: list[int], arguments: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[Any]]]:
+    """Rows and values of each numeric argument. Most are absent from most blocks: those cost one count."""
+    sparse: dict[int, tuple[list[int], list[Any]]] = {}
+    for index, column in enumerate(zip(*arguments, strict=True)):
+        kind = _KINDS[index]
+        if kind is Field.TEXT or column.count(None) == len(column):
+            continue
+        found = [row for row, value in zip(rows, column, strict=True) if value is not None]
+        values: list[Any] = [value for value in column if value is not None]
+        if kind is Field.TRIPLE:
+            values = [_triple(value) for value in values]
+        elif set(map(type, values)) != {int} or not -_INT64 < min(values) <= max(values) < _INT64:
+            values = [None if (number := _integer(value)) == MISSING else number for value in values]
+        if None in values:
+            found = [row for row, value in zip(found, values, strict=True) if value is not None]
+            values = [value for value in values if value is not None]
+        if found:
+            sparse[index] = (found, values)
+    return sparse
+
+
+def _texts(rows: list[int], arguments: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[bytes]]]:
+    """Rows and raw text of each text argument."""
+    texts: dict[int, tuple[list[int], list[bytes]]] = {}
+    columns = list(zip(*arguments, strict=True)) if arguments else []
+    for index, column in enumerate(columns):
+        if _KINDS[index] is Field.TEXT and column.count(None) < len(column):
+            found = [row for row, value in zip(rows, column, strict=True) if value is not None]
+            texts[index] = (found, [bytes(value) for value in column if value is not None])
+    return texts
 
 
 def _integer(value: int | str) -> int:

@@ -27,7 +27,7 @@ ScannerName = Literal["auto", "native", "python"]
 
 MAX_BYTES: Final = 64 << 30
 """Default bound on the text of one trace: about 230 million events, more than fit most machines."""
-WINDOW_BYTES: Final = 2 << 20
+WINDOW_BYTES: Final = 1 << 20
 """Text inflated at once: a window is still in the processor's cache when it is scanned."""
 HEADER_STEP: Final = 1 << 20
 """First prefix searched for the events; quadrupled while they do not begin in it."""
