@@ -1,0 +1,15 @@
+"""Interventions: fixes as changes of the graph, each with its assumptions and a range."""
+
+from warpline.replay.interventions import (  # noqa: F401 - importing registers them
+    allocation,
+    dispatch,
+    fusion,
+    kernels,
+    overlap,
+    precision,
+    transfers,
+    waiting,
+)
+from warpline.replay.interventions.registry import Intervention, find_interventions, interventions
+
+__all__ = ["Intervention", "find_interventions", "interventions"]

@@ -1,0 +1,107 @@
+"""The workbench: a graph that interventions change step by step, several on one graph.
+
+Nodes stay where they are; work and calls that are gone take no time and hold nothing up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warpline.replay.model import EVENT, INFERRED, LAUNCH, STREAM, SYNC, Bools, Floats, Graph, Int64s
+from warpline.replay.scene import Scene
+from warpline.trace.nesting import NONE
+
+
+NOTHING: Int64s = np.empty(0, np.int64)
+
+
+@dataclass(slots=True)
+class Bench:
+    """A graph being changed."""
+
+    scene: Scene
+    graph: Graph
+    gone: Bools = field(init=False)
+    """Work that no longer exists."""
+    step_floor_ns: float = 0.0
+    """What a step takes at least for a reason outside the graph (data loading in the background)."""
+
+    def __post_init__(self) -> None:
+        self.graph = self.graph.copy()
+        self.gone = np.zeros(len(self.graph), bool)
+
+    def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
+        """Sets durations, never above what they are and never below the floor (or, if shorter, what they are)."""
+        now = self.graph.duration[nodes]
+        self.graph.duration[nodes] = np.minimum(now, np.maximum(duration, floor))
+
+    def remove_work(self, nodes: Int64s, *, dispatch: bool = True) -> None:
+        """Takes work out; with `dispatch`, also the calls that launched nothing else, and the CPU time before them."""
+        if not len(nodes):
+            return
+        self.gone[nodes] = True
+        self.graph.duration[nodes] = 0.0
+        into = np.isin(self.graph.edge_to, nodes)
+        self.graph.lag[into & (self.graph.edge_kind == STREAM)] = 0.0
+        self.graph = self.graph.without_edges(into & (self.graph.edge_kind == LAUNCH))
+        if dispatch:
+            self._remove_dispatch(nodes)
+
+    def _remove_dispatch(self, nodes: Int64s) -> None:
+        calls = self.scene.call_of_work
+        launched = self.scene.work[calls[self.scene.work] != NONE]
+        alive = np.unique(calls[launched[~self.gone[launched]]])
+        mine = np.unique(calls[nodes])
+        self.remove_calls(np.setdiff1d(mine[mine != NONE], alive))
+
+    def remove_calls(self, calls: Int64s) -> None:
+        """Takes calls out, with the CPU time that led to them and whatever they waited for."""
+        if not len(calls):
+            return
+        segments = self.scene.segment_of_call[calls]
+        self.graph.duration[calls] = 0.0
+        self.graph.duration[segments[segments != NONE]] = 0.0
+        self.stop_waiting(calls)
+
+    def stop_waiting(self, calls: Int64s) -> None:
+        """The calls return without waiting for any work."""
+        rows = self.graph.row[calls]
+        release = (self.graph.edge_kind == SYNC) & np.isin(self.graph.row[self.graph.edge_to], rows)
+        self.graph = self.graph.without_edges(release)
+
+    def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
+        """Moves work to a stream of its own: what followed it on its stream no longer waits for it.
+
+        With `keep_causes` it still waits for what came before it; the order among the detached stays.
+        """
+        if not len(nodes):
+            return
+        graph = self.graph
+        moved = np.zeros(len(graph), bool)
+        moved[nodes] = True
+        ordered = np.isin(graph.edge_kind, [STREAM, EVENT, INFERRED])
+        from_it, to_it = moved[graph.edge_from], moved[graph.edge_to]
+        in_stream = graph.edge_kind == STREAM
+        into = to_it & in_stream
+        before = dict(zip(graph.edge_to[into].tolist(), graph.edge_from[into].tolist(), strict=True))
+        sources, targets, lags = [], [], []
+        for edge in np.flatnonzero(in_stream & from_it & ~to_it).tolist():
+            source = int(graph.edge_from[edge])
+            while moved[source] and source in before:
+                source = before[source]
+            if not moved[source]:
+                sources.append(source)
+                targets.append(int(graph.edge_to[edge]))
+                lags.append(float(graph.lag[edge]))
+        dropped = ordered & from_it & ~to_it
+        if not keep_causes:
+            dropped |= ordered & to_it & ~from_it
+        graph = graph.without_edges(dropped)
+        for lane in np.unique(graph.lane[nodes]):
+            own = np.sort(nodes[graph.lane[nodes] == lane])
+            graph = graph.with_edges(own[:-1], own[1:], np.zeros(len(own) - 1), STREAM)
+        self.graph = graph.with_edges(
+            np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), STREAM
+        )

@@ -1,0 +1,76 @@
+"""Constants of the interventions. Measured ones come from an H200 host (torch 2.11, CUDA 13.0) by
+benchmarks/replay_constants.py; others say that they are cautious guesses.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.interventions.registry import Range
+from warpline.replay.model import Floats
+
+MEASURED = "H200, torch 2.11, CUDA 13.0 (benchmarks/replay_constants.py)"
+GUESSED = "not measured yet: a cautious range"
+
+GRAPH_LAUNCH_NS = Range(7_000, 12_000, 30_000, MEASURED)
+"""Host time of one graph launch, Python included: a graph of ten nodes replays in 9.8 µs; single
+calls took up to 30."""
+GRAPH_NODE_NS = Range(20, 50, 110, MEASURED)
+"""Host time of a graph launch per node: 40 to 110 µs for 1,000 nodes."""
+GRAPH_GAP_NS = Range(100, 500, 1_200, MEASURED)
+"""Between two nodes of a graph: 1,000 kernels of about 0.9 µs replay in 1.00 ms; kernels of 6 µs come 0.8 µs sooner
+after each other than when they are queued one by one."""
+COMPILED_CALL_NS = Range(30_000, 45_000, 60_000, MEASURED)
+"""Host time of one call of a compiled region (guards, wrapper): 33 to 57 µs with one or two kernels inside."""
+COMPILED_LAUNCH_NS = Range(5_000, 7_000, 11_000, GUESSED)
+"""Host time per kernel launched from a compiled region."""
+FUSED_CHAIN = Range(1.0, 1.15, 1.6, MEASURED)
+"""A fused chain against the longest kernel in it: seven elementwise kernels of 154 µs each became one of 188, which
+moves its bytes at the speed of a copy; with a layer norm 188 against 190."""
+SYNC_CALL_NS = 0.0
+FUSED_OPTIMIZER_BASE_NS = Range(40_000, 60_000, 120_000, MEASURED)
+FUSED_OPTIMIZER_PARAMETER_NS = Range(2_000, 2_500, 4_000, MEASURED)
+"""Host time of a fused AdamW: 163 µs for 48 parameters, 541 for 200."""
+FUSED_OPTIMIZER_DEVICE = Range(0.2, 0.3, 0.5, MEASURED)
+"""Its device time against that of a kernel for each op and parameter: 407 against 1,550 µs for 48 parameters of
+4 MB."""
+FOREACH_OPTIMIZER_DEVICE = Range(0.33, 0.4, 0.7, MEASURED)
+"""The same against the foreach version: 407 against 1,165 µs."""
+PINNED_BYTES_PER_NS = Range(55.5, 55.0, 45.0, MEASURED)
+"""Host to device from pinned memory, large copies; bytes per nanosecond are GB/s."""
+PINNED_COPY_NS = Range(1_500, 2_000, 3_000, MEASURED)
+"""Device time that a copy takes however small it is."""
+ASYNC_COPY_CALL_NS = Range(3_000, 5_000, 8_000, MEASURED)
+"""Host time of cudaMemcpyAsync from pinned memory: the whole op costs 8 to 9 µs."""
+SDPA_HALF = Range(1 / 6.7, 1 / 5.5, 1 / 4.0, MEASURED)
+SDPA_SINGLE = Range(1 / 1.49, 1 / 1.42, 1 / 1.2, MEASURED)
+"""Fused attention against products and softmax written out: 5.4 to 6.7 times faster in bf16, 1.4 to 1.5 in fp32, at
+512 to 4,096 tokens; masks and dropout only add to the written-out side."""
+CHANNELS_LAST = Range(0.45, 0.68, 0.88, MEASURED)
+"""Convolutions with channels last against channels first, transposing kernels included: 0.42 to 0.89."""
+HALF_MEMORY = Range(0.5, 0.6, 0.8, GUESSED)
+"""Memory-bound fp32 kernels under autocast: half the bytes, but some stay in fp32 and casts are added."""
+BATCHED = Range(0.15, 0.3, 0.6, GUESSED)
+"""Device time of many small products done as one batched product."""
+COMM_SLOWDOWN = Range(1.0, 1.05, 1.15, GUESSED)
+"""Kernels that run beside a collective share memory bandwidth and SMs with it."""
+LOADER_WORKERS = Range(8.0, 4.0, 1.0, GUESSED)
+"""Background workers among which data loading is divided."""
+
+FP32_NS = np.array([8_336, 14_528, 56_742, 350_970, 2_668_957, 21_438_272], np.float64)
+TF32_NS = np.array([5_578, 7_923, 14_534, 50_934, 349_184, 2_726_202], np.float64)
+BF16_NS = np.array([3_798, 4_387, 6_474, 24_970, 177_082, 1_417_930], np.float64)
+"""Square products of 256 to 8,192 in three precisions, measured on an H200: what a product of some length in one
+precision takes in another."""
+ODD_NS = np.array([12_653, 26_394, 109_331, 903_005, 7_342_176], np.float64)
+EVEN_NS = np.array([4_387, 6_474, 24_970, 177_082, 1_417_930], np.float64)
+"""bf16 products of 511 to 8,191, and of 512 to 8,192: what alignment is worth."""
+PRECISION_SPREAD = Range(0.85, 1.0, 1.35, MEASURED)
+"""Shapes that are not square do worse than these tables, seldom better."""
+
+
+def converted(duration: Floats, slow: Floats, fast: Floats) -> Floats:
+    """What work of this length in the slow series takes in the fast one, by the ratio between them at that length."""
+    ratio = np.interp(np.log(np.maximum(duration, 1.0)), np.log(slow), fast / slow)
+    result: Floats = duration * ratio
+    return result

@@ -1,0 +1,110 @@
+"""Fixes that fuse kernels: compilation, and optimisers with one kernel for all parameters."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.dispatch import launch_runs
+from warpline.replay.interventions.registry import intervention
+from warpline.replay.model import CALL, Bools, Int64s
+from warpline.trace.nesting import NONE
+
+FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
+"""Kernels that a compiler writes itself and fuses with their neighbours."""
+OPTIMIZER_RANGE = r"^Optimizer\.step"
+"""torch.optim marks each step with a range of this name."""
+KERNELS_PER_PARAMETER = 11
+"""Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
+MANY_KERNELS = 12
+"""An optimiser step with fewer kernels is fused already, or nearly so."""
+
+
+@intervention(
+    "torch_compile",
+    50,
+    "Chains of elementwise, norm and reduction kernels are fused, and launched without the framework's dispatch.",
+    "The compiled region is called once forwards and once backwards in each step; the optimiser stays as it is.",
+    "A fused chain takes about as long as the longest kernel in it, since intermediate results stay in registers.",
+    "Matrix products, convolutions and attention keep their kernels.",
+)
+def torch_compile(bench: Bench, case: int) -> int:
+    """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
+    scene = bench.scene
+    optimizer = scene.within_ranges(OPTIMIZER_RANGE)
+    usable = scene.in_steps & ~bench.gone & ~optimizer & scene.is_work
+    fusible = scene.kernels(*FUSIBLE) & usable
+    floor, fused, removed = scene.floor_ns(), 0, [NOTHING]
+    for lane in np.unique(scene.graph.lane[fusible]):
+        for chain in _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step):
+            longest = int(chain[bench.graph.duration[chain].argmax()])
+            whole = float(bench.graph.duration[chain].sum())
+            new = min(whole, constants.FUSED_CHAIN.at(case) * float(bench.graph.duration[longest]))
+            removed.append(chain[chain != longest])
+            bench.graph.duration[longest] = max(new, min(whole, float(floor[longest])))
+            fused += len(chain) - 1
+    bench.remove_work(np.concatenate(removed), dispatch=False)
+    return fused + _cheaper_dispatch(bench, case, ~optimizer)
+
+
+def _chains(nodes: Int64s, fusible: Bools, step: Int64s) -> list[Int64s]:
+    """Runs of at least two fusible kernels that follow each other on a stream within a step."""
+    group = np.cumsum(~fusible[nodes] | (np.diff(step[nodes], prepend=step[nodes[:1]]) != 0))
+    chosen, keys = nodes[fusible[nodes]], group[fusible[nodes]]
+    return [run for run in np.split(chosen, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
+
+
+def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools) -> int:
+    """Each run of launches costs one call of a compiled region and little for each launch that remains."""
+    scene, graph = bench.scene, bench.graph
+    calls = scene.call_of_work[scene.work]
+    alive = (calls != NONE) & ~bench.gone[scene.work]
+    launching = np.zeros(len(graph), bool)
+    launching[calls[alive]] = True
+    changed = 0
+    for run in launch_runs(scene, wanted):
+        before = float(graph.duration[run].sum())
+        count = int(launching[run].sum())
+        after = constants.COMPILED_CALL_NS.at(case) + count * constants.COMPILED_LAUNCH_NS.at(case)
+        if after >= before:
+            continue
+        first = int(run[launching[run]][0]) if count else int(run[0])
+        graph.duration[run] = 0.0
+        graph.duration[run[launching[run]]] = constants.COMPILED_LAUNCH_NS.at(case)
+        graph.duration[first] += constants.COMPILED_CALL_NS.at(case)
+        changed += count
+    return changed
+
+
+@intervention(
+    "fused_optimizer",
+    45,
+    "The optimiser updates all parameters with a few fused kernels (fused=True).",
+    "Optimiser steps are found by the range that torch.optim puts around them.",
+    "The host's time is that of a fused AdamW with as many parameters as the kernels suggest.",
+)
+def fused_optimizer(bench: Bench, case: int) -> int:
+    """Per step: one launch with the host's cost of the fused version, and a share of the device's time."""
+    scene = bench.scene
+    inside = scene.within_ranges(OPTIMIZER_RANGE) & scene.in_steps
+    kernels = np.flatnonzero(inside & scene.is_work & (scene.kind == "kernel") & ~bench.gone)
+    changed = 0
+    calls = scene.call_of_work
+    for step in np.unique(scene.step[kernels]):
+        mine = kernels[scene.step[kernels] == step]
+        if len(mine) < MANY_KERNELS:
+            continue
+        foreach = sum("multi_tensor" in name for name in scene.name[mine]) > len(mine) // 2
+        share = (constants.FOREACH_OPTIMIZER_DEVICE if foreach else constants.FUSED_OPTIMIZER_DEVICE).at(case)
+        whole = float(bench.graph.duration[mine].sum())
+        parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if foreach else 1)
+        host = constants.FUSED_OPTIMIZER_BASE_NS.at(case) + parameters * constants.FUSED_OPTIMIZER_PARAMETER_NS.at(case)
+        cpu = np.flatnonzero(inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
+        now = float(bench.graph.duration[cpu].sum())
+        bench.remove_work(mine[1:], dispatch=False)
+        bench.graph.duration[mine[0]] = max(share * whole, 2_000.0)
+        bench.graph.duration[cpu] = 0.0
+        bench.graph.duration[int(calls[mine[0]])] = min(host, now)
+        changed += len(mine)
+    return changed

@@ -1,0 +1,111 @@
+"""Fixes of kernels: fused attention, layout of convolutions, and the bound of all such fixes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.kernels import KernelIdentity
+from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
+from warpline.replay.model import Bools, Int64s
+from warpline.replay.scene import Scene
+
+REACH = 12
+"""How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
+HALF_TYPES = {"f16", "bf16"}
+AT_ROOF = Range(1.0, 1.0, 1.25, "a kernel that reaches 80 % of the roof is called good")
+
+
+@intervention(
+    "sdpa",
+    11,
+    "Attention written out as products and softmax becomes one fused kernel (scaled_dot_product_attention).",
+    "An attention is a softmax between two batched products; what lies between them belongs to it.",
+    "The fused kernel gains what it gains on an H200 at 512 to 4,096 tokens, in half or single precision.",
+)
+def sdpa(bench: Bench, case: int) -> int:
+    """Each written-out attention becomes one kernel."""
+    scene, changed, removed = bench.scene, 0, [NOTHING]
+    products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
+    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
+    floor = scene.floor_ns()
+    usable = scene.in_steps & ~bench.gone
+    for lane in np.unique(scene.graph.lane[softmax & usable]):
+        nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
+        for members in _attentions(nodes, products, softmax, _batched(scene)):
+            gain = (constants.SDPA_HALF if half[members].any() else constants.SDPA_SINGLE).at(case)
+            whole = float(bench.graph.duration[members].sum())
+            least = float(floor[members[products[members]]].sum())
+            removed.append(members[1:])
+            bench.graph.duration[members[0]] = min(whole, max(gain * whole, least))
+            changed += len(members)
+    bench.remove_work(np.concatenate(removed))
+    return changed
+
+
+def _batched(scene: Scene) -> Bools:
+    """Work of ops that multiply batches of matrices; everything where the profile has no ops."""
+    if not len(scene.trace.ops):
+        return np.ones(len(scene.graph), bool)
+    return np.isin(scene.op_name, ["aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"])
+
+
+def _attentions(nodes: Int64s, products: Bools, softmax: Bools, batched: Bools) -> list[Int64s]:
+    """From the batched product before each softmax to the one after it."""
+    matrix = products[nodes] & batched[nodes]
+    found, taken = [], -1
+    for spot in np.flatnonzero(softmax[nodes]).tolist():
+        before = next((back for back in range(spot - 1, max(taken, spot - REACH - 1), -1) if matrix[back]), None)
+        after = next((on for on in range(spot + 1, min(len(nodes), spot + REACH + 1)) if matrix[on]), None)
+        if before is None or after is None:
+            continue
+        found.append(nodes[before : after + 1])
+        taken = after
+    return found
+
+
+def _transposing(identity: KernelIdentity) -> bool:
+    return identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"}
+
+
+def _channels_first(identity: KernelIdentity) -> bool:
+    channels_last = "nhwc" in identity.name.lower()
+    return identity.kernel_class == "conv" and not channels_last
+
+
+@intervention(
+    "channels_last",
+    11,
+    "Convolutions get their tensors with channels last (memory_format=torch.channels_last).",
+    "Kernels that transpose between the layouts disappear, and convolutions that ran with channels first gain what "
+    "they gain on an H200.",
+    "The worst case gains only the transposing kernels.",
+)
+def channels_last(bench: Bench, case: int) -> int:
+    """No transposes, faster channels-first convolutions."""
+    scene = bench.scene
+    usable = scene.in_steps & ~bench.gone
+    transposes = np.flatnonzero(scene.kernels_where(_transposing) & usable)
+    first = np.flatnonzero(scene.kernels_where(_channels_first) & usable)
+    bench.remove_work(transposes, dispatch=False)
+    if case != PESSIMISTIC or not len(transposes):
+        now = bench.graph.duration[first]
+        bench.shorten(first, now * constants.CHANNELS_LAST.at(case), scene.floor_ns()[first])
+    return len(transposes) + len(first)
+
+
+@intervention(
+    "at_roofline",
+    15,
+    "Every kernel whose work is known runs at the roof: the bound of all fixes of kernels.",
+    "Work and bytes come from the recorded shapes, ceilings from the device.",
+    "Kernels whose work is unknown stay as they are.",
+)
+def at_roofline(bench: Bench, case: int) -> int:
+    """Durations become floors."""
+    scene = bench.scene
+    floor = scene.floor_ns()
+    chosen = np.flatnonzero((floor > 0) & scene.in_steps & ~bench.gone)
+    bench.shorten(chosen, floor[chosen] * AT_ROOF.at(case), floor[chosen])
+    return len(chosen)

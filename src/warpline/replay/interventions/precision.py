@@ -1,0 +1,118 @@
+"""Fixes of arithmetic: tensor cores, half precision, alignment."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+
+import numpy as np
+
+from warpline.kernels import KernelIdentity
+from warpline.replay.bench import Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.registry import intervention
+from warpline.replay.model import Bools, Floats
+from warpline.replay.scene import Scene
+from warpline.trace.nesting import NONE
+
+MATRIX_CLASSES = {"gemm", "conv"}
+ALIGNMENT_HALF, ALIGNMENT_SINGLE = 8, 4
+"""Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
+MEMORY_CLASSES = ("elementwise", "norm", "softmax", "reduction", "layout", "memory", "pooling")
+
+
+def _on_cuda_cores(identity: KernelIdentity) -> bool:
+    return (
+        identity.kernel_class in MATRIX_CLASSES
+        and identity.tensor_core is False
+        and identity.dtype.a in {"f32", None}
+        and identity.dtype.out in {"f32", None}
+    )
+
+
+def _in_tf32(identity: KernelIdentity) -> bool:
+    single = identity.dtype.a == "tf32" or identity.dtype.out == "f32"
+    return identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True and single
+
+
+def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
+    """Products of the slow series take the time of the fast one, never below the floor in that precision."""
+    chosen = np.flatnonzero(nodes)
+    new = constants.converted(bench.graph.duration[chosen], slow, fast) * constants.PRECISION_SPREAD.at(case)
+    bench.shorten(chosen, new, bench.scene.floor_ns(dtype)[chosen])
+    return len(chosen)
+
+
+@intervention(
+    "tf32",
+    10,
+    "fp32 matrix products and convolutions run on tensor cores in TF32.",
+    "Ten bits of mantissa are enough for the products.",
+    "A product gains what square products of the same duration gain on an H200, and never passes the roofline.",
+)
+def tf32(bench: Bench, case: int) -> int:
+    """Products on CUDA cores become TF32 ones."""
+    scene = bench.scene
+    nodes = scene.kernels_where(_on_cuda_cores) & scene.in_steps & ~bench.gone
+    return _convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
+
+
+@intervention(
+    "bf16",
+    10,
+    "The model runs in bfloat16 (autocast, or weights in that type).",
+    "Products run on tensor cores in bf16; kernels that only move fp32 data move half of it, less what autocast adds.",
+)
+def bf16(bench: Bench, case: int) -> int:
+    """Products become bf16 ones, memory-bound kernels shrink."""
+    scene = bench.scene
+    usable = scene.in_steps & ~bench.gone
+    changed = 0
+    for test, series in ((_on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
+        changed += _convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
+    if not changed:
+        return 0
+    moving = scene.kernels_where(lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32")
+    chosen = np.flatnonzero(moving & usable & ~scene.within_ranges(r"^Optimizer\.step"))
+    now = bench.graph.duration[chosen]
+    bench.shorten(chosen, np.maximum(now * constants.HALF_MEMORY.at(case), np.minimum(now, 2_000.0)))
+    return changed + len(chosen)
+
+
+@intervention(
+    "pad",
+    12,
+    "Sizes of matrix products are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply.",
+    "The shapes of the op around a product show sizes that are not aligned.",
+    "Padding itself costs nothing that matters: it is done once, in the weights.",
+)
+def pad(bench: Bench, case: int) -> int:
+    """Misaligned products take the time of aligned ones."""
+    scene = bench.scene
+    nodes = scene.kernels("gemm") & scene.in_steps & ~bench.gone & misaligned(scene)
+    return _convert(bench, nodes, "", constants.ODD_NS, constants.EVEN_NS, case)
+
+
+def misaligned(scene: Scene) -> Bools:
+    """Work of ops whose matrices have a size that is not aligned."""
+    shapes, dtypes = scene.op_column("shapes"), scene.op_column("dtypes")
+    known = {pair: _odd(*pair) for pair in set(zip(shapes[scene.work], dtypes[scene.work], strict=True))}
+    result = np.zeros(len(scene.graph), bool)
+    result[scene.work] = [known[pair] for pair in zip(shapes[scene.work], dtypes[scene.work], strict=True)]
+    result &= scene.op != NONE
+    return result
+
+
+@cache
+def _odd(shapes: str, dtypes: str) -> bool:
+    try:
+        sizes, types = json.loads(shapes or "[]"), json.loads(dtypes or "[]")
+    except ValueError:
+        return False
+    for size, dtype in zip(sizes, types, strict=False):
+        matrix = isinstance(size, list) and len(size) >= 2 and all(isinstance(value, int) for value in size)
+        half = dtype in {"c10::Half", "c10::BFloat16"}
+        unit = ALIGNMENT_HALF if half else ALIGNMENT_SINGLE if dtype == "float" else 1
+        if matrix and any(value % unit and value > 1 for value in size[-2:]):
+            return True
+    return False

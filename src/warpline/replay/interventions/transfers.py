@@ -1,0 +1,156 @@
+"""Fixes of copies between host and device, and of the input pipeline."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.registry import PESSIMISTIC, intervention
+from warpline.replay.model import LAUNCH, SEGMENT, Int64s
+from warpline.replay.scene import Scene
+from warpline.trace.link import integers
+from warpline.trace.nesting import NONE
+
+LARGE_RESULT_BYTES = 1 << 20
+"""A copy to the host above this size is a tensor that could be reduced first."""
+SMALL_COPY_BYTES = 64 << 10
+INPUT_RANGE = r"(?i)DataLoader|data_?load|load_?data|next_batch|get_batch"
+INPUT_FRAME = r"(?i)dataloader\.py|torch/utils/data|built-in function sleep|imread|PIL/"
+"""Ranges and Python frames in which a program gets its data."""
+
+
+def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
+    mine = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == direction) & scene.in_steps & ~bench.gone
+    return np.flatnonzero(mine)
+
+
+@intervention(
+    "pin_memory",
+    20,
+    "Batches are copied from pinned memory without blocking the CPU (pin_memory=True, non_blocking=True).",
+    "Only copies to the device from pageable memory change; they run at the speed of pinned ones.",
+    "Somebody else (a loader's worker) pays for copying into pinned memory.",
+    "The worst case still blocks until the copy is done.",
+)
+def pin_memory(bench: Bench, case: int) -> int:
+    """Faster copies, and calls that return at once."""
+    scene = bench.scene
+    copies = _copies(scene, "HtoD", bench)
+    copies = copies[scene.work_text("source_memory")[copies] == "Pageable"]
+    if not len(copies):
+        return 0
+    size = scene.bytes[copies].astype(np.float64)
+    new = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
+    bench.shorten(copies, new, scene.floor_ns()[copies])
+    _unblock(bench, copies, case, keep_waiting=case == PESSIMISTIC)
+    return len(copies)
+
+
+def _unblock(bench: Bench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
+    """The copies' calls cost an asynchronous launch, and wait no longer."""
+    scene = bench.scene
+    calls = scene.call_of_work[copies]
+    calls = calls[calls != NONE]
+    cost = constants.ASYNC_COPY_CALL_NS.at(case)
+    bench.graph.duration[calls] = np.minimum(bench.graph.duration[calls], cost)
+    into = (bench.graph.edge_kind == LAUNCH) & np.isin(bench.graph.edge_to, copies)
+    bench.graph.lag[into] = np.minimum(bench.graph.lag[into], cost)
+    if not keep_waiting:
+        bench.stop_waiting(calls)
+
+
+def input_segments(scene: Scene) -> Int64s:
+    """Segments within steps in which the program gets its data, by ranges and Python frames."""
+    graph = scene.graph
+    inside = scene.within_ranges(INPUT_RANGE)
+    frames = scene.trace.python.filter(pl.col("name").cast(pl.String).str.contains(INPUT_FRAME).fill_null(False))
+    starts, ends = integers(frames["start_ns"]), integers(frames["end_ns"])
+    if len(starts):
+        order = np.argsort(starts, kind="stable")
+        reach = np.maximum.accumulate(ends[order])
+        middle = (graph.measured_start + graph.measured_end) // 2
+        spot = np.searchsorted(starts[order], middle, side="right") - 1
+        inside |= (spot >= 0) & (np.append(reach, 0)[spot] > middle)
+    return np.flatnonzero(inside & (graph.kind == SEGMENT) & scene.in_steps)
+
+
+@intervention(
+    "prefetch",
+    25,
+    "Data is loaded and copied in the background while the device works (workers, a copy stream).",
+    "Loading is found by ranges and frames of a DataLoader, by sleeps and file reads.",
+    "A step still takes at least as long as its loading divided among the workers: 8, 4, or in the worst case 1.",
+    "Copies of batches to the device run beside kernels.",
+)
+def prefetch(bench: Bench, case: int) -> int:
+    """Input segments vanish from the thread, and bound the step from below; batch copies get their own stream."""
+    scene = bench.scene
+    segments = input_segments(scene)
+    copies = _copies(scene, "HtoD", bench)
+    loading = float(bench.graph.duration[segments].sum()) / scene.step_count
+    bench.graph.duration[segments] = 0.0
+    bench.step_floor_ns = max(bench.step_floor_ns, loading / constants.LOADER_WORKERS.at(case))
+    if len(copies):
+        if case != PESSIMISTIC:
+            _unblock(bench, copies, case, keep_waiting=False)
+        bench.detach(copies, keep_causes=False)
+    return len(segments) + len(copies)
+
+
+@intervention(
+    "coalesce_copies",
+    22,
+    "Many small copies in a row become one.",
+    "The host gathers the pieces into one buffer at no cost that matters.",
+)
+def coalesce_copies(bench: Bench, case: int) -> int:
+    """Of each run of small copies of one direction in a step, the first carries all bytes."""
+    scene, changed, removed = bench.scene, 0, [NOTHING]
+    for direction in ("HtoD", "DtoH", "DtoD"):
+        copies = _copies(scene, direction, bench)
+        copies = copies[scene.bytes[copies] <= SMALL_COPY_BYTES]
+        for step in np.unique(scene.step[copies]):
+            mine = copies[scene.step[copies] == step]
+            if len(mine) < 2:
+                continue
+            size = float(scene.bytes[mine].sum())
+            removed.append(mine[1:])
+            time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
+            bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
+            changed += len(mine) - 1
+    bench.remove_work(np.concatenate(removed))
+    return changed
+
+
+@intervention(
+    "reduce_before_copy",
+    21,
+    "Large results are reduced on the device, and only a few numbers are copied to the host.",
+    "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
+    "The device reads the tensor once more; the call still waits for the small copy.",
+)
+def reduce_before_copy(bench: Bench, case: int) -> int:
+    """Large copies to the host take the time of one pass over the data in device memory."""
+    scene = bench.scene
+    copies = _copies(scene, "DtoH", bench)
+    copies = copies[scene.bytes[copies] >= LARGE_RESULT_BYTES]
+    if not len(copies):
+        return 0
+    roof = scene.floors.roof
+    memory = roof.bandwidth("dram") if roof else None
+    rate = memory.value / 1e9 if memory else 500.0
+    new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[copies] / (rate * (0.9, 0.7, 0.4)[case])
+    bench.shorten(copies, new)
+    _staging(bench, copies)
+    return len(copies)
+
+
+def _staging(bench: Bench, copies: Int64s) -> None:
+    """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
+    graph = bench.graph
+    release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
+    graph.lag[release] = np.minimum(graph.lag[release], 5_000.0)
+    into = np.isin(graph.edge_to, copies)
+    graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)

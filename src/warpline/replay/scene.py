@@ -1,0 +1,218 @@
+"""What an intervention needs to know of a graph: which work is what, who launched it, in which step, and its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.analyses.steps import covered_before
+from warpline.intervals import union
+from warpline.kernels import KernelIdentity, identify
+from warpline.replay.floors import Floors
+from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
+from warpline.replay.steps import StepMarks
+from warpline.trace.link import integers
+from warpline.trace.nesting import NONE
+from warpline.trace.trace import Trace
+
+Texts = npt.NDArray[np.object_]
+
+
+class Scene:
+    """A trace's graph, with its nodes named. Arrays run over all nodes unless they say otherwise."""
+
+    def __init__(self, trace: Trace, graph: Graph, marks: StepMarks) -> None:
+        self.trace, self.graph, self.marks = trace, graph, marks
+        self.is_work: Bools = graph.kind == WORK
+        self.work: Int64s = np.flatnonzero(self.is_work)
+
+    # Steps.
+
+    @cached_property
+    def step(self) -> Int64s:
+        """The step in which each node began, or was launched; NONE outside."""
+        steps = self.trace.steps
+        if self.trace.chosen_steps is not None:
+            steps = steps[slice(self.trace.chosen_steps.first, self.trace.chosen_steps.beyond)]
+        moment = self.graph.measured_start.copy()
+        if not len(steps):
+            return np.zeros(len(self.graph), np.int64)
+        if steps["found_by"][0] != "repetition":
+            moment[self.work] = self.launch_moment[self.work]
+        starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+        index = np.searchsorted(starts, moment, side="right") - 1
+        inside = (index >= 0) & (moment < ends[-1])
+        result: Int64s = np.where(inside, index, NONE)
+        return result
+
+    @cached_property
+    def in_steps(self) -> Bools:
+        """Whether the node belongs to a step in view; for steps found on the device, the CPU of the whole trace."""
+        inside: Bools = self.step != NONE
+        if len(self.trace.steps) and self.trace.steps["found_by"][0] == "repetition":
+            inside = inside | ~self.is_work
+        return inside
+
+    @property
+    def step_count(self) -> int:
+        """How many steps are in view."""
+        return max(1, self.marks.count)
+
+    # Calls.
+
+    @cached_property
+    def call_name(self) -> Texts:
+        """Name of the API call of calls and returns; empty elsewhere."""
+        names = self.trace.api["name"].cast(pl.String).fill_null("").to_numpy()
+        result = np.full(len(self.graph), "", object)
+        calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
+        result[calls] = names[self.graph.row[calls]]
+        return result
+
+    @cached_property
+    def _body_of_segment(self) -> Int64s:
+        graph = self.graph
+        result = np.full(len(graph), NONE, np.int64)
+        edges = (graph.edge_kind == THREAD) & (graph.kind[graph.edge_from] == SEGMENT)
+        result[graph.edge_from[edges]] = graph.edge_to[edges]
+        return result
+
+    @cached_property
+    def segment_of_call(self) -> Int64s:
+        """The segment before each call."""
+        result = np.full(len(self.graph), NONE, np.int64)
+        segments = np.flatnonzero(self._body_of_segment != NONE)
+        result[self._body_of_segment[segments]] = segments
+        return result
+
+    @cached_property
+    def call_of_work(self) -> Int64s:
+        """The call that launched each work, NONE where unknown; for graphs, of the first work of each stream."""
+        graph = self.graph
+        result = np.full(len(graph), NONE, np.int64)
+        edges = graph.edge_kind == LAUNCH
+        source, target = graph.edge_from[edges], graph.edge_to[edges]
+        result[target] = np.where(graph.kind[source] == CALL, source, self._body_of_segment[source])
+        return result
+
+    @cached_property
+    def launch_moment(self) -> Int64s:
+        """When each work was launched, as measured; its own begin where no launch is known."""
+        moment = self.graph.measured_start.copy()
+        rows = self.graph.row[self.work]
+        calls = integers(self.trace.gpu["api_id"])[rows]
+        starts = np.append(integers(self.trace.api["start_ns"]), 0)
+        moment[self.work] = np.where(calls == NONE, moment[self.work], starts[calls])
+        return moment
+
+    # Work.
+
+    def work_text(self, column: str) -> Texts:
+        """A text column of `gpu` for each node; empty for CPU nodes and where nothing is recorded."""
+        result = np.full(len(self.graph), "", object)
+        values = self.trace.gpu[column].cast(pl.String).fill_null("").to_numpy()
+        result[self.work] = values[self.graph.row[self.work]]
+        return result
+
+    def work_number(self, column: str) -> Int64s:
+        """A number of `gpu` for each node; 0 for CPU nodes and where nothing is recorded."""
+        result = np.zeros(len(self.graph), np.int64)
+        result[self.work] = integers(self.trace.gpu[column], 0)[self.graph.row[self.work]]
+        return result
+
+    @cached_property
+    def kind(self) -> Texts:
+        """kernel, memcpy, memset, graph; empty for CPU nodes."""
+        return self.work_text("kind")
+
+    @cached_property
+    def name(self) -> Texts:
+        """Name of each work."""
+        return self.work_text("name")
+
+    @cached_property
+    def _identities(self) -> dict[str, KernelIdentity]:
+        return {name: identify(name) for name in set(self.name[self.kind == "kernel"].tolist())}
+
+    def kernels(self, *classes: str) -> Bools:
+        """Kernels of these classes."""
+        wanted = {name for name, identity in self._identities.items() if identity.kernel_class in classes}
+        return self._named(list(wanted))
+
+    def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
+        """Kernels whose identity passes the test."""
+        wanted = [name for name, identity in self._identities.items() if test(identity)]
+        return self._named(wanted)
+
+    def _named(self, names: list[str]) -> Bools:
+        result: Bools = np.isin(self.name, names) & (self.kind == "kernel")
+        return result
+
+    @cached_property
+    def bytes(self) -> Int64s:
+        """Bytes of copies and memsets."""
+        return self.work_number("bytes")
+
+    @cached_property
+    def op(self) -> Int64s:
+        """Row of `ops` around each work's launch; NONE elsewhere."""
+        result = np.full(len(self.graph), NONE, np.int64)
+        result[self.work] = integers(self.trace.gpu["op_id"])[self.graph.row[self.work]]
+        return result
+
+    def op_column(self, column: str) -> Texts:
+        """A text column of the op around each work; empty without."""
+        values = np.append(self.trace.ops[column].cast(pl.String).fill_null("").to_numpy(), "")
+        result: Texts = values[self.op]
+        return result
+
+    @cached_property
+    def op_name(self) -> Texts:
+        """Name of the op around each work."""
+        return self.op_column("name")
+
+    def within_ranges(self, pattern: str) -> Bools:
+        """Nodes of threads that began, and work that was launched, within a range whose name matches."""
+        ranges = self.trace.ranges.filter(
+            pl.col("name").cast(pl.String).str.contains(pattern).fill_null(False), pl.col("end_ns").is_not_null(),
+            pl.col("thread").is_not_null(),
+        )  # fmt: skip
+        inside = np.zeros(len(self.graph), bool)
+        moment = self.launch_moment
+        for start, end in zip(integers(ranges["start_ns"]), integers(ranges["end_ns"]), strict=True):
+            inside |= (moment >= start) & (moment < end)
+        return inside
+
+    @cached_property
+    def op_share(self) -> Floats:
+        """Share of each segment that an op covers (outermost ops of its thread)."""
+        graph = self.graph
+        result = np.zeros(len(graph))
+        ops = self.trace.ops.filter(pl.col("depth") == 0)
+        threads, starts, ends = (integers(ops[name]) for name in ("thread", "start_ns", "end_ns"))
+        for lane in np.unique(graph.lane[graph.kind == SEGMENT]):
+            nodes = np.flatnonzero((graph.kind == SEGMENT) & (graph.lane == lane))
+            mine = np.flatnonzero(threads == lane)
+            if not len(mine) or not len(nodes):
+                continue
+            spans = union(starts[mine], ends[mine])
+            begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
+            result[nodes] = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+        return result
+
+    # Floors.
+
+    @cached_property
+    def floors(self) -> Floors:
+        """The least time of each work."""
+        return Floors(self.trace)
+
+    def floor_ns(self, dtype: str | None = None) -> Floats:
+        """The least time of each work, at its own or another precision; 0 where it is unknown, and for CPU nodes."""
+        result = np.zeros(len(self.graph))
+        result[self.work] = self.floors.least_ns(dtype)[self.graph.row[self.work]]
+        return result

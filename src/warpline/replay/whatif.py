@@ -1,0 +1,154 @@
+"""What if: a trace with one or several fixes applied to its graph, replayed without the profiler's cost."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from warpline.errors import CannotAnswer
+from warpline.replay.bench import Bench
+from warpline.replay.interventions import Intervention, find_interventions
+from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
+from warpline.replay.model import Graph
+from warpline.replay.overhead import EXPECTED as EXPECTED_COST
+from warpline.replay.overhead import HIGH, LOW, bare_graph
+from warpline.replay.replay import Replay, replay
+from warpline.replay.scene import Scene
+from warpline.replay.simulate import simulate
+from warpline.trace.trace import Trace
+
+SCHEMA = "warpline.whatif/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number with its range."""
+
+    low: float
+    expected: float
+    high: float
+
+    def rounded(self) -> dict[str, int]:
+        """As whole nanoseconds."""
+        return {key: round(value) for key, value in asdict(self).items()}
+
+
+@dataclass(frozen=True, slots=True)
+class AppliedFix:
+    """A fix, and how many nodes of the graph it changed."""
+
+    name: str
+    summary: str
+    assumptions: tuple[str, ...]
+    changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What the step would take."""
+
+    fixes: tuple[AppliedFix, ...]
+    measured_step_ns: float
+    replayed_step_ns: float
+    error_pct: float
+    """Of the unchanged replay: the confidence in everything below."""
+    old_step_ns: Estimate
+    """Bare: as a stopwatch would show it without a profiler."""
+    new_step_ns: Estimate
+    gain: Estimate
+    """Old over new: the speed-up."""
+    steps: int
+
+    @property
+    def applies(self) -> bool:
+        """Whether any fix found something to change."""
+        return any(fix.changed for fix in self.fixes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `warpline.whatif/1`."""
+        return {
+            "schema": SCHEMA,
+            "fixes": [asdict(fix) for fix in self.fixes],
+            "replay": {
+                "measured_step_ns": round(self.measured_step_ns),
+                "replayed_step_ns": round(self.replayed_step_ns),
+                "error_pct": round(self.error_pct, 3),
+                "bare_step_ns": round(self.old_step_ns.expected),
+            },
+            "steps": self.steps,
+            "old_step_ns": self.old_step_ns.rounded(),
+            "new_step_ns": self.new_step_ns.rounded(),
+            "gain": {key: round(value, 4) for key, value in asdict(self.gain).items()},
+        }
+
+
+class WhatIf:
+    """A trace made ready for questions: its graph, its bare versions and its scene are found once."""
+
+    def __init__(self, trace: Trace, done: Replay | None = None) -> None:
+        self.trace = trace
+        self.replay = done or replay(trace)
+        self._bare = [bare_graph(trace, self.replay.graph, case) for case in (LOW, EXPECTED_COST, HIGH)]
+        self.scene = Scene(trace, self._bare[EXPECTED_COST], self.replay.marks)
+        self._old = [self.step_ns(graph) for graph in self._bare]
+
+    @property
+    def bare_step_ns(self) -> Estimate:
+        """The step without the profiler."""
+        return Estimate(*sorted(self._old))
+
+    def step_ns(self, graph: Graph, floor_ns: float = 0.0) -> float:
+        """Median step of a graph."""
+        lengths = self.replay.marks.lengths(graph, simulate(graph))
+        return max(float(np.median(lengths)), floor_ns, 1.0)
+
+    def ask(self, *names: str) -> Prediction:
+        """Predicts the step with these fixes together."""
+        chosen = find_interventions(list(names))
+        results = {}
+        for cost, case in ((1, EXPECTED), (1, OPTIMISTIC), (1, PESSIMISTIC), (0, OPTIMISTIC), (2, PESSIMISTIC)):
+            results[cost, case] = self._try(chosen, self._bare[cost], case)
+        new = {key: step for key, (step, _) in results.items()}
+        middle = self._old[1]
+        gains = [middle / new[1, case] for case in (PESSIMISTIC, EXPECTED, OPTIMISTIC)]
+        times = [new[0, OPTIMISTIC], new[1, EXPECTED], new[2, PESSIMISTIC]]
+        return Prediction(
+            fixes=tuple(
+                AppliedFix(item.name, item.summary, item.assumptions, changed)
+                for item, changed in zip(chosen, results[1, EXPECTED][1], strict=True)
+            ),
+            measured_step_ns=self.replay.measured_step_ns,
+            replayed_step_ns=self.replay.replayed_step_ns,
+            error_pct=self.replay.error_pct,
+            old_step_ns=self.bare_step_ns,
+            new_step_ns=_around(times),
+            gain=_around(gains),
+            steps=self.replay.marks.count,
+        )
+
+    def _try(self, chosen: list[Intervention], graph: Graph, case: int) -> tuple[float, list[int]]:
+        bench = Bench(self.scene, graph)
+        changed = [item.apply(bench, case) for item in chosen]
+        # Loading in the background cannot take longer than it took in the foreground.
+        return self.step_ns(bench.graph, min(bench.step_floor_ns, max(self._old))), changed
+
+
+def _around(values: list[float]) -> Estimate:
+    """The middle value with the extremes of all three around it."""
+    return Estimate(min(values), values[1], max(values))
+
+
+def whatif(trace: Trace, fixes: list[str]) -> Prediction:
+    """Predicts the step time with the fixes applied, all on one graph.
+
+    >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
+    """
+    prediction = WhatIf(trace).ask(*fixes)
+    if not prediction.applies:
+        raise CannotAnswer(
+            "nothing-to-fix", f"the steps in view hold nothing that {' or '.join(fixes)} would change",
+            "`warpline diagnose` says what costs the time",
+        )
+    return prediction
