@@ -13,7 +13,9 @@ from warpline.replay.model import EVENT, INFERRED, LAUNCH, STREAM, SYNC, Bools, 
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
-
+DISPATCH_NS = 40_000.0
+"""What of the CPU time before a launch goes with it at most: an op's dispatch takes 5 to 30 µs, backwards ones
+included; what is longer is the program's own."""
 NOTHING: Int64s = np.empty(0, np.int64)
 
 
@@ -61,8 +63,9 @@ class Bench:
         if not len(calls):
             return
         segments = self.scene.segment_of_call[calls]
+        segments = segments[segments != NONE]
         self.graph.duration[calls] = 0.0
-        self.graph.duration[segments[segments != NONE]] = 0.0
+        self.graph.duration[segments] = np.maximum(self.graph.duration[segments] - DISPATCH_NS, 0.0)
         self.stop_waiting(calls)
 
     def stop_waiting(self, calls: Int64s) -> None:

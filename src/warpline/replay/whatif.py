@@ -9,7 +9,7 @@ import numpy as np
 
 from warpline.errors import CannotAnswer
 from warpline.replay.bench import Bench
-from warpline.replay.interventions import Intervention, find_interventions
+from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.model import Graph
 from warpline.replay.overhead import EXPECTED as EXPECTED_COST
@@ -152,3 +152,10 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
             "`warpline diagnose` says what costs the time",
         )
     return prediction
+
+
+def every_fix(trace: Trace) -> list[Prediction]:
+    """Each fix alone, those that change something, the largest gain first."""
+    question = WhatIf(trace)
+    predictions = [question.ask(name) for name in interventions()]
+    return sorted((one for one in predictions if one.applies), key=lambda one: (-one.gain.expected, one.fixes[0].name))

@@ -16,6 +16,7 @@ from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
 MATRIX_CLASSES = {"gemm", "conv"}
+FIRST_WITH_NEW_TYPES = 8
 ALIGNMENT_HALF, ALIGNMENT_SINGLE = 8, 4
 """Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
 MEMORY_CLASSES = ("elementwise", "norm", "softmax", "reduction", "layout", "memory", "pooling")
@@ -33,6 +34,12 @@ def _on_cuda_cores(identity: KernelIdentity) -> bool:
 def _in_tf32(identity: KernelIdentity) -> bool:
     single = identity.dtype.a == "tf32" or identity.dtype.out == "f32"
     return identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True and single
+
+
+def _has_new_types(scene: Scene) -> bool:
+    """TF32 and bf16 need compute capability 8.0; a device that does not say is given the benefit of the doubt."""
+    major = scene.trace.devices["compute_major"].drop_nulls()
+    return not len(major) or int(major[0]) >= FIRST_WITH_NEW_TYPES
 
 
 def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
@@ -53,6 +60,8 @@ def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats,
 def tf32(bench: Bench, case: int) -> int:
     """Products on CUDA cores become TF32 ones."""
     scene = bench.scene
+    if not _has_new_types(scene):
+        return 0
     nodes = scene.kernels_where(_on_cuda_cores) & scene.in_steps & ~bench.gone
     return _convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
 
@@ -66,6 +75,8 @@ def tf32(bench: Bench, case: int) -> int:
 def bf16(bench: Bench, case: int) -> int:
     """Products become bf16 ones, memory-bound kernels shrink."""
     scene = bench.scene
+    if not _has_new_types(scene):
+        return 0
     usable = scene.in_steps & ~bench.gone
     changed = 0
     for test, series in ((_on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
