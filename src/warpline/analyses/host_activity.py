@@ -15,7 +15,7 @@ import polars as pl
 from warpline.intervals import EMPTY, Spans, difference, union
 from warpline.trace.launches import is_launch
 from warpline.trace.link import integers
-from warpline.trace.names import named
+from warpline.trace.names import by_name, matches, named
 from warpline.trace.trace import Trace
 
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
@@ -48,6 +48,7 @@ LOADING = (
     r"|built-in method (poll|recv|read|select|acquire)|multiprocessing/(connection|queues)|^queue\.py"
 )
 """Python frames, ops and annotations in which the program waits for data."""
+DRIVER_LOADING = r"dlopen|dlclose|JIT|LAZY|MODULE"
 PROFILING = (
     r"torch/(autograd/)?profiler|Buffer|CUPTI|[Pp]rofiling|Instrumentation|Chunk Allocation|TLS allocation|Resource"
 )
@@ -99,19 +100,16 @@ def joined(parts: list[Spans]) -> Spans:
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table that knows anything about a thread."""
+    ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     frames = (
         _calls(trace),
-        _labelled(trace.ops, {"input": named(LOADING)}),
-        _labelled(
-            trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()),
-            {"input": named(LOADING)},
-            "",
-        ),
-        _labelled(trace.python, {"cold_start": named(COMPILING), "input": named(LOADING)}),
-        _labelled(
-            trace.overhead, {"cold_start": named("dlopen|dlclose|JIT|LAZY|MODULE"), "profiler": named(PROFILING)}, ""
-        ),
-        _labelled(trace.osrt, {"input": named(OS_WAIT)}, ""),
+        _telling(trace.ops, {"input": LOADING}),
+        _telling(ranges, {"input": LOADING}),
+        _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}),
+        _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}),
+        _telling(trace.osrt, {"input": OS_WAIT}),
+        _at_work(trace.ops),
+        _at_work(trace.python),
     )
     for frame in frames:
         for (thread, label), rows in frame.group_by("thread", "label"):
@@ -126,7 +124,7 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
 
 def _profiler_frames(python: pl.DataFrame) -> Iterator[tuple[int, str, Spans]]:
     """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run)."""
-    profiling = python.select(named(PROFILING)).to_series()
+    profiling = matches(python["name"], PROFILING)
     parents = integers(python["parent"])
     called = python.filter(~profiling & pl.Series(np.append(profiling.to_numpy(), False)[parents]))
     for (thread,), rows in python.filter(profiling & pl.col("thread").is_not_null()).group_by("thread"):
@@ -135,27 +133,39 @@ def _profiler_frames(python: pl.DataFrame) -> Iterator[tuple[int, str, Spans]]:
         yield int(thread), "profiler", difference(spans, union(integers(inner["start_ns"]), integers(inner["end_ns"])))
 
 
-def _labelled(table: pl.DataFrame, labels: dict[str, pl.Expr], otherwise: str = "dispatch") -> pl.DataFrame:
-    """Thread, times and label of each row; rows that match nothing get `otherwise`, or are left out."""
-    label: pl.Expr = pl.lit(otherwise)
-    for name, condition in reversed(labels.items()):
-        label = pl.when(condition).then(pl.lit(name)).otherwise(label)
-    rows = table.select("thread", "start_ns", "end_ns", label=label)
-    return rows.filter(pl.col("label") != "", pl.col("thread").is_not_null())
+def _telling(table: pl.DataFrame, patterns: dict[str, str]) -> pl.DataFrame:
+    """Thread, times and label of the rows whose names tell something; the first pattern that matches counts."""
+
+    def label(names: pl.Series) -> pl.Series:
+        found = pl.Series([None] * len(names), dtype=pl.String)
+        for word, pattern in reversed(patterns.items()):
+            found = found.set(names.str.contains(pattern), word)
+        return found
+
+    labels = by_name(table["name"], label)
+    telling = labels.is_not_null() & table["thread"].is_not_null()
+    return table.filter(telling).select("thread", "start_ns", "end_ns", label=labels.filter(telling))
+
+
+def _at_work(table: pl.DataFrame) -> pl.DataFrame:
+    """Ops or frames as plain work. The outermost ones cover all that they enclose."""
+    outermost = table.filter(pl.col("parent").is_null(), pl.col("thread").is_not_null())
+    return outermost.select("thread", "start_ns", "end_ns", label=pl.lit("dispatch"))
 
 
 def _calls(trace: Trace) -> pl.DataFrame:
     """API calls: what each keeps its caller waiting for."""
-    first_launch, pageable = _launches_of_new_code(trace), pageable_copies(trace)
-    rows = trace.api.with_row_index("call").with_columns(
-        loads=pl.col("call").is_in(first_launch.implode()), staged=pl.col("call").is_in(pageable.implode())
-    )
-    return _labelled(rows, {
-        "cold_start": named(LOAD) | pl.col("loads"),
-        "memory": named(ALLOCATE),
-        "sync": named(SYNCHRONISE),
-        "transfer": pl.col("staged") | (named(COPY) & ~named("Async")),
-    })  # fmt: skip
+    loads, staged = _launches_of_new_code(trace), pageable_copies(trace)
+    call = pl.col("call")
+    label = (
+        pl.when(named(LOAD) | call.is_in(loads.implode())).then(pl.lit("cold_start"))
+        .when(named(ALLOCATE)).then(pl.lit("memory"))
+        .when(named(SYNCHRONISE)).then(pl.lit("sync"))
+        .when(call.is_in(staged.implode()) | (named(COPY) & ~named("Async"))).then(pl.lit("transfer"))
+        .otherwise(pl.lit("dispatch"))
+    )  # fmt: skip
+    rows = trace.api.with_row_index("call").filter(pl.col("thread").is_not_null())
+    return rows.select("thread", "start_ns", "end_ns", label=label)
 
 
 def _launches_of_new_code(trace: Trace) -> pl.Series:

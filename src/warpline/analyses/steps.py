@@ -13,9 +13,7 @@ from warpline.trace.trace import Trace
 
 def step_times(trace: Trace) -> pl.DataFrame:
     """Index, name, length, busy time of the busiest device, and operations begun, for the steps in view."""
-    steps = trace.steps
-    if trace.chosen_steps is not None:
-        steps = steps[slice(trace.chosen_steps.first, trace.chosen_steps.beyond)]
+    steps = trace.steps_in_view
     gpu = trace.gpu
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
     busy = np.zeros(len(steps), np.int64)

@@ -17,7 +17,7 @@ from warpline.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 
 LIBRARY = (
-    r"^<|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
+    r"^<|^nn\.Module|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
     r"torchaudio|flash_attn|vllm|apex|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
     r"runpy|abc|copy|functools|queue|selectors|socket|random|warnings|weakref|inspect|enum|types|re|json|logging)"
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"

@@ -85,12 +85,18 @@ def _as_dict(roof: Roof) -> dict[str, Any]:
         return {key: {"value": figure.value, "source": figure.source} for key, figure in table.items()}
 
     return {
-        "name": chip.name, "vendor": chip.vendor, "compute": f"{chip.compute[0]}.{chip.compute[1]}",
-        "sm_count": chip.sm_count, "l2_bytes": chip.l2_bytes, "tensor": figures(chip.tensor),
-        "vector": figures(chip.vector), "bandwidth": figures(chip.bandwidth),
+        "name": chip.name,
+        "vendor": chip.vendor,
+        "compute": f"{chip.compute[0]}.{chip.compute[1]}",
+        "sm_count": chip.sm_count,
+        "l2_bytes": chip.l2_bytes,
+        "tensor": figures(chip.tensor),
+        "vector": figures(chip.vector),
+        "bandwidth": figures(chip.bandwidth),
         "measured": (
             {"origin": roof.ceilings.origin, "date": roof.ceilings.date, "values": roof.ceilings.values}
-            if roof.ceilings is not None else None
+            if roof.ceilings is not None
+            else None
         ),
     }
 

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from warpline.cli.options import (
+    PIPE_WIDTH,
     JsonOption,
     NoCacheOption,
     StepRangeOption,
@@ -19,8 +20,6 @@ from warpline.cli.options import (
     open_with_progress,
 )
 
-PIPE_WIDTH = 140
-"""How wide the report is when it goes to a file or another program."""
 TopOption = Annotated[int, typer.Option("--top", min=1, help="How many kernels to list.")]
 
 

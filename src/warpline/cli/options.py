@@ -24,6 +24,8 @@ StepRangeOption = Annotated[
     str | None, typer.Option("--step-range", metavar="NAME", help="The NVTX range or record_function that is one step.")
 ]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the file itself, even if it was read before.")]
+PIPE_WIDTH = 140
+"""How wide a report is when it goes to a file or another program."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
 

@@ -7,7 +7,6 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -16,7 +15,7 @@ from rich.text import Text
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.diagnosis import Diagnosis
 from warpline.analyses.gaps import Gaps
-from warpline.reports.tabular import shorten
+from warpline.reports.numbers import numbers_table
 from warpline.units import duration, share, size
 
 BAR_WIDTH = 60
@@ -36,7 +35,6 @@ CAUSE_MEANING = {
     "unknown": "nothing recorded explains it",
 }
 LISTED_STEPS = 8
-NARROWEST_NAME = 24
 ROOM_FOR_SPREAD = 110
 """Terminals narrower than this show two figures of each kernel's spread instead of five."""
 
@@ -128,19 +126,6 @@ def _bar(lengths: dict[str, int], whole: int) -> Text:
     return bar
 
 
-def _numbers(titles: list[str], rows: list[list[str]], width: int) -> Table:
-    """Numbers to the right in full, and in the last column a name that takes the room that is left."""
-    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1), show_edge=False, header_style="bright_black")
-    widths = [max(len(row[column]) for row in [titles, *rows]) for column in range(len(titles))]
-    room = max(NARROWEST_NAME, width - sum(widths[:-1]) - 3 * len(titles))
-    for title, needed in zip(titles[:-1], widths[:-1], strict=True):
-        table.add_column(title, justify="right", no_wrap=True, min_width=needed)
-    table.add_column(titles[-1], no_wrap=True)
-    for row in rows:
-        table.add_row(*row[:-1], Text(shorten(row[-1], room)))
-    return table
-
-
 def _steps_title(diagnosis: Diagnosis) -> str:
     found = diagnosis.trace.steps["found_by"][0]
     how = {"profiler_step": "from ProfilerStep", "range": "from ranges", "repetition": "from repeating kernels"}
@@ -161,7 +146,7 @@ def _steps(diagnosis: Diagnosis, width: int) -> Table:
     more = len(diagnosis.steps) - LISTED_STEPS
     if more > 0:
         rows.append(["…", "", "", "", f"{more} more"])
-    return _numbers(["step", "length", "GPU busy", "operations", "name"], rows, width)
+    return numbers_table(["step", "length", "GPU busy", "operations", "name"], rows, width)
 
 
 def _kernels(diagnosis: Diagnosis, top: int, width: int) -> Table:
@@ -173,7 +158,7 @@ def _kernels(diagnosis: Diagnosis, top: int, width: int) -> Table:
         ]
         for row in diagnosis.kernels.head(top).rows(named=True)
     ]  # fmt: skip
-    return _numbers(["time", "total", "count", *spread, "class", "kernel"], rows, width)
+    return numbers_table(["time", "total", "count", *spread, "class", "kernel"], rows, width)
 
 
 def _kind(row: dict[str, Any]) -> str:
@@ -212,7 +197,7 @@ def _launches(diagnosis: Diagnosis, width: int) -> RenderableType:
         ]
         for row in diagnosis.launches.rows(named=True)
     ]  # fmt: skip
-    table = _numbers(["calls", "operations", "in calls", "median", "max", "to start", "call"], rows, width)
+    table = numbers_table(["calls", "operations", "in calls", "median", "max", "to start", "call"], rows, width)
     queue = diagnosis.queue
     if queue is None:
         return table
@@ -231,7 +216,7 @@ def _copies(diagnosis: Diagnosis, width: int) -> Table:
         rows.append(
             [duration(row["total_ns"]), f"{row['count']:,}", size(row["bytes"]), largest, rate, _copy_name(row)]
         )
-    return _numbers(["total", "count", "bytes", "largest", "bandwidth", "copy"], rows, width)
+    return numbers_table(["total", "count", "bytes", "largest", "bandwidth", "copy"], rows, width)
 
 
 def _copy_name(row: dict[str, Any]) -> str:

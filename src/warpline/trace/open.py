@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import Kind, detect
 from warpline.sources.health import HealthEntry
-from warpline.sources.kineto import Scanner, read_kineto
-from warpline.sources.nsys import read_nsys
 from warpline.sources.rows import Rows
 from warpline.trace import cache as trace_cache
 from warpline.trace.checks import check, check_steps
@@ -18,6 +17,9 @@ from warpline.trace.link import link
 from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.steps import StepChoice, find_steps
 from warpline.trace.trace import Trace
+
+if TYPE_CHECKING:
+    from warpline.sources.kineto import Scanner
 
 
 def open_trace(
@@ -55,9 +57,14 @@ _LISTED = 5
 
 
 def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
+    # Loaded when they are needed: a trace from the cache needs neither.
     if kind in _KINETO:
+        from warpline.sources.kineto import read_kineto  # noqa: PLC0415
+
         return read_kineto(file, scanner)
     if kind in _NSYS:
+        from warpline.sources.nsys import read_nsys  # noqa: PLC0415
+
         return read_nsys(file)
     what = {Kind.UNKNOWN: "of no kind that warpline knows"}.get(
         kind, f"a file of kind {kind.value}, which has no timeline"

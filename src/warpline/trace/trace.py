@@ -91,11 +91,15 @@ class Trace:
         return Window(gpu["start_ns"].min(), gpu["end_ns"].max())  # type: ignore[arg-type]
 
     @property
+    def steps_in_view(self) -> pl.DataFrame:
+        """The chosen steps, or all."""
+        steps = self.table("steps")
+        return steps if self.chosen_steps is None else steps[slice(self.chosen_steps.first, self.chosen_steps.beyond)]
+
+    @property
     def step_ns(self) -> int | None:
         """Median length of the steps in view, None without steps."""
-        steps = self.table("steps")
-        if self.chosen_steps is not None:
-            steps = steps[slice(self.chosen_steps.first, self.chosen_steps.beyond)]
+        steps = self.steps_in_view
         median = (steps["end_ns"] - steps["start_ns"]).median() if len(steps) else None
         return int(median) if isinstance(median, int | float) else None
 

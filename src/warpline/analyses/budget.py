@@ -1,0 +1,102 @@
+"""The dispatch budget: can the CPU launch as fast as the device computes?
+
+A step of `ops` operations costs `ops x cpu_ns` to dispatch and `ops x gpu_ns` to run; whichever is more is the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from warpline.analyses.breakdown import busy_spans
+from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.analyses.kernels import in_window
+from warpline.errors import CannotAnswer
+from warpline.trace.names import named
+from warpline.trace.trace import Trace
+
+GRAPH_LAUNCH_NS = 4_600
+"""CPU time of launching a CUDA graph. Measured on an NVIDIA H200, 2026-11-15 (`graph.launch` of warpline device)."""
+GRAPH_GAP_NS = 500
+"""Between two kernels of a graph. Measured on the same (`graph.kernel_gap`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What a step's dispatch and its work come to."""
+
+    ops: float
+    """Launches in a step."""
+    cpu_ns: float
+    """CPU time to dispatch one of them."""
+    gpu_ns: float
+    """GPU time of one of them."""
+
+    @property
+    def dispatch_ns(self) -> float:
+        """CPU time of a step."""
+        return self.ops * self.cpu_ns
+
+    @property
+    def work_ns(self) -> float:
+        """GPU time of a step."""
+        return self.ops * self.gpu_ns
+
+    @property
+    def step_ns(self) -> float:
+        """The step, if dispatch runs ahead undisturbed."""
+        return max(self.dispatch_ns, self.work_ns)
+
+    @property
+    def bound(self) -> str:
+        """`cpu` or `gpu`: whichever a step waits for."""
+        return "cpu" if self.dispatch_ns > self.work_ns else "gpu"
+
+    @property
+    def crossover_ops(self) -> float:
+        """How many launches the CPU can make in the time of the step's GPU work: beyond these it is the bottleneck."""
+        return self.work_ns / self.cpu_ns if self.cpu_ns else float("inf")
+
+    @property
+    def graph_ns(self) -> float:
+        """The step as one CUDA graph."""
+        return GRAPH_LAUNCH_NS + self.work_ns + self.ops * GRAPH_GAP_NS
+
+    def fused_ns(self, times_fewer: float) -> float:
+        """The step with that many times fewer launches of the same total work."""
+        return max(self.dispatch_ns / times_fewer, self.work_ns)
+
+
+def budget_of(trace: Trace) -> Budget:
+    """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
+    work = in_window(trace.gpu, trace)
+    if not len(work):
+        raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU work")
+    steps = trace.steps_in_view
+    if len(steps) and trace.chosen_steps is None:
+        begin, end = steps["start_ns"].min(), steps["end_ns"].max()
+        work = work.filter(pl.col("start_ns") >= begin, pl.col("start_ns") < end)
+    count = max(len(steps), 1)
+    calls = trace.api[work["api_id"].drop_nulls().unique().sort().to_list()]
+    if not len(calls):
+        raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
+    wall = steps_ns(steps, trace)
+    busy = busy_spans(work, trace.window).total_ns()
+    waited = _waited_ns(trace, calls)
+    return Budget(len(calls) / count, max(wall - waited, 0) / len(calls), busy / len(calls))
+
+
+def steps_ns(steps: pl.DataFrame, trace: Trace) -> int:
+    """Time of the steps in view, or of the whole window."""
+    return int((steps["end_ns"] - steps["start_ns"]).sum()) if len(steps) else trace.window.length_ns
+
+
+def _waited_ns(trace: Trace, calls: pl.DataFrame) -> int:
+    """Time that the launching threads spent in synchronising calls, while the launches were made."""
+    waits = in_window(trace.api, trace).filter(
+        named(SYNCHRONISE),
+        pl.col("thread").is_in(calls["thread"].unique().implode()),
+        pl.col("start_ns").is_between(calls["start_ns"].min(), calls["start_ns"].max()),
+    )
+    return int((waits["end_ns"] - waits["start_ns"]).sum())

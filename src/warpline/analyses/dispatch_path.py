@@ -1,0 +1,141 @@
+"""From Python to the kernel, layer by layer: what one op costs on its way to the device.
+
+Python -> framework (the op and the ops it calls) -> API call -> queue -> kernel, in time per op, with launches per op
+and the share of the CPU's time that is hidden because the device is busy anyway.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.analyses.breakdown import busy_spans
+from warpline.analyses.steps import covered_before
+from warpline.analyses.where import frame_names, user_frames, with_sites
+from warpline.errors import CannotAnswer, UsageError
+from warpline.trace.link import integers
+from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.trace import Trace
+
+Int64s = npt.NDArray[np.int64]
+
+LONGEST_PYTHON_NS = 300_000
+"""A pause before an op that is longer than this is not the Python that calls it."""
+
+
+def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
+    """One row an op name (the ops that Python calls, or those of the given name), costliest first.
+
+    Columns are means per op in nanoseconds, but for `count`, `per_step`, `launches`, `depth`, `hidden_share` and the
+    call site of the slowest one.
+    """
+    ops = trace.ops
+    if not len(ops):
+        raise CannotAnswer("no-ops", "cannot answer, because the trace has no framework ops: nsys records none")
+    marked = _chosen(trace, op)
+    owner = nearest_marked(integers(ops["parent"]), marked)
+    rows = np.flatnonzero(marked)
+    slot = np.full(len(ops) + 1, NONE, np.int64)
+    slot[rows] = np.arange(len(rows))
+    starts, ends = integers(ops["start_ns"])[rows], integers(ops["end_ns"])[rows]
+    calls_of = _slots(integers(trace.api["op_id"]), owner, slot)
+    work_of = _slots(integers(trace.gpu["op_id"]), owner, slot)
+    table = pl.DataFrame({
+        "name": ops["name"].gather(rows).cast(pl.String),
+        "row": rows,
+        "python_ns": _python_before(trace, rows),
+        "cpu_ns": ends - starts,
+        "api_ns": _summed(_lengths(trace.api), calls_of, len(rows)),
+        "queue_ns": _summed(_queue(trace), work_of, len(rows)),
+        "kernel_ns": _summed(_lengths(trace.gpu), work_of, len(rows)),
+        "launches": _summed(np.ones(len(trace.gpu), np.int64), work_of, len(rows)),
+        "hidden_ns": _hidden(trace, starts, ends),
+        "depth": _levels(trace, owner, slot, len(rows)),
+    })  # fmt: skip
+    return _by_name(trace, table)
+
+
+def _chosen(trace: Trace, op: str | None) -> npt.NDArray[np.bool_]:
+    window = trace.window
+    inside = integers(trace.ops["start_ns"])
+    inside_window = (
+        (inside >= window.start_ns) & (inside < window.end_ns) if trace.chosen_steps else np.ones(len(inside), bool)
+    )
+    wanted: npt.NDArray[np.bool_] = integers(trace.ops["parent"]) == NONE
+    if op is not None:
+        wanted = (trace.ops["name"].cast(pl.String) == op).to_numpy()
+    if not wanted.any():
+        known = ", ".join(trace.ops["name"].cast(pl.String).value_counts(sort=True)["name"].head(6))
+        raise UsageError("no-such-op", f"no op is named {op!r}", f"the trace has {known} …")
+    chosen: npt.NDArray[np.bool_] = wanted & inside_window
+    return chosen
+
+
+def _slots(op_ids: Int64s, owner: Int64s, slot: Int64s) -> Int64s:
+    found: Int64s = slot[np.append(owner, NONE)[op_ids]]
+    return found
+
+
+def _lengths(table: pl.DataFrame) -> Int64s:
+    return integers(table["end_ns"]) - integers(table["start_ns"])
+
+
+def _queue(trace: Trace) -> Int64s:
+    calls = integers(trace.gpu["api_id"])
+    done = np.append(integers(trace.api["end_ns"]), 0)[calls]
+    return np.where(calls == NONE, 0, np.maximum(integers(trace.gpu["start_ns"]) - done, 0))
+
+
+def _summed(values: Int64s, slots: Int64s, count: int) -> Int64s:
+    mine = slots != NONE
+    return np.bincount(slots[mine], weights=values[mine], minlength=count).astype(np.int64)[:count]
+
+
+def _python_before(trace: Trace, rows: Int64s) -> Int64s:
+    """From the end of the op before it on its thread to its begin, where that is short enough to be its caller."""
+    threads, starts, ends = (integers(trace.ops[name])[rows] for name in ("thread", "start_ns", "end_ns"))
+    order = np.lexsort((starts, threads))
+    pause = np.zeros(len(rows), np.int64)
+    same = threads[order][1:] == threads[order][:-1]
+    gap = starts[order][1:] - np.maximum.accumulate(ends[order])[:-1] if len(rows) > 1 else np.empty(0, np.int64)
+    pause[order[1:]] = np.where(same & (gap > 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
+    return pause
+
+
+def _hidden(trace: Trace, starts: Int64s, ends: Int64s) -> Int64s:
+    """How much of each op's CPU time passes while a device is busy."""
+    spans = busy_spans(trace.gpu, trace.window)
+    return covered_before(spans, ends) - covered_before(spans, starts)
+
+
+def _levels(trace: Trace, owner: Int64s, slot: Int64s, count: int) -> Int64s:
+    """How many ops deep each one goes, itself included."""
+    depths = integers(trace.ops["depth"])
+    inside = np.flatnonzero(owner != NONE)
+    levels = np.ones(count, np.int64)
+    np.maximum.at(levels, slot[owner[inside]], depths[inside] - depths[owner[inside]] + 1)
+    return levels
+
+
+def _by_name(trace: Trace, table: pl.DataFrame) -> pl.DataFrame:
+    steps = max(len(trace.steps_in_view), 1)
+    grouped = table.group_by("name").agg(
+        count=pl.len(),
+        per_step=pl.len() / steps,
+        launches=pl.col("launches").mean(),
+        depth=pl.col("depth").max(),
+        python_ns=pl.col("python_ns").mean(),
+        framework_ns=(pl.col("cpu_ns") - pl.col("api_ns")).mean(),
+        api_ns=pl.col("api_ns").mean(),
+        queue_ns=pl.when(pl.col("launches").sum() > 0).then(pl.col("queue_ns").sum() / pl.col("launches").sum()),
+        kernel_ns=pl.col("kernel_ns").mean(),
+        cpu_total_ns=(pl.col("cpu_ns") + pl.col("python_ns")).sum(),
+        kernel_total_ns=pl.col("kernel_ns").sum(),
+        hidden_share=pl.col("hidden_ns").sum() / pl.col("cpu_ns").sum(),
+        slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),
+    )
+    slowest = integers(grouped["slowest"])
+    frames = user_frames(trace, integers(trace.ops["thread"])[slowest], integers(trace.ops["start_ns"])[slowest])
+    placed = with_sites(grouped.with_columns(frame=frame_names(trace, frames)).drop("slowest"))
+    return placed.sort("cpu_total_ns", "name", descending=[True, False])

@@ -1,0 +1,120 @@
+"""``warpline path`` and ``warpline budget``: what dispatching costs, layer by layer and in sum."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warpline.cli.options import (
+    PIPE_WIDTH,
+    JsonOption,
+    NoCacheOption,
+    StepRangeOption,
+    StepsOption,
+    TraceArgument,
+    open_with_progress,
+)
+from warpline.errors import UsageError
+
+if TYPE_CHECKING:
+    from warpline.analyses.budget import Budget
+
+PATH_SCHEMA = "warpline.path/1"
+BUDGET_SCHEMA = "warpline.budget/1"
+
+
+def path(
+    trace: TraceArgument,
+    op: Annotated[str | None, typer.Option("--op", metavar="NAME", help="Only this op, at any depth.")] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="How many ops to list.")] = 10,
+    as_json: JsonOption = False,
+    steps: StepsOption = None,
+    step_range: StepRangeOption = None,
+    no_cache: NoCacheOption = False,
+) -> None:
+    """Follow ops from Python to the kernel: time in Python, framework, API call, queue and kernel, per op.
+
+    Examples:
+
+      warpline path trace.json.gz
+
+      warpline path trace.json.gz --op aten::linear --steps 1:
+
+      warpline path trace.json.gz --json
+    """
+    from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - polars loads only when it is used
+
+    table = dispatch_path(open_with_progress(trace, steps, step_range, no_cache), op).head(top)
+    if as_json:
+        json.dump({"schema": PATH_SCHEMA, "ops": table.to_dicts()}, sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.reports.path import render_path  # noqa: PLC0415
+
+    console = Console()
+    width = console.width if console.is_terminal else PIPE_WIDTH
+    Console(width=width).print(render_path(table, width))
+
+
+def budget(
+    trace: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="A trace to take the numbers from.")] = None,
+    ops: Annotated[float | None, typer.Option("--ops", min=1, help="Launches in a step.")] = None,
+    cpu_us: Annotated[float | None, typer.Option("--cpu-us", min=0, help="CPU time to dispatch one, in µs.")] = None,
+    gpu_us: Annotated[float | None, typer.Option("--gpu-us", min=0, help="GPU time of one, in µs.")] = None,
+    as_json: JsonOption = False,
+    steps: StepsOption = None,
+    step_range: StepRangeOption = None,
+    no_cache: NoCacheOption = False,
+) -> None:
+    """Say whether a step is bound by the CPU's dispatch or by the GPU, where the crossover is, and what graphs give.
+
+    The numbers come from a trace, from options, or from a trace with some of them replaced.
+
+    Examples:
+
+      warpline budget trace.json.gz
+
+      warpline budget --ops 1200 --cpu-us 10 --gpu-us 4
+
+      warpline budget trace.json.gz --cpu-us 5 --json
+    """
+    from warpline.analyses.budget import Budget, budget_of  # noqa: PLC0415
+
+    known = budget_of(open_with_progress(trace, steps, step_range, no_cache)) if trace is not None else None
+    if known is None and (ops is None or cpu_us is None or gpu_us is None):
+        raise UsageError("no-numbers", "give a trace, or all of --ops, --cpu-us and --gpu-us")
+    result = Budget(
+        ops=ops if ops is not None else known.ops if known else 0,
+        cpu_ns=cpu_us * 1e3 if cpu_us is not None else known.cpu_ns if known else 0,
+        gpu_ns=gpu_us * 1e3 if gpu_us is not None else known.gpu_ns if known else 0,
+    )
+    if as_json:
+        json.dump(_as_dict(result), sys.stdout, indent=1)
+        sys.stdout.write("\n")
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.reports.path import render_budget  # noqa: PLC0415
+
+    Console().print(render_budget(result))
+
+
+def _as_dict(budget: Budget) -> dict[str, Any]:
+    return {
+        "schema": BUDGET_SCHEMA,
+        "ops_per_step": budget.ops,
+        "cpu_ns_per_op": budget.cpu_ns,
+        "gpu_ns_per_op": budget.gpu_ns,
+        "dispatch_ns": budget.dispatch_ns,
+        "work_ns": budget.work_ns,
+        "step_ns": budget.step_ns,
+        "bound": budget.bound,
+        "crossover_ops": budget.crossover_ops,
+        "graph_step_ns": budget.graph_ns,
+    }
