@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from warpline import __version__
-from warpline.cli import device, diagnose, kernel, path, roofline, sql, stats
+from warpline.cli import device, diagnose, kernel, path, roofline, sql, stats, whatif
 from warpline.errors import EXIT_FAILED, WarplineError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command()(roofline.roofline)
 app.command()(device.device)
 app.command()(path.path)
 app.command()(path.budget)
+app.command()(whatif.whatif)
 app.command()(diagnose.demo)
 
 INTERRUPTED = 130
