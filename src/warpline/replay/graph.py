@@ -111,7 +111,8 @@ def build_graph(trace: Trace) -> Graph:
     waits = call_waits(trace, calls, works)
     delays = measured_delays(works, calls, waits.how == OWN)
     handed = handoffs(trace, calls)
-    origin = int(min(calls.start.min(initial=np.iinfo(np.int64).max), works.start.min()))
+    begun = [calls.start, works.start, integers(trace.steps["start_ns"]), integers(trace.ops["start_ns"])]
+    origin = int(np.concatenate(begun).min())
     draft = _Draft()
     root = draft.add(JOIN, np.array([NONE]), np.array([origin]), np.array([origin]))
     segment_of, call_of, return_of = _threads(draft, trace, calls, waits, handed, origin)

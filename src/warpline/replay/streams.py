@@ -130,9 +130,14 @@ def measured_delays(works: Works, calls: TopCalls, blocking: Bools) -> Delays:
     sample = linked & ~np.append(blocking, False)[works.call]
     found_empty = sample & (call_start >= before_end) & ~works.in_launch
     queued = (linked & (call_end + QUEUED_NS < before_end)) | works.in_launch
-    launch = _by_kind(works, works.start - call_end, found_empty, DEFAULT_LAUNCH_NS, np.median)
+    launch = _by_kind(works, works.start - call_end, found_empty, DEFAULT_LAUNCH_NS, _lower_quartile)
     queue = _by_kind(works, works.start - before_end, queued & (works.previous != NONE), DEFAULT_QUEUE_NS, np.mean)
     return Delays(launch, queue)
+
+
+def _lower_quartile(delay: Int64s) -> float:
+    """Launches that found their stream empty may still wait for something else: the quicker ones tell the latency."""
+    return float(np.percentile(delay, 25, method="lower"))
 
 
 def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, average: Average) -> Floats:

@@ -1,0 +1,129 @@
+"""What holds for every replay: it scales, it never gets slower by doing less, and it is exact on consistent schedules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import kineto_files as files
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kineto_files import Event
+
+import warpline
+from warpline.replay import replay
+from warpline.replay.bench import Bench
+from warpline.replay.model import NODE_KINDS, Graph
+from warpline.replay.scene import Scene
+from warpline.replay.simulate import simulate
+from warpline.replay.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
+from warpline.replay.waits import OWN_COST_NS
+
+CALL_NS = 4_000
+WORK = NODE_KINDS.index("work")
+
+
+@dataclass(frozen=True)
+class Launch:
+    before_ns: int
+    stream: int
+    length_ns: int
+
+
+@dataclass(frozen=True)
+class Wait:
+    before_ns: int
+
+
+Action = Launch | Wait
+LENGTHS = st.integers(500, 200_000)
+ACTIONS = st.one_of(
+    st.builds(Launch, st.integers(0, 60_000), st.sampled_from([7, 9, 11]), LENGTHS),
+    st.builds(Wait, st.integers(0, 60_000)),
+)
+PROGRAMS = st.lists(ACTIONS, min_size=1, max_size=40).filter(lambda actions: any(isinstance(a, Launch) for a in actions))
+
+
+def performed(actions: list[Action]) -> list[Event]:
+    """A tiny simulator that knows nothing of graphs: one thread, streams, a device that takes work in order."""
+    clock, free, events = 1_000_000, dict.fromkeys((7, 9, 11), 0), []
+    for number, action in enumerate(actions, 1):
+        clock += action.before_ns
+        if isinstance(action, Launch):
+            events.append(files.call("cudaLaunchKernel", clock / 1000, CALL_NS / 1000, number))
+            clock += CALL_NS
+            begin = max(clock + int(DEFAULT_LAUNCH_NS), free[action.stream] + int(DEFAULT_QUEUE_NS))
+            free[action.stream] = begin + action.length_ns
+            events.append(
+                files.kernel("kernel", begin / 1000, action.length_ns / 1000, number, stream=action.stream)
+            )
+        else:
+            done = max(free.values())
+            end = max(clock + int(OWN_COST_NS), done + int(OWN_COST_NS)) if done else clock + int(OWN_COST_NS)
+            events.append(files.call("cudaDeviceSynchronize", clock / 1000, (end - clock) / 1000, number))
+            clock = end
+    return events
+
+
+@given(PROGRAMS)
+@settings(max_examples=60)
+def test_replay_of_a_consistent_schedule_is_exact(tmp_path_factory: pytest.TempPathFactory, actions: list[Action]) -> None:
+    trace = warpline.open(files.write(tmp_path_factory.mktemp("p"), performed(actions)), cache=False)
+    result = replay(trace)
+    graph = result.graph
+    assert graph.dropped_edges == 0
+    measured = graph.measured_start - graph.origin_ns
+    work = graph.kind == WORK
+    assert result.schedule.start[work] == pytest.approx(measured[work], abs=1.0)
+
+
+def random_graph(draw: st.DrawFn) -> Graph:
+    actions = draw(PROGRAMS)
+    return graph_of(actions)
+
+
+def graph_of(actions: list[Action]) -> Graph:
+    import tempfile  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        return replay(warpline.open(files.write(Path(folder), performed(actions)), cache=False)).graph
+
+
+@given(PROGRAMS, st.floats(0.1, 10))
+@settings(max_examples=40)
+def test_scaling_every_duration_scales_the_result(actions: list[Action], factor: float) -> None:
+    graph = graph_of(actions)
+    scaled = replace(graph, duration=graph.duration * factor, lag=graph.lag * factor)
+    assert simulate(scaled).finish == pytest.approx(simulate(graph).finish * factor, rel=1e-9)
+
+
+@given(PROGRAMS, st.data())
+@settings(max_examples=40)
+def test_shorter_work_never_delays_anything(actions: list[Action], data: st.DataObject) -> None:
+    graph = graph_of(actions)
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=len(graph), max_size=len(graph)))
+    shorter = replace(graph, duration=graph.duration * np.array(shares))
+    assert (simulate(shorter).finish <= simulate(graph).finish + 1e-6).all()
+
+
+@given(PROGRAMS, st.data())
+@settings(max_examples=40)
+def test_removing_work_never_lengthens_the_whole(actions: list[Action], data: st.DataObject) -> None:
+    import tempfile  # noqa: PLC0415
+    from pathlib import Path  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder:
+        trace = warpline.open(files.write(Path(folder), performed(actions)), cache=False)
+    result = replay(trace)
+    bench = Bench(Scene(trace, result.graph, result.marks), result.graph)
+    work = np.flatnonzero(result.graph.kind == WORK)
+    chosen = data.draw(st.lists(st.sampled_from(work.tolist()), unique=True))
+    bench.remove_work(np.array(chosen, np.int64))
+    assert simulate(bench.graph).span_ns <= result.schedule.span_ns + 1e-6
+
+
+def test_the_same_trace_gives_the_same_times_twice() -> None:
+    actions: list[Action] = [Launch(1_000, 7, 50_000), Launch(0, 9, 10_000), Wait(500), Launch(20, 7, 3_000)]
+    assert (simulate(graph_of(actions)).finish == simulate(graph_of(actions)).finish).all()

@@ -1,0 +1,40 @@
+"""Replay of real profiles: the unchanged graph gives back the measured step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from paths import DATA, SHARED
+
+import warpline
+from warpline.errors import WarplineError
+from warpline.replay import replay
+
+OURS = sorted([*DATA.rglob("*.json.gz"), *DATA.rglob("*.sqlite.gz")])
+
+
+@pytest.mark.parametrize("file", OURS, ids=lambda file: file.name)
+def test_the_replayed_step_is_the_measured_one(file: Path) -> None:
+    trace = warpline.open(file)
+    if not len(trace.gpu) or not len(trace.steps):
+        pytest.skip("no steps")
+    result = replay(trace)
+    assert result.error_pct < 1.0
+    assert result.graph.dropped_edges <= 2
+
+
+@pytest.mark.shared
+def test_all_shared_profiles_with_steps_replay_within_four_percent() -> None:
+    errors = {}
+    for file in sorted([*SHARED.rglob("*.json.gz"), *SHARED.rglob("*.sqlite.gz")]):
+        try:
+            trace = warpline.open(file)
+        except WarplineError:
+            continue
+        if len(trace.gpu) and len(trace.steps):
+            errors[file.name] = replay(trace).error_pct
+    assert len(errors) > 15
+    assert np.median(list(errors.values())) < 1.0
+    assert max(errors.values()) < 4.0

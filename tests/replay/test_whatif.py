@@ -1,0 +1,178 @@
+"""Fixes on hand-made traces, with answers worked out on paper, and on real profiles."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import kineto_files as files
+import pytest
+from kineto_files import Event
+from paths import DATA, ROOT
+from rich.console import Console
+from typer.testing import CliRunner
+
+import warpline
+from warpline.cli.whatif import whatif as command
+from warpline.errors import CannotAnswer, UsageError
+from warpline.replay import WhatIf, replay, whatif
+from warpline.replay.interventions import constants, interventions
+from warpline.replay.overhead import EXPECTED, HIGH, LOW, bare_graph, recording_cost
+from warpline.reports.whatif import render
+
+DESIGN = (
+    "remove_sync cuda_graph torch_compile pin_memory prefetch tf32 bf16 pad sdpa channels_last fused_optimizer batch "
+    "coalesce_copies reduce_before_copy preallocate no_empty_cache streams overlap_comm at_roofline"
+)
+SGEMM = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass_80_simt_sgemm_128x64_8x5_nn_align1::Params)"
+ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 2ul> >"
+
+
+def opened(folder: Path, events: list[Event]) -> warpline.Trace:
+    return warpline.open(files.write(folder, events), cache=False)
+
+
+def loop(step_ns: float, body: list[tuple[float, float, float, str]], steps: int = 3, **extra: float) -> list[Event]:
+    """Steps with launches (at, begin, length, name) in each; `sync` is (at, length) of a synchronising call."""
+    events: list[Event] = []
+    for step in range(steps):
+        base, number = step_ns * step, 100 * step
+        events.append(files.annotation(f"ProfilerStep#{step}", base, step_ns))
+        for position, (at, begin, length, name) in enumerate(body, 1):
+            events.append(files.call("cudaLaunchKernel", base + at, 5, number + position))
+            events.append(files.kernel(name, base + begin, length, number + position))
+        if "sync_at" in extra:
+            call = files.call("cudaStreamSynchronize", base + extra["sync_at"], extra["sync_length"], number + 99)
+            events.append(call)
+    return events
+
+
+def dispatch_bound() -> list[Event]:
+    """Ten kernels of 4 µs in a step of 1 ms."""
+    return loop(1000, [(100 * i + 20, 100 * i + 27, 4, ELEMENTWISE) for i in range(10)])
+
+
+def test_every_fix_of_the_design_exists_with_assumptions_and_documentation() -> None:
+    assert set(interventions()) == set(DESIGN.split())
+    page = (ROOT / "docs" / "replay.md").read_text()
+    for name, fix in interventions().items():
+        assert fix.summary
+        assert fix.assumptions
+        assert re.search(rf"^\| `{name}` ", page, flags=re.MULTILINE), name
+        assert name in (command.__doc__ or "")
+
+
+def test_a_cuda_graph_turns_dispatch_into_one_launch_and_small_gaps(tmp_path: Path) -> None:
+    prediction = whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"])
+    launch = constants.GRAPH_LAUNCH_NS.expected + 10 * constants.GRAPH_NODE_NS.expected
+    kernels = 10 * 4_000 + 9 * constants.GRAPH_GAP_NS.expected
+    # The device works while the next step's graph is launched: the slower of the two sets the pace.
+    assert prediction.new_step_ns.expected == pytest.approx(max(launch, kernels), rel=0.1)
+    assert prediction.gain.low <= prediction.gain.expected <= prediction.gain.high
+
+
+def test_removing_a_sync_gains_nothing_where_the_cpu_sets_the_pace(tmp_path: Path) -> None:
+    """One kernel of 4 µs each 100 µs, and a wait of 6 µs at the end, of which 3 µs are the call's own."""
+    body = [(100 * i + 20, 100 * i + 27, 4, ELEMENTWISE) for i in range(9)] + [(920, 927, 50, ELEMENTWISE)]
+    trace = opened(tmp_path, loop(1000, body, sync_at=926, sync_length=54))
+    assert whatif(trace, ["remove_sync"]).gain.expected < 1.08
+
+
+def test_removing_a_sync_gains_what_the_wait_hid(tmp_path: Path) -> None:
+    """A kernel of 400 µs that the CPU waits for, then 500 µs of CPU: overlapped, the CPU's 520 µs remain."""
+    body = [(10, 17, 400, SGEMM)]
+    trace = opened(tmp_path, loop(920, body, sync_at=16, sync_length=404))
+    prediction = whatif(trace, ["remove_sync"])
+    assert prediction.new_step_ns.expected == pytest.approx(516_000, rel=0.03)
+    assert prediction.gain.low == pytest.approx(1.0, abs=0.02), "the worst case keeps one wait in each step"
+
+
+def test_tf32_shortens_products_on_cuda_cores_only(tmp_path: Path) -> None:
+    body = [(10, 17, 2669, SGEMM), (20, 2688, 100, ELEMENTWISE)]
+    trace = opened(tmp_path, loop(2900, body, sync_at=30, sync_length=2761))
+    prediction = whatif(trace, ["tf32"])
+    # 2,669 µs in fp32 are 349 in TF32 by the table; everything else stays.
+    saved = prediction.old_step_ns.expected - prediction.new_step_ns.expected
+    assert saved == pytest.approx(2_669_000 - 349_184, rel=0.01)
+
+
+def test_a_pinned_copy_is_faster_and_does_not_block(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for step in range(3):
+        base, size = 3000 * step, 20_000_000
+        events.append(files.annotation(f"ProfilerStep#{step}", base, 3000))
+        events.append(files.call("cudaMemcpyAsync", base + 10, 2000, 10 * step + 1))
+        events.append(files.copy("Memcpy HtoD (Pageable -> Device)", base + 30, 1950, 10 * step + 1, size))
+        events.append(files.call("cudaLaunchKernel", base + 2100, 5, 10 * step + 2))
+        events.append(files.kernel(ELEMENTWISE, base + 2107, 100, 10 * step + 2))
+    prediction = whatif(opened(tmp_path, events), ["pin_memory"])
+    # 20 MB at 55 GB/s are 364 µs, beside the 1 ms of CPU that remains.
+    assert prediction.new_step_ns.expected == pytest.approx(1_000_000, rel=0.02)
+
+
+def test_fixes_combine_on_one_graph(tmp_path: Path) -> None:
+    body = [(10, 17, 2669, SGEMM), (1000, 2688, 100, ELEMENTWISE)]
+    trace = opened(tmp_path, loop(2900, body, sync_at=1100, sync_length=1691))
+    question = WhatIf(trace)
+    both = question.ask("tf32", "remove_sync").new_step_ns.expected
+    assert both <= min(question.ask(name).new_step_ns.expected for name in ("tf32", "remove_sync"))
+
+
+def test_a_fix_that_finds_nothing_says_so(tmp_path: Path) -> None:
+    with pytest.raises(CannotAnswer, match="nothing-to-fix"):
+        whatif(opened(tmp_path, dispatch_bound()), ["overlap_comm"])
+
+
+def test_an_unknown_fix_names_the_known_ones(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cuda_graph"):
+        whatif(opened(tmp_path, dispatch_bound()), ["magic"])
+
+
+def test_recording_costs_are_taken_from_the_cpu_and_never_from_the_device(tmp_path: Path) -> None:
+    trace = opened(tmp_path, dispatch_bound())
+    graph = replay(trace).graph
+    cost = recording_cost(trace, graph)
+    work = graph.kind == 4
+    assert (cost[work] == 0).all()
+    assert (cost <= graph.duration).all()
+    assert cost.sum() > 0
+    lengths = [bare_graph(trace, graph, case).duration.sum() for case in (LOW, EXPECTED, HIGH)]
+    assert lengths == sorted(lengths)
+
+
+PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sqlite.gz")])
+
+
+@pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.name)
+def test_no_fix_makes_a_real_step_slower_or_passes_the_floor(file: Path) -> None:
+    question = WhatIf(warpline.open(file))
+    floor = question.ask("at_roofline").new_step_ns.low if "kineto" in str(file) else 0.0
+    for name in interventions():
+        prediction = question.ask(name)
+        assert prediction.new_step_ns.low <= prediction.new_step_ns.expected <= prediction.new_step_ns.high
+        assert prediction.gain.expected > 0.99, name
+        if name in {"tf32", "channels_last", "pad"}:
+            assert prediction.new_step_ns.low >= 0.98 * floor, name
+
+
+def test_the_command_answers_as_text_and_as_json() -> None:
+    import typer  # noqa: PLC0415
+
+    app = typer.Typer()
+    app.command()(command)
+    file = str(DATA / "kineto" / "layer_eager.json.gz")
+    text = CliRunner().invoke(app, [file, "--fix", "cuda_graph"])
+    assert text.exit_code == 0
+    assert "The step would take" in text.stdout
+    everything = CliRunner().invoke(app, [file])
+    assert "torch_compile" in everything.stdout
+    answer = CliRunner().invoke(app, [file, "--fix", "cuda_graph", "--json"])
+    assert '"schema": "warpline.whatif/1"' in answer.stdout
+
+
+def test_the_report_shows_ranges_and_assumptions(tmp_path: Path) -> None:
+    console = Console(width=100, record=True, file=(tmp_path / "out").open("w"))
+    console.print(render(whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"]), "trace.json"))
+    text = console.export_text()
+    assert "without the profiler" in text
+    assert "Shapes and control flow" in text
