@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from scan_checks import SOURCE, Build
 
 from warpline.sources.kineto import native
 
-SOURCE = Path(native.__file__).with_name("scan.c")
 FLAGS = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-fvisibility=hidden"]
-
-Build = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import fields
 from decimal import Decimal
 from pathlib import Path
@@ -12,9 +13,13 @@ from typing import Any
 import numpy as np
 
 from warpline.errors import UnreadableFile
+from warpline.sources.kineto import native
 from warpline.sources.kineto.events import FIELDS, MISSING, Field, RawEvents
 from warpline.sources.kineto.stream import scan_file
 
+SOURCE = Path(native.__file__).with_name("scan.c")
+Build = Callable[..., Path]
+"""Compiles the scanner with the given flags; see scan_build.py."""
 Scanned = RawEvents | str
 """Events, or the line of the error."""
 
@@ -55,15 +60,15 @@ def both(text: bytes, folder: Path, **options: Any) -> RawEvents:
     """The events of a readable trace, after every way to read it has given the same."""
     python = scan_text(text, folder, scanner="python", **options)
     for compress in (False, True):
-        native = scan_text(text, folder, scanner="native", compress=compress, **options)
-        assert difference(native, python) == ""
+        compiled = scan_text(text, folder, scanner="native", compress=compress, **options)
+        assert difference(compiled, python) == ""
     assert isinstance(python, RawEvents)
     return python
 
 
 def decoded(events: RawEvents) -> list[dict[str, Any]]:
     """Events as dictionaries with the strings looked up, for comparison with what json makes of the file."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "ph": chr(events.phase[row]) if events.phase[row] else None,
             "cat": _look(events.categories, events.category[row]),

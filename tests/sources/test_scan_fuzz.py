@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from scan_build import Build
-from scan_checks import Scanned, difference, scan_text
+from scan_checks import Build, Scanned, difference, scan_text
 from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
 from warpline.sources.kineto import native, python_scan, tolerant

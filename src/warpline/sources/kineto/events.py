@@ -69,7 +69,8 @@ FIELDS: dict[str, Field] = {
     "name": Field.TEXT,
     "labels": Field.TEXT,
 }
-"""The arguments that every trace needs; all others stay in the file and are decoded on request."""
+"""The arguments that every trace needs; all others stay in the file and are decoded on request. At most 64, one
+bit each in the compiled scanner, and none with a backslash or a quote in its name."""
 
 
 @dataclass(slots=True)

@@ -86,7 +86,8 @@ class NativeScanner:
         self._handle = library.scan_new(keys, kinds, len(FIELDS))
         if not self._handle:
             raise MemoryError("no memory for the scanner")
-        weakref.finalize(self, library.scan_free, self._handle)
+        # Not at exit: arrays over this memory may outlive the interpreter's last code.
+        weakref.finalize(self, library.scan_free, self._handle).atexit = False
 
     def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
         return self.feed_until(text, base, start, len(text), final)
