@@ -19,7 +19,7 @@ import pytest
 import warpline
 from paths import DATA, ROOT, SHARED
 from warpline.analyses.breakdown import device_times
-from warpline.analyses.diagnosis import diagnose
+from warpline.findings.diagnosis import diagnose
 
 Intervals = dict[int, list[tuple[int, int]]]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
-from warpline.analyses.diagnosis import diagnose
+from warpline.findings.diagnosis import diagnose
 from warpline.reports.terminal import render
 from warpline.trace.open import open_trace
 

@@ -9,7 +9,7 @@ from paths import DATA
 from rich.console import Console
 
 import warpline
-from warpline.analyses.diagnosis import diagnose
+from warpline.findings.diagnosis import diagnose
 from warpline.reports.terminal import compact_name, render
 
 FILES = sorted(DATA.glob("*/*.gz"))

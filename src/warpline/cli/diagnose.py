@@ -20,6 +20,10 @@ from warpline.cli.options import (
     open_with_progress,
 )
 
+WhyOption = Annotated[
+    bool | None,
+    typer.Option("--why/--no-why", help="Replay the trace for findings and a verdict; by default where that is quick."),
+]
 TopOption = Annotated[int, typer.Option("--top", min=1, help="How many kernels to list.")]
 
 
@@ -29,9 +33,10 @@ def diagnose(
     steps: StepsOption = None,
     step_range: StepRangeOption = None,
     top: TopOption = 10,
+    why: WhyOption = None,
     no_cache: NoCacheOption = False,
 ) -> None:
-    """Say where the GPU's time went: health of the profile, busy and idle, steps, kernels, launches, copies.
+    """Say where the GPU's time went and why it is slow: health, busy and idle, verdict, steps, kernels, copies.
 
     Examples:
 
@@ -41,7 +46,7 @@ def diagnose(
 
       warpline trace.json.gz --json
     """
-    show(trace, as_json, steps, step_range, top, no_cache)
+    show(trace, as_json, steps, step_range, top, why, no_cache)
 
 
 def demo(as_json: JsonOption = False, steps: StepsOption = None, top: TopOption = 10) -> None:
@@ -54,14 +59,16 @@ def demo(as_json: JsonOption = False, steps: StepsOption = None, top: TopOption 
       warpline demo --steps 1:3 --json
     """
     with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
-        show(path, as_json, steps, None, top, no_cache=False)
+        show(path, as_json, steps, None, top, why=True, no_cache=False)
 
 
-def show(trace: Path, as_json: bool, steps: str | None, step_range: str | None, top: int, no_cache: bool) -> None:
+def show(
+    trace: Path, as_json: bool, steps: str | None, step_range: str | None, top: int, why: bool | None, no_cache: bool
+) -> None:
     """Opens, diagnoses, and prints as JSON or as a report."""
-    from warpline.analyses.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
 
-    diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache))
+    diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache), why)
     if as_json:
         json.dump(diagnosis.to_dict(), sys.stdout, indent=1, ensure_ascii=False)
         sys.stdout.write("\n")

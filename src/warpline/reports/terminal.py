@@ -13,8 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from warpline.analyses.breakdown import DeviceTime
-from warpline.analyses.diagnosis import Diagnosis
 from warpline.analyses.gaps import Gaps
+from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.rank import Judgement
 from warpline.reports.numbers import numbers_table
 from warpline.units import duration, share, size
 
@@ -35,6 +36,7 @@ CAUSE_MEANING = {
     "unknown": "nothing recorded explains it",
 }
 LISTED_STEPS = 8
+LISTED_FINDINGS = 5
 ROOM_FOR_SPREAD = 110
 """Terminals narrower than this show two figures of each kernel's spread instead of five."""
 
@@ -46,6 +48,8 @@ def render(diagnosis: Diagnosis, top: int = 10, width: int = 120) -> RenderableT
         parts += [_title("Health of the profile"), _health(diagnosis)]
     for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
         parts += [_title(_device_title(diagnosis, device)), _device(device, gaps)]
+    if diagnosis.judgement is not None:
+        parts += [_title("Verdict"), *_verdict(diagnosis.judgement, width)]
     if len(diagnosis.steps):
         parts += [_title(_steps_title(diagnosis)), _steps(diagnosis, width)]
     if len(diagnosis.kernels):
@@ -112,6 +116,19 @@ def _device(device: DeviceTime, gaps: Gaps) -> RenderableType:
                 CAUSE_MEANING[cause],
             )
     return Padding(Group(_bar(lengths, device.window_ns), table), (0, 0, 0, 2))
+
+
+def _verdict(judgement: Judgement, width: int) -> list[RenderableType]:
+    """The sentence, and each finding with its replayed gain and what to do."""
+    parts: list[RenderableType] = [Padding(Text(judgement.verdict.sentence, style="bold yellow"), (0, 0, 0, 2))]
+    rows = [
+        [f"{finding.gain.expected:.2f}x", f"{finding.gain.low:.2f}–{finding.gain.high:.2f}",
+         duration(finding.new_step_ns.expected), finding.confidence, finding.fix, finding.how]
+        for finding in judgement.findings[:LISTED_FINDINGS]
+    ]  # fmt: skip
+    if rows:
+        parts.append(numbers_table(["gain", "range", "new step", "sure", "fix", "how"], rows, width))
+    return parts
 
 
 def _bar(lengths: dict[str, int], whole: int) -> Text:
@@ -228,6 +245,10 @@ def _copy_name(row: dict[str, Any]) -> str:
 def _next(diagnosis: Diagnosis, width: int) -> Text:
     file = shlex.quote(_short_path(diagnosis.trace.path))
     commands = []
+    if diagnosis.judgement is not None and diagnosis.judgement.verdict.fix:
+        commands.append((f"warpline whatif {file} --fix {diagnosis.judgement.verdict.fix}", "what that fix assumes"))
+    elif diagnosis.judgement is None and len(diagnosis.kernels):
+        commands.append((f"warpline diagnose {file} --why", "replay it: why it is slow, and what each fix would gain"))
     if len(diagnosis.steps) > 2 and diagnosis.trace.chosen_steps is None:
         commands.append((f"warpline diagnose {file} --steps 1:", "leave the first step out"))
     if len(diagnosis.kernels):

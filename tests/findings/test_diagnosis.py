@@ -10,8 +10,8 @@ from kineto_files import annotation, copy, launched, op, write
 from paths import DATA
 
 import warpline
-from warpline.analyses.diagnosis import diagnose
 from warpline.analyses.gaps import CAUSES
+from warpline.findings.diagnosis import diagnose
 
 FILES = [*sorted(DATA.glob("*/*.gz"))]
 

@@ -16,11 +16,15 @@ from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
+from warpline.errors import CannotAnswer
+from warpline.findings.rank import Judgement, judge, steps_to_judge
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
+MOST_CALLS = 12_000
+"""API calls in the steps that are replayed, up to which findings come unasked: about two seconds' work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Diagnosis:
     launches: pl.DataFrame
     copies: pl.DataFrame
     queue: QueueDepth | None
+    judgement: Judgement | None
+    """Findings and verdict; None when there is nothing to replay, or replaying was not wanted."""
 
     @property
     def device_name(self) -> str | None:
@@ -45,6 +51,17 @@ class Diagnosis:
             return None
         named = self.trace.devices.filter(pl.col("device") == self.devices[0].device)["name"].drop_nulls()
         return str(named[0]) if len(named) else None
+
+    def _replay(self) -> dict[str, Any] | None:
+        if self.judgement is None:
+            return None
+        question = self.judgement.evidence.question
+        return {
+            "measured_step_ns": round(question.replay.measured_step_ns),
+            "replayed_step_ns": round(question.replay.replayed_step_ns),
+            "error_pct": round(question.replay.error_pct, 3),
+            "bare_step_ns": round(question.bare_step_ns.expected),
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as the contract's JSON object."""
@@ -59,9 +76,9 @@ class Diagnosis:
                 "health": [asdict(entry) for entry in self.health],
             },
             "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
-            "replay": None,
-            "verdict": None,
-            "findings": [],
+            "replay": self._replay(),
+            "verdict": self.judgement.verdict.to_dict() if self.judgement else None,
+            "findings": [finding.to_dict() for finding in self.judgement.findings] if self.judgement else [],
             "steps": self.steps.to_dicts(),
             "kernels": self.kernels.to_dicts(),
             "launches": self.launches.to_dicts(),
@@ -87,8 +104,11 @@ def _device(time: DeviceTime, idle: dict[str, int]) -> dict[str, Any]:
     }
 
 
-def diagnose(trace: Trace) -> Diagnosis:
-    """Looks at the trace's window, or at the steps that were chosen."""
+def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
+    """Looks at the trace's window, or at the steps that were chosen.
+
+    `why` replays the trace for findings and a verdict; by default where that takes a second or two.
+    """
     return Diagnosis(
         trace=trace,
         health=trace.health_entries,
@@ -99,4 +119,19 @@ def diagnose(trace: Trace) -> Diagnosis:
         launches=launch_calls(trace),
         copies=copies(trace),
         queue=queue_depth(trace),
+        judgement=_judgement(trace, why),
     )
+
+
+def _judgement(trace: Trace, why: bool | None) -> Judgement | None:
+    if why is False:
+        return None
+    chosen = steps_to_judge(trace)
+    window = chosen.window
+    calls = trace.api.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns)).height
+    if why is None and calls > MOST_CALLS:
+        return None
+    try:
+        return judge(chosen)
+    except CannotAnswer:
+        return None

@@ -1,0 +1,1 @@
+"""Findings: what is wrong, what each fix would gain, and the verdict."""

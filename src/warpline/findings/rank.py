@@ -1,0 +1,86 @@
+"""All rules over one trace: findings with replayed gains, ranked, and the verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from warpline.errors import CannotAnswer
+from warpline.findings.evidence import Evidence
+from warpline.findings.model import Confidence, Finding, Gain, StepTime, Verdict
+from warpline.findings.rule import Rule
+from warpline.findings.rules import RULES
+from warpline.findings.verdict import verdict_of
+from warpline.replay.whatif import Estimate, Prediction
+from warpline.trace.steps import StepChoice
+from warpline.trace.trace import Trace
+
+LARGEST_REPLAY_ERROR_PCT = 4.0
+"""A replay that misses the measured step by more supports no confident prediction."""
+SURE_GAIN = 1.05
+MOST_STEPS = 6
+LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What was found, and the evidence it rests on."""
+
+    findings: list[Finding]
+    verdict: Verdict
+    evidence: Evidence
+
+
+def steps_to_judge(trace: Trace) -> Trace:
+    """The trace looked at during a few steps from its middle: enough for a median, and quick to replay."""
+    steps = trace.table("steps")
+    if trace.chosen_steps is not None or len(steps) <= MOST_STEPS:
+        return trace
+    first = (len(steps) - MOST_STEPS + 1) // 2
+    return trace.with_steps(StepChoice(first, first + MOST_STEPS))
+
+
+def judge(trace: Trace) -> Judgement:
+    """Findings and verdict of a trace, largest gain first."""
+    if not len(trace.gpu) or not len(trace.api):
+        raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU work with its launches")
+    evidence = Evidence(trace)
+    findings = [finding for finding in (_apply(rule, evidence) for rule in RULES) if finding is not None]
+    findings.sort(key=lambda finding: -finding.gain.expected)
+    return Judgement(findings, verdict_of(findings, evidence), evidence)
+
+
+def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
+    prediction = evidence.ask(rule.fix)
+    if not prediction.applies or prediction.gain.expected < rule.least_gain:
+        return None
+    claim = rule.look(evidence, prediction)
+    if claim is None:
+        return None
+    gain, after = prediction.gain, prediction.new_step_ns
+    return Finding(
+        rule=rule.name,
+        cause=rule.cause,
+        fix=rule.fix,
+        claim=claim.sentence,
+        lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
+        gain=Gain(round(gain.low, 4), round(gain.expected, 4), round(gain.high, 4)),
+        new_step_ns=_rounded(after),
+        confidence=_confidence(rule, prediction, evidence),
+        where=claim.places,
+        how=rule.how,
+        verify=f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms",
+    )
+
+
+def _rounded(estimate: Estimate) -> StepTime:
+    return StepTime(round(estimate.low), round(estimate.expected), round(estimate.high))
+
+
+def _confidence(rule: Rule, prediction: Prediction, evidence: Evidence) -> Confidence:
+    level = 2
+    if prediction.error_pct > LARGEST_REPLAY_ERROR_PCT or evidence.steps < 2:
+        level = 0
+    elif prediction.gain.low < SURE_GAIN:
+        level = 1 if prediction.gain.expected >= SURE_GAIN else 0
+    return LEVELS[min(level, LEVELS.index(rule.most))]

@@ -1,0 +1,59 @@
+"""The verdict: the cause of the largest replayed gain, in one sentence; healthy when nothing gains over 5 %."""
+
+from __future__ import annotations
+
+from warpline.findings.evidence import Evidence
+from warpline.findings.model import Finding, Gain, StepTime, Verdict
+from warpline.findings.rules import RULES
+from warpline.units import duration
+
+LEAST_GAIN = 1.05
+SPECIFIC_ENOUGH = 0.5
+"""A specific finding is preferred to a general fix when it brings at least this part of its gain."""
+LEAST_ROOFLINE_GAIN = 1.6
+"""Kernels below the roof are no fault unless they are far below: libraries reach 60 to 95 % of it."""
+NAMES = {
+    "dispatch": "Dispatch-bound", "sync": "Held up by synchronisation", "kernel": "Kernel-bound",
+    "transfer": "Held up by copies", "input": "Waiting for data", "memory": "Held up by the allocator",
+    "comm": "Held up by communication", "cold_start": "Still starting up", "healthy": "Healthy",
+}  # fmt: skip
+
+
+def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
+    """The finding to act on first, or healthy."""
+    chosen = _chosen(findings)
+    if chosen is None:
+        step = round(evidence.step_ns)
+        busy = 1 - evidence.idle_share
+        best = max((finding.gain.expected for finding in findings), default=1.0)
+        sentence = (
+            f"Healthy: the GPU is busy {busy:.0%} of the time, and no fix that was replayed gains over 5 % "
+            f"(the best {best:.2f}x) on a step of {duration(step)}."
+        )
+        return Verdict("healthy", None, sentence, Gain(1.0, 1.0, 1.0), StepTime(step, step, step))
+    gain, after = chosen.gain, chosen.new_step_ns
+    sentence = (
+        f"{NAMES[chosen.cause]}: {chosen.claim[0].lower()}{chosen.claim[1:].rstrip('.')}; {chosen.fix} would bring "
+        f"the step from {duration(evidence.step_ns)} to {duration(after.expected)} "
+        f"({gain.expected:.2g}x, range {gain.low:.2g}-{gain.high:.2g}x)."
+    )
+    return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
+
+
+def _chosen(findings: list[Finding]) -> Finding | None:
+    rules = {rule.name: rule for rule in RULES}
+    worth = [
+        finding
+        for finding in findings
+        if finding.gain.expected >= (LEAST_ROOFLINE_GAIN if finding.fix == "at_roofline" else LEAST_GAIN)
+    ]
+    if not worth:
+        return None
+    best = worth[0]
+    if rules[best.rule].specific:
+        return best
+    for finding in worth:
+        enough = 1 + SPECIFIC_ENOUGH * (best.gain.expected - 1)
+        if rules[finding.rule].specific and finding.gain.expected >= enough:
+            return finding
+    return best
