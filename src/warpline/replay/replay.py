@@ -12,6 +12,16 @@ from warpline.replay.simulate import Schedule, simulate
 from warpline.replay.steps import StepMarks, as_measured, find_marks
 from warpline.trace.trace import Trace
 
+UNEVEN = 1.5
+"""Steps whose mean is this many times their median are not alike: some of them are cold."""
+
+
+def typical_ns(lengths: Floats) -> float:
+    """The step that stands for all: their median, or their mean where they are so uneven that the median would hide
+    what a stopwatch around the loop shows."""
+    middle, mean = float(np.median(lengths)), float(np.mean(lengths))
+    return mean if mean > UNEVEN * middle else middle
+
 
 @dataclass(frozen=True, slots=True)
 class Replay:
@@ -27,13 +37,13 @@ class Replay:
 
     @property
     def measured_step_ns(self) -> float:
-        """Median length of a step as recorded."""
-        return float(np.median(self.measured_ns))
+        """Length of a step as recorded: see `typical_ns`."""
+        return typical_ns(self.measured_ns)
 
     @property
     def replayed_step_ns(self) -> float:
-        """Median length of a step in the replay."""
-        return float(np.median(self.replayed_ns))
+        """Length of a step in the replay."""
+        return typical_ns(self.replayed_ns)
 
     @property
     def error_pct(self) -> float:

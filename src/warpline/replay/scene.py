@@ -22,6 +22,10 @@ from warpline.trace.trace import Trace
 Texts = npt.NDArray[np.object_]
 
 
+OP_LEVELS = 6
+"""How many ops up a name is looked for."""
+
+
 class Scene:
     """A trace's graph, with its nodes named. Arrays run over all nodes unless they say otherwise."""
 
@@ -175,6 +179,38 @@ class Scene:
         """Name of the op around each work."""
         return self.op_column("name")
 
+    def under_op(self, *names: str) -> Bools:
+        """Work launched by an op with one of these names, or by an op within it."""
+        ops = self.trace.ops
+        matches = np.append(ops["name"].cast(pl.String).is_in(list(names)).to_numpy(), False)
+        parents = np.append(integers(ops["parent"]), NONE)
+        around, result = self.op.copy(), np.zeros(len(self.graph), bool)
+        for _ in range(OP_LEVELS):
+            result |= matches[around]
+            around = parents[around]
+        return result
+
+    @cached_property
+    def op_of_call(self) -> Int64s:
+        """Row of `ops` around each API call; NONE elsewhere."""
+        result = np.full(len(self.graph), NONE, np.int64)
+        calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
+        result[calls] = integers(self.trace.api["op_id"])[self.graph.row[calls]]
+        return result
+
+    def covered(self, starts: Int64s, ends: Int64s, thread: Int64s | None = None) -> Floats:
+        """Share of each CPU segment that lies within any of these intervals (of its own thread, where given)."""
+        graph, result = self.graph, np.zeros(len(self.graph))
+        for lane in np.unique(graph.lane[graph.kind == SEGMENT]):
+            nodes = np.flatnonzero((graph.kind == SEGMENT) & (graph.lane == lane))
+            mine = np.ones(len(starts), bool) if thread is None else thread == lane
+            if not mine.any() or not len(nodes):
+                continue
+            spans = union(starts[mine], ends[mine])
+            begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
+            result[nodes] = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+        return result
+
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
         ranges = self.trace.ranges.filter(
@@ -190,19 +226,8 @@ class Scene:
     @cached_property
     def op_share(self) -> Floats:
         """Share of each segment that an op covers (outermost ops of its thread)."""
-        graph = self.graph
-        result = np.zeros(len(graph))
         ops = self.trace.ops.filter(pl.col("depth") == 0)
-        threads, starts, ends = (integers(ops[name]) for name in ("thread", "start_ns", "end_ns"))
-        for lane in np.unique(graph.lane[graph.kind == SEGMENT]):
-            nodes = np.flatnonzero((graph.kind == SEGMENT) & (graph.lane == lane))
-            mine = np.flatnonzero(threads == lane)
-            if not len(mine) or not len(nodes):
-                continue
-            spans = union(starts[mine], ends[mine])
-            begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
-            result[nodes] = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
-        return result
+        return self.covered(*(integers(ops[name]) for name in ("start_ns", "end_ns", "thread")))
 
     # Floors.
 

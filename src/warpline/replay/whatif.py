@@ -90,6 +90,7 @@ class WhatIf:
     def __init__(self, trace: Trace, done: Replay | None = None) -> None:
         self.trace = trace
         self.replay = done or replay(trace)
+        self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
         self._bare = [bare_graph(trace, self.replay.graph, case) for case in (LOW, EXPECTED_COST, HIGH)]
         self.scene = Scene(trace, self._bare[EXPECTED_COST], self.replay.marks)
         self._old = [self.step_ns(graph) for graph in self._bare]
@@ -100,9 +101,10 @@ class WhatIf:
         return Estimate(*sorted(self._old))
 
     def step_ns(self, graph: Graph, floor_ns: float = 0.0) -> float:
-        """Median step of a graph."""
+        """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
-        return max(float(np.median(lengths)), floor_ns, 1.0)
+        typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
+        return max(typical, floor_ns, 1.0)
 
     def ask(self, *names: str) -> Prediction:
         """Predicts the step with these fixes together."""

@@ -2,6 +2,7 @@
 
 from warpline.replay.interventions import (  # noqa: F401 - importing registers them
     allocation,
+    batching,
     dispatch,
     fusion,
     kernels,
@@ -9,6 +10,7 @@ from warpline.replay.interventions import (  # noqa: F401 - importing registers 
     precision,
     transfers,
     waiting,
+    warming,
 )
 from warpline.replay.interventions.registry import Intervention, find_interventions, interventions
 

@@ -17,6 +17,12 @@ APPENDED = Range(0.02, 0.1, 0.5, "not measured yet: a cautious range")
 """Share of a concatenation that remains when only the new part is written into a buffer."""
 
 
+FILLS = ("aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::ones", "aten::full")
+MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
+LARGE_FILL_NS = 5_000
+"""Fills shorter than this are not worth keeping a buffer for."""
+
+
 def _calls(scene: Scene, pattern: str) -> Int64s:
     names = {name for name in set(scene.call_name.tolist()) if name and re.search(pattern, name)}
     chosen = (scene.graph.kind == CALL) & scene.in_steps & np.isin(scene.call_name, list(names))
@@ -56,6 +62,7 @@ def _concatenates(identity: KernelIdentity) -> bool:
     "Buffers are allocated once, before the loop, and filled in place.",
     "Allocations inside the step disappear with their frees.",
     "Concatenations that grow a tensor write only the new part.",
+    "Large buffers are not filled anew, and what is copied into their parts is written there in the first place.",
 )
 def preallocate(bench: Bench, case: int) -> int:
     """No allocations, short concatenations."""
@@ -65,4 +72,29 @@ def preallocate(bench: Bench, case: int) -> int:
     grown = np.flatnonzero(scene.kernels_where(_concatenates) & scene.in_steps & ~bench.gone)
     now = bench.graph.duration[grown]
     bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, 1_500.0)))
-    return len(calls) + len(grown)
+    zeros = np.flatnonzero(scene.under_op(*FILLS) & scene.is_work & scene.in_steps & ~bench.gone)
+    large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_NS]
+    bench.remove_work(large)
+    plain_copy = (scene.op_name == "aten::copy_") & ~scene.under_op(*MAKES_COPIES)
+    into = np.flatnonzero(plain_copy & scene.in_steps & ~bench.gone)
+    into = into[scene.work_text("copy_kind")[into] != "HtoD"]
+    if len(large) and case != PESSIMISTIC:
+        bench.remove_work(into)
+    return len(calls) + len(grown) + len(large)
+
+
+@intervention(
+    "drop_copies",
+    13,
+    "Clones and contiguous copies on the device that nothing needs are left out.",
+    "What reads the copy can read the original: products take either layout, and nobody writes to it.",
+    "The worst case keeps half of them.",
+)
+def drop_copies(bench: Bench, case: int) -> int:
+    """No kernels of clone and contiguous."""
+    scene = bench.scene
+    usable = scene.in_steps & ~bench.gone & scene.is_work
+    copies = np.flatnonzero(scene.under_op("aten::clone", "aten::contiguous") & usable)
+    copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
+    bench.remove_work(copies[::2] if case == PESSIMISTIC else copies)
+    return len(copies)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, Bools, Int64s
-from warpline.replay.scene import Scene, Texts
+from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
 HOST_WORK_NS = 300_000
 """A segment this long that no op covers is the program's own work (loading, logging), which no launch fix removes."""
 HOST_WORK_WITHOUT_OPS_NS = 1_000_000
 """The same where the profile has no ops to tell."""
-LEAST_BATCH = 4
 LEAST_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""
 
@@ -83,41 +82,3 @@ def cuda_graph(bench: Bench, case: int) -> int:
     gaps = (graph.edge_kind == STREAM) & inside[graph.edge_to]
     graph.lag[gaps] = np.minimum(graph.lag[gaps], constants.GRAPH_GAP_NS.at(case))
     return int(inside.sum())
-
-
-@intervention(
-    "batch",
-    40,
-    "Runs of the same small matrix product are done as one batched product.",
-    "The products do not depend on each other.",
-    "The device time of the batch is a share of theirs, never below the longest of them or the roofline.",
-)
-def batch(bench: Bench, case: int) -> int:
-    """Each run of at least four launches of one product kernel by the same kind of op becomes one launch."""
-    scene, graph = bench.scene, bench.graph
-    products = scene.kernels("gemm") & scene.in_steps & ~bench.gone
-    keys = scene.name + "|" + scene.op_column("shapes")
-    floor, changed, removed = scene.floor_ns(), 0, [NOTHING]
-    for lane in np.unique(graph.lane[products]):
-        nodes = scene.work[graph.lane[scene.work] == lane]
-        for run in _repeats(nodes, keys, products, scene.step):
-            total = float(graph.duration[run].sum())
-            longest = float(graph.duration[run].max())
-            new = max(longest, constants.BATCHED.at(case) * total, float(floor[run].sum()))
-            removed.append(run[1:])
-            graph.duration[run[0]] = new
-            changed += len(run) - 1
-    bench.remove_work(np.concatenate(removed))
-    return changed
-
-
-def _repeats(nodes: Int64s, keys: Texts, products: Bools, step: Int64s) -> list[Int64s]:
-    """Runs of products with the same kernel and shapes that follow each other directly within a step."""
-    labels = [(keys[node], int(step[node]), bool(products[node])) for node in nodes.tolist()]
-    runs, begin = [], 0
-    for spot in range(1, len(labels) + 1):
-        if spot == len(labels) or labels[spot] != labels[begin]:
-            if labels[begin][2] and spot - begin >= LEAST_BATCH:
-                runs.append(nodes[begin:spot])
-            begin = spot
-    return runs

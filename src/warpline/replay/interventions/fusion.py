@@ -15,7 +15,7 @@ FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "inde
 """Kernels that a compiler writes itself and fuses with their neighbours."""
 OPTIMIZER_RANGE = r"^Optimizer\.step"
 """torch.optim marks each step with a range of this name."""
-KERNELS_PER_PARAMETER = 11
+KERNELS_PER_PARAMETER = 8
 """Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
 MANY_KERNELS = 12
 """An optimiser step with fewer kernels is fused already, or nearly so."""

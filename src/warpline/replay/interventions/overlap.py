@@ -6,11 +6,14 @@ import numpy as np
 
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.registry import OPTIMISTIC, intervention
+from warpline.replay.interventions.registry import PESSIMISTIC, intervention
+from warpline.replay.model import STREAM, Bools, Int64s
 
 SMALL_GRID_SHARE = 0.25
 """A kernel whose blocks fill at most this share of the SMs leaves room for another beside it."""
 DEFAULT_SMS = 108
+LONG_KERNEL_NS = 15_000
+"""Kernels shorter than this cost more to launch on other streams than they gain."""
 
 
 @intervention(
@@ -40,7 +43,8 @@ def overlap_comm(bench: Bench, case: int) -> int:
     17,
     "Copies between host and device run on a stream of their own, beside kernels.",
     "Nothing but the end of the step waits for the copies (double buffering).",
-    "The best case also lets kernels with small grids run beside their neighbours.",
+    "Repeated kernels that leave most of the device free do not depend on each other, and run side by side; in the "
+    "worst case they do not.",
 )
 def streams(bench: Bench, case: int) -> int:
     """Copies are detached; in the best case small kernels too."""
@@ -49,11 +53,28 @@ def streams(bench: Bench, case: int) -> int:
     copies = usable & (scene.kind == "memcpy") & np.isin(scene.work_text("copy_kind"), ["HtoD", "DtoH"])
     chosen = np.flatnonzero(copies)
     bench.detach(chosen)
-    if case == OPTIMISTIC:
-        sms = scene.trace.devices["sm_count"].drop_nulls()
-        limit = SMALL_GRID_SHARE * (int(sms[0]) if len(sms) else DEFAULT_SMS)
-        blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
-        small = np.flatnonzero(usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit))
-        # Neighbours that leave three quarters of the device free can run two at a time.
-        bench.graph.duration[small[1::2]] *= 0.5
-    return len(chosen)
+    if case == PESSIMISTIC:
+        return len(chosen)
+    sms = scene.trace.devices["sm_count"].drop_nulls()
+    limit = SMALL_GRID_SHARE * (int(sms[0]) if len(sms) else DEFAULT_SMS)
+    blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
+    small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit)
+    small &= bench.graph.duration >= LONG_KERNEL_NS
+    return len(chosen) + _side_by_side(bench, small, blocks, limit / SMALL_GRID_SHARE)
+
+
+def _side_by_side(bench: Bench, small: Bools, blocks: Int64s, sms: float) -> int:
+    """Runs of the same small kernel share the device: they take the longest of them, as often as it fills up."""
+    scene, graph, changed = bench.scene, bench.graph, 0
+    for lane in np.unique(graph.lane[small]):
+        nodes = scene.work[graph.lane[scene.work] == lane]
+        labels = np.where(small[nodes], scene.name[nodes], np.arange(len(nodes)).astype(str))
+        for run in np.split(nodes, np.flatnonzero((labels[1:] != labels[:-1]) | (np.diff(scene.step[nodes]) != 0)) + 1):
+            if len(run) < 2 or not small[run].all():
+                continue
+            rounds = np.ceil(blocks[run].sum() / sms)
+            graph.duration[run[1:]] = 0.0
+            graph.duration[run[0]] = rounds * scene.graph.duration[run].max()
+            graph.lag[(graph.edge_kind == STREAM) & np.isin(graph.edge_to, run[1:])] = 0.0
+            changed += len(run)
+    return changed

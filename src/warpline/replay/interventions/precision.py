@@ -31,6 +31,10 @@ def _on_cuda_cores(identity: KernelIdentity) -> bool:
     )
 
 
+def _attends_in_fp32(identity: KernelIdentity) -> bool:
+    return identity.kernel_class == "attention" and identity.dtype.a == "f32"
+
+
 def _in_tf32(identity: KernelIdentity) -> bool:
     single = identity.dtype.a == "tf32" or identity.dtype.out == "f32"
     return identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True and single
@@ -70,7 +74,9 @@ def tf32(bench: Bench, case: int) -> int:
     "bf16",
     10,
     "The model runs in bfloat16 (autocast, or weights in that type).",
-    "Products run on tensor cores in bf16; kernels that only move fp32 data move half of it, less what autocast adds.",
+    "Products and attention run on tensor cores in bf16; kernels that move fp32 data move half of it, less what "
+    "autocast adds.",
+    "Casts between types disappear, since everything has the same one.",
 )
 def bf16(bench: Bench, case: int) -> int:
     """Products become bf16 ones, memory-bound kernels shrink."""
@@ -81,13 +87,18 @@ def bf16(bench: Bench, case: int) -> int:
     changed = 0
     for test, series in ((_on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
         changed += _convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
-    if not changed:
+    casts = np.flatnonzero(scene.under_op("aten::_to_copy") & scene.kernels("memory", "elementwise", "layout") & usable)
+    if not changed and not len(casts):
         return 0
+    bench.remove_work(casts)
+    attention = np.flatnonzero(scene.kernels_where(_attends_in_fp32) & usable)
+    faster = bench.graph.duration[attention] * constants.SDPA_TO_HALF.at(case)
+    bench.shorten(attention, faster, scene.floor_ns("bf16")[attention])
     moving = scene.kernels_where(lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32")
-    chosen = np.flatnonzero(moving & usable & ~scene.within_ranges(r"^Optimizer\.step"))
+    chosen = np.flatnonzero(moving & usable & ~bench.gone & ~scene.within_ranges(r"^Optimizer\.step"))
     now = bench.graph.duration[chosen]
     bench.shorten(chosen, np.maximum(now * constants.HALF_MEMORY.at(case), np.minimum(now, 2_000.0)))
-    return changed + len(chosen)
+    return changed + len(chosen) + len(casts) + len(attention)
 
 
 @intervention(

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import polars as pl
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.model import LAUNCH, SEGMENT, Int64s
+from warpline.replay.model import CALL, LAUNCH, RELEASE, SEGMENT, THREAD, Floats, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace import api_names
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
 SMALL_COPY_BYTES = 64 << 10
+LAUNCHED_OP_NS = 12_000.0
+"""CPU time of an op with one launch: 8.5 to 10.4 µs on an H200's host, and a little of Python."""
 INPUT_RANGE = r"(?i)DataLoader|data_?load|load_?data|next_batch|get_batch"
 INPUT_FRAME = r"(?i)dataloader\.py|torch/utils/data|built-in function sleep|imread|PIL/"
 """Ranges and Python frames in which a program gets its data."""
@@ -30,15 +35,17 @@ def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
     "pin_memory",
     20,
     "Batches are copied from pinned memory without blocking the CPU (pin_memory=True, non_blocking=True).",
-    "Only copies to the device from pageable memory change; they run at the speed of pinned ones.",
-    "Somebody else (a loader's worker) pays for copying into pinned memory.",
+    "Copies from or to pageable memory run at the speed of pinned ones; of those to the host, only large ones change.",
+    "Batches are made in pinned memory by somebody else (a loader's worker), and results stay in it.",
     "The worst case still blocks until the copy is done.",
 )
 def pin_memory(bench: Bench, case: int) -> int:
     """Faster copies, and calls that return at once."""
     scene = bench.scene
-    copies = _copies(scene, "HtoD", bench)
-    copies = copies[scene.work_text("source_memory")[copies] == "Pageable"]
+    up, down = _copies(scene, "HtoD", bench), _copies(scene, "DtoH", bench)
+    up = up[scene.work_text("source_memory")[up] == "Pageable"]
+    down = down[(scene.work_text("target_memory")[down] == "Pageable") & (scene.bytes[down] > SMALL_COPY_BYTES)]
+    copies = np.union1d(up, down)
     if not len(copies):
         return 0
     size = scene.bytes[copies].astype(np.float64)
@@ -53,27 +60,35 @@ def _unblock(bench: Bench, copies: Int64s, case: int, *, keep_waiting: bool) -> 
     scene = bench.scene
     calls = scene.call_of_work[copies]
     calls = calls[calls != NONE]
+    if not keep_waiting:
+        bench.stop_waiting(calls)
+        followers = same_op_waits(scene, calls)
+        bench.stop_waiting(followers)
+        bench.graph.duration[followers] = 0.0
     cost = constants.ASYNC_COPY_CALL_NS.at(case)
     bench.graph.duration[calls] = np.minimum(bench.graph.duration[calls], cost)
     into = (bench.graph.edge_kind == LAUNCH) & np.isin(bench.graph.edge_to, copies)
     bench.graph.lag[into] = np.minimum(bench.graph.lag[into], cost)
-    if not keep_waiting:
-        bench.stop_waiting(calls)
 
 
-def input_segments(scene: Scene) -> Int64s:
-    """Segments within steps in which the program gets its data, by ranges and Python frames."""
-    graph = scene.graph
-    inside = scene.within_ranges(INPUT_RANGE)
+def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
+    """Waits that belong to the same ops as these calls: `to` and `cpu` synchronise after a blocking copy."""
+    ops = np.unique(scene.op_of_call[calls])
+    names = [name for name in set(scene.call_name.tolist()) if re.search(api_names.STREAM_WAIT, name)]
+    mine = (scene.graph.kind == CALL) & np.isin(scene.call_name, names)
+    return np.flatnonzero(mine & (scene.op_of_call != NONE) & np.isin(scene.op_of_call, ops[ops != NONE]))
+
+
+def input_share(scene: Scene) -> Floats:
+    """Share of each segment within steps in which the program gets its data, by ranges and Python frames."""
+    ranges = scene.trace.ranges.filter(
+        pl.col("name").cast(pl.String).str.contains(INPUT_RANGE).fill_null(False), pl.col("end_ns").is_not_null()
+    )
     frames = scene.trace.python.filter(pl.col("name").cast(pl.String).str.contains(INPUT_FRAME).fill_null(False))
-    starts, ends = integers(frames["start_ns"]), integers(frames["end_ns"])
-    if len(starts):
-        order = np.argsort(starts, kind="stable")
-        reach = np.maximum.accumulate(ends[order])
-        middle = (graph.measured_start + graph.measured_end) // 2
-        spot = np.searchsorted(starts[order], middle, side="right") - 1
-        inside |= (spot >= 0) & (np.append(reach, 0)[spot] > middle)
-    return np.flatnonzero(inside & (graph.kind == SEGMENT) & scene.in_steps)
+    columns = ("start_ns", "end_ns", "thread")
+    starts, ends, threads = (np.concatenate([integers(part[name]) for part in (ranges, frames)]) for name in columns)
+    result: Floats = np.where(scene.in_steps, scene.covered(starts, ends, threads), 0.0)
+    return result
 
 
 @intervention(
@@ -81,22 +96,22 @@ def input_segments(scene: Scene) -> Int64s:
     25,
     "Data is loaded and copied in the background while the device works (workers, a copy stream).",
     "Loading is found by ranges and frames of a DataLoader, by sleeps and file reads.",
-    "A step still takes at least as long as its loading divided among the workers: 8, 4, or in the worst case 1.",
+    "A step still takes at least as long as its loading divided among the workers: 16, 8, or in the worst case 2.",
     "Copies of batches to the device run beside kernels.",
 )
 def prefetch(bench: Bench, case: int) -> int:
     """Input segments vanish from the thread, and bound the step from below; batch copies get their own stream."""
     scene = bench.scene
-    segments = input_segments(scene)
+    part = input_share(scene) * bench.graph.duration
     copies = _copies(scene, "HtoD", bench)
-    loading = float(bench.graph.duration[segments].sum()) / scene.step_count
-    bench.graph.duration[segments] = 0.0
+    loading = float(part.sum()) / scene.step_count
+    bench.graph.duration -= part
     bench.step_floor_ns = max(bench.step_floor_ns, loading / constants.LOADER_WORKERS.at(case))
     if len(copies):
         if case != PESSIMISTIC:
             _unblock(bench, copies, case, keep_waiting=False)
         bench.detach(copies, keep_causes=False)
-    return len(segments) + len(copies)
+    return int((part > 0).sum()) + len(copies)
 
 
 @intervention(
@@ -117,6 +132,9 @@ def coalesce_copies(bench: Bench, case: int) -> int:
                 continue
             size = float(scene.bytes[mine].sum())
             removed.append(mine[1:])
+            calls = scene.call_of_work[mine[1:]]
+            waits = same_op_waits(scene, calls[calls != NONE])
+            bench.remove_calls(np.setdiff1d(waits, calls))
             time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
             bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
             changed += len(mine) - 1
@@ -130,6 +148,7 @@ def coalesce_copies(bench: Bench, case: int) -> int:
     "Large results are reduced on the device, and only a few numbers are copied to the host.",
     "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
     "The device reads the tensor once more; the call still waits for the small copy.",
+    "An op of the CPU that follows the copy at once is the reduction, and moves to the device.",
 )
 def reduce_before_copy(bench: Bench, case: int) -> int:
     """Large copies to the host take the time of one pass over the data in device memory."""
@@ -144,6 +163,7 @@ def reduce_before_copy(bench: Bench, case: int) -> int:
     new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[copies] / (rate * (0.9, 0.7, 0.4)[case])
     bench.shorten(copies, new)
     _staging(bench, copies)
+    _after(bench, copies)
     return len(copies)
 
 
@@ -154,3 +174,13 @@ def _staging(bench: Bench, copies: Int64s) -> None:
     graph.lag[release] = np.minimum(graph.lag[release], 5_000.0)
     into = np.isin(graph.edge_to, copies)
     graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)
+
+
+def _after(bench: Bench, copies: Int64s) -> None:
+    """The op that the CPU does with the result right after the copy becomes a launch."""
+    graph, scene = bench.graph, bench.scene
+    rows = graph.row[scene.call_of_work[copies]]
+    returns = np.flatnonzero((graph.kind == RELEASE) & np.isin(graph.row, rows))
+    following = graph.edge_to[(graph.edge_kind == THREAD) & np.isin(graph.edge_from, returns)]
+    following = following[(graph.kind[following] == SEGMENT) & (scene.op_share[following] > 0.5)]
+    bench.shorten(following, LAUNCHED_OP_NS)

@@ -42,7 +42,7 @@ def awaited_calls(scene: Scene) -> Int64s:
     "The worst case keeps the last wait of each step, as when a loss is logged.",
 )
 def remove_sync(bench: Bench, case: int) -> int:
-    """Drops the waits; explicit calls disappear, small copies become asynchronous."""
+    """Drops the waits: explicit calls and small copies disappear."""
     scene = bench.scene
     calls = awaited_calls(scene)
     if case == PESSIMISTIC and len(calls):
@@ -51,7 +51,8 @@ def remove_sync(bench: Bench, case: int) -> int:
         calls = np.setdiff1d(calls, np.array(list(last.values()), np.int64))
     if not len(calls) and case == EXPECTED:
         return 0
-    copies = np.isin(calls, scene.call_of_work[scene.work])
     bench.stop_waiting(calls)
-    bench.graph.duration[calls[~copies]] = 0.0
+    bench.graph.duration[calls] = 0.0
+    copies = scene.work[np.isin(scene.call_of_work[scene.work], calls)]
+    bench.remove_work(copies)
     return len(calls)

@@ -1,0 +1,85 @@
+"""The same small kernels, launched for one sample (or head) after the other, done once for a batch."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+
+from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.registry import intervention
+from warpline.replay.model import Int64s
+from warpline.replay.scene import Scene
+from warpline.trace.link import integers
+
+LEAST_REPEATS = 4
+LONGEST_PERIOD = 12
+VIEWS = ("aten::select", "aten::slice", "aten::narrow", "aten::split", "aten::unbind", "aten::index", "aten::chunk")
+"""Ops that take one sample or head out of a tensor: a loop that calls them in each turn walks over a batch."""
+
+
+@intervention(
+    "batch",
+    40,
+    "A group of small kernels that is repeated for one sample after the other is launched once for all of them.",
+    "Turns of a loop do not depend on each other if each takes its own part of a tensor, or multiplies a single row.",
+    "The device time of the batch is a share of theirs, never below the longest of them or the roofline.",
+)
+def batch(bench: Bench, case: int) -> int:
+    """Of each run of equal groups, the first stays, with the time of the batch."""
+    scene, graph = bench.scene, bench.graph
+    floor, changed, removed = scene.floor_ns(), 0, [NOTHING]
+    labels = scene.name + "|" + scene.op_column("shapes")
+    usable = scene.in_steps & ~bench.gone & scene.is_work
+    for lane in np.unique(graph.lane[usable]):
+        nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
+        for turns in _loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
+            if not _independent(scene, turns):
+                continue
+            whole, longest = graph.duration[turns].sum(0), graph.duration[turns].max(0)
+            least = np.minimum(floor[turns].sum(0), whole)
+            graph.duration[turns[0]] = np.maximum(np.maximum(longest, constants.BATCHED.at(case) * whole), least)
+            removed.append(turns[1:].reshape(-1))
+            changed += turns[1:].size
+    bench.remove_work(np.concatenate(removed))
+    return changed
+
+
+def _loops(nodes: Int64s, codes: Int64s, step: Int64s) -> list[Int64s]:
+    """Runs of equal groups within a step, as tables with a row a turn."""
+    found: list[Int64s] = []
+    begin = 0
+    steps = step[nodes]
+    while begin < len(nodes):
+        best = 0
+        for period in range(1, LONGEST_PERIOD + 1):
+            same = (codes[begin:-period] == codes[begin + period :]) & (steps[begin:-period] == steps[begin + period :])
+            repeats = (int(same.argmin()) if not same.all() else len(same)) // period + 1
+            if repeats >= LEAST_REPEATS:
+                found.append(nodes[begin : begin + repeats * period].reshape(repeats, period))
+                best = repeats * period
+                break
+        begin += max(best, 1)
+    return found
+
+
+def _independent(scene: Scene, turns: Int64s) -> bool:
+    """Whether each turn takes its own part of a tensor, or multiplies a single row."""
+    if any(_single_row(shapes) for shapes in set(scene.op_column("shapes")[turns[0]].tolist())):
+        return True
+    moments = scene.launch_moment[turns]
+    views = scene.trace.ops.filter(pl.col("name").cast(pl.String).is_in(list(VIEWS)))
+    begun = np.sort(integers(views["start_ns"]))
+    between = np.searchsorted(begun, moments[1:, 0]) - np.searchsorted(begun, moments[:-1, 0])
+    return bool(len(between) and (between > 0).mean() > 0.9)
+
+
+def _single_row(shapes: str) -> bool:
+    try:
+        sizes = json.loads(shapes or "[]")
+    except ValueError:
+        return False
+    matrices = [size for size in sizes if isinstance(size, list) and len(size) == 2]
+    return len(matrices) >= 2 and matrices[0][0] == 1 and matrices[0][1] > 1
