@@ -34,8 +34,8 @@ def whatif(
     """Predict the step time with a fix applied: the trace is replayed with it, without the profiler's cost.
 
     The fixes: at_roofline, batch, bf16, channels_last, coalesce_copies, cuda_graph, drop_copies, fused_optimizer,
-    no_empty_cache, overlap_comm, pad, pin_memory, preallocate, prefetch, reduce_before_copy, remove_sync, sdpa, streams,
-    tf32, torch_compile, warm_up.
+    no_empty_cache, overlap_comm, pad, pin_memory, preallocate, prefetch, reduce_before_copy, remove_sync, sdpa,
+    streams, tf32, torch_compile, warm_up.
 
     Examples:
 
