@@ -73,7 +73,7 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     if wanted is not None:
         return wanted, chip_named(wanted)
     busiest = trace.gpu.group_by("device").agg(time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).sort("time_ns")
-    named = trace.devices.filter(pl.col("device") == busiest["device"][-1]) if len(busiest) else trace.devices
+    named = trace.devices.filter(pl.col("device").eq_missing(busiest["device"][-1])) if len(busiest) else trace.devices
     # Some profiles number devices otherwise in their list than in their events.
     devices = named if len(named) else trace.devices
     if not len(devices):

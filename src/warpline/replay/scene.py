@@ -182,7 +182,7 @@ class Scene:
     def under_op(self, *names: str) -> Bools:
         """Work launched by an op with one of these names, or by an op within it."""
         ops = self.trace.ops
-        matches = np.append(ops["name"].cast(pl.String).is_in(list(names)).to_numpy(), False)
+        matches = np.append(ops["name"].cast(pl.String).is_in(list(names)).fill_null(False).to_numpy(), False)
         parents = np.append(integers(ops["parent"]), NONE)
         around, result = self.op.copy(), np.zeros(len(self.graph), bool)
         for _ in range(OP_LEVELS):
