@@ -1,0 +1,1 @@
+"""Programs to learn and to measure with: steps with one planted fault each, and what records them."""

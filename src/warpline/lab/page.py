@@ -1,0 +1,153 @@
+"""Writes the page about the planted faults from what was measured.
+
+python3 -m warpline.lab.page tests/data/faults/faults.json > docs/lab/faults.md
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warpline.lab.faults import CASES
+
+HEAD = """# Planted faults
+
+{count} small programs, each a step with one known fault (or none), and the same work cured. They are what the verdict
+is tested against: the right cause, and the step time after the fix. They live in `src/warpline/lab/faults`, one module
+a cause; a builder's lines marked `# planted` are the fault.
+
+Measured on {device}, torch {torch}, {date}, with a stopwatch and no profiler: wall time of a step over many steps
+with one wait for the GPU at the end, the median of 13 repeats. A fault counts only if its cure makes the step at
+least 1.15 times faster, and a step is healthy only if the cure that tempts gains less than 5 %. For a cold start the
+steps are the first five after the program is built (three repeats), and the cure is the same five after a warm-up.
+
+To record them again (four minutes on a machine with torch and a GPU; nothing else is needed):
+
+```
+PYTHONPATH=src python3 -m warpline.lab.record -o faults
+```
+
+This writes, for each case, `<case>.json.gz` (the faulty step, with Python frames unless it compiles),
+`<case>.plain.json.gz` (the same without frames), `<case>.cured.json.gz`, and one `faults.json` with every time.
+"""
+
+NOTES = """## What to know when using them
+
+- Two fixes have names beside the interventions of the replay's list: `warm_up` (take loading, compiling and tuning
+  out of the measured steps) and `drop_copies` (leave out copies on the device that nothing needs).
+- `comm` is missing: one GPU cannot show it.
+- Recording itself costs time. Where dispatch is the cause, a recorded step took {dispatch:.1f} times the bare one
+  (median); where kernels are, {kernel:.2f} times. Python frames made it another {frames:.2f} times where the CPU sets
+  the pace (median over dispatch and sync; {least:.2f} to {most:.2f}, the host's unsteadiness included).
+- The host was unsteady: where the CPU sets the pace, repeats of one program differ by up to {spread:.0f} % of their
+  median, two recordings by up to twice, and the stopwatch and the capture were minutes apart. Where kernels are the
+  cause or the step is healthy, {calm} of {calm_of} times vary by less than 10 %. `faults.json` has the least and the
+  most of each.
+"""
+
+
+def page(manifest: dict[str, Any]) -> str:
+    """The whole page."""
+    cases = manifest["cases"]
+    faults = [case for case in cases if case["fix"]]
+    guarded = [case for case in cases if case["innocent"]]
+    parts = [
+        HEAD.format(count=len(cases), **{key: manifest[key] for key in ("device", "torch", "date")}),
+        "## Faults and their cures\n",
+        _table(("case", "cause", "fix", "faulty ms", "cured ms", "gain", "other cures"), map(_fault_row, faults)),
+        "## Healthy steps, and traps\n\n"
+        "Something looks guilty and is not: `innocent` is the cure that it suggests, and that gains nothing.\n",
+        _table(("case", "cause", "innocent", "as it is, ms", "without it, ms", "gain"), map(_innocent_row, guarded)),
+        _notes(cases) + "".join(f"- {note}\n" for note in manifest.get("notes", ())),
+        "## What is planted, and why the cure is right\n",
+        *(f"**`{case.name}`** ({case.cause}). {_one_paragraph(case.story)}\n" for case in CASES),
+    ]
+    return "\n".join(parts)
+
+
+def _table(columns: Sequence[str], rows: Any) -> str:
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _fault_row(case: dict[str, Any]) -> list[str]:
+    faulty = case["bare_step_ns"]["faulty"]["median_ns"]
+    others = [f"`{cure}` {faulty / time['median_ns']:.2f}×" for cure, time in case["other_cures"].items()]
+    return [
+        f"`{case['name']}`",
+        case["cause"],
+        f"`{case['fix']}`",
+        _ms(faulty),
+        _ms(case["bare_step_ns"]["cured"]["median_ns"]),
+        _gain(case["gain"]),
+        ", ".join(others),
+    ]
+
+
+def _innocent_row(case: dict[str, Any]) -> list[str]:
+    faulty, without = case["bare_step_ns"]["faulty"]["median_ns"], case["innocent_step_ns"]["median_ns"]
+    return [
+        f"`{case['name']}`",
+        case["cause"],
+        f"`{case['innocent']}`",
+        _ms(faulty),
+        _ms(without),
+        _gain(faulty / without),
+    ]
+
+
+def _notes(cases: list[dict[str, Any]]) -> str:
+    framed = [
+        case["profiled_step_ns"]["faulty"] / case["profiled_step_ns"]["plain"]
+        for case in cases
+        if case["cause"] in ("dispatch", "sync")
+    ]
+    calm = [_spread(time) for case in cases if case["cause"] in ("kernel", "healthy") for time in _bare(case)]
+    return NOTES.format(
+        dispatch=_cost(cases, "dispatch"),
+        kernel=_cost(cases, "kernel"),
+        frames=statistics.median(framed),
+        least=min(framed),
+        most=max(framed),
+        spread=100 * max(_spread(time) for case in cases if not case["cold"] for time in _bare(case)),
+        calm=sum(spread < 0.1 for spread in calm),
+        calm_of=len(calm),
+    )
+
+
+def _cost(cases: list[dict[str, Any]], cause: str) -> float:
+    """How many times longer a step is while it is recorded without Python frames."""
+    ratios: list[float] = [
+        case["profiled_step_ns"]["plain"] / case["bare_step_ns"]["faulty"]["median_ns"]
+        for case in cases
+        if case["cause"] == cause
+    ]
+    return statistics.median(ratios)
+
+
+def _bare(case: dict[str, Any]) -> list[dict[str, int]]:
+    return list(case["bare_step_ns"].values())
+
+
+def _spread(time: dict[str, int]) -> float:
+    return (time["max_ns"] - time["min_ns"]) / time["median_ns"]
+
+
+def _one_paragraph(story: str) -> str:
+    return " ".join(story.split())
+
+
+def _ms(time_ns: int) -> str:
+    return f"{time_ns / 1e6:.3f}"
+
+
+def _gain(gain: float) -> str:
+    return f"{gain:.2f}×" if gain < 100 else f"{gain:.0f}×"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))

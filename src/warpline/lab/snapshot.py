@@ -1,0 +1,79 @@
+"""Captures a few steps with torch.profiler, and takes the machine's own paths out of the file."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import sysconfig
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import warpline
+from warpline.lab.stopwatch import warm_up
+
+WARM_UP_STEPS = 2
+"""Steps that the profiler watches but does not keep: its own first calls are in them."""
+GPU_CATEGORIES = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
+ABSOLUTE_PATH = re.compile(r"[\"' (](/(?:home|root|opt|usr|tmp|work|mnt|var|workspace)/[^\s\"']*)")
+
+
+def capture(torch: Any, step: Callable[[], object], *, steps: int, stacks: bool, cold: bool) -> str:
+    """The profiler's file as text: CPU and CUDA, with shapes; one ProfilerStep for each step.
+
+    A cold step is not run before its first recorded one; the profiler is then warmed up on nothing.
+    """
+    if not cold:
+        warm_up(torch, step)
+    torch.cuda.synchronize()
+    activities = (torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA)
+    schedule = torch.profiler.schedule(wait=0, warmup=WARM_UP_STEPS, active=steps, repeat=1)
+    with torch.profiler.profile(
+        activities=activities, schedule=schedule, record_shapes=True, with_stack=stacks
+    ) as profiler:
+        for position in range(WARM_UP_STEPS + steps):
+            if position >= WARM_UP_STEPS or not cold:
+                step()
+            if position < WARM_UP_STEPS:
+                torch.cuda.synchronize()  # else kernels of the warm-up would run inside the first step
+            profiler.step()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profiler.export_chrome_trace(str(path))
+        return path.read_text(encoding="utf-8", errors="replace").replace(str(path), "trace.json")
+
+
+def scrubbed(text: str, torch: Any) -> str:
+    """The file without the host's name, and with paths relative to the project, the packages or Python's library."""
+    project = Path(warpline.__file__).parents[2]
+    packages = Path(torch.__file__).parents[1]
+    for prefix in (packages, project, Path(sysconfig.get_paths()["stdlib"]), Path(tempfile.gettempdir())):
+        text = text.replace(f"{prefix}/", "")
+    return re.sub(r'"host_name": "[^"]*"', '"host_name": "host"', text)
+
+
+def absolute_paths(text: str) -> list[str]:
+    """Paths of the machine that are still in the file."""
+    return sorted(set(ABSOLUTE_PATH.findall(text)))
+
+
+def profiled_step_ns(text: str) -> int:
+    """Wall time of a step while it was recorded: from the first step's begin to the end of the last work."""
+    first, last, steps = float("inf"), 0.0, 0
+    for event in json.loads(text, strict=False)["traceEvents"]:
+        is_step = event.get("cat") == "user_annotation" and str(event.get("name")).startswith("ProfilerStep#")
+        if is_step:
+            steps += 1
+            first = min(first, event["ts"])
+        if is_step or event.get("cat") in GPU_CATEGORIES:
+            last = max(last, event["ts"] + event.get("dur", 0))
+    if not steps:
+        raise ValueError("the file has no ProfilerStep")
+    return round((last - first) * 1000 / steps)
+
+
+def write_compressed(text: str, path: Path) -> None:
+    """Writes the same bytes for the same text, whenever it is written."""
+    path.write_bytes(gzip.compress(text.encode(), compresslevel=9, mtime=0))

@@ -1,0 +1,69 @@
+"""Times steps with nothing but a clock: no profiler, and one wait for the GPU at the end."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+REPEATS = 13
+REPEAT_NS = 20_000_000
+"""How long one repeat should take: long enough that the wait at its end is nothing."""
+WARM_UP_NS = 60_000_000
+FEWEST_STEPS, MOST_STEPS = 5, 300
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Wall time of a step, over some repeats of many steps each."""
+
+    median_ns: int
+    min_ns: int
+    max_ns: int
+    repeats: int
+    steps: int
+    """Steps in each repeat."""
+
+
+def time_steps(torch: Any, step: Callable[[], object]) -> StepTime:
+    """The step in its steady state, after a warm-up."""
+    warm_up(torch, step)
+    expected_ns = _per_step_ns(torch, step, FEWEST_STEPS)
+    steps = min(max(round(REPEAT_NS / expected_ns), FEWEST_STEPS), MOST_STEPS)
+    return _summary([_per_step_ns(torch, step, steps) for _ in range(REPEATS)], steps)
+
+
+def time_first_steps(torch: Any, build: Callable[[], Callable[[], object]], steps: int, repeats: int) -> StepTime:
+    """The first steps after building, with whatever they load, compile or tune."""
+    return _summary([_per_step_ns(torch, build(), steps) for _ in range(repeats)], steps)
+
+
+def warm_up(torch: Any, step: Callable[[], object]) -> None:
+    """Runs the step until it has settled."""
+    began = time.perf_counter_ns()
+    for count in range(MOST_STEPS):
+        step()
+        torch.cuda.synchronize()
+        if count >= FEWEST_STEPS and time.perf_counter_ns() - began > WARM_UP_NS:
+            break
+
+
+def _per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
+    torch.cuda.synchronize()
+    began = time.perf_counter_ns()
+    for _ in range(steps):
+        step()
+    torch.cuda.synchronize()
+    return (time.perf_counter_ns() - began) / steps
+
+
+def _summary(samples: list[float], steps: int) -> StepTime:
+    return StepTime(
+        median_ns=round(statistics.median(samples)),
+        min_ns=round(min(samples)),
+        max_ns=round(max(samples)),
+        repeats=len(samples),
+        steps=steps,
+    )

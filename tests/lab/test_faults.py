@@ -1,0 +1,123 @@
+"""The cases themselves, where there is no GPU and perhaps no torch."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from warpline.lab.faults import CASES, CAUSES, Case
+from warpline.lab.faults.case import PLANTED
+from warpline.lab.record import _capture_jobs, _timing_jobs, main
+from warpline.lab.snapshot import absolute_paths, profiled_step_ns
+from warpline.lab.stopwatch import time_first_steps, time_steps
+
+FIXES = {
+    "remove_sync", "cuda_graph", "torch_compile", "pin_memory", "prefetch", "tf32", "bf16", "pad", "sdpa",
+    "channels_last", "fused_optimizer", "batch", "coalesce_copies", "reduce_before_copy", "preallocate",
+    "no_empty_cache", "streams", "at_roofline",
+    "warm_up", "drop_copies",
+}  # fmt: skip
+
+
+class NoDevice:
+    """As much of torch as a stopwatch asks for."""
+
+    def __init__(self) -> None:
+        self.cuda = self
+        self.waits = 0
+
+    def synchronize(self) -> None:
+        self.waits += 1
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_case_says_what_is_true_of_it(case: Case) -> None:
+    assert case.cause in CAUSES
+    assert (case.fix is None) == (case.cause == "healthy")
+    assert {case.fix, case.innocent, *case.also} - {None} <= FIXES
+    assert case.innocent or not case.trap
+    assert case.fix or case.innocent, "a healthy step names what tempts"
+    first, *rest = case.story.split("\n\n")
+    assert first.rstrip().endswith(".")
+    assert rest, "the story says what is planted, and then why the cure is right"
+
+
+def test_names_are_unique() -> None:
+    assert len({case.name for case in CASES}) == len(CASES)
+
+
+def test_planted_lines_are_where_the_marks_are() -> None:
+    source = Path(__file__).parents[2] / "src"
+    for case in CASES:
+        for line in case.planted_lines():
+            lines = (source / line.file).read_text(encoding="utf-8").splitlines()
+            assert lines[line.line - 1].endswith(PLANTED)
+            assert lines[line.function_line - 1].lstrip().startswith(f"def {line.function}(")
+
+
+def test_listing_the_cases_loads_neither_torch_nor_polars() -> None:
+    program = (
+        "import sys\n"
+        "sys.modules['torch'] = sys.modules['polars'] = sys.modules['numpy'] = None\n"
+        "import warpline.lab.record, warpline.lab.page\n"
+        "print(len(warpline.lab.faults.CASES))"
+    )
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(result.stdout) == len(CASES)
+
+
+def test_a_trap_is_timed_without_its_innocent_too() -> None:
+    (trap,) = [case for case in CASES if case.name == "item_in_a_dispatch_bound_loop"]
+    assert [variant for _, variant in _timing_jobs([trap])] == ["faulty", "cured", "remove_sync"]
+    assert [variant for _, variant in _capture_jobs([trap])] == ["faulty", "plain", "cured"]
+
+
+def test_the_stopwatch_waits_once_a_repeat_and_not_in_between() -> None:
+    torch, calls = NoDevice(), []
+    result = time_first_steps(torch, lambda: lambda: calls.append(torch.waits), steps=4, repeats=3)
+    assert calls == [1] * 4 + [3] * 4 + [5] * 4
+    assert (result.repeats, result.steps) == (3, 4)
+    assert 0 < result.min_ns <= result.median_ns <= result.max_ns
+
+
+def test_the_stopwatch_warms_up_first() -> None:
+    torch, calls = NoDevice(), []
+    result = time_steps(torch, lambda: calls.append(1))
+    assert len(calls) > result.repeats * result.steps
+
+
+def test_a_profiled_step_ends_with_the_last_work_of_the_gpu() -> None:
+    text = """{"traceEvents": [
+      {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "ts": 10.0, "dur": 5.0},
+      {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "ts": 15.0, "dur": 5.0},
+      {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 28.0, "dur": 2.5}]}"""
+    assert profiled_step_ns(text) == 10_250
+    with pytest.raises(ValueError, match="ProfilerStep"):
+        profiled_step_ns('{"traceEvents": []}')
+
+
+def test_a_path_of_the_machine_is_seen() -> None:
+    assert absolute_paths('{"name": "/home/someone/train.py(3): step"}') == ["/home/someone/train.py(3):"]
+    assert absolute_paths('{"name": "warpline/lab/faults/sync.py(3): step", "x": "a / b"}') == []
+
+
+def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as stop:
+        main(["-o", "nowhere", "--only", "no_such_case"])
+    assert stop.value.code == 2
+    assert "no_such_case" in capsys.readouterr().err
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_every_step_runs(case: Case) -> None:
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("no CUDA device")
+    for step in (case.faulty(), case.cured()):
+        step()
+        step()
+    torch.cuda.synchronize()
