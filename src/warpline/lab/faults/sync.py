@@ -124,7 +124,7 @@ def branch_on_gradient_norm(torch: Any, cure: str | None) -> Step:
 def convergence_check(torch: Any, cure: str | None) -> Step:
     """A solver asks after every iteration whether it has converged.
 
-    Each answer costs a round trip in which the GPU is idle; checking once, after all iterations, finds the same.
+    Each answer costs a round trip in which the GPU is idle; a fixed number of iterations, as cured, asks nothing.
     """
     matrix = torch.randn(12288, 12288, device="cuda").mul_(12288**-0.5).to(torch.bfloat16)
     start = torch.randn(12288, 1, device="cuda", dtype=torch.bfloat16)
