@@ -11,6 +11,7 @@ from warpline.findings.model import Confidence, Finding, Gain, StepTime, Verdict
 from warpline.findings.rule import Rule
 from warpline.findings.rules import RULES
 from warpline.findings.verdict import verdict_of
+from warpline.replay.interventions import interventions
 from warpline.replay.whatif import Estimate, Prediction
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
@@ -51,6 +52,8 @@ def judge(trace: Trace) -> Judgement:
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
+    if rule.fix not in interventions():
+        return None
     prediction = evidence.ask(rule.fix)
     if not prediction.applies or prediction.gain.expected < rule.least_gain:
         return None

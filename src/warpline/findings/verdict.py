@@ -41,19 +41,17 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
 
 
 def _chosen(findings: list[Finding]) -> Finding | None:
+    """The largest gain; a general fix gives way to a specific one that brings enough of it."""
     rules = {rule.name: rule for rule in RULES}
-    worth = [
-        finding
-        for finding in findings
-        if finding.gain.expected >= (LEAST_ROOFLINE_GAIN if finding.fix == "at_roofline" else LEAST_GAIN)
-    ]
+    bound = [finding for finding in findings if finding.fix == "at_roofline"]
+    worth = [finding for finding in findings if finding.gain.expected >= LEAST_GAIN and finding not in bound]
     if not worth:
-        return None
+        # The roof bounds all fixes of kernels: it is named only where nothing else is, and far away.
+        far = [finding for finding in bound if finding.gain.expected >= LEAST_ROOFLINE_GAIN]
+        return far[0] if far else None
     best = worth[0]
-    if rules[best.rule].specific:
-        return best
-    for finding in worth:
+    if not rules[best.rule].specific:
         enough = 1 + SPECIFIC_ENOUGH * (best.gain.expected - 1)
-        if rules[finding.rule].specific and finding.gain.expected >= enough:
-            return finding
+        specific = [finding for finding in worth if rules[finding.rule].specific and finding.gain.expected >= enough]
+        return specific[0] if specific else best
     return best

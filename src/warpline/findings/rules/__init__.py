@@ -8,6 +8,7 @@ from warpline.findings.rules import (
     below_roofline,
     cat_growth,
     channels_first,
+    cold_start,
     copy_not_overlapped,
     exposed_collective,
     fp32_gemm,
@@ -20,15 +21,18 @@ from warpline.findings.rules import (
     misaligned_gemm,
     pageable_copy,
     per_parameter_optimizer,
+    redundant_copies,
     slow_input,
     uncompiled,
     unfused_attention,
     unfused_elementwise,
+    unfused_optimizer,
 )
 
 RULES: tuple[Rule, ...] = tuple(
     module.RULE
     for module in (
+        cold_start,
         slow_input,
         hidden_sync,
         pageable_copy,
@@ -37,11 +41,13 @@ RULES: tuple[Rule, ...] = tuple(
         copy_not_overlapped,
         allocator_churn,
         cat_growth,
+        redundant_copies,
         unfused_attention,
         fp32_gemm,
         misaligned_gemm,
         channels_first,
         per_parameter_optimizer,
+        unfused_optimizer,
         many_small_gemms,
         exposed_collective,
         full_precision,

@@ -7,13 +7,15 @@ from warpline.findings.rule import Claim, Rule
 from warpline.replay.whatif import Prediction
 
 LEAST_KERNELS = 8
+LEAST_IDLE = 0.2
+"""Below, the device is the limit, and the optimizer a matter of its kernels."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     kernels = evidence.scene.within_ranges("Optimizer.step")
     count = evidence.per_step(kernels & evidence.scene.is_work)
-    if count < LEAST_KERNELS:
+    if count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
         return None
     return Claim(
         f"The optimizer launches {count:,.0f} operations a step, several for each parameter.",
