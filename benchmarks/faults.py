@@ -2,8 +2,8 @@
 
     python benchmarks/faults.py [FOLDER] [--stacks] [--all]
 
-Reads the recorded cases (tests/data/faults by default), judges each faulty trace, and holds the verdict against the true
-cause, the bare step against the stopwatch's, and the predicted step against the stopwatch's of the cured program.
+Reads the recorded cases (tests/data/faults by default), judges each faulty trace, and holds the verdict against the
+true cause, the bare step against the stopwatch's, and the predicted step against the stopwatch's of the cured program.
 """
 
 from __future__ import annotations

@@ -122,7 +122,10 @@ def matrix_constants() -> dict[str, float]:
             c, d = a.to(dtype), b.to(dtype)
             result[f"mm_{label}_{size}_ns"] = device_ns(lambda a=c, b=d: a @ b, 10)
             if size >= 512:
-                c, d = a[: size - 1, : size - 1].to(dtype).contiguous(), b[: size - 1, : size - 1].to(dtype).contiguous()
+                c, d = (
+                    a[: size - 1, : size - 1].to(dtype).contiguous(),
+                    b[: size - 1, : size - 1].to(dtype).contiguous(),
+                )
                 result[f"mm_{label}_{size - 1}_ns"] = device_ns(lambda a=c, b=d: a @ b, 10)
     return result
 
@@ -148,7 +151,12 @@ def attention_constants() -> dict[str, float]:
 def layout_constants() -> dict[str, float]:
     """Convolutions, channels first and last."""
     result: dict[str, float] = {}
-    for batch, inputs, outputs, side, kernel in ((64, 64, 64, 56, 3), (64, 256, 128, 28, 1), (64, 512, 512, 14, 3), (32, 3, 64, 224, 7)):
+    for batch, inputs, outputs, side, kernel in (
+        (64, 64, 64, 56, 3),
+        (64, 256, 128, 28, 1),
+        (64, 512, 512, 14, 3),
+        (32, 3, 64, 224, 7),
+    ):
         for dtype, label in ((torch.float16, "fp16"), (torch.bfloat16, "bf16"), (torch.float32, "tf32")):
             conv = nn.Conv2d(inputs, outputs, kernel, padding=kernel // 2, bias=False).to(DEVICE, dtype)
             data = torch.randn(batch, inputs, side, side, device=DEVICE, dtype=dtype)
@@ -164,7 +172,11 @@ def fusion_constants() -> dict[str, float]:
     """Optimisers with one kernel for all, and compiled chains of elementwise ops."""
     result: dict[str, float] = {}
     for count, size in ((48, 1 << 10), (48, 1 << 20), (200, 1 << 16)):
-        for label, options in (("loop", {"foreach": False}), ("foreach", {"foreach": True}), ("fused", {"fused": True})):
+        for label, options in (
+            ("loop", {"foreach": False}),
+            ("foreach", {"foreach": True}),
+            ("fused", {"fused": True}),
+        ):
             parameters = [nn.Parameter(torch.ones(size, device=DEVICE)) for _ in range(count)]
             for parameter in parameters:
                 parameter.grad = torch.ones_like(parameter)
@@ -280,7 +292,14 @@ def main() -> None:
     wanted = sys.argv[2:] or ["constants", "suite"]
     if "constants" in wanted:
         constants: dict[str, Any] = {"device": torch.cuda.get_device_name(), "torch": torch.__version__}
-        for part in (launch_constants, copy_constants, matrix_constants, attention_constants, layout_constants, fusion_constants):
+        for part in (
+            launch_constants,
+            copy_constants,
+            matrix_constants,
+            attention_constants,
+            layout_constants,
+            fusion_constants,
+        ):
             begin = time.perf_counter()
             constants |= part()
             print(part.__name__, f"{time.perf_counter() - begin:.1f} s", flush=True)

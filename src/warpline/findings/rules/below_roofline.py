@@ -12,7 +12,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     known = evidence.scene.kernels("gemm", "conv", "attention", "elementwise", "norm", "softmax", "reduction")
     return Claim(
-        f"Kernels take {duration(evidence.time_per_step(known))} a step, well above what the chip needs for their work.",
+        f"Kernels take {duration(evidence.time_per_step(known))} a step, far above what the chip needs for the work.",
         evidence.places(known),
     )
 
