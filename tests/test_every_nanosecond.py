@@ -15,9 +15,9 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from paths import DATA, ROOT, SHARED
 
 import warpline
-from paths import DATA, ROOT, SHARED
 from warpline.analyses.breakdown import device_times
 from warpline.findings.diagnosis import diagnose
 
