@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from warpline.replay.model import EVENT, INFERRED, LAUNCH, STREAM, SYNC, Bools, Floats, Graph, Int64s
+from warpline.replay.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Bools, Floats, Graph, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 DISPATCH_NS = 40_000.0
@@ -52,11 +53,43 @@ class Bench:
             self._remove_dispatch(nodes)
 
     def _remove_dispatch(self, nodes: Int64s) -> None:
+        """Ops all of whose work is gone take no CPU time; without ops, calls likewise."""
+        roots = self.scene.root_op
+        with_op = nodes[roots[nodes] != NONE]
+        alive = np.unique(roots[self.scene.work[~self.gone[self.scene.work]]])
+        self.remove_ops(np.setdiff1d(np.unique(roots[with_op]), alive))
         calls = self.scene.call_of_work
-        launched = self.scene.work[calls[self.scene.work] != NONE]
-        alive = np.unique(calls[launched[~self.gone[launched]]])
-        mine = np.unique(calls[nodes])
-        self.remove_calls(np.setdiff1d(mine[mine != NONE], alive))
+        others = self.scene.work[~self.gone[self.scene.work]]
+        mine = np.unique(calls[nodes[roots[nodes] == NONE]])
+        self.remove_calls(np.setdiff1d(mine[mine != NONE], np.unique(calls[others])))
+
+    def remove_ops(self, ops: Int64s) -> None:
+        """Takes the CPU time of these ops out, with the calls within them and their waits."""
+        if not len(ops):
+            return
+        scene = self.scene
+        starts, ends, threads = (integers(scene.trace.ops[name])[ops] for name in ("start_ns", "end_ns", "thread"))
+        self.graph.duration *= 1 - scene.covered(starts, ends, threads)
+        calls = np.flatnonzero((self.graph.kind == CALL) & np.isin(scene.root_op_of_call, ops))
+        self.graph.duration[calls] = 0.0
+        self.stop_waiting(calls)
+
+    def remove_cpu(self, thread: int, start_ns: int, end_ns: int) -> None:
+        """Takes everything out that a thread did between two moments."""
+        graph = self.graph
+        inside = (graph.measured_start >= start_ns) & (graph.measured_start < end_ns) & (graph.lane == thread)
+        nodes = np.flatnonzero(inside & ~self.scene.is_work)
+        graph.duration[nodes] = 0.0
+        self.stop_waiting(nodes[graph.kind[nodes] == CALL])
+
+    def settle(self) -> Graph:
+        """The graph as it is to be replayed: what waited for room beside other work waits a share of its new length."""
+        graph = self.graph
+        edges = np.flatnonzero(graph.edge_kind == CONTENTION)
+        source = graph.edge_from[edges]
+        before = np.maximum(self.scene.graph.duration[source], 1.0)
+        graph.lag[edges] *= np.minimum(1.0, graph.duration[source] / before)
+        return graph
 
     def remove_calls(self, calls: Int64s) -> None:
         """Takes calls out, with the CPU time that led to them and whatever they waited for."""

@@ -105,9 +105,20 @@ class _Launches:
         return NONE
 
 
-def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdges) -> tuple[WorkEdges, Floats]:
-    """Edges that explain late work by what ended just before it on another stream of its device, and what stays
-    unexplained: for each work, the delay beyond everything known."""
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What the times alone say of late work."""
+
+    ended: WorkEdges
+    """It began right after this ended."""
+    beside: WorkEdges
+    """It waited for room on the device while this ran."""
+    unexplained_ns: Floats
+    """For each work, the delay beyond everything known."""
+
+
+def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdges) -> Inferred:
+    """Explains late work by what ended just before it on another stream of its device, or ran on it meanwhile."""
     explained = _explained(works, calls, delays)
     np.maximum.at(explained, known.target, works.end[known.source].astype(np.float64))
     late = np.flatnonzero((works.start - explained > LATE_NS) & (works.call != NONE))
@@ -115,8 +126,11 @@ def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdg
     launched = np.append(calls.start, 0)[works.call]
     by_end = np.argsort(works.end, kind="stable")
     ends = works.end[by_end]
-    source, target = [], []
+    source, target, beside, held = [], [], [], []
     rest = np.zeros(len(works.row))
+    longest = int((works.end - works.start).max(initial=0))
+    by_start = np.argsort(works.start, kind="stable")
+    starts = works.start[by_start]
     for work in late.tolist():
         reach = int(np.searchsorted(ends, works.start[work], side="right"))
         cause = NONE
@@ -130,9 +144,20 @@ def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdg
         if cause != NONE:
             source.append(cause)
             target.append(work)
-        elif works.start[work] - explained[work] > UNEXPLAINED_NS:
+            continue
+        if works.start[work] - explained[work] <= UNEXPLAINED_NS:
+            continue
+        moment = int(works.start[work])
+        running = by_start[np.searchsorted(starts, moment - longest) : np.searchsorted(starts, moment)]
+        fits = (works.end[running] > moment) & (works.lane[running] != works.lane[work]) & (works.call[running] != NONE)
+        running = running[fits & (device[running] == device[work]) & (launched[running] < launched[work])]
+        if len(running):
+            beside.append(int(running[(works.end - works.start)[running].argmax()]))
+            held.append(work)
+        else:
             rest[work] = works.start[work] - explained[work]
-    return WorkEdges(np.array(source, np.int64), np.array(target, np.int64)), rest
+    ended = WorkEdges(np.array(source, np.int64), np.array(target, np.int64))
+    return Inferred(ended, WorkEdges(np.array(beside, np.int64), np.array(held, np.int64)), rest)
 
 
 def _explained(works: Works, calls: TopCalls, delays: Delays) -> Floats:

@@ -17,6 +17,7 @@ from warpline.errors import CannotAnswer
 from warpline.replay.events import WorkEdges, event_edges, inferred_edges
 from warpline.replay.model import (
     CALL,
+    CONTENTION,
     EVENT,
     HANDOFF,
     INFERRED,
@@ -195,7 +196,8 @@ def _works(
     """Work, with its launches, streams, events and waits; gives back the delay that stays unexplained."""
     nodes = draft.add(WORK, works.lane, works.start, works.end, row=works.row, turn=np.arange(len(works.row)))
     known = event_edges(trace, calls, works)
-    guessed, unexplained = inferred_edges(works, calls, delays, known)
+    guessed = inferred_edges(works, calls, delays, known)
+    unexplained = guessed.unexplained_ns
     own = np.append(waits.how, NO_WAIT)[works.call] == OWN
     linked = (works.call != NONE) & ~works.in_launch
     plain, blocking = np.flatnonzero(linked & ~own), np.flatnonzero(linked & own)
@@ -213,7 +215,10 @@ def _works(
     alone = np.flatnonzero((orphan | (unexplained > 0)) & (works.previous == NONE))
     since_origin = (works.start[alone] - places.origin).astype(np.float64)
     draft.join(np.full(len(alone), places.root), nodes[alone], since_origin, STREAM)
-    for edges, kind in ((known, EVENT), (guessed, INFERRED)):
+    beside = guessed.beside
+    room = (works.start[beside.target] - works.end[beside.source]).astype(np.float64)
+    draft.join(nodes[beside.source], nodes[beside.target], room, CONTENTION)
+    for edges, kind in ((known, EVENT), (guessed.ended, INFERRED)):
         draft.join(nodes[edges.source], nodes[edges.target], _passing(works, edges, delays), kind)
     draft.join(nodes[waits.work], places.returned[waits.call], waits.release_ns, SYNC)
     return int(unexplained.sum())
@@ -263,7 +268,7 @@ def _keys(
     nothing moves, which seldom takes more than a few rounds.
     """
     key = np.where(kind == WORK, np.iinfo(np.int64).min, 4 * start)
-    across = np.isin(edge_kind, [LAUNCH, SYNC, EVENT, INFERRED, HANDOFF])
+    across = np.isin(edge_kind, [LAUNCH, SYNC, EVENT, INFERRED, CONTENTION, HANDOFF])
     sources, targets = sources[across], targets[across]
     by_turn = np.lexsort((turn, kind == WORK))
     change = (np.diff(lane[by_turn]) != 0) | (np.diff((kind == WORK)[by_turn]) != 0)

@@ -16,12 +16,16 @@ from warpline.replay.floors import Floors
 from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
 from warpline.replay.steps import StepMarks
 from warpline.trace.link import integers
+from warpline.trace.names import named
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
 Texts = npt.NDArray[np.object_]
 
 
+INPUT_RANGE = r"(?i)DataLoader|data_?load|load_?data|next_batch|get_batch"
+INPUT_FRAME = r"(?i)dataloader\.py|torch/utils/data|built-in function sleep|imread|PIL/"
+"""Ranges and Python frames in which a program gets its data."""
 OP_LEVELS = 6
 """How many ops up a name is looked for."""
 
@@ -191,6 +195,31 @@ class Scene:
         return result
 
     @cached_property
+    def _roots(self) -> Int64s:
+        """The outermost op around each op; NONE for none, at the end."""
+        ops = self.trace.ops
+        parents = np.append(integers(ops["parent"]), NONE)
+        root = np.append(np.arange(len(ops)), NONE)
+        while True:
+            above = parents[root]
+            climbing = above != NONE
+            if not climbing.any():
+                return root
+            root = np.where(climbing, above, root)
+
+    @cached_property
+    def root_op(self) -> Int64s:
+        """The outermost op around each work's launch; NONE elsewhere."""
+        result: Int64s = self._roots[self.op]
+        return result
+
+    @cached_property
+    def root_op_of_call(self) -> Int64s:
+        """The outermost op around each API call; NONE elsewhere."""
+        result: Int64s = self._roots[self.op_of_call]
+        return result
+
+    @cached_property
     def op_of_call(self) -> Int64s:
         """Row of `ops` around each API call; NONE elsewhere."""
         result = np.full(len(self.graph), NONE, np.int64)
@@ -228,6 +257,16 @@ class Scene:
         """Share of each segment that an op covers (outermost ops of its thread)."""
         ops = self.trace.ops.filter(pl.col("depth") == 0)
         return self.covered(*(integers(ops[name]) for name in ("start_ns", "end_ns", "thread")))
+
+    @cached_property
+    def input_share(self) -> Floats:
+        """Share of each segment within steps in which the program gets its data, by ranges and Python frames."""
+        ranges = self.trace.ranges.filter(named(INPUT_RANGE), pl.col("end_ns").is_not_null())
+        frames = self.trace.python.filter(named(INPUT_FRAME))
+        columns = ("start_ns", "end_ns", "thread")
+        starts, ends, threads = (np.concatenate([integers(part[name]) for part in (ranges, frames)]) for name in columns)
+        result: Floats = np.where(self.in_steps, self.covered(starts, ends, threads), 0.0)
+        return result
 
     # Floors.
 

@@ -134,7 +134,7 @@ class WhatIf:
         bench = Bench(self.scene, graph)
         changed = [item.apply(bench, case) for item in chosen]
         # Loading in the background cannot take longer than it took in the foreground.
-        return self.step_ns(bench.graph, min(bench.step_floor_ns, max(self._old))), changed
+        return self.step_ns(bench.settle(), min(bench.step_floor_ns, max(self._old))), changed
 
 
 def _around(values: list[float]) -> Estimate:

@@ -69,7 +69,8 @@ def preallocate(bench: Bench, case: int) -> int:
     scene = bench.scene
     calls = np.union1d(_calls(scene, api_names.ALLOCATION), _calls(scene, api_names.EMPTY_CACHE_FREE))
     _drop(bench, calls)
-    grown = np.flatnonzero(scene.kernels_where(_concatenates) & scene.in_steps & ~bench.gone)
+    joins = scene.kernels_where(_concatenates) | scene.under_op("aten::cat")
+    grown = np.flatnonzero(joins & scene.is_work & scene.in_steps & ~bench.gone)
     now = bench.graph.duration[grown]
     bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, 1_500.0)))
     zeros = np.flatnonzero(scene.under_op(*FILLS) & scene.is_work & scene.in_steps & ~bench.gone)

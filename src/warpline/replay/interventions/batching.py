@@ -13,6 +13,7 @@ from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
+from warpline.trace.nesting import NONE
 
 LEAST_REPEATS = 4
 LONGEST_PERIOD = 12
@@ -42,9 +43,19 @@ def batch(bench: Bench, case: int) -> int:
             least = np.minimum(floor[turns].sum(0), whole)
             graph.duration[turns[0]] = np.maximum(np.maximum(longest, constants.BATCHED.at(case) * whole), least)
             removed.append(turns[1:].reshape(-1))
+            _remove_turns(bench, turns)
             changed += turns[1:].size
-    bench.remove_work(np.concatenate(removed))
+    bench.remove_work(np.concatenate(removed), dispatch=False)
     return changed
+
+
+def _remove_turns(bench: Bench, turns: Int64s) -> None:
+    """The CPU time of all turns but the first."""
+    scene = bench.scene
+    first, last = scene.call_of_work[turns[0, -1]], scene.call_of_work[turns[-1, -1]]
+    if NONE not in (first, last):
+        begin, end = int(scene.graph.measured_end[first]), int(scene.graph.measured_end[last])
+        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
 
 
 def _loops(nodes: Int64s, codes: Int64s, step: Int64s) -> list[Int64s]:

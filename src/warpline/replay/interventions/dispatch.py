@@ -11,10 +11,10 @@ from warpline.replay.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, Bools, I
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
-HOST_WORK_NS = 300_000
+HOST_WORK_NS = 1_500_000
 """A segment this long that no op covers is the program's own work (loading, logging), which no launch fix removes."""
-HOST_WORK_WITHOUT_OPS_NS = 1_000_000
-"""The same where the profile has no ops to tell."""
+LOADING_NS = 50_000
+"""A segment with this much recognised loading stays too."""
 LEAST_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""
 
@@ -23,8 +23,8 @@ def stays_on_host(scene: Scene) -> Bools:
     """CPU nodes that remain whatever becomes of the launches: long work between ops, and calls that wait."""
     graph = scene.graph
     length = graph.measured_end - graph.measured_start
-    limit = HOST_WORK_NS if len(scene.trace.ops) else HOST_WORK_WITHOUT_OPS_NS
-    stays: Bools = (graph.kind == SEGMENT) & (length > limit) & (scene.op_share < 0.5)
+    stays: Bools = (graph.kind == SEGMENT) & (length > HOST_WORK_NS) & (scene.op_share < 0.5)
+    stays |= scene.input_share * length > LOADING_NS
     waiting = np.isin(graph.row, graph.row[graph.kind == RELEASE]) & np.isin(graph.kind, [CALL, RELEASE])
     stays |= waiting & (graph.row != NONE)
     return stays

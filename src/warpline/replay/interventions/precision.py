@@ -46,6 +46,16 @@ def _has_new_types(scene: Scene) -> bool:
     return not len(major) or int(major[0]) >= FIRST_WITH_NEW_TYPES
 
 
+def _drop_transposes(bench: Bench, products: Bools) -> None:
+    """Convolutions on CUDA cores turn channels-last tensors round and back; those on tensor cores take them as they
+    are."""
+    scene = bench.scene
+    turning = scene.kernels_where(lambda identity: identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"})
+    first = scene.kernels_where(lambda identity: identity.op == "nhwc_to_nchw")
+    ops = np.intersect1d(scene.op[products], scene.op[first])
+    bench.remove_work(np.flatnonzero(turning & np.isin(scene.op, ops[ops != NONE])), dispatch=False)
+
+
 def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
     """Products of the slow series take the time of the fast one, never below the floor in that precision."""
     chosen = np.flatnonzero(nodes)
@@ -67,6 +77,7 @@ def tf32(bench: Bench, case: int) -> int:
     if not _has_new_types(scene):
         return 0
     nodes = scene.kernels_where(_on_cuda_cores) & scene.in_steps & ~bench.gone
+    _drop_transposes(bench, nodes)
     return _convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
 
 
@@ -85,6 +96,7 @@ def bf16(bench: Bench, case: int) -> int:
         return 0
     usable = scene.in_steps & ~bench.gone
     changed = 0
+    _drop_transposes(bench, scene.kernels_where(_on_cuda_cores) & usable)
     for test, series in ((_on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
         changed += _convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
     casts = np.flatnonzero(scene.under_op("aten::_to_copy") & scene.kernels("memory", "elementwise", "layout") & usable)

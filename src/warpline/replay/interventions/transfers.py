@@ -5,15 +5,13 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import polars as pl
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.model import CALL, LAUNCH, RELEASE, SEGMENT, THREAD, Floats, Int64s
+from warpline.replay.model import CALL, LAUNCH, RELEASE, SEGMENT, STREAM, THREAD, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
-from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 LARGE_RESULT_BYTES = 1 << 20
@@ -21,9 +19,6 @@ LARGE_RESULT_BYTES = 1 << 20
 SMALL_COPY_BYTES = 64 << 10
 LAUNCHED_OP_NS = 12_000.0
 """CPU time of an op with one launch: 8.5 to 10.4 µs on an H200's host, and a little of Python."""
-INPUT_RANGE = r"(?i)DataLoader|data_?load|load_?data|next_batch|get_batch"
-INPUT_FRAME = r"(?i)dataloader\.py|torch/utils/data|built-in function sleep|imread|PIL/"
-"""Ranges and Python frames in which a program gets its data."""
 
 
 def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
@@ -67,8 +62,10 @@ def _unblock(bench: Bench, copies: Int64s, case: int, *, keep_waiting: bool) -> 
         bench.graph.duration[followers] = 0.0
     cost = constants.ASYNC_COPY_CALL_NS.at(case)
     bench.graph.duration[calls] = np.minimum(bench.graph.duration[calls], cost)
-    into = (bench.graph.edge_kind == LAUNCH) & np.isin(bench.graph.edge_to, copies)
-    bench.graph.lag[into] = np.minimum(bench.graph.lag[into], cost)
+    into = np.isin(bench.graph.edge_to, copies)
+    launch, stream = into & (bench.graph.edge_kind == LAUNCH), into & (bench.graph.edge_kind == STREAM)
+    bench.graph.lag[launch] = np.minimum(bench.graph.lag[launch], cost)
+    bench.graph.lag[stream] = np.minimum(bench.graph.lag[stream], constants.PINNED_COPY_NS.at(case))
 
 
 def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
@@ -77,18 +74,6 @@ def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
     names = [name for name in set(scene.call_name.tolist()) if re.search(api_names.STREAM_WAIT, name)]
     mine = (scene.graph.kind == CALL) & np.isin(scene.call_name, names)
     return np.flatnonzero(mine & (scene.op_of_call != NONE) & np.isin(scene.op_of_call, ops[ops != NONE]))
-
-
-def input_share(scene: Scene) -> Floats:
-    """Share of each segment within steps in which the program gets its data, by ranges and Python frames."""
-    ranges = scene.trace.ranges.filter(
-        pl.col("name").cast(pl.String).str.contains(INPUT_RANGE).fill_null(False), pl.col("end_ns").is_not_null()
-    )
-    frames = scene.trace.python.filter(pl.col("name").cast(pl.String).str.contains(INPUT_FRAME).fill_null(False))
-    columns = ("start_ns", "end_ns", "thread")
-    starts, ends, threads = (np.concatenate([integers(part[name]) for part in (ranges, frames)]) for name in columns)
-    result: Floats = np.where(scene.in_steps, scene.covered(starts, ends, threads), 0.0)
-    return result
 
 
 @intervention(
@@ -102,7 +87,7 @@ def input_share(scene: Scene) -> Floats:
 def prefetch(bench: Bench, case: int) -> int:
     """Input segments vanish from the thread, and bound the step from below; batch copies get their own stream."""
     scene = bench.scene
-    part = input_share(scene) * bench.graph.duration
+    part = scene.input_share * bench.graph.duration
     copies = _copies(scene, "HtoD", bench)
     loading = float(part.sum()) / scene.step_count
     bench.graph.duration -= part
@@ -179,8 +164,11 @@ def _staging(bench: Bench, copies: Int64s) -> None:
 def _after(bench: Bench, copies: Int64s) -> None:
     """The op that the CPU does with the result right after the copy becomes a launch."""
     graph, scene = bench.graph, bench.scene
-    rows = graph.row[scene.call_of_work[copies]]
+    calls = scene.call_of_work[copies]
+    calls = calls[calls != NONE]
+    rows = graph.row[np.union1d(calls, same_op_waits(scene, calls))]
     returns = np.flatnonzero((graph.kind == RELEASE) & np.isin(graph.row, rows))
     following = graph.edge_to[(graph.edge_kind == THREAD) & np.isin(graph.edge_from, returns)]
-    following = following[(graph.kind[following] == SEGMENT) & (scene.op_share[following] > 0.5)]
-    bench.shorten(following, LAUNCHED_OP_NS)
+    following = following[(graph.kind[following] == SEGMENT) & (scene.op_share[following] > 0.3)]
+    host = graph.duration[following]
+    graph.duration[following] = np.minimum(host, host * (1 - scene.op_share[following]) + LAUNCHED_OP_NS)

@@ -13,6 +13,8 @@ from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.nesting import NONE
 
+COUNTING = ("aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::equal")
+"""Ops whose result has a size (or value) that only the device knows: without the wait they are not needed either."""
 SMALL_RESULT_BYTES = 4096
 """A copy to the host up to this size is a number that somebody looked at (`item`, `tolist`, a mask's count)."""
 
@@ -39,6 +41,7 @@ def awaited_calls(scene: Scene) -> Int64s:
     30,
     "Synchronising calls and copies of single numbers inside the step no longer hold the CPU.",
     "The program does not need the result at once: it is kept on the device, or read later.",
+    "Ops that only find out how many elements there are (nonzero) go with their waits.",
     "The worst case keeps the last wait of each step, as when a loss is logged.",
 )
 def remove_sync(bench: Bench, case: int) -> int:
@@ -55,4 +58,6 @@ def remove_sync(bench: Bench, case: int) -> int:
     bench.graph.duration[calls] = 0.0
     copies = scene.work[np.isin(scene.call_of_work[scene.work], calls)]
     bench.remove_work(copies)
+    if case != PESSIMISTIC:
+        bench.remove_work(np.flatnonzero(scene.under_op(*COUNTING) & scene.in_steps & scene.is_work & ~bench.gone))
     return len(calls)
