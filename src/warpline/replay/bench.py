@@ -31,6 +31,9 @@ class Bench:
     step_floor_ns: float = 0.0
     """What a step takes at least for a reason outside the graph (data loading in the background)."""
 
+    best_step: bool = False
+    """Whether the shortest step stands for all: when steps differ only in how cold they are."""
+
     def __post_init__(self) -> None:
         self.graph = self.graph.copy()
         self.gone = np.zeros(len(self.graph), bool)

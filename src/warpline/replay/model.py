@@ -26,8 +26,9 @@ another; something a device ran."""
 THREAD, LAUNCH, STREAM, SYNC, EVENT, HANDOFF, INFERRED, CONTENTION = range(8)
 EDGE_KINDS = ("thread", "launch", "stream", "sync", "event", "handoff", "inferred", "contention")
 """Program order; call to work; order within a stream; work to the call that waits for it; work to work of another
-stream through an event; thread to thread; work to work by the times alone: what ended just before, or what filled the device (its lag is
-negative: so long before the end of the other did the work find room)."""
+stream through an event; thread to thread; work to work by the times alone: what
+ended just before, or what filled the device (its lag is negative: so long before the end of the other did the work find
+room)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -263,9 +263,9 @@ class Scene:
         """Share of each segment within steps in which the program gets its data, by ranges and Python frames."""
         ranges = self.trace.ranges.filter(named(INPUT_RANGE), pl.col("end_ns").is_not_null())
         frames = self.trace.python.filter(named(INPUT_FRAME))
-        columns = ("start_ns", "end_ns", "thread")
-        starts, ends, threads = (np.concatenate([integers(part[name]) for part in (ranges, frames)]) for name in columns)
-        result: Floats = np.where(self.in_steps, self.covered(starts, ends, threads), 0.0)
+        both = pl.concat([part.select("start_ns", "end_ns", "thread") for part in (ranges, frames)])
+        share = self.covered(integers(both["start_ns"]), integers(both["end_ns"]), integers(both["thread"]))
+        result: Floats = np.where(self.in_steps, share, 0.0)
         return result
 
     # Floors.

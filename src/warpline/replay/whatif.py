@@ -100,10 +100,11 @@ class WhatIf:
         """The step without the profiler."""
         return Estimate(*sorted(self._old))
 
-    def step_ns(self, graph: Graph, floor_ns: float = 0.0) -> float:
+    def step_ns(self, graph: Graph, floor_ns: float = 0.0, *, best: bool = False) -> float:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
         typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
+        typical = float(lengths.min()) if best else typical
         return max(typical, floor_ns, 1.0)
 
     def ask(self, *names: str) -> Prediction:
@@ -134,7 +135,8 @@ class WhatIf:
         bench = Bench(self.scene, graph)
         changed = [item.apply(bench, case) for item in chosen]
         # Loading in the background cannot take longer than it took in the foreground.
-        return self.step_ns(bench.settle(), min(bench.step_floor_ns, max(self._old))), changed
+        floor = min(bench.step_floor_ns, max(self._old))
+        return self.step_ns(bench.settle(), floor, best=bench.best_step), changed
 
 
 def _around(values: list[float]) -> Estimate:

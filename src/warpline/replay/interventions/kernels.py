@@ -10,10 +10,15 @@ from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
 from warpline.replay.model import Bools, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace.nesting import NONE
 
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
 HALF_TYPES = {"f16", "bf16"}
+FAR, REWRITTEN_NS = 5.0, 100_000.0
+"""A kernel this many times above its floor, and this long, needs another algorithm."""
+EXTRA_LAUNCHES = Range(0.0, 3.0, 5.0, "an algorithm in several passes; not measured")
+LAUNCH_NS = 10_000.0
 AT_ROOF = Range(1.0, 1.0, 1.25, "a kernel that reaches 80 % of the roof is called good")
 
 
@@ -104,11 +109,15 @@ def channels_last(bench: Bench, case: int) -> int:
     "Every kernel whose work is known runs at the roof: the bound of all fixes of kernels.",
     "Work and bytes come from the recorded shapes, ceilings from the device.",
     "Kernels whose work is unknown stay as they are.",
+    "A kernel far from the roof is replaced by several, whose launches cost CPU time.",
 )
 def at_roofline(bench: Bench, case: int) -> int:
     """Durations become floors."""
     scene = bench.scene
     floor = scene.floor_ns()
     chosen = np.flatnonzero((floor > 0) & scene.in_steps & ~bench.gone)
+    far = chosen[(bench.graph.duration[chosen] > FAR * floor[chosen]) & (bench.graph.duration[chosen] > REWRITTEN_NS)]
     bench.shorten(chosen, floor[chosen] * AT_ROOF.at(case), floor[chosen])
+    calls = scene.call_of_work[far]
+    np.add.at(bench.graph.duration, calls[calls != NONE], EXTRA_LAUNCHES.at(case) * LAUNCH_NS)
     return len(chosen)

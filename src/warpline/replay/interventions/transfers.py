@@ -120,11 +120,25 @@ def coalesce_copies(bench: Bench, case: int) -> int:
             calls = scene.call_of_work[mine[1:]]
             waits = same_op_waits(scene, calls[calls != NONE])
             bench.remove_calls(np.setdiff1d(waits, calls))
+            _remove_loop(bench, mine)
             time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
             bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
             changed += len(mine) - 1
     bench.remove_work(np.concatenate(removed))
     return changed
+
+
+def _remove_loop(bench: Bench, copies: Int64s) -> None:
+    """The CPU time between the first and the last of the copies, if nothing but them was launched in between."""
+    scene = bench.scene
+    first, last = scene.call_of_work[copies[0]], scene.call_of_work[copies[-1]]
+    if NONE in (first, last) or scene.graph.lane[first] != scene.graph.lane[last]:
+        return
+    begin, end = int(scene.graph.measured_end[first]), int(scene.graph.measured_end[last])
+    moments = scene.launch_moment[scene.work]
+    between = scene.work[(moments >= begin) & (moments < end)]
+    if len(np.setdiff1d(between, copies)) == 0:
+        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
 
 
 @intervention(
@@ -171,4 +185,5 @@ def _after(bench: Bench, copies: Int64s) -> None:
     following = graph.edge_to[(graph.edge_kind == THREAD) & np.isin(graph.edge_from, returns)]
     following = following[(graph.kind[following] == SEGMENT) & (scene.op_share[following] > 0.3)]
     host = graph.duration[following]
-    graph.duration[following] = np.minimum(host, host * (1 - scene.op_share[following]) + LAUNCHED_OP_NS)
+    in_ops = scene.op_share[following] * (graph.measured_end - graph.measured_start)[following]
+    graph.duration[following] = np.minimum(host, np.maximum(host - in_ops, LAUNCHED_OP_NS))

@@ -9,6 +9,7 @@ import numpy as np
 from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import Range, intervention
 from warpline.replay.model import CALL, SEGMENT
+from warpline.trace.nesting import NONE
 
 LOADING = r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
 """Calls that load code or ask about it."""
@@ -16,6 +17,9 @@ COLD_SEGMENT_NS = Range(100_000, 200_000, 1_000_000, "not measured yet: a cautio
 """A segment longer than this is taken for compiling, planning or tuning."""
 WARM_SEGMENT_NS = 20_000.0
 """What is left of it when it is warm: the dispatch of an op."""
+TRIED_KERNELS = 6
+TUNED_OPS = ["aten::cudnn_convolution", "aten::miopen_convolution", "aten::_convolution", "aten::convolution"]
+"""Ops that launch more kernels than this when cuDNN or MIOpen tries out algorithms."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
 
@@ -44,4 +48,19 @@ def warm_up(bench: Bench, case: int) -> int:
         slow = calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)]
         graph.duration[slow] = usual
         changed += len(slow)
-    return changed
+    bench.best_step = changed > 0
+    return changed + _without_trials(bench)
+
+
+def _without_trials(bench: Bench) -> int:
+    """Of an op that tries many kernels to find the fastest, only the last stays: the one that was chosen."""
+    scene = bench.scene
+    nodes = scene.work[(scene.op[scene.work] != NONE) & scene.in_steps[scene.work] & ~bench.gone[scene.work]]
+    ops, place, counts = np.unique(scene.op[nodes], return_inverse=True, return_counts=True)
+    tuned = (counts > TRIED_KERNELS) & np.isin(scene.op_name[nodes[np.unique(place, return_index=True)[1]]], TUNED_OPS)
+    last = np.zeros(len(ops), np.int64)
+    np.maximum.at(last, place, nodes)
+    trials = nodes[tuned[place] & (nodes != last[place])]
+    bench.remove_work(trials, dispatch=False)
+    bench.remove_calls(np.unique(scene.call_of_work[trials][scene.call_of_work[trials] != NONE]))
+    return len(trials)
