@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import paths
 import pytest
+from paths import DATA
 
 from warpline.analyses.stats import REPORTS, report
 from warpline.errors import CannotAnswer
@@ -21,9 +22,8 @@ from warpline.reports.tabular import to_csv
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
-CHECKOUT = Path(__file__).parents[2]
-OWN = (CHECKOUT / "tests" / "data" / "nsys", Path(__file__).with_name("test_stats_odd"))
-SHARED = Path(os.environ.get("WARPLINE_SHARED", CHECKOUT.parent / "shared")) / "data" / "h200" / "nsys"
+OWN = DATA / "nsys"
+SHARED = paths.SHARED / "h200" / "nsys"
 SUFFIX = ".nsys-stats.csv"
 
 
@@ -71,13 +71,13 @@ def assert_same(wanted: Recorded) -> None:
     assert (rows if wanted.rows else rows[1:]) == wanted.rows
 
 
-@pytest.mark.parametrize("wanted", recorded(*OWN), ids=str)
+@pytest.mark.parametrize("wanted", recorded(OWN), ids=str)
 def test_project_recordings_are_reproduced(wanted: Recorded) -> None:
     assert_same(wanted)
 
 
 def test_project_recordings_hold_every_report() -> None:
-    assert {wanted.report for wanted in recorded(*OWN) if wanted.rows} == set(REPORTS)
+    assert {wanted.report for wanted in recorded(OWN) if wanted.rows} == set(REPORTS)
 
 
 @pytest.mark.shared

@@ -3,7 +3,7 @@
 Two processes and three threads; ranges that overlap without nesting, end on another thread, hold no GPU work,
 recur in themselves or never close; and one page of unified memory. Recorded from start to end:
   nsys profile -t cuda,nvtx --sample=none --cpuctxsw=none --cuda-um-cpu-page-faults=true \
-    --cuda-um-gpu-page-faults=true -o odd python record.py
+    --cuda-um-gpu-page-faults=true -o odd python nsys_odd_ranges.py
 """
 
 import ctypes
