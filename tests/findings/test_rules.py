@@ -1,0 +1,487 @@
+"""Every rule finds its fault in a tiny program, and leaves the program alone that only looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kineto_files import Event, annotation, call, copy, kernel, op, write
+
+import warpline
+from warpline.findings.model import Finding
+from warpline.findings.rank import Judgement, judge
+from warpline.findings.rules import RULES
+from warpline.replay.interventions import interventions
+
+STEPS = 4
+MAIN_STREAM, SIDE_STREAM = 7, 20
+LATENCY = 4.0
+"""Microseconds from a launching call's end to its work's begin on a free stream."""
+
+H200: dict[str, Any] = {
+    "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}]
+}
+
+MUL = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >"
+SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 11, false, false>"
+CAT = "void at::native::(anonymous namespace)::CatArrayBatchedCopy_vectorized<at::native::(anonymous namespace)::OpaqueType<4u>, unsigned int, 1, 128, 1, 16, 4>"
+DIRECT_COPY = "void at::native::elementwise_kernel<128, 4, at::native::gpu_kernel_impl_nocast<at::native::direct_copy_kernel_cuda(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda()#12}::operator()() const::{lambda(c10::BFloat16)#1}>>"
+GEMM_BF16 = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
+GEMM_FP32 = "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm_256x128_8x4_nn_align1::Params)"
+GEMM_TF32 = "sm90_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize128x256x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas"
+GEMM_ODD = "void cutlass::Kernel2<cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_nn_align1>(cutlass_75_tensorop_bf16_s1688gemm_bf16_256x128_nn_align1::Params)"
+CONV_LAST = "sm90_xmma_fprop_implicit_gemm_bf16bf16_bf16f32_f32_nhwckrsc_nhwc_tilesize128x128x64_warpgroupsize1x1x1_g1_execute_segment_k_off_kernel__5x_cudnn"
+TO_LAST = "void cudnn::engines_precompiled::nchwToNhwcKernel<__nv_bfloat16, __nv_bfloat16, float, false, true, (cudnnKernelDataType_t)0>"
+TO_FIRST = "void cudnn::engines_precompiled::nhwcToNchwKernel<__nv_bfloat16, __nv_bfloat16, float, true, false, (cudnnKernelDataType_t)0>"
+FUSED_ADAM = "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>>"
+ALL_REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*, unsigned long, ncclWork*)"
+
+
+class Program:
+    """A program on one thread and a device with streams, written down as the profile that it would leave.
+
+    Before its first step it loads code and gets memory, as every program does.
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.now = 0.0
+        self.free: dict[int, float] = {}
+        self.number = 0
+        self.steps = 0
+        self.call("cuModuleLoadData", 5000)
+        self.call("cudaMalloc", 500)
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        start = self.now
+        self.python(1)
+        yield
+        self.events.append(annotation(f"ProfilerStep#{self.steps}", start, self.now - start))
+        self.steps += 1
+
+    def python(self, length: float) -> None:
+        self.now += length
+
+    def call(self, name: str, length: float) -> None:
+        self.number += 1
+        self.events.append(call(name, self.now, length, self.number))
+        self.now += length
+
+    @contextmanager
+    def range(self, name: str) -> Iterator[None]:
+        start = self.now
+        yield
+        self.events.append(annotation(name, start, self.now - start))
+
+    def op(
+        self, name: str, *kernels: tuple[str, float], cpu: float = 8, launch: float = 3, stream: int = MAIN_STREAM,
+        shapes: list[list[int]] | None = None, dtype: str = "c10::BFloat16",
+    ) -> None:  # fmt: skip
+        """An op that takes `cpu` before it launches its kernels, which takes `launch` each."""
+        start = self.now
+        self.python(cpu)
+        for kernel_name, length in kernels:
+            begin = self._launch("cudaLaunchKernel", launch, stream, length)
+            grid = {"grid": [1024, 1, 1], "block": [128, 1, 1]}
+            self.events.append(kernel(kernel_name, begin, length, self.number, stream=stream, **grid))
+        self.python(1)
+        known = {"Input Dims": shapes, "Input type": [dtype] * len(shapes)} if shapes else {}
+        self.events.append(op(name, start, self.now - start, **known))
+
+    def _launch(self, name: str, cost: float, stream: int, length: float, *, wait: bool = False) -> float:
+        """The launching call; returns when its work of that length begins."""
+        begin = max(self.now + cost + LATENCY, self.free.get(stream, 0.0))
+        self.free[stream] = begin + length
+        self.call(name, begin + length + 2 - self.now if wait else cost)
+        return begin
+
+    def copy(self, kind: str, length: float, size: int, *, stream: int = MAIN_STREAM) -> None:
+        """A copy, such as "HtoD (Pinned -> Device)"; one from or to pageable memory holds the CPU until it is done."""
+        start = self.now
+        self.python(4)
+        pageable = "Pageable" in kind
+        begin = self._launch("cudaMemcpyAsync", 3, stream, length, wait=pageable)
+        self.events.append(copy(f"Memcpy {kind}", begin, length, self.number, size, stream=stream))
+        if pageable:
+            self.wait(stream)
+        self.events.append(op("aten::copy_", start, self.now - start))
+
+    def wait(self, stream: int = MAIN_STREAM) -> None:
+        self.call("cudaStreamSynchronize", max(0.0, self.free.get(stream, 0.0) - self.now) + 3)
+
+    def large_product(self, length: float = 1000.0) -> None:
+        self.op("aten::mm", (GEMM_BF16, length), shapes=[[4096, 4096], [4096, 4096]])
+
+
+Body = Callable[[Program], None]
+
+
+def cold_start(program: Program) -> None:
+    if program.steps == 0:
+        program.call("cuModuleLoadData", 5000)
+        program.op("aten::mul", (MUL, 50), cpu=20_000, launch=5000)
+    loaded_before_the_steps(program)
+
+
+def loaded_before_the_steps(program: Program) -> None:
+    for _ in range(9):
+        program.op("aten::mul", (MUL, 50))
+    program.wait()
+
+
+def slow_input(program: Program) -> None:
+    with program.range("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"):
+        program.python(3000)
+    program.copy("HtoD (Pageable -> Device)", 10, 1 << 16)
+    program.large_product(500)
+    program.wait()
+
+
+def loads_behind_the_device(program: Program) -> None:
+    with program.range("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"):
+        program.python(600)
+    program.copy("HtoD (Pinned -> Device)", 1, 1 << 10)
+    program.large_product(2000)
+
+
+def hidden_sync(program: Program) -> None:
+    for _ in range(8):
+        program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+        program.wait()
+
+
+def one_wait_in_a_long_step(program: Program) -> None:
+    for _ in range(8):
+        program.large_product(5000)
+    program.wait()
+
+
+def pageable_copy(program: Program) -> None:
+    program.copy("HtoD (Pageable -> Device)", 3000, 32 << 20)
+    program.large_product(500)
+
+
+def pinned_copy(program: Program) -> None:
+    program.copy("HtoD (Pinned -> Device)", 600, 32 << 20)
+    program.large_product(500)
+
+
+def large_copy_to_host(program: Program) -> None:
+    program.large_product(100)
+    program.copy("DtoH (Device -> Pageable)", 1500, 8 << 20)
+    program.op("aten::argmax", cpu=300)
+
+
+def results_behind_compute(program: Program) -> None:
+    program.large_product(2000)
+    program.copy("DtoH (Device -> Pinned)", 200, 8 << 20, stream=SIDE_STREAM)
+
+
+def many_small_copies(program: Program) -> None:
+    for _ in range(48):
+        program.copy("HtoD (Pageable -> Device)", 1, 4096)
+    program.op("aten::mm", (GEMM_BF16, 10))
+
+
+def small_copies_behind_compute(program: Program) -> None:
+    program.large_product(5000)
+    for _ in range(48):
+        program.copy("HtoD (Pinned -> Device)", 1, 4096, stream=SIDE_STREAM)
+
+
+def copy_not_overlapped(program: Program) -> None:
+    program.copy("HtoD (Pinned -> Device)", 600, 32 << 20)
+    program.large_product(1000)
+    program.copy("DtoH (Device -> Pinned)", 600, 32 << 20)
+
+
+def copies_on_their_own_stream(program: Program) -> None:
+    program.large_product(1000)
+    program.copy("HtoD (Pinned -> Device)", 400, 16 << 20, stream=SIDE_STREAM)
+    program.copy("DtoH (Device -> Pinned)", 400, 16 << 20, stream=SIDE_STREAM)
+
+
+def allocator_churn(program: Program) -> None:
+    program.call("cudaMalloc", 150)
+    program.op("aten::mm", (GEMM_BF16, 50))
+    program.wait()
+    program.call("cudaFree", 150)
+
+
+def allocates_and_keeps(program: Program) -> None:
+    program.op("aten::mm", (GEMM_BF16, 50))
+    program.wait()
+
+
+def cat_growth(program: Program) -> None:
+    program.op("aten::cat", (CAT, 300))
+    program.op("aten::mm", (GEMM_BF16, 50))
+
+
+def small_cat(program: Program) -> None:
+    program.op("aten::cat", (CAT, 2))
+    program.large_product(2000)
+
+
+def redundant_copies(program: Program) -> None:
+    for _ in range(4):
+        program.op("aten::clone", (DIRECT_COPY, 100))
+        program.op("aten::mm", (GEMM_BF16, 50))
+
+
+def copies_into_a_cache(program: Program) -> None:
+    for _ in range(4):
+        program.op("aten::copy_", (DIRECT_COPY, 100))
+        program.op("aten::mm", (GEMM_BF16, 50))
+
+
+def unfused_attention(program: Program) -> None:
+    program.op("aten::bmm", (GEMM_BF16, 160))
+    program.op("aten::mul", (MUL, 250))
+    program.op("aten::_softmax", (SOFTMAX, 580))
+    program.op("aten::bmm", (GEMM_BF16, 150))
+
+
+def softmax_of_a_classifier(program: Program) -> None:
+    program.op("aten::mm", (GEMM_BF16, 160))
+    program.op("aten::_softmax", (SOFTMAX, 580))
+    program.op("aten::mm", (GEMM_BF16, 150))
+
+
+def fp32_gemm(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mm", (GEMM_FP32, 680), dtype="float")
+
+
+def tf32_gemm(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mm", (GEMM_TF32, 680), dtype="float")
+
+
+def misaligned_gemm(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mm", (GEMM_ODD, 450), shapes=[[4096, 2047], [2047, 4093]])
+
+
+def aligned_gemm(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mm", (GEMM_ODD, 450), shapes=[[4096, 2048], [2048, 4096]])
+
+
+def channels_first(program: Program) -> None:
+    for _ in range(4):
+        program.op("aten::cudnn_convolution", (TO_LAST, 23), (TO_LAST, 23), (CONV_LAST, 86), (TO_FIRST, 51))
+
+
+def channels_last(program: Program) -> None:
+    for _ in range(4):
+        program.op("aten::cudnn_convolution", (CONV_LAST, 86))
+
+
+def per_parameter_optimizer(program: Program) -> None:
+    with program.range("Optimizer.step#Adam.step"):
+        for _ in range(56):
+            program.op("aten::mul_", (MUL, 1), cpu=12)
+    program.wait()
+
+
+def small_fused_optimizer(program: Program) -> None:
+    program.python(200)
+    with program.range("Optimizer.step#Adam.step"):
+        for _ in range(2):
+            program.op("aten::_fused_adam_", (FUSED_ADAM, 20), cpu=12)
+    program.wait()
+
+
+def unfused_optimizer(program: Program) -> None:
+    with program.range("Optimizer.step#Adam.step"):
+        for _ in range(28):
+            program.op("aten::mul_", (MUL, 40))
+
+
+def large_fused_optimizer(program: Program) -> None:
+    with program.range("Optimizer.step#Adam.step"):
+        for _ in range(2):
+            program.op("aten::_fused_adam_", (FUSED_ADAM, 500))
+
+
+def many_small_gemms(program: Program) -> None:
+    for _ in range(16):
+        program.op("aten::select", cpu=2)
+        program.op("aten::mm", (GEMM_BF16, 3), cpu=15, shapes=[[1, 512], [512, 512]])
+        program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[1, 512]])
+    program.wait()
+
+
+def layers_in_a_row(program: Program) -> None:
+    for _ in range(16):
+        program.op("aten::mm", (GEMM_BF16, 3), cpu=15, shapes=[[64, 512], [512, 512]])
+        program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[64, 512]])
+    program.wait()
+
+
+def exposed_collective(program: Program) -> None:
+    program.large_product(500)
+    program.op("c10d::allreduce_", (ALL_REDUCE, 800))
+    program.large_product(500)
+
+
+def collective_behind_compute(program: Program) -> None:
+    program.op("c10d::allreduce_", (ALL_REDUCE, 400), stream=SIDE_STREAM)
+    program.large_product(1000)
+
+
+def full_precision(program: Program) -> None:
+    for _ in range(4):
+        program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
+
+
+def half_precision(program: Program) -> None:
+    for _ in range(4):
+        program.op("aten::mm", (GEMM_BF16, 350))
+
+
+def unfused_elementwise(program: Program) -> None:
+    for _ in range(9):
+        program.op("aten::mul", (MUL, 80))
+
+
+def one_pass_between_products(program: Program) -> None:
+    for _ in range(5):
+        program.op("aten::mul", (MUL, 80))
+        program.large_product(200)
+
+
+def launch_bound(program: Program) -> None:
+    for _ in range(30):
+        program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
+    program.wait()
+
+
+def small_kernels_behind_a_large_one(program: Program) -> None:
+    program.large_product(5000)
+    for _ in range(30):
+        program.op("aten::mm", (GEMM_BF16, 2), cpu=20, stream=SIDE_STREAM)
+
+
+def uncompiled(program: Program) -> None:
+    for _ in range(40):
+        program.op("aten::mul", (MUL, 2), cpu=12)
+    program.wait()
+
+
+def pointwise_behind_a_large_one(program: Program) -> None:
+    program.large_product(5000)
+    for _ in range(40):
+        program.op("aten::mul", (MUL, 2), cpu=12, stream=SIDE_STREAM)
+
+
+SMALL, HUGE = [[1024, 1024]], [[16384, 16384]]
+
+
+def below_roofline(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mul", (MUL, 500), shapes=SMALL, dtype="float")
+        program.large_product(200)
+
+
+def at_the_roof(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mul", (MUL, 500), shapes=HUGE, dtype="float")
+        program.large_product(200)
+
+
+CASES: dict[str, tuple[Body, Body]] = {
+    "cold_start": (cold_start, loaded_before_the_steps),
+    "slow_input": (slow_input, loads_behind_the_device),
+    "hidden_sync": (hidden_sync, one_wait_in_a_long_step),
+    "pageable_copy": (pageable_copy, pinned_copy),
+    "large_copy_to_host": (large_copy_to_host, results_behind_compute),
+    "many_small_copies": (many_small_copies, small_copies_behind_compute),
+    "copy_not_overlapped": (copy_not_overlapped, copies_on_their_own_stream),
+    "allocator_churn": (allocator_churn, allocates_and_keeps),
+    "cat_growth": (cat_growth, small_cat),
+    "redundant_copies": (redundant_copies, copies_into_a_cache),
+    "unfused_attention": (unfused_attention, softmax_of_a_classifier),
+    "fp32_gemm": (fp32_gemm, tf32_gemm),
+    "misaligned_gemm": (misaligned_gemm, aligned_gemm),
+    "channels_first": (channels_first, channels_last),
+    "per_parameter_optimizer": (per_parameter_optimizer, small_fused_optimizer),
+    "unfused_optimizer": (unfused_optimizer, large_fused_optimizer),
+    "many_small_gemms": (many_small_gemms, layers_in_a_row),
+    "exposed_collective": (exposed_collective, collective_behind_compute),
+    "full_precision": (full_precision, half_precision),
+    "unfused_elementwise": (unfused_elementwise, one_pass_between_products),
+    "launch_bound": (launch_bound, small_kernels_behind_a_large_one),
+    "uncompiled": (uncompiled, pointwise_behind_a_large_one),
+    "below_roofline": (below_roofline, at_the_roof),
+}
+"""For each rule a step that has its fault, and an innocent one that looks like it."""
+
+
+def judged(folder: Path, body: Body) -> Judgement:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+    return judge(warpline.open(write(folder, program.events, **H200), cache=False))
+
+
+def found(judgement: Judgement) -> dict[str, Finding]:
+    return {finding.rule: finding for finding in judgement.findings}
+
+
+@pytest.fixture(scope="module")
+def judgement_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Body], Judgement]:
+    """Each program judged once."""
+    return cache(lambda body: judged(tmp_path_factory.mktemp("program"), body))
+
+
+Judge = Callable[[Body], Judgement]
+
+
+def test_every_rule_is_tested_and_has_a_fix_that_can_be_replayed() -> None:
+    assert set(CASES) == {rule.name for rule in RULES}
+    assert {rule.fix for rule in RULES} <= set(interventions())
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_the_fault_is_found(rule: str, judgement_of: Judge) -> None:
+    finding = found(judgement_of(CASES[rule][0]))[rule]
+    (made_by,) = [one for one in RULES if one.name == rule]
+    assert (finding.cause, finding.fix, finding.how) == (made_by.cause, made_by.fix, made_by.how)
+    assert finding.gain.expected >= 1.2
+
+
+@pytest.mark.parametrize("rule", CASES)
+def test_the_look_alike_is_left_alone(rule: str, judgement_of: Judge) -> None:
+    assert rule not in found(judgement_of(CASES[rule][1]))
+
+
+KEYS = {"rule", "cause", "fix", "claim", "lost_ns", "gain", "new_step_ns", "confidence", "where", "how", "verify"}
+
+
+@pytest.mark.parametrize("body", [body for pair in CASES.values() for body in pair], ids=lambda body: body.__name__)
+def test_every_finding_keeps_the_contract(body: Body, judgement_of: Judge) -> None:
+    judgement = judgement_of(body)
+    gains = [finding.gain.expected for finding in judgement.findings]
+    assert gains == sorted(gains, reverse=True)
+    for finding in judgement.findings:
+        answer = finding.to_dict()
+        assert set(answer) == KEYS
+        assert 0 < answer["gain"]["low"] <= answer["gain"]["expected"] <= answer["gain"]["high"]
+        after = answer["new_step_ns"]
+        assert 0 < after["low"] <= after["expected"] <= after["high"]
+        assert all(isinstance(after[key], int) for key in ("low", "expected", "high"))
+        assert isinstance(answer["lost_ns"], int)
+        assert 0 <= answer["lost_ns"] <= judgement.evidence.step_ns + 1
+        assert answer["confidence"] in {"high", "medium", "low"}
+        assert answer["claim"]
+        assert answer["how"]
+        assert answer["verify"]
+        assert all(set(place) == {"op", "file", "line", "count"} and place["count"] > 0 for place in answer["where"])
