@@ -1,0 +1,152 @@
+"""The verdict: which finding is acted on first, what the sentence says, and how often it is right on planted faults."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import cast
+
+import pytest
+from paths import DATA, ROOT
+
+from warpline.findings.evidence import Evidence
+from warpline.findings.model import Cause, Confidence, Finding, Gain, StepTime
+from warpline.findings.rules import RULES
+from warpline.findings.verdict import verdict_of
+
+STEP_NS = 3_000_000
+FAULTS = DATA / "faults"
+LEAST_RIGHT = 0.85
+"""Share of the planted faults whose cause the verdict must name."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What the verdict reads of the evidence."""
+
+    step_ns: float = STEP_NS
+    idle_share: float = 0.25
+    steps: int = 4
+    idle: dict[str, int] = field(default_factory=dict)
+
+
+EVIDENCE = cast(Evidence, Judged())
+
+
+def finding(
+    rule: str, gain: float, claim: str = "Something takes 2 ms a step.", confidence: Confidence = "high"
+) -> Finding:
+    """A finding of that rule with that gain on a step of 3 ms, and a range of a tenth about it."""
+    (made_by,) = [one for one in RULES if one.name == rule]
+    after = round(STEP_NS / gain)
+    return Finding(
+        rule=rule, cause=made_by.cause, fix=made_by.fix, claim=claim, lost_ns=STEP_NS - after,
+        gain=Gain(0.9 * gain, gain, 1.1 * gain), new_step_ns=StepTime(round(0.9 * after), after, round(1.1 * after)),
+        confidence=confidence, where=(), how="do it", verify="look",
+    )  # fmt: skip
+
+
+def said(*findings: Finding) -> tuple[Cause, str | None]:
+    """Cause and fix of the verdict over findings in the order in which they are ranked."""
+    verdict = verdict_of(sorted(findings, key=lambda one: -one.gain.expected), EVIDENCE)
+    return verdict.cause, verdict.fix
+
+
+def test_the_rules_used_here_are_general_and_specific() -> None:
+    specific = {rule.name: rule.specific for rule in RULES}
+    assert not specific["launch_bound"]
+    assert specific["hidden_sync"]
+    assert specific["fp32_gemm"]
+
+
+def test_the_largest_gain_wins() -> None:
+    assert said(finding("hidden_sync", 1.4), finding("fp32_gemm", 3.0), finding("slow_input", 2.0)) == (
+        "kernel",
+        "tf32",
+    )
+
+
+def test_a_general_fix_gives_way_to_a_specific_one_with_half_its_gain() -> None:
+    # A graph would give 5x, which is 4 above nothing; half of that is 3x.
+    assert said(finding("launch_bound", 5.0), finding("hidden_sync", 3.1)) == ("sync", "remove_sync")
+
+
+def test_a_general_fix_stays_where_the_specific_one_brings_little() -> None:
+    assert said(finding("launch_bound", 5.0), finding("hidden_sync", 2.5)) == ("dispatch", "cuda_graph")
+
+
+def test_a_specific_fix_does_not_give_way() -> None:
+    assert said(finding("hidden_sync", 2.0), finding("fp32_gemm", 1.9)) == ("sync", "remove_sync")
+
+
+def test_the_roof_is_not_named_where_something_else_is_worth_it() -> None:
+    assert said(finding("below_roofline", 20.0), finding("misaligned_gemm", 1.2)) == ("kernel", "pad")
+
+
+def test_the_roof_is_named_where_nothing_else_is_and_it_is_far() -> None:
+    assert said(finding("below_roofline", 20.0), finding("hidden_sync", 1.03)) == ("kernel", "at_roofline")
+
+
+def test_kernels_a_little_below_the_roof_are_healthy() -> None:
+    assert said(finding("below_roofline", 1.5)) == ("healthy", None)
+
+
+@pytest.mark.parametrize("gain", [1.01, 1.049])
+def test_gains_under_five_percent_are_healthy(gain: float) -> None:
+    verdict = verdict_of([finding("hidden_sync", gain)], EVIDENCE)
+    assert (verdict.cause, verdict.fix) == ("healthy", None)
+    assert verdict.gain == Gain(1.0, 1.0, 1.0)
+    assert verdict.new_step_ns == StepTime(STEP_NS, STEP_NS, STEP_NS)
+    assert f"{gain:.2f}" in verdict.sentence
+
+
+def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
+    verdict = verdict_of([], EVIDENCE)
+    assert verdict.cause == "healthy"
+    assert "75%" in verdict.sentence
+    assert "3.00 ms" in verdict.sentence
+
+
+def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:
+    chosen = finding("hidden_sync", 2.0, "8 synchronising calls a step hold the CPU.")
+    verdict = verdict_of([chosen], EVIDENCE)
+    for part in (
+        "synchronisation",
+        "8 synchronising calls a step",
+        "remove_sync",
+        "3.00 ms",
+        "1.50 ms",
+        "2x",
+        "1.8-2.2x",
+    ):
+        assert part in verdict.sentence
+    assert verdict.gain == chosen.gain
+    assert verdict.new_step_ns == chosen.new_step_ns
+
+
+def test_the_verdict_as_json_has_the_contract_s_keys() -> None:
+    answer = verdict_of([finding("hidden_sync", 2.0)], EVIDENCE).to_dict()
+    assert set(answer) == {"cause", "fix", "sentence", "gain", "new_step_ns"}
+    assert set(answer["gain"]) == set(answer["new_step_ns"]) == {"low", "expected", "high"}
+
+
+def _benchmark() -> ModuleType:
+    """benchmarks/faults.py, which is a program and not in a package."""
+    spec = importlib.util.spec_from_file_location("benchmark_of_faults", ROOT / "benchmarks" / "faults.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not (FAULTS / "faults.json").is_file(), reason="the recorded faults (tests/data/faults) are absent")
+def test_the_score_on_planted_faults_does_not_fall() -> None:
+    cases = json.loads((FAULTS / "faults.json").read_text())["cases"]
+    benchmark = _benchmark()
+    rows = [benchmark.score(case, FAULTS, stacks=False) for case in cases]
+    wrong = {row["case"]: f"{row['said']}, not {row['cause']}" for row in rows if not row["right"]}
+    assert len(wrong) <= (1 - LEAST_RIGHT) * len(rows), wrong
+    assert [row["case"] for row in rows if row["high_on_healthy"]] == []
