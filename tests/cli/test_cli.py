@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from paths import DATA, ROOT
 
+from warpline import __version__
 from warpline.cli import app, run
 
 KINETO = str(DATA / "kineto" / "layer_eager.json.gz")
@@ -56,6 +57,18 @@ def test_sql_without_a_query_lists_the_tables(capsys: pytest.CaptureFixture[str]
     assert run(["sql", KINETO, "--json"]) == 0
     tables = {row["table"] for row in json.loads(capsys.readouterr().out)}
     assert {"gpu", "api", "ops", "steps"} <= tables
+
+
+def test_version_and_help_need_no_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--version"]) == 0
+    assert capsys.readouterr().out == f"warpline {__version__}\n"
+    assert run(["--help"]) == 0
+    assert "diagnose" in capsys.readouterr().out
+
+
+def test_python_dash_m_is_the_same_program() -> None:
+    done = subprocess.run([sys.executable, "-m", "warpline", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"warpline {__version__}\n"
 
 
 MISTAKES = {

@@ -34,7 +34,7 @@ app.command()(diagnose.demo)
 INTERRUPTED = 130
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def about(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
 ) -> None:

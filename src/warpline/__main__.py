@@ -1,0 +1,8 @@
+"""`python -m warpline` is `warpline`."""
+
+from __future__ import annotations
+
+from warpline.cli import main
+
+if __name__ == "__main__":
+    main()
