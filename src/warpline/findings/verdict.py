@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
-from warpline.findings.model import Finding, Gain, StepTime, Verdict
+from warpline.findings.model import Cause, Finding, Gain, StepTime, Verdict
 from warpline.findings.rules import RULES
 from warpline.units import duration
 
 LEAST_GAIN = 1.05
+MOST_IDLE = 0.3
+"""A device that is idle for longer than this is not healthy, whatever the replay says."""
+WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 SPECIFIC_ENOUGH = 0.5
 """A specific finding is preferred to a general fix when it brings at least this part of its gain."""
 LEAST_ROOFLINE_GAIN = 1.6
@@ -23,14 +26,7 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     """The finding to act on first, or healthy."""
     chosen = _chosen(findings)
     if chosen is None:
-        step = round(evidence.step_ns)
-        busy = 1 - evidence.idle_share
-        best = max((finding.gain.expected for finding in findings), default=1.0)
-        sentence = (
-            f"Healthy: the GPU is busy {busy:.0%} of the time, and no fix that was replayed gains over 5 % "
-            f"(the best {best:.2f}x) on a step of {duration(step)}."
-        )
-        return Verdict("healthy", None, sentence, Gain(1.0, 1.0, 1.0), StepTime(step, step, step))
+        return _without_a_fix(findings, evidence)
     gain, after = chosen.gain, chosen.new_step_ns
     sentence = (
         f"{NAMES[chosen.cause]}: {chosen.claim[0].lower()}{chosen.claim[1:].rstrip('.')}; {chosen.fix} would bring "
@@ -38,6 +34,23 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
         f"({gain.expected:.2g}x, range {gain.low:.2g}-{gain.high:.2g}x)."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
+
+
+def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
+    """Healthy if the device is busy; else what it waits for, though nothing that was replayed would help."""
+    step = round(evidence.step_ns)
+    best = max((finding.gain.expected for finding in findings), default=1.0)
+    same = Gain(1.0, 1.0, 1.0), StepTime(step, step, step)
+    waited = max(WAITS, key=lambda cause: evidence.idle[cause])
+    tried = f"no fix that was replayed gains over 5 % (the best {best:.2f}x) on a step of {duration(step)}."
+    if evidence.idle_share < MOST_IDLE or not evidence.idle[waited]:
+        return Verdict(
+            "healthy", None, f"Healthy: the GPU is busy {1 - evidence.idle_share:.0%} of the time, and {tried}", *same
+        )
+    part = evidence.idle[waited] / evidence.trace.window.length_ns
+    idle = f"the GPU is idle {evidence.idle_share:.0%} of the time, {part:.0%} for that reason"
+    sentence = f"{NAMES[waited]}: {idle}, but {tried}"
+    return Verdict(waited, None, sentence, *same)
 
 
 def _chosen(findings: list[Finding]) -> Finding | None:
