@@ -88,7 +88,7 @@ def launch_constants() -> dict[str, float]:
         result[f"eager_{label}_op_bare_ns"] = bare_ns(chain(100), 10) / 100
         result[f"eager_{label}_op_device_ns"] = device_ns(chain(100), 4) / 100
     flag = torch.ones(1, device=DEVICE)
-    result["item_idle_ns"] = bare_ns(lambda: flag.item(), 200)
+    result["item_idle_ns"] = bare_ns(flag.item, 200)
     result["synchronize_idle_ns"] = bare_ns(torch.cuda.synchronize, 200)
     return result
 
@@ -199,7 +199,7 @@ def fusion_constants() -> dict[str, float]:
                 compiled = torch.compile(function)
                 result[f"{label}_compiled_{rows}_bare_ns"] = bare_ns(lambda f=compiled, x=x, y=y: f(x, y))
                 result[f"{label}_compiled_{rows}_device_ns"] = device_ns(lambda f=compiled, x=x, y=y: f(x, y))
-            except Exception as error:  # noqa: BLE001 - without a C compiler the rest is still worth measuring
+            except Exception as error:  # without a C compiler the rest is still worth measuring
                 result[f"{label}_compile_failed"] = 1.0
                 print("compile:", str(error)[:200], file=sys.stderr)
     return result

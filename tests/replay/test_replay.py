@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import kineto_files as files
@@ -34,7 +35,7 @@ def count(graph: Graph, edge: str) -> int:
 def steps(*bounds: float) -> list[Event]:
     return [
         files.annotation(f"ProfilerStep#{number}", start, end - start)
-        for number, (start, end) in enumerate(zip(bounds, bounds[1:], strict=False))
+        for number, (start, end) in enumerate(pairwise(bounds))
     ]
 
 
@@ -50,8 +51,8 @@ def dispatch_bound() -> list[Event]:
     """Three steps of 100 µs; in each, two kernels of 10 µs, each begun 2 µs after its call."""
     events = steps(0, 100, 200, 300)
     for step in range(3):
-        for position, at in enumerate((10, 60)):
-            at += 100 * step
+        for position, offset in enumerate((10, 60)):
+            at = 100 * step + offset
             events += launch(at, at + LAUNCH + LATENCY, 10, 1 + 2 * step + position)
     return events
 

@@ -164,7 +164,7 @@ def _explained(works: Works, calls: TopCalls, delays: Delays) -> Floats:
     """When each work could have begun by its launch and its stream."""
     by_launch = np.append(calls.end, 0)[works.call] + delays.launch[works.kind]
     by_launch = np.where(works.call == NONE, -np.inf, by_launch)
-    by_stream = np.append(works.end, 0)[works.previous] + delays.queue[works.kind]
+    by_stream = np.append(works.end, 0)[works.previous] + delays.queue_of
     by_stream = np.where(works.previous == NONE, -np.inf, by_stream)
     result: Floats = np.where(works.in_launch, by_stream, np.maximum(by_launch, by_stream))
     return result

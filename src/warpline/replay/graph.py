@@ -210,7 +210,7 @@ def _works(
     follows = np.flatnonzero(works.previous != NONE)
     orphan = works.call == NONE
     measured_gap = (works.start - before_end).astype(np.float64)
-    gap = np.where(orphan | (unexplained > 0), measured_gap, np.where(own, lead, delays.queue[works.kind]))
+    gap = np.where(orphan | (unexplained > 0), measured_gap, np.where(own, lead, delays.queue_of))
     draft.join(nodes[works.previous[follows]], nodes[follows], gap[follows], STREAM)
     alone = np.flatnonzero((orphan | (unexplained > 0)) & (works.previous == NONE))
     since_origin = (works.start[alone] - places.origin).astype(np.float64)

@@ -28,6 +28,9 @@ ORDINARY = 4.0
 """Delays beyond this many medians have another cause and say nothing about the hardware."""
 LEAST_ORDINARY_NS = 8_000
 MOST_ORDINARY_NS = 100_000
+ENOUGH, MANY = 3, 20
+"""Samples of a pair of kinds that are worth a delay of their own: their median, and of many their mean, which does not
+drift where a file counts in whole microseconds."""
 DEFAULT_LAUNCH_NS = 1_700.0
 DEFAULT_QUEUE_NS = 1_200.0
 """Where a trace has no sample of its own: the medians of our H200 traces (torch 2.11, Kineto)."""
@@ -50,6 +53,8 @@ class Works:
     """Position of the launching call in `TopCalls`, or NONE."""
     kind: Int64s
     """Position in KINDS."""
+    plain_kind: Int64s
+    """The same without regard to graphs."""
     previous: Int64s
     """The work that must end first on the same stream, or NONE."""
     in_launch: Bools
@@ -63,6 +68,8 @@ class Delays:
 
     launch: Floats
     queue: Floats
+    queue_of: Floats
+    """Of each work, by its kind and the kind of the work before it: a kernel after a memset in a graph waits longer."""
 
     def named(self, values: Floats) -> dict[str, float]:
         """By the kinds' names."""
@@ -85,9 +92,10 @@ def stream_works(trace: Trace, calls: TopCalls) -> Works:
     previous, in_launch = _previous(lane, start, end, launch)
     names = gpu["kind"].cast(pl.String).to_numpy()[order]
     kind = np.array([KINDS.index(name) if name in KINDS else 0 for name in names], np.int64)
+    plain = kind
     kind = np.where(in_launch, KINDS.index("node"), np.where(launch != NONE, KINDS.index("graph"), kind))
     streams = [tuple(int(value) for value in column) for column in labels.T]
-    return Works(rows[order], lane, start, end, call, kind, previous, in_launch, streams)  # type: ignore[arg-type]
+    return Works(rows[order], lane, start, end, call, kind, plain, previous, in_launch, streams)  # type: ignore[arg-type]
 
 
 def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s) -> tuple[Int64s, Bools]:
@@ -131,8 +139,17 @@ def measured_delays(works: Works, calls: TopCalls, blocking: Bools) -> Delays:
     found_empty = sample & (call_start >= before_end) & ~works.in_launch
     queued = (linked & (call_end + QUEUED_NS < before_end)) | works.in_launch
     launch = _by_kind(works, works.start - call_end, found_empty, DEFAULT_LAUNCH_NS, _lower_quartile)
-    queue = _by_kind(works, works.start - before_end, queued & (works.previous != NONE), DEFAULT_QUEUE_NS, np.mean)
-    return Delays(launch, queue)
+    gap, sample = works.start - before_end, queued & (works.previous != NONE)
+    queue = _by_kind(works, gap, sample, DEFAULT_QUEUE_NS, np.mean)
+    queue_of = queue[works.kind]
+    pair = works.plain_kind * len(KINDS) + np.where(works.previous == NONE, NONE, works.plain_kind[works.previous])
+    pair = 2 * pair + works.in_launch
+    for one in np.unique(pair[sample]):
+        mine = pair == one
+        if (mine & sample).sum() >= ENOUGH:
+            average = np.mean if (mine & sample).sum() >= MANY else np.median
+            queue_of[mine] = _ordinary(gap[mine & sample], 0.0, average)
+    return Delays(launch, queue, queue_of)
 
 
 def _lower_quartile(delay: Int64s) -> float:
@@ -143,9 +160,8 @@ def _lower_quartile(delay: Int64s) -> float:
 def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, average: Average) -> Floats:
     """Average ordinary delay of each kind; a kind without samples takes that of all, a trace without, the default."""
     overall = _ordinary(delay[sample], default, average)
-    return np.array(
-        [_ordinary(delay[sample & (works.kind == kind)], overall, average) for kind in range(len(KINDS))], np.float64
-    )
+    own = [delay[sample & (works.kind == kind)] for kind in range(len(KINDS))]
+    return np.array([_ordinary(part, overall, average) for part in own], np.float64)
 
 
 def _ordinary(delay: Int64s, default: float, average: Average) -> float:

@@ -10,13 +10,15 @@ import polars as pl
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import Int64s
+from warpline.replay.model import SYNC, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 LEAST_REPEATS = 4
 LONGEST_PERIOD = 12
+SMALL_KERNEL_NS = 20_000
+"""A longer kernel fills the device by itself: a batch of it takes the sum."""
 VIEWS = ("aten::select", "aten::slice", "aten::narrow", "aten::split", "aten::unbind", "aten::index", "aten::chunk")
 """Ops that take one sample or head out of a tensor: a loop that calls them in each turn walks over a batch."""
 
@@ -37,7 +39,7 @@ def batch(bench: Bench, case: int) -> int:
     for lane in np.unique(graph.lane[usable]):
         nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
         for turns in _loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
-            if not _independent(scene, turns):
+            if graph.duration[turns].max() > SMALL_KERNEL_NS or not _independent(scene, turns) or _waits(bench, turns):
                 continue
             whole, longest = graph.duration[turns].sum(0), graph.duration[turns].max(0)
             least = np.minimum(floor[turns].sum(0), whole)
@@ -85,6 +87,14 @@ def _independent(scene: Scene, turns: Int64s) -> bool:
     begun = np.sort(integers(views["start_ns"]))
     between = np.searchsorted(begun, moments[1:, 0]) - np.searchsorted(begun, moments[:-1, 0])
     return bool(len(between) and (between > 0).mean() > 0.9)
+
+
+def _waits(bench: Bench, turns: Int64s) -> bool:
+    """Whether the CPU waits for the device inside the loop, so that a turn may depend on the one before."""
+    moments = bench.scene.launch_moment[turns]
+    waiting = bench.graph.edge_to[bench.graph.edge_kind == SYNC]
+    when = bench.graph.measured_start[waiting]
+    return bool(((when > moments[0, 0]) & (when < moments[-1, -1])).any())
 
 
 def _single_row(shapes: str) -> bool:

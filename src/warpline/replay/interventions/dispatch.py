@@ -6,47 +6,53 @@ import numpy as np
 
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, Bools, Int64s
-from warpline.replay.scene import Scene
+from warpline.replay.interventions.registry import OPTIMISTIC, intervention
+from warpline.replay.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, SYNC, Bools, Int64s
 from warpline.trace.nesting import NONE
 
 HOST_WORK_NS = 1_500_000
-"""A segment this long that no op covers is the program's own work (loading, logging), which no launch fix removes."""
+"""A segment this long is the program's own work (loading, logging, compiling), which no launch fix removes."""
+MOST_WAITS = 3
+"""Waits per step above which a step counts as one that waits again and again."""
 LOADING_NS = 50_000
 """A segment with this much recognised loading stays too."""
 LEAST_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""
 
 
-def stays_on_host(scene: Scene) -> Bools:
-    """CPU nodes that remain whatever becomes of the launches: long work between ops, and calls that wait."""
-    graph = scene.graph
+def stays_on_host(bench: Bench) -> Bools:
+    """CPU nodes that remain whatever becomes of the launches: long work, loading, and calls that wait."""
+    scene, graph = bench.scene, bench.graph
     length = graph.measured_end - graph.measured_start
-    stays: Bools = (graph.kind == SEGMENT) & (length > HOST_WORK_NS) & (scene.op_share < 0.5)
-    stays |= scene.input_share * length > LOADING_NS
-    waiting = np.isin(graph.row, graph.row[graph.kind == RELEASE]) & np.isin(graph.kind, [CALL, RELEASE])
-    stays |= waiting & (graph.row != NONE)
+    stays: Bools = np.isin(graph.kind, [SEGMENT, CALL]) & (graph.duration > HOST_WORK_NS)
+    stays |= (scene.input_share * length > LOADING_NS) & (graph.duration > LOADING_NS)
+    waiting = np.unique(graph.row[graph.edge_to[graph.edge_kind == SYNC]])
+    stays |= np.isin(graph.kind, [CALL, RELEASE]) & np.isin(graph.row, waiting[waiting != NONE])
     return stays
 
 
-def launch_runs(scene: Scene, wanted: Bools) -> list[Int64s]:
-    """Runs of CPU nodes of one thread, in steps, that are not interrupted by anything that stays on the host."""
-    graph = scene.graph
+def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
+    """Runs of CPU nodes of one thread, in steps, that are not interrupted by anything that stays on the host.
+
+    A step that waits again and again cannot be captured or compiled as a whole: only the best case does its pieces.
+    """
+    scene, graph = bench.scene, bench.graph
     usable = np.isin(graph.kind, [SEGMENT, CALL, JOIN]) & scene.in_steps
-    cut = stays_on_host(scene) | (usable & ~wanted)
+    stays = stays_on_host(bench)
+    waits = int((stays & (graph.kind == CALL) & scene.in_steps).sum())
+    if case != OPTIMISTIC and waits > MOST_WAITS * scene.step_count:
+        return []
+    cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []
     repeated = len(scene.trace.steps) > 0 and scene.trace.steps["found_by"][0] == "repetition"
     for lane in np.unique(graph.lane[usable]):
         nodes = np.flatnonzero(usable & (graph.lane == lane))
-        marks = cut[nodes].copy()
+        marks = cut[nodes]
         change = np.flatnonzero(np.diff(scene.step[nodes]) != 0) + 1 if not repeated else np.empty(0, np.int64)
         step = np.searchsorted(change, np.arange(len(nodes)), side="right")
         group = np.cumsum(marks) * (len(change) + 1) + step
-        kept = nodes[~marks]
-        keys = group[~marks]
-        bounds = np.flatnonzero(np.diff(keys)) + 1
-        runs += [run for run in np.split(kept, bounds) if len(run)]
+        kept, keys = nodes[~marks], group[~marks]
+        runs += [run for run in np.split(kept, np.flatnonzero(np.diff(keys)) + 1) if len(run)]
     return runs
 
 
@@ -55,7 +61,8 @@ def launch_runs(scene: Scene, wanted: Bools) -> list[Int64s]:
     60,
     "The launches of each step are captured once and replayed as a CUDA graph.",
     "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
-    "Waits, blocking copies and long host work stay, and cut the capture into pieces: one graph each.",
+    "Waits, blocking copies and long host work stay, and cut the capture into pieces: one graph each; with more than "
+    "three waits in a step only the best case captures at all.",
     "Kernels keep their durations; between them lies the gap of a graph's nodes.",
 )
 def cuda_graph(bench: Bench, case: int) -> int:
@@ -68,7 +75,7 @@ def cuda_graph(bench: Bench, case: int) -> int:
     np.add.at(launches, calls_of_work[alive], 1)
     already = np.array(["GraphLaunch" in name for name in scene.call_name])
     captured = np.zeros(len(graph), bool)
-    for run in launch_runs(scene, everything):
+    for run in launch_runs(bench, everything, case):
         count = int(launches[run].sum())
         if count < LEAST_LAUNCHES or already[run].any():
             continue

@@ -67,7 +67,7 @@ def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools) -> int:
     launching = np.zeros(len(graph), bool)
     launching[calls[alive]] = True
     changed = 0
-    for run in launch_runs(scene, wanted):
+    for run in launch_runs(bench, wanted, case):
         before = float(graph.duration[run].sum())
         count = int(launching[run].sum())
         after = constants.COMPILED_CALL_NS.at(case) + count * constants.COMPILED_LAUNCH_NS.at(case)

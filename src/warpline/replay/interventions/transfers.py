@@ -9,7 +9,7 @@ import numpy as np
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.model import CALL, LAUNCH, RELEASE, SEGMENT, STREAM, THREAD, Int64s
+from warpline.replay.model import CALL, LAUNCH, SEGMENT, STREAM, THREAD, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.nesting import NONE
@@ -17,6 +17,9 @@ from warpline.trace.nesting import NONE
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
 SMALL_COPY_BYTES = 64 << 10
+HOST_OP_NS = 50_000
+MOST_NODES_AFTER = 6
+"""How far after a copy's call the op that uses its result is looked for, and how long it must take."""
 LAUNCHED_OP_NS = 12_000.0
 """CPU time of an op with one launch: 8.5 to 10.4 µs on an H200's host, and a little of Python."""
 
@@ -102,19 +105,16 @@ def prefetch(bench: Bench, case: int) -> int:
 @intervention(
     "coalesce_copies",
     22,
-    "Many small copies in a row become one.",
+    "Small copies in a row, with nothing launched in between, become one.",
     "The host gathers the pieces into one buffer at no cost that matters.",
 )
 def coalesce_copies(bench: Bench, case: int) -> int:
-    """Of each run of small copies of one direction in a step, the first carries all bytes."""
+    """Of each run of small copies of one direction, the first carries all bytes."""
     scene, changed, removed = bench.scene, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
         copies = _copies(scene, direction, bench)
         copies = copies[scene.bytes[copies] <= SMALL_COPY_BYTES]
-        for step in np.unique(scene.step[copies]):
-            mine = copies[scene.step[copies] == step]
-            if len(mine) < 2:
-                continue
+        for mine in _in_a_row(scene, copies):
             size = float(scene.bytes[mine].sum())
             removed.append(mine[1:])
             calls = scene.call_of_work[mine[1:]]
@@ -126,6 +126,19 @@ def coalesce_copies(bench: Bench, case: int) -> int:
             changed += len(mine) - 1
     bench.remove_work(np.concatenate(removed))
     return changed
+
+
+def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
+    """Runs of at least two of the copies that follow each other on their stream, within a step."""
+    chosen = np.zeros(len(scene.graph), bool)
+    chosen[copies] = True
+    runs: list[Int64s] = []
+    for lane in np.unique(scene.graph.lane[copies]):
+        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+        group = np.cumsum(~chosen[nodes] | (np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]]) != 0))
+        mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
+        runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
+    return runs
 
 
 def _remove_loop(bench: Bench, copies: Int64s) -> None:
@@ -147,13 +160,14 @@ def _remove_loop(bench: Bench, copies: Int64s) -> None:
     "Large results are reduced on the device, and only a few numbers are copied to the host.",
     "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
     "The device reads the tensor once more; the call still waits for the small copy.",
-    "An op of the CPU that follows the copy at once is the reduction, and moves to the device.",
+    "Only copies that an op of the CPU follows at once count: that op is the reduction, and moves to the device.",
 )
 def reduce_before_copy(bench: Bench, case: int) -> int:
     """Large copies to the host take the time of one pass over the data in device memory."""
     scene = bench.scene
     copies = _copies(scene, "DtoH", bench)
     copies = copies[scene.bytes[copies] >= LARGE_RESULT_BYTES]
+    copies, segments = _used_by_cpu(bench, copies)
     if not len(copies):
         return 0
     roof = scene.floors.roof
@@ -162,7 +176,9 @@ def reduce_before_copy(bench: Bench, case: int) -> int:
     new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[copies] / (rate * (0.9, 0.7, 0.4)[case])
     bench.shorten(copies, new)
     _staging(bench, copies)
-    _after(bench, copies)
+    host = bench.graph.duration[segments]
+    in_ops = scene.op_share[segments] * (bench.graph.measured_end - bench.graph.measured_start)[segments]
+    bench.graph.duration[segments] = np.minimum(host, np.maximum(host - in_ops, LAUNCHED_OP_NS))
     return len(copies)
 
 
@@ -175,15 +191,22 @@ def _staging(bench: Bench, copies: Int64s) -> None:
     graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)
 
 
-def _after(bench: Bench, copies: Int64s) -> None:
-    """The op that the CPU does with the result right after the copy becomes a launch."""
+def _used_by_cpu(bench: Bench, copies: Int64s) -> tuple[Int64s, Int64s]:
+    """Those copies that an op of the CPU follows at once, and the segments in which that op runs."""
     graph, scene = bench.graph, bench.scene
-    calls = scene.call_of_work[copies]
-    calls = calls[calls != NONE]
-    rows = graph.row[np.union1d(calls, same_op_waits(scene, calls))]
-    returns = np.flatnonzero((graph.kind == RELEASE) & np.isin(graph.row, rows))
-    following = graph.edge_to[(graph.edge_kind == THREAD) & np.isin(graph.edge_from, returns)]
-    following = following[(graph.kind[following] == SEGMENT) & (scene.op_share[following] > 0.3)]
-    host = graph.duration[following]
-    in_ops = scene.op_share[following] * (graph.measured_end - graph.measured_start)[following]
-    graph.duration[following] = np.minimum(host, np.maximum(host - in_ops, LAUNCHED_OP_NS))
+    used, segments = [], []
+    after = graph.edge_kind == THREAD
+    next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
+    for copy in copies.tolist():
+        node = int(scene.call_of_work[copy])
+        # The call, its return, and the waits of the same op come first.
+        for _ in range(MOST_NODES_AFTER):
+            node = next_of.get(node, NONE)
+            if node == NONE or scene.call_of_work[copy] == NONE:
+                break
+            host_op = scene.op_share[node] * (graph.measured_end[node] - graph.measured_start[node])
+            if graph.kind[node] == SEGMENT and scene.op_share[node] > 0.3 and host_op > HOST_OP_NS:
+                used.append(copy)
+                segments.append(node)
+                break
+    return np.array(used, np.int64), np.array(segments, np.int64)

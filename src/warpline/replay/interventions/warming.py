@@ -9,12 +9,16 @@ import numpy as np
 from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import Range, intervention
 from warpline.replay.model import CALL, SEGMENT
+from warpline.replay.simulate import simulate
 from warpline.trace.nesting import NONE
 
 LOADING = r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
 """Calls that load code or ask about it."""
 COLD_SEGMENT_NS = Range(100_000, 200_000, 1_000_000, "not measured yet: a cautious range")
 """A segment longer than this is taken for compiling, planning or tuning."""
+STEADY_COLD_NS = 2_000_000
+"""The same where every step is as long as the others: something that is compiled or planned anew in each of them."""
+UNEVEN = 1.5
 WARM_SEGMENT_NS = 20_000.0
 """What is left of it when it is warm: the dispatch of an op."""
 TRIED_KERNELS = 6
@@ -28,14 +32,20 @@ WARM_CALLS = 4.0
     "warm_up",
     5,
     "Loading, compiling and tuning are done before the steps that count.",
-    "Long stretches of CPU time inside steps, slow first calls and the loading of modules come from cold starts.",
+    "Long stretches of CPU time inside ops, slow first calls, the loading of modules and the trying out of kernels "
+    "come from cold starts; loading data does not.",
     "What the warm step takes is the dispatch of its ops and the work that remains.",
 )
 def warm_up(bench: Bench, case: int) -> int:
     """Long segments and calls shrink to what they take when everything is loaded."""
     scene, graph = bench.scene, bench.graph
-    cpu = scene.in_steps & ~scene.is_work
-    long = np.flatnonzero(cpu & (graph.kind == SEGMENT) & (graph.duration > COLD_SEGMENT_NS.at(case)))
+    lengths = scene.marks.lengths(graph, simulate(graph))
+    uneven = float(np.mean(lengths)) > UNEVEN * float(np.median(lengths))
+    limit = COLD_SEGMENT_NS.at(case) if uneven else STEADY_COLD_NS
+    # Loading data and the program's own work between ops are warm as well.
+    inside = (scene.op_share > 0.5) | uneven
+    cold = scene.in_steps & (graph.kind == SEGMENT) & (scene.input_share < 0.3) & inside
+    long = np.flatnonzero(cold & (graph.duration > limit))
     graph.duration[long] = WARM_SEGMENT_NS
     changed = len(long)
     names = scene.call_name
@@ -45,11 +55,12 @@ def warm_up(bench: Bench, case: int) -> int:
             graph.duration[calls] = np.minimum(graph.duration[calls], 1_000.0)
             continue
         usual = float(np.median(graph.duration[calls])) if len(calls) else 0.0
-        slow = calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)]
+        slow = calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)] if uneven else calls[:0]
         graph.duration[slow] = usual
         changed += len(slow)
+    changed += _without_trials(bench)
     bench.best_step = changed > 0
-    return changed + _without_trials(bench)
+    return changed
 
 
 def _without_trials(bench: Bench) -> int:
@@ -62,5 +73,8 @@ def _without_trials(bench: Bench) -> int:
     np.maximum.at(last, place, nodes)
     trials = nodes[tuned[place] & (nodes != last[place])]
     bench.remove_work(trials, dispatch=False)
-    bench.remove_calls(np.unique(scene.call_of_work[trials][scene.call_of_work[trials] != NONE]))
+    roots = np.unique(scene.root_op[trials])
+    bench.remove_ops(roots[roots != NONE])
+    chosen = scene.call_of_work[last[tuned]]
+    bench.graph.duration[chosen[chosen != NONE]] = WARM_SEGMENT_NS
     return len(trials)
