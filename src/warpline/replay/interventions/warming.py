@@ -12,12 +12,15 @@ from warpline.replay.model import CALL, SEGMENT
 from warpline.replay.simulate import simulate
 from warpline.trace.nesting import NONE
 
-LOADING = r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
-"""Calls that load code or ask about it."""
-COLD_SEGMENT_NS = Range(100_000, 200_000, 1_000_000, "not measured yet: a cautious range")
-"""A segment longer than this is taken for compiling, planning or tuning."""
+LOADING = (
+    r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
+    r"|^(cuda|hip)Malloc|^cudaMemGetInfo"
+)
+"""Calls that load code or ask about it, and that fill the allocator's cache."""
+COLD_SEGMENT_NS = Range(40_000, 60_000, 500_000, "planted cold starts on an H200")
+"""In a cold start, a segment longer than this is taken for compiling, planning or tuning."""
 STEADY_COLD_NS = 2_000_000
-"""The same where every step is as long as the others: something that is compiled or planned anew in each of them."""
+"""Where every step is as long as the others, this much shows that code is compiled or planned anew in each of them."""
 UNEVEN = 1.5
 WARM_SEGMENT_NS = 20_000.0
 """What is left of it when it is warm: the dispatch of an op."""
@@ -41,17 +44,18 @@ def warm_up(bench: Bench, case: int) -> int:
     scene, graph = bench.scene, bench.graph
     lengths = scene.marks.lengths(graph, simulate(graph))
     uneven = float(np.mean(lengths)) > UNEVEN * float(np.median(lengths))
-    limit = COLD_SEGMENT_NS.at(case) if uneven else STEADY_COLD_NS
     # Loading data and the program's own work between ops are warm as well.
     inside = (scene.op_share > 0.5) | uneven
     cold = scene.in_steps & (graph.kind == SEGMENT) & (scene.input_share < 0.3) & inside
+    uneven |= bool((cold & (graph.duration > STEADY_COLD_NS)).any())
+    limit = COLD_SEGMENT_NS.at(case) if uneven else np.inf
     long = np.flatnonzero(cold & (graph.duration > limit))
     graph.duration[long] = WARM_SEGMENT_NS
     changed = len(long)
     names = scene.call_name
     for name in set(names[graph.kind == CALL].tolist()):
         calls = np.flatnonzero((graph.kind == CALL) & (names == name) & scene.in_steps)
-        if re.search(LOADING, name):
+        if re.search(LOADING, name) and uneven:
             graph.duration[calls] = np.minimum(graph.duration[calls], 1_000.0)
             continue
         usual = float(np.median(graph.duration[calls])) if len(calls) else 0.0
