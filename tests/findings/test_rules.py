@@ -87,10 +87,10 @@ class Program:
         self.python(cpu)
         for kernel_name, length in kernels:
             begin = self._launch("cudaLaunchKernel", launch, stream, length)
-            grid = {"grid": [1024, 1, 1], "block": [128, 1, 1]}
-            self.events.append(kernel(kernel_name, begin, length, self.number, stream=stream, **grid))
+            shape: dict[str, Any] = {"grid": [1024, 1, 1], "block": [128, 1, 1]}
+            self.events.append(kernel(kernel_name, begin, length, self.number, stream=stream, **shape))
         self.python(1)
-        known = {"Input Dims": shapes, "Input type": [dtype] * len(shapes)} if shapes else {}
+        known: dict[str, Any] = {"Input Dims": shapes, "Input type": [dtype] * len(shapes)} if shapes else {}
         self.events.append(op(name, start, self.now - start, **known))
 
     def _launch(self, name: str, cost: float, stream: int, length: float, *, wait: bool = False) -> float:

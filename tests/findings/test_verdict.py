@@ -11,10 +11,12 @@ from typing import cast
 import pytest
 from paths import DATA, ROOT
 
+from warpline.analyses.gaps import CAUSES
 from warpline.findings.evidence import Evidence
 from warpline.findings.model import Cause, Confidence, Finding, Gain, StepTime
 from warpline.findings.rules import RULES
 from warpline.findings.verdict import verdict_of
+from warpline.trace.trace import Window
 
 STEP_NS = 3_000_000
 FAULTS = DATA / "faults"
@@ -23,13 +25,20 @@ LEAST_RIGHT = 0.85
 
 
 @dataclass(frozen=True)
+class Recorded:
+    """What the verdict reads of the trace."""
+
+    window: Window
+
+
+@dataclass(frozen=True)
 class Judged:
     """What the verdict reads of the evidence."""
 
     step_ns: float = STEP_NS
     idle_share: float = 0.25
-    steps: int = 4
-    idle: dict[str, int] = field(default_factory=dict)
+    idle: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
+    trace: Recorded = field(default_factory=lambda: Recorded(Window(0, 4 * STEP_NS)))
 
 
 EVIDENCE = cast(Evidence, Judged())
@@ -107,6 +116,15 @@ def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
     assert verdict.cause == "healthy"
     assert "75%" in verdict.sentence
     assert "3.00 ms" in verdict.sentence
+
+
+def test_an_idle_device_is_not_healthy_though_no_fix_helps() -> None:
+    waiting = dict.fromkeys(CAUSES, 0) | {"sync": 2 * STEP_NS, "dispatch": STEP_NS}
+    verdict = verdict_of([finding("hidden_sync", 1.03)], cast(Evidence, Judged(idle_share=0.75, idle=waiting)))
+    assert (verdict.cause, verdict.fix) == ("sync", None)
+    assert verdict.gain == Gain(1.0, 1.0, 1.0)
+    for part in ("synchronisation", "75%", "50%", "1.03x", "3.00 ms"):
+        assert part in verdict.sentence
 
 
 def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:

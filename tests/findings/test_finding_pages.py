@@ -1,0 +1,120 @@
+"""Every rule has a page that says what the code does, and the index lists them all."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from paths import DATA, ROOT
+
+from warpline.findings import rank, verdict
+from warpline.findings.rule import Rule
+from warpline.findings.rules import RULES
+from warpline.replay import bench, scene
+from warpline.replay.interventions import constants, interventions
+from warpline.trace import api_names
+
+PAGES = ROOT / "docs" / "findings"
+HEADINGS = ["What it is", "How it is measured", "When it is wrong", "How to fix", "How to verify"]
+MOST_LINES = 45
+CODE = r"\w+(?:\.\w+)+|\w+_\w+|\w+(?=\(|=)"
+"""What looks like code in a sentence: dotted names, names with an underscore, and what is called or set."""
+
+every_rule = pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
+
+
+def page(rule: Rule) -> str:
+    return (PAGES / f"{rule.name}.md").read_text()
+
+
+def test_there_is_a_page_for_every_rule_and_no_other() -> None:
+    assert {file.stem for file in PAGES.glob("*.md")} == {rule.name for rule in RULES} | {"README"}
+
+
+@every_rule
+def test_a_page_has_its_headings_in_order_and_is_short(rule: Rule) -> None:
+    text = page(rule)
+    assert text.startswith(f"# {rule.name}\n")
+    assert re.findall(r"^\*\*(.+)\.\*\*", text, flags=re.MULTILINE) == HEADINGS
+    assert len(text.splitlines()) < MOST_LINES
+
+
+@every_rule
+def test_a_page_shows_code_and_the_commands_that_verify_it(rule: Rule) -> None:
+    text = page(rule)
+    assert "```python\n" in text
+    assert f"$ warpline whatif before.json.gz --fix {rule.fix}\n" in text
+    assert text.count("$ warpline diagnose ") == 2
+
+
+@every_rule
+def test_the_advice_s_code_is_on_the_page(rule: Rule) -> None:
+    text = page(rule)
+    assert [word for word in re.findall(CODE, rule.how) if word not in text] == []
+
+
+@every_rule
+def test_a_page_says_how_sure_the_rule_can_be(rule: Rule) -> None:
+    sure = {"high": "", "medium": "confidence is medium at most", "low": "confidence is always low"}
+    assert sure[rule.most] in " ".join(page(rule).split())
+
+
+def modules_of(rule: Rule | None) -> list[ModuleType]:
+    """Where a page's constants may live."""
+    shared = [verdict, rank, constants, scene, bench, api_names]
+    if rule is None:
+        return shared
+    own = importlib.import_module(f"warpline.findings.rules.{rule.name}")
+    fix = importlib.import_module(interventions()[rule.fix].apply.__module__)
+    return [own, fix, *shared]
+
+
+def known(name: str, modules: list[ModuleType]) -> list[object]:
+    return [getattr(module, name) for module in modules if hasattr(module, name)]
+
+
+@pytest.mark.parametrize("rule", [*RULES, None], ids=lambda rule: rule.name if rule else "README")
+def test_constants_exist_and_have_the_values_that_a_page_gives(rule: Rule | None) -> None:
+    text = page(rule) if rule else (PAGES / "README.md").read_text()
+    modules = modules_of(rule)
+    values = dict(re.findall(r"`([A-Z][A-Z_]+)` = ([\d.]*\d)", " ".join(text.split())))
+    for name in set(re.findall(r"`([A-Z]+(?:_[A-Z]+)+)`", text)) - {"TORCHINDUCTOR_CACHE_DIR"}:
+        assert known(name, modules), name
+        if name in values:
+            assert known(name, modules)[0] == ast.literal_eval(values[name]), name
+
+
+def test_the_index_lists_every_rule_with_its_cause_and_fix() -> None:
+    rows = re.findall(r"^\| \[(\w+)\]\((\w+)\.md\) \| `(\w+)` \| `(\w+)` \| (.+) \|$", (PAGES / "README.md").read_text(), flags=re.MULTILINE)  # fmt: skip
+    assert [(name, file, cause, fix) for name, file, cause, fix, _ in rows] == [
+        (rule.name, rule.name, rule.cause, rule.fix) for rule in RULES
+    ]
+
+
+def measured() -> dict[str, tuple[float, float]]:
+    """Milliseconds of each planted case, faulty and cured, by the stopwatch."""
+    cases = json.loads((DATA / "faults" / "faults.json").read_text())["cases"]
+    both = ("faulty", "cured")
+    return {
+        case["name"]: (
+            case["bare_step_ns"][both[0]]["median_ns"] / 1e6,
+            case["bare_step_ns"][both[1]]["median_ns"] / 1e6,
+        )
+        for case in cases
+    }
+
+
+@pytest.mark.skipif(not Path(DATA / "faults" / "faults.json").is_file(), reason="the recorded faults are absent")
+@every_rule
+def test_figures_are_those_that_were_measured(rule: Rule) -> None:
+    text, cases = " ".join(page(rule).split()), measured()
+    figures = re.findall(r"`(\w+)`(?: \([^)]*\))? ([\d.]+) → ([\d.]+) ms", text)
+    assert len(figures) == text.count("→")
+    assert figures or rule.cause == "comm"
+    for case, faulty, cured in figures:
+        assert (float(faulty), float(cured)) == pytest.approx(cases[case], rel=0.01), case
