@@ -47,7 +47,7 @@ def warm_up(bench: Bench, case: int) -> int:
     # Loading data and the program's own work between ops are warm as well.
     inside = (scene.op_share > 0.5) | uneven
     cold = scene.in_steps & (graph.kind == SEGMENT) & (scene.input_share < 0.3) & inside
-    uneven |= bool((cold & (graph.duration > STEADY_COLD_NS)).any())
+    uneven |= int((cold & (graph.duration > STEADY_COLD_NS)).sum()) > scene.step_count / 2
     limit = COLD_SEGMENT_NS.at(case) if uneven else np.inf
     long = np.flatnonzero(cold & (graph.duration > limit))
     graph.duration[long] = WARM_SEGMENT_NS
