@@ -22,7 +22,7 @@ def main() -> None:
         trace = open_trace(path)
     trace.path = Path("demo.json.gz")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(render(diagnose(trace), top=6, width=WIDTH))
+    console.print(render(diagnose(trace, why=True), top=4, width=WIDTH))
     picture = console.export_svg(title="warpline demo", theme=MONOKAI)
     picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
     picture = picture.replace("Fira Code", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono")

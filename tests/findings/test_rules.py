@@ -200,6 +200,11 @@ def copy_not_overlapped(program: Program) -> None:
     program.copy("DtoH (Device -> Pinned)", 600, 32 << 20)
 
 
+def results_not_overlapped(program: Program) -> None:
+    program.large_product(1000)
+    program.copy("DtoH (Device -> Pinned)", 600, 32 << 20)
+
+
 def copies_on_their_own_stream(program: Program) -> None:
     program.large_product(1000)
     program.copy("HtoD (Pinned -> Device)", 400, 16 << 20, stream=SIDE_STREAM)
@@ -404,6 +409,7 @@ CASES: dict[str, tuple[Body, Body]] = {
     "large_copy_to_host": (large_copy_to_host, results_behind_compute),
     "many_small_copies": (many_small_copies, small_copies_behind_compute),
     "copy_not_overlapped": (copy_not_overlapped, copies_on_their_own_stream),
+    "results_not_overlapped": (results_not_overlapped, copies_on_their_own_stream),
     "allocator_churn": (allocator_churn, allocates_and_keeps),
     "cat_growth": (cat_growth, small_cat),
     "redundant_copies": (redundant_copies, copies_into_a_cache),

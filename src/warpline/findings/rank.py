@@ -19,6 +19,8 @@ from warpline.trace.trace import Trace
 LARGEST_REPLAY_ERROR_PCT = 4.0
 """A replay that misses the measured step by more supports no confident prediction."""
 SURE_GAIN = 1.05
+SOME_GAIN = 1.01
+"""Below, a finding is listed so that nobody has to wonder about it, not because it is worth the work."""
 MOST_STEPS = 6
 LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
 
@@ -35,17 +37,17 @@ class Judgement:
 def steps_to_judge(trace: Trace) -> Trace:
     """The trace looked at during a few steps from its middle: enough for a median, and quick to replay."""
     steps = trace.table("steps")
-    if trace.chosen_steps is not None or len(steps) <= MOST_STEPS:
+    if trace.chosen_steps is not None or not len(steps):
         return trace
-    first = (len(steps) - MOST_STEPS + 1) // 2
-    return trace.with_steps(StepChoice(first, first + MOST_STEPS))
+    first = max(0, (len(steps) - MOST_STEPS + 1) // 2)
+    return trace.with_steps(StepChoice(first, min(first + MOST_STEPS, len(steps))))
 
 
 def judge(trace: Trace) -> Judgement:
     """Findings and verdict of a trace, largest gain first."""
     if not len(trace.gpu) or not len(trace.api):
         raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU work with its launches")
-    evidence = Evidence(trace)
+    evidence = Evidence(steps_to_judge(trace))
     findings = [finding for finding in (_apply(rule, evidence) for rule in RULES) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
     return Judgement(findings, verdict_of(findings, evidence), evidence)
@@ -65,7 +67,9 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         rule=rule.name,
         cause=rule.cause,
         fix=rule.fix,
-        claim=claim.sentence,
+        claim=claim.sentence
+        if gain.expected >= SOME_GAIN
+        else f"{claim.sentence} By itself, its removal gains nothing.",
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         gain=Gain(round(gain.low, 4), round(gain.expected, 4), round(gain.high, 4)),
         new_step_ns=_rounded(after),

@@ -38,7 +38,8 @@ class Floors:
             self.roof = None
 
     def _gather(self, trace: Trace) -> None:
-        gathered = Gathered(trace)
+        # A device may run behind its steps: the floors of all its work are wanted, whichever steps are in view.
+        gathered = Gathered(trace.whole())
         rows = gathered.gpu["row"].to_numpy()
         for piece in gathered.pieces:
             if piece.work is None or piece.work.estimate:

@@ -103,6 +103,10 @@ class Trace:
         median = (steps["end_ns"] - steps["start_ns"]).median() if len(steps) else None
         return int(median) if isinstance(median, int | float) else None
 
+    def whole(self) -> Trace:
+        """The same trace, looked at from its first to its last operation."""
+        return Trace(self.path, self.source, self._tables)
+
     def with_step_range(self, name: str) -> Trace:
         """The same trace with steps taken from the ranges of that name."""
         steps = find_steps(self.table("ranges"), self.table("gpu"), name)

@@ -10,7 +10,7 @@ from warpline.units import duration
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    known = evidence.scene.kernels("gemm", "conv", "attention", "elementwise", "norm", "softmax", "reduction")
+    known = evidence.scene.is_work & (evidence.scene.floor_ns() > 0)
     return Claim(
         f"Kernels take {duration(evidence.time_per_step(known))} a step, far above what the chip needs for the work.",
         evidence.places(known),

@@ -8,16 +8,19 @@ from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 LEAST_SHARE = 0.03
+LEAST_STEPS = 2
+"""One step has no other to copy beside."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    copies = evidence.scene.kind == "memcpy"
+    copies = evidence.scene.work_text("copy_kind") == "HtoD"
     time = evidence.time_per_step(copies)
-    if time < LEAST_SHARE * evidence.step_ns:
+    waited = evidence.idle["input"] / evidence.steps
+    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.steps < LEAST_STEPS:
         return None
     return Claim(
-        f"Copies take {duration(time)} a step on the stream that computes: nothing runs beside them.",
+        f"Copies to the device take {duration(time)} a step on the stream that computes: nothing runs beside them.",
         evidence.places(copies),
     )
 
@@ -25,7 +28,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
 RULE = Rule(
     name="copy_not_overlapped",
     cause="transfer",
-    fix="streams",
+    fix="prefetch",
     how=("Copy the next batch on a stream of its own while this one computes: with torch.cuda.stream(copy_stream): …"),
     look=look,
     most="medium",

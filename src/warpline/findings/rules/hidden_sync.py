@@ -30,4 +30,5 @@ RULE = Rule(
     fix="remove_sync",
     how=("Keep results on the device; read them every n-th step, or after the loop; print nothing inside it."),
     look=look,
+    least_gain=0.0,
 )

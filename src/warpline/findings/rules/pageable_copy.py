@@ -7,17 +7,21 @@ from warpline.findings.rule import Claim, Rule
 from warpline.replay.whatif import Prediction
 from warpline.units import size
 
+SMALL_RESULT_BYTES = 64 << 10
+"""A smaller copy to the host is a number somebody looks at: the wait is the matter, not the memory."""
+
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     scene = evidence.scene
-    copies = (scene.work_text("source_memory") == "Pageable") & (scene.kind == "memcpy")
+    results = (scene.work_text("target_memory") == "Pageable") & (scene.bytes > SMALL_RESULT_BYTES)
+    copies = ((scene.work_text("source_memory") == "Pageable") | results) & (scene.kind == "memcpy")
     if not evidence.per_step(copies):
         return None
     total = float(scene.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
     return Claim(
-        f"{evidence.per_step(copies):,.1f} copies a step, {size(total)}, come from pageable memory: each blocks the "
-        "CPU until it is staged.",
+        f"{evidence.per_step(copies):,.1f} copies a step, {size(total)}, come from or go to pageable memory: each "
+        "blocks the CPU until it is staged.",
         evidence.places(copies),
     )
 
@@ -28,4 +32,5 @@ RULE = Rule(
     fix="pin_memory",
     how="DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)",
     look=look,
+    least_gain=0.0,
 )
