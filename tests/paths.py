@@ -8,3 +8,6 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 SHARED = Path(os.environ.get("WARPLINE_SHARED", ROOT.parent / "shared")) / "data"
+
+RECORDINGS = [*sorted((DATA / "kineto").glob("*.gz")), *sorted((DATA / "nsys").glob("*.gz"))]
+"""One profile of each kind that we recorded; the planted faults have tests of their own."""

@@ -15,7 +15,7 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from paths import DATA, ROOT, SHARED
+from paths import RECORDINGS, ROOT, SHARED
 
 import warpline
 from warpline.analyses.breakdown import device_times
@@ -26,7 +26,7 @@ Intervals = dict[int, list[tuple[int, int]]]
 GPU_CATEGORIES = {"kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"}
 NSYS_TABLES = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
-OWN = [ROOT / "src" / "warpline" / "data" / "demo.json.gz", *sorted(DATA.glob("*/*.gz"))]
+OWN = [ROOT / "src" / "warpline" / "data" / "demo.json.gz", *RECORDINGS]
 OTHERS = sorted(SHARED.glob("*/kineto/*.gz")) + sorted(SHARED.glob("*/nsys/*.gz"))
 
 

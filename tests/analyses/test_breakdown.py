@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import annotation, copy, kernel, launched, memset, write
-from paths import DATA
+from paths import RECORDINGS
 
 import warpline
 from warpline.analyses.breakdown import activity, device_times
@@ -108,7 +108,7 @@ def test_reductions_are_not(name: str) -> None:
     assert activity("kernel", name) == "compute"
 
 
-@pytest.mark.parametrize("file", sorted(DATA.glob("*/*.gz")), ids=lambda file: file.name)
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name)
 def test_recorded_profiles_are_partitioned_exactly(file: Path) -> None:
     trace = warpline.open(file)
     for device in device_times(trace):

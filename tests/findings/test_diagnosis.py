@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 from kineto_files import annotation, copy, launched, op, write
-from paths import DATA
+from paths import RECORDINGS
 
 import warpline
 from warpline.analyses.gaps import CAUSES
 from warpline.findings.diagnosis import diagnose
 
-FILES = [*sorted(DATA.glob("*/*.gz"))]
+FILES = RECORDINGS
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)

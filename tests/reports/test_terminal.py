@@ -5,14 +5,14 @@ from __future__ import annotations
 import io
 
 import pytest
-from paths import DATA
+from paths import RECORDINGS
 from rich.console import Console
 
 import warpline
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.terminal import compact_name, render
 
-FILES = sorted(DATA.glob("*/*.gz"))
+FILES = RECORDINGS
 
 
 @pytest.mark.parametrize("width", [80, 100, 140])

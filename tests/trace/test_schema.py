@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from paths import DATA
+from paths import DATA, RECORDINGS
 
 import warpline
 from warpline.trace.schema import TABLES, conform
 
-FILES = [*sorted((DATA / "kineto").glob("*.gz")), *sorted((DATA / "nsys").glob("*.gz"))]
+FILES = RECORDINGS
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
