@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -17,14 +17,16 @@ from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.errors import CannotAnswer
-from warpline.findings.rank import Judgement, judge, steps_to_judge
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
+if TYPE_CHECKING:
+    from warpline.findings.rank import Judgement
+
 SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
-MOST_CALLS = 12_000
-"""API calls in the steps that are replayed, up to which findings come unasked: about two seconds' work."""
+MOST_CALLS = 2_000
+"""API calls in a step, up to which findings come unasked: about two seconds' work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,15 +125,18 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
     )
 
 
+def _calls_per_step(trace: Trace) -> float:
+    window = trace.window
+    inside = trace.api["start_ns"].is_between(window.start_ns, window.end_ns).sum()
+    return int(inside) / max(len(trace.steps_in_view), 1)
+
+
 def _judgement(trace: Trace, why: bool | None) -> Judgement | None:
-    if why is False:
+    if why is False or (why is None and _calls_per_step(trace) > MOST_CALLS):
         return None
-    chosen = steps_to_judge(trace)
-    window = chosen.window
-    calls = trace.api.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns)).height
-    if why is None and calls > MOST_CALLS:
-        return None
+    from warpline.findings.rank import judge  # noqa: PLC0415 - the replay loads only when it is wanted
+
     try:
-        return judge(chosen)
+        return judge(trace)
     except CannotAnswer:
         return None

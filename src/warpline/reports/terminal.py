@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -15,9 +15,11 @@ from rich.text import Text
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
-from warpline.findings.rank import Judgement
 from warpline.reports.numbers import numbers_table
 from warpline.units import duration, share, size
+
+if TYPE_CHECKING:
+    from warpline.findings.rank import Judgement
 
 BAR_WIDTH = 60
 PARTS = (("compute", "green"), ("comm", "magenta"), ("copy", "yellow"), ("memset", "cyan"), ("idle", "bright_black"))

@@ -5,6 +5,8 @@ Joins are by (process, correlation). A GPU row without a launch keeps its place 
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -26,11 +28,22 @@ MODULE_PREFIX = "nn.Module: "
 
 def link(tables: Tables) -> Tables:
     """The same tables, sorted and linked. All columns of the schema must be there."""
+    # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
+    with ThreadPoolExecutor(1) as second_core:
+        nested_frames = second_core.submit(_nested, tables["python"])
+        linked = _linked(tables)
+        linked["python"], frames = nested_frames.result()
+    linked["python"] = linked["python"].with_columns(module=_module_names(linked["python"]["name"]))
+    linked["ops"] = _with_frames(linked["ops"], linked["python"], frames)
+    return linked
+
+
+def _linked(tables: Tables) -> Tables:
+    """Everything but the Python frames."""
     linked = dict(tables)
     linked["api"] = tables["api"].sort("start_ns", "end_ns", descending=[False, True], maintain_order=True)
     linked["gpu"] = _with_process(tables["gpu"].sort("start_ns", "end_ns", maintain_order=True), linked["api"])
     linked["ops"], ops = _nested(tables["ops"])
-    linked["python"], frames = _nested(tables["python"])
     linked["ranges"], ranges = _nested_ranges(tables["ranges"])
     for name in ("syncs", "events"):
         linked[name] = _with_process(tables[name], linked["api"])
@@ -38,8 +51,6 @@ def link(tables: Tables) -> Tables:
         linked[name] = linked[name].with_columns(api_id=_launches(linked[name], linked["api"]))
     linked["api"] = linked["api"].with_columns(op_id=_ops_of_calls(linked["api"], linked["ops"], ops))
     linked["gpu"] = linked["gpu"].with_columns(op_id=_ops_of_work(linked["gpu"], linked["api"], linked["ops"]))
-    linked["python"] = linked["python"].with_columns(module=_module_names(linked["python"]["name"]))
-    linked["ops"] = _with_frames(linked["ops"], linked["python"], frames)
     linked["ops"] = linked["ops"].with_columns(forward_op=_forward_ops(linked["ops"]))
     linked["ranges"] = _with_gpu_span(linked, ranges)
     return linked
