@@ -176,7 +176,7 @@ class PythonScanner:
             raise _RejectedError from error
         offsets, lengths = _args_spans(events, whole)
         present = [row for row, length in enumerate(lengths) if length]
-        arguments = _arguments([events[row].args for row in present])
+        columns = list(zip(*_arguments([events[row].args for row in present]), strict=True))
         self._flush()
         keep = self._events
         dense = (
@@ -190,7 +190,7 @@ class PythonScanner:
             [-1 if length == 0 else at + offset - 1 for at, length in zip(offsets, lengths, strict=True)],
             lengths,
         )
-        keep.append(dense, _sparse(present, arguments), _texts(present, arguments))
+        keep.append(dense, _sparse(present, columns), _texts(present, columns))
 
 
 def _args_spans(events: list[_Event], whole: bytes) -> tuple[list[int], list[int]]:
@@ -202,9 +202,13 @@ def _args_spans(events: list[_Event], whole: bytes) -> tuple[list[int], list[int
         # As many keys as values would mean that each key is an event's own. Here one is nested or quoted.
         origin = address_of(whole)
         found = [address_of(raw) - origin for raw in raws]
+    sizes = [len(memoryview(raw)) for raw in raws]
+    all_objects = bytes(map(whole.__getitem__, found)).count(b"{") == len(found)
+    if all_objects and len(found) == len(events):
+        return found, sizes
     offsets, lengths = [0] * len(events), [0] * len(events)
-    for row, at, length in zip(present, found, (len(memoryview(raw)) for raw in raws), strict=True):
-        if whole[at] == tolerant.OPEN:
+    for row, at, length in zip(present, found, sizes, strict=True):
+        if all_objects or whole[at] == tolerant.OPEN:
             offsets[row], lengths[row] = at, length
     return offsets, lengths
 
@@ -231,10 +235,10 @@ def _one_arguments(raw: bytes) -> tuple[Any, ...]:
         return tuple(event.fields.get(key) for key in KEYS)
 
 
-def _sparse(rows: list[int], arguments: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[Any]]]:
+def _sparse(rows: list[int], columns: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[Any]]]:
     """Rows and values of each numeric argument. Most are absent from most blocks: those cost one count."""
     sparse: dict[int, tuple[list[int], list[Any]]] = {}
-    for index, column in enumerate(zip(*arguments, strict=True)):
+    for index, column in enumerate(columns):
         kind = _KINDS[index]
         if kind is Field.TEXT or column.count(None) == len(column):
             continue
@@ -252,10 +256,9 @@ def _sparse(rows: list[int], arguments: list[tuple[Any, ...]]) -> dict[int, tupl
     return sparse
 
 
-def _texts(rows: list[int], arguments: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[bytes]]]:
+def _texts(rows: list[int], columns: list[tuple[Any, ...]]) -> dict[int, tuple[list[int], list[bytes]]]:
     """Rows and raw text of each text argument."""
     texts: dict[int, tuple[list[int], list[bytes]]] = {}
-    columns = list(zip(*arguments, strict=True)) if arguments else []
     for index, column in enumerate(columns):
         if _KINDS[index] is Field.TEXT and column.count(None) < len(column):
             found = [row for row, value in zip(rows, column, strict=True) if value is not None]
