@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from warpline.intervals import EMPTY, Spans, difference, union
+from warpline.trace.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
 from warpline.trace.launches import is_launch
 from warpline.trace.link import integers
 from warpline.trace.names import by_name, matches, named
@@ -20,9 +21,8 @@ from warpline.trace.trace import Trace
 
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
 
-SYNCHRONISE = r"^(cuda|hip)(Device|Stream|Event|Thread)Synchronize|^cu(Ctx|Stream|Event)Synchronize"
+SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
-COPY = r"^(cuda|hip)Memcpy|^cuMemcpy"
 ALLOCATE = (
     r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync|ExtMalloc)"
     r"|^cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|HostRegister|Pool)"
