@@ -59,7 +59,7 @@ def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -
         by=by,
         device=chip.name if chip else name,
         roof=roof,
-        steps=_steps_in_view(trace),
+        steps=len(trace.steps_in_view) or None,
         total_ns=sum(piece.time_ns for piece in pieces),
         modelled_ns=sum(piece.time_ns for piece in known),
         estimated_ns=sum(piece.time_ns for piece in known if piece.work is not None and piece.work.estimate),
@@ -83,12 +83,6 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     known = None not in compute
     chip = find_device(row["name"], row["sm_count"], (int(compute[0]), int(compute[1])) if known else None)
     return row["name"] or "unknown device", chip
-
-
-def _steps_in_view(trace: Trace) -> int | None:
-    if trace.chosen_steps is not None:
-        return len(trace.steps[slice(trace.chosen_steps.first, trace.chosen_steps.beyond)])
-    return len(trace.steps) or None
 
 
 @cache

@@ -10,10 +10,12 @@ from typing import Annotated, Any
 
 import typer
 
+from warpline.cli.options import report_console
 from warpline.errors import UsageError
 from warpline.hardware import Roof, chips, roof_of
 
 MEASURE = "measure"
+PIPE_WIDTH = 200
 
 
 def device(
@@ -52,12 +54,9 @@ def device(
     if as_json:
         typer.echo(json.dumps(_as_dict(roof), indent=1, ensure_ascii=False))
         return
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.reports.roofline import device_text  # noqa: PLC0415
 
-    console = Console()
-    Console(width=console.width if console.is_terminal else 200).print(device_text(roof))
+    report_console(PIPE_WIDTH).print(device_text(roof))
 
 
 def _list(as_json: bool) -> None:

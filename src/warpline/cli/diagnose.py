@@ -11,13 +11,13 @@ from typing import Annotated
 import typer
 
 from warpline.cli.options import (
-    PIPE_WIDTH,
     JsonOption,
     NoCacheOption,
     StepRangeOption,
     StepsOption,
     TraceArgument,
     open_with_progress,
+    report_console,
 )
 
 WhyOption = Annotated[
@@ -73,10 +73,7 @@ def show(
         json.dump(diagnosis.to_dict(), sys.stdout, indent=1, ensure_ascii=False)
         sys.stdout.write("\n")
         return
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.reports.terminal import render  # noqa: PLC0415
 
-    console = Console()
-    width = console.width if console.is_terminal else PIPE_WIDTH
-    Console(width=width).print(render(diagnosis, top, width))
+    console = report_console()
+    console.print(render(diagnosis, top, console.width))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from warpline.trace.trace import Trace
 
 TraceArgument = Annotated[
@@ -27,6 +29,14 @@ NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the file i
 PIPE_WIDTH = 140
 """How wide a report is when it goes to a file or another program."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+
+
+def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
+    """Where a report is printed: as wide as the terminal, or as it reads best in a file or another program."""
+    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
+
+    console = Console()
+    return console if console.is_terminal else Console(width=pipe_width)
 
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:

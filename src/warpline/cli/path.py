@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warpline.cli.options import (
-    PIPE_WIDTH,
     JsonOption,
     NoCacheOption,
     StepRangeOption,
     StepsOption,
     TraceArgument,
     open_with_progress,
+    report_console,
 )
 from warpline.errors import UsageError
 
@@ -53,13 +53,10 @@ def path(
         json.dump({"schema": PATH_SCHEMA, "ops": table.to_dicts()}, sys.stdout, indent=1, ensure_ascii=False)
         sys.stdout.write("\n")
         return
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.reports.path import render_path  # noqa: PLC0415
 
-    console = Console()
-    width = console.width if console.is_terminal else PIPE_WIDTH
-    Console(width=width).print(render_path(table, width))
+    console = report_console()
+    console.print(render_path(table, console.width))
 
 
 def budget(

@@ -17,6 +17,7 @@ from warpline.cli.options import (
     StepsOption,
     TraceArgument,
     open_with_progress,
+    report_console,
 )
 from warpline.errors import UsageError
 
@@ -75,8 +76,5 @@ def roofline(
         json.dump(to_dict(table, str(trace)), sys.stdout, indent=1, ensure_ascii=False)
         sys.stdout.write("\n")
         return
-    from rich.console import Console  # noqa: PLC0415
-
-    console = Console()
-    width = console.width if console.is_terminal else PIPE_WIDTH
-    Console(width=width).print(render(table, str(trace), top, width))
+    console = report_console(PIPE_WIDTH)
+    console.print(render(table, str(trace), top, console.width))

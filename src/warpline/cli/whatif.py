@@ -15,6 +15,7 @@ from warpline.cli.options import (
     StepsOption,
     TraceArgument,
     open_with_progress,
+    report_console,
 )
 
 PIPE_WIDTH = 120
@@ -56,8 +57,4 @@ def whatif(
         json.dump(answer, sys.stdout, indent=1, ensure_ascii=False)
         sys.stdout.write("\n")
         return
-    from rich.console import Console  # noqa: PLC0415
-
-    console = Console()
-    width = console.width if console.is_terminal else PIPE_WIDTH
-    Console(width=width).print(render(predictions[0], str(trace)) if fix else render_all(predictions, str(trace)))
+    report_console(PIPE_WIDTH).print(render(predictions[0], str(trace)) if fix else render_all(predictions, str(trace)))

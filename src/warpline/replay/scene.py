@@ -43,9 +43,7 @@ class Scene:
     @cached_property
     def step(self) -> Int64s:
         """The step in which each node began, or was launched; NONE outside."""
-        steps = self.trace.steps
-        if self.trace.chosen_steps is not None:
-            steps = steps[slice(self.trace.chosen_steps.first, self.trace.chosen_steps.beyond)]
+        steps = self.trace.steps_in_view
         moment = self.graph.measured_start.copy()
         if not len(steps):
             return np.zeros(len(self.graph), np.int64)

@@ -56,9 +56,7 @@ def as_measured(graph: Graph) -> Schedule:
 
 def find_marks(trace: Trace, graph: Graph) -> StepMarks:
     """The steps in view; without any, the whole trace is one."""
-    steps = trace.steps
-    if trace.chosen_steps is not None:
-        steps = steps[slice(trace.chosen_steps.first, trace.chosen_steps.beyond)]
+    steps = trace.steps_in_view
     if not len(steps):
         return _whole(graph)
     if steps["found_by"][0] == "repetition":
