@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/sources/kineto/scan.c)
+BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
 .PHONY: demo test check lint format bench clean help
 
@@ -40,4 +40,4 @@ bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
-	rm -f src/warpline/sources/kineto/_scan.so
+	rm -f src/warpline/sources/kineto/_scan.so src/warpline/replay/_simulate.so

@@ -16,7 +16,7 @@ from warpline.replay import replay
 from warpline.replay.bench import Bench
 from warpline.replay.model import NODE_KINDS, Graph
 from warpline.replay.scene import Scene
-from warpline.replay.simulate import simulate
+from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
 from warpline.replay.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
 from warpline.replay.waits import OWN_COST_NS
 
@@ -127,3 +127,13 @@ def test_removing_work_never_lengthens_the_whole(actions: list[Action], data: st
 def test_the_same_trace_gives_the_same_times_twice() -> None:
     actions: list[Action] = [Launch(1_000, 7, 50_000), Launch(0, 9, 10_000), Wait(500), Launch(20, 7, 3_000)]
     assert (simulate(graph_of(actions)).finish == simulate(graph_of(actions)).finish).all()
+
+
+@given(PROGRAMS)
+@settings(max_examples=40)
+def test_the_compiled_pass_and_the_python_one_agree(actions: list[Action]) -> None:
+    library = load_library()
+    if library is None:
+        pytest.skip("the compiled pass is not built")
+    graph = graph_of(actions)
+    assert (_compiled(library, graph) == _interpreted(graph)).all()

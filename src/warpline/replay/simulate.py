@@ -1,16 +1,25 @@
 """Replays a graph: every node begins as soon as everything that it waits for allows.
 
-The graph is in topological order, so one pass suffices, and the same graph always gives the same times. Nodes with
-one or two edges, nearly all of them, take a quarter of a microsecond each.
+The graph is in topological order, so one pass suffices, and the same graph always gives the same times. The pass is
+compiled (`simulate.c`, a few nanoseconds a node); where it was not, Python takes half a microsecond a node.
 """
 
 from __future__ import annotations
 
+import ctypes
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 import numpy as np
 
 from warpline.replay.model import Floats, Graph
+
+LIBRARY = Path(__file__).with_name("_simulate.so")
+VERSION = 1
+"""Of the interface; a library built from older sources is not used."""
+_FLOATS = np.ctypeslib.ndpointer(np.float64, flags="C")
+_INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +35,38 @@ class Schedule:
         return float(self.finish.max(initial=0.0))
 
 
+@cache
+def load_library() -> ctypes.CDLL | None:
+    """The compiled pass, or None where it was not built."""
+    try:
+        library = ctypes.CDLL(str(LIBRARY))
+        if library.simulate_version() != VERSION:
+            return None
+    except (OSError, AttributeError):
+        return None
+    size = ctypes.c_int64
+    library.simulate.argtypes = [size, _FLOATS, size, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS]
+    library.simulate.restype = None
+    return library
+
+
 def simulate(graph: Graph) -> Schedule:
     """Begin and end of every node."""
+    library = load_library()
+    finish = _compiled(library, graph) if library else _interpreted(graph)
+    return Schedule(finish - graph.duration, finish)
+
+
+def _compiled(library: ctypes.CDLL, graph: Graph) -> Floats:
+    finish = np.zeros(len(graph))
+    duration, lag = np.ascontiguousarray(graph.duration), np.ascontiguousarray(graph.lag)
+    sources, targets = np.ascontiguousarray(graph.edge_from), np.ascontiguousarray(graph.edge_to)
+    library.simulate(len(graph), duration, len(targets), sources, targets, lag, finish)
+    return finish
+
+
+def _interpreted(graph: Graph) -> Floats:
+    """The same in Python: nodes with one or two edges, nearly all of them, are quick."""
     count = len(graph)
     first = np.searchsorted(graph.edge_to, np.arange(count + 1))
     edges = np.diff(first)
@@ -56,5 +95,4 @@ def simulate(graph: Graph) -> Schedule:
                 if also > begin:  # noqa: PLR1730
                     begin = also
         finish[node] = begin + duration
-    ended = np.array(finish[:-1])
-    return Schedule(ended - graph.duration, ended)
+    return np.array(finish[:-1])

@@ -61,20 +61,22 @@ def _remove_turns(bench: Bench, turns: Int64s) -> None:
 
 
 def _loops(nodes: Int64s, codes: Int64s, step: Int64s) -> list[Int64s]:
-    """Runs of equal groups within a step, as tables with a row a turn."""
+    """Runs of equal groups within a step, as tables with a row a turn; where several periods fit, the shortest."""
+    size, steps = len(nodes), step[nodes]
+    period_at, repeats_at = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for period in range(min(LONGEST_PERIOD, size - 1), 0, -1):
+        same = (codes[:-period] == codes[period:]) & (steps[:-period] == steps[period:])
+        # How many in a row are the same from each on: the distance to the next that is not.
+        ends = np.minimum.accumulate(np.where(same, len(same), np.arange(len(same)))[::-1])[::-1]
+        repeats = (ends - np.arange(len(same))) // period + 1
+        enough = np.flatnonzero(repeats >= LEAST_REPEATS)
+        period_at[enough], repeats_at[enough] = period, repeats[enough]
     found: list[Int64s] = []
-    begin = 0
-    steps = step[nodes]
-    while begin < len(nodes):
-        best = 0
-        for period in range(1, LONGEST_PERIOD + 1):
-            same = (codes[begin:-period] == codes[begin + period :]) & (steps[begin:-period] == steps[begin + period :])
-            repeats = (int(same.argmin()) if not same.all() else len(same)) // period + 1
-            if repeats >= LEAST_REPEATS:
-                found.append(nodes[begin : begin + repeats * period].reshape(repeats, period))
-                best = repeats * period
-                break
-        begin += max(best, 1)
+    beyond = 0
+    for begin in np.flatnonzero(period_at).tolist():
+        if begin >= beyond:
+            beyond = begin + int(repeats_at[begin] * period_at[begin])
+            found.append(nodes[begin:beyond].reshape(-1, period_at[begin]))
     return found
 
 
