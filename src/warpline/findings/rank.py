@@ -56,9 +56,9 @@ def judge(trace: Trace) -> Judgement:
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
     if rule.fix not in interventions():
         return None
-    prediction = evidence.ask(rule.fix)
-    if not prediction.applies or prediction.gain.expected < rule.least_gain:
+    if not evidence.gains(rule.fix, rule.least_gain):
         return None
+    prediction = evidence.ask(rule.fix)
     claim = rule.look(evidence, prediction)
     if claim is None:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import cached_property
 
@@ -15,6 +16,7 @@ from warpline.kernels import KernelIdentity, identify
 from warpline.replay.floors import Floors
 from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
 from warpline.replay.steps import StepMarks
+from warpline.trace import api_names
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.nesting import NONE
@@ -37,6 +39,8 @@ class Scene:
         self.trace, self.graph, self.marks = trace, graph, marks
         self.is_work: Bools = graph.kind == WORK
         self.work: Int64s = np.flatnonzero(self.is_work)
+        self._texts: dict[str, Texts] = {}
+        self._floors: dict[str | None, Floats] = {}
 
     # Steps.
 
@@ -79,6 +83,17 @@ class Scene:
         result[calls] = names[self.graph.row[calls]]
         return result
 
+    def calls_like(self, pattern: str) -> Bools:
+        """API calls whose name matches."""
+        names = [name for name in set(self.call_name.tolist()) if re.search(pattern, name)]
+        result: Bools = (self.graph.kind == CALL) & np.isin(self.call_name, names)
+        return result
+
+    @cached_property
+    def stream_waits(self) -> Bools:
+        """Calls that wait for a stream or the device."""
+        return self.calls_like(api_names.STREAM_WAIT)
+
     @cached_property
     def _body_of_segment(self) -> Int64s:
         graph = self.graph
@@ -119,10 +134,12 @@ class Scene:
 
     def work_text(self, column: str) -> Texts:
         """A text column of `gpu` for each node; empty for CPU nodes and where nothing is recorded."""
-        result = np.full(len(self.graph), "", object)
-        values = self.trace.gpu[column].cast(pl.String).fill_null("").to_numpy()
-        result[self.work] = values[self.graph.row[self.work]]
-        return result
+        if column not in self._texts:
+            result = np.full(len(self.graph), "", object)
+            values = self.trace.gpu[column].cast(pl.String).fill_null("").to_numpy()
+            result[self.work] = values[self.graph.row[self.work]]
+            self._texts[column] = result
+        return self._texts[column]
 
     def work_number(self, column: str) -> Int64s:
         """A number of `gpu` for each node; 0 for CPU nodes and where nothing is recorded."""
@@ -141,21 +158,23 @@ class Scene:
         return self.work_text("name")
 
     @cached_property
-    def _identities(self) -> dict[str, KernelIdentity]:
-        return {name: identify(name) for name in set(self.name[self.kind == "kernel"].tolist())}
+    def _identities(self) -> tuple[list[KernelIdentity], Int64s]:
+        """What each different kernel is, and for each node which of them it is; the number beyond for the others."""
+        kernels = np.flatnonzero(self.kind == "kernel")
+        number: dict[str, int] = {}
+        which = np.array([number.setdefault(name, len(number)) for name in self.name[kernels].tolist()], np.int64)
+        result = np.full(len(self.graph), len(number), np.int64)
+        result[kernels] = which
+        return [identify(name) for name in number], result
 
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
-        wanted = {name for name, identity in self._identities.items() if identity.kernel_class in classes}
-        return self._named(list(wanted))
+        return self.kernels_where(lambda identity: identity.kernel_class in classes)
 
     def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
         """Kernels whose identity passes the test."""
-        wanted = [name for name, identity in self._identities.items() if test(identity)]
-        return self._named(wanted)
-
-    def _named(self, names: list[str]) -> Bools:
-        result: Bools = np.isin(self.name, names) & (self.kind == "kernel")
+        identities, which = self._identities
+        result: Bools = np.array([*map(test, identities), False], bool)[which]
         return result
 
     @cached_property
@@ -172,9 +191,11 @@ class Scene:
 
     def op_column(self, column: str) -> Texts:
         """A text column of the op around each work; empty without."""
-        values = np.append(self.trace.ops[column].cast(pl.String).fill_null("").to_numpy(), "")
-        result: Texts = values[self.op]
-        return result
+        key = f"ops.{column}"
+        if key not in self._texts:
+            values = np.append(self.trace.ops[column].cast(pl.String).fill_null("").to_numpy(), "")
+            self._texts[key] = values[self.op]
+        return self._texts[key]
 
     @cached_property
     def op_name(self) -> Texts:
@@ -275,6 +296,9 @@ class Scene:
 
     def floor_ns(self, dtype: str | None = None) -> Floats:
         """The least time of each work, at its own or another precision; 0 where it is unknown, and for CPU nodes."""
-        result = np.zeros(len(self.graph))
-        result[self.work] = self.floors.least_ns(dtype)[self.graph.row[self.work]]
-        return result
+        if dtype not in self._floors:
+            result = np.zeros(len(self.graph))
+            result[self.work] = self.floors.least_ns(dtype)[self.graph.row[self.work]]
+            result.setflags(write=False)
+            self._floors[dtype] = result
+        return self._floors[dtype]

@@ -94,6 +94,7 @@ class WhatIf:
         self._bare = [bare_graph(trace, self.replay.graph, case) for case in (LOW, EXPECTED_COST, HIGH)]
         self.scene = Scene(trace, self._bare[EXPECTED_COST], self.replay.marks)
         self._old = [self.step_ns(graph) for graph in self._bare]
+        self._tried: dict[tuple[tuple[str, ...], int, int], tuple[float, list[int]]] = {}
 
     @property
     def bare_step_ns(self) -> Estimate:
@@ -110,9 +111,8 @@ class WhatIf:
     def ask(self, *names: str) -> Prediction:
         """Predicts the step with these fixes together."""
         chosen = find_interventions(list(names))
-        results = {}
-        for cost, case in ((1, EXPECTED), (1, OPTIMISTIC), (1, PESSIMISTIC), (0, OPTIMISTIC), (2, PESSIMISTIC)):
-            results[cost, case] = self._try(chosen, self._bare[cost], case)
+        cases = ((1, EXPECTED), (1, OPTIMISTIC), (1, PESSIMISTIC), (0, OPTIMISTIC), (2, PESSIMISTIC))
+        results = {(cost, case): self._try(chosen, cost, case) for cost, case in cases}
         new = {key: step for key, (step, _) in results.items()}
         middle = self._old[1]
         gains = [middle / new[1, case] for case in (PESSIMISTIC, EXPECTED, OPTIMISTIC)]
@@ -131,12 +131,21 @@ class WhatIf:
             steps=self.replay.marks.count,
         )
 
-    def _try(self, chosen: list[Intervention], graph: Graph, case: int) -> tuple[float, list[int]]:
-        bench = Bench(self.scene, graph)
-        changed = [item.apply(bench, case) for item in chosen]
-        # Loading in the background cannot take longer than it took in the foreground.
-        floor = min(bench.step_floor_ns, max(self._old))
-        return self.step_ns(bench.settle(), floor, best=bench.best_step), changed
+    def gains(self, name: str, least: float) -> bool:
+        """Whether a fix finds something to change and is expected to gain at least so much: one replay, not five."""
+        step, changed = self._try(find_interventions([name]), 1, EXPECTED)
+        return any(changed) and self._old[1] / step >= least
+
+    def _try(self, chosen: list[Intervention], cost: int, case: int) -> tuple[float, list[int]]:
+        """The step with the fixes, for one cost of recording and one case of the fixes; each is tried once."""
+        key = (tuple(item.name for item in chosen), cost, case)
+        if key not in self._tried:
+            bench = Bench(self.scene, self._bare[cost])
+            changed = [item.apply(bench, case) for item in chosen]
+            # Loading in the background cannot take longer than it took in the foreground.
+            floor = min(bench.step_floor_ns, max(self._old))
+            self._tried[key] = self.step_ns(bench.settle(), floor, best=bench.best_step), changed
+        return self._tried[key]
 
 
 def _around(values: list[float]) -> Estimate:

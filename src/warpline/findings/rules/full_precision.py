@@ -13,7 +13,7 @@ WORTH_TRYING_FIRST = 1.05
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    if evidence.ask("tf32").applies and evidence.ask("tf32").gain.expected > WORTH_TRYING_FIRST:
+    if evidence.gains("tf32", WORTH_TRYING_FIRST):
         return None
     products = evidence.scene.kernels("gemm", "conv", "attention")
     return Claim(

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.model import CALL, LAUNCH, SEGMENT, STREAM, THREAD, Int64s
+from warpline.replay.model import LAUNCH, SEGMENT, STREAM, THREAD, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace import api_names
 from warpline.trace.nesting import NONE
 
 LARGE_RESULT_BYTES = 1 << 20
@@ -74,9 +71,8 @@ def _unblock(bench: Bench, copies: Int64s, case: int, *, keep_waiting: bool) -> 
 def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
     """Waits that belong to the same ops as these calls: `to` and `cpu` synchronise after a blocking copy."""
     ops = np.unique(scene.op_of_call[calls])
-    names = [name for name in set(scene.call_name.tolist()) if re.search(api_names.STREAM_WAIT, name)]
-    mine = (scene.graph.kind == CALL) & np.isin(scene.call_name, names)
-    return np.flatnonzero(mine & (scene.op_of_call != NONE) & np.isin(scene.op_of_call, ops[ops != NONE]))
+    waits = np.flatnonzero(scene.stream_waits & (scene.op_of_call != NONE))
+    return waits[np.isin(scene.op_of_call[waits], ops[ops != NONE])]
 
 
 @intervention(
