@@ -13,6 +13,7 @@ from warpline.findings.rules import RULES
 from warpline.findings.verdict import verdict_of
 from warpline.replay.interventions import interventions
 from warpline.replay.whatif import Estimate, Prediction
+from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
 
@@ -21,7 +22,10 @@ LARGEST_REPLAY_ERROR_PCT = 4.0
 SURE_GAIN = 1.05
 SOME_GAIN = 1.01
 """Below, a finding is listed so that nobody has to wonder about it, not because it is worth the work."""
-MOST_STEPS = 6
+FEWEST_STEPS, MOST_STEPS = 2, 6
+ENOUGH_CALLS = 12_000
+"""With so many API calls in a few steps, more steps would add time and no certainty."""
+LONGER_BY = 1.4
 LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
 
 
@@ -35,12 +39,15 @@ class Judgement:
 
 
 def steps_to_judge(trace: Trace) -> Trace:
-    """The trace looked at during a few steps from its middle: enough for a median, and quick to replay."""
+    """A few steps from the trace's middle: enough for a median, and quick to replay."""
     steps = trace.table("steps")
-    if trace.chosen_steps is not None or not len(steps):
-        return trace
-    first = max(0, (len(steps) - MOST_STEPS + 1) // 2)
-    return trace.with_steps(StepChoice(first, min(first + MOST_STEPS, len(steps))))
+    if trace.chosen_steps is None and len(steps):
+        enough = round(ENOUGH_CALLS * len(steps) / max(len(trace.api), 1))
+        count = min(max(enough, FEWEST_STEPS), MOST_STEPS, len(steps))
+        first = (len(steps) - count + 1) // 2
+        trace = trace.with_steps(StepChoice(first, first + count))
+    # What lies outside the steps is left out where it is most of the trace.
+    return cut_to_steps(trace) if len(trace.steps_in_view) * LONGER_BY < len(steps) else trace
 
 
 def judge(trace: Trace) -> Judgement:

@@ -107,10 +107,14 @@ class Trace:
         """The same trace, looked at from its first to its last operation."""
         return Trace(self.path, self.source, self._tables)
 
+    def replaced(self, tables: dict[str, pl.DataFrame], choice: StepChoice | None) -> Trace:
+        """The same trace with some other tables, looked at during these steps."""
+        return Trace(self.path, self.source, {**self._tables, **tables}, choice)
+
     def with_step_range(self, name: str) -> Trace:
         """The same trace with steps taken from the ranges of that name."""
         steps = find_steps(self.table("ranges"), self.table("gpu"), name)
-        return Trace(self.path, self.source, {**self._tables, "steps": steps}, self.chosen_steps)
+        return self.replaced({"steps": steps}, self.chosen_steps)
 
     def with_steps(self, choice: StepChoice) -> Trace:
         """The same trace, looked at only during these steps."""
@@ -121,4 +125,4 @@ class Trace:
                 "name a range with --step-range NAME",
             )
         choice.window(self.table("steps"))
-        return Trace(self.path, self.source, dict(self._tables), choice)
+        return self.replaced({}, choice)

@@ -1,0 +1,77 @@
+"""A stretch of a trace as a trace of its own: what replaying a few steps needs, and no more.
+
+Kept are the calls, ops, frames and ranges that overlap the stretch, the work that runs in it, and whatever its calls
+launched. Positions that point to a row that was left out become null.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.trace.link import integers
+from warpline.trace.nesting import NONE
+from warpline.trace.schema import ID
+from warpline.trace.steps import StepChoice
+from warpline.trace.trace import Trace, Window
+
+Bools = npt.NDArray[np.bool_]
+
+_REFERENCES = {
+    "gpu": {"api_id": "api", "op_id": "ops"},
+    "api": {"op_id": "ops"},
+    "ops": {"parent": "ops", "forward_op": "ops", "frame": "python"},
+    "ranges": {"parent": "ranges"},
+    "python": {"parent": "python"},
+    "syncs": {"api_id": "api"},
+    "events": {"api_id": "api"},
+}
+"""Columns that hold the position of a row in another table."""
+_SPANS = ("api", "ops", "ranges", "python", "osrt", "overhead", "faults")
+_MOMENTS = ("memory", "counters")
+_BY_CALL = ("syncs", "events")
+
+
+def cut_to_steps(trace: Trace) -> Trace:
+    """The trace with only the steps in view, and what belongs to them."""
+    steps = trace.steps_in_view
+    window = Window(int(steps["start_ns"].min()), int(steps["end_ns"].max()))  # type: ignore[arg-type]
+    gpu = trace.gpu
+    starts, ends, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
+    launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
+    inside = (launched >= window.start_ns) & (launched < window.end_ns)
+    running = (starts < window.end_ns) & (ends > window.start_ns)
+    if steps["found_by"][0] == "repetition":
+        # Steps found on the device were launched before they ran.
+        own = (starts >= window.start_ns) & (starts < window.end_ns)
+        window = Window(int(launched[own].min(initial=window.start_ns)), window.end_ns)
+    rows = _rows(trace, window, running | inside)
+    tables = {name: _renumbered(trace.table(name), name, rows) for name in rows}
+    return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
+
+
+def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
+    """Which rows of each table are kept."""
+    rows = {"gpu": work}
+    for name in _SPANS:
+        starts, ends = integers(trace.table(name)["start_ns"]), integers(trace.table(name)["end_ns"])
+        rows[name] = (starts < window.end_ns) & ((ends >= window.start_ns) | (ends == NONE))
+    for name in _MOMENTS:
+        moments = integers(trace.table(name)["time_ns"])
+        rows[name] = (moments >= window.start_ns) & (moments < window.end_ns)
+    for name in _BY_CALL:
+        calls = integers(trace.table(name)["api_id"])
+        rows[name] = np.append(rows["api"], True)[calls]
+    return rows
+
+
+def _renumbered(frame: pl.DataFrame, name: str, rows: dict[str, Bools]) -> pl.DataFrame:
+    """The kept rows of a table, with positions in other tables as they are now."""
+    kept = frame.filter(rows[name])
+    moved = []
+    for column, target in _REFERENCES.get(name, {}).items():
+        place = np.where(rows[target], np.cumsum(rows[target]) - 1, NONE)
+        new = np.append(place, NONE)[integers(kept[column])]
+        moved.append(pl.Series(column, new).replace(NONE, None).cast(ID))
+    return kept.with_columns(moved)

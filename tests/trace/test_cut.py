@@ -1,0 +1,92 @@
+"""A stretch of a trace is a trace: its rows are those of the whole, and point to each other as before."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+from kineto_files import launched, write
+
+import warpline
+from warpline.analyses.breakdown import device_times
+from warpline.analyses.gaps import idle_gaps
+from warpline.replay.replay import replay
+from warpline.trace.cut import cut_to_steps
+from warpline.trace.steps import StepChoice
+from warpline.trace.trace import Trace
+
+DEMO = Path(warpline.__file__).parent / "data" / "demo.json.gz"
+POINTERS = {
+    ("gpu", "api_id"): "api",
+    ("gpu", "op_id"): "ops",
+    ("api", "op_id"): "ops",
+    ("ops", "parent"): "ops",
+    ("ops", "forward_op"): "ops",
+    ("ops", "frame"): "python",
+    ("python", "parent"): "python",
+}
+
+
+@pytest.fixture(scope="module")
+def some_steps() -> Trace:
+    whole = warpline.open(DEMO, cache=False)
+    assert len(whole.steps) >= 4
+    return whole.with_steps(StepChoice(1, 3))
+
+
+def test_it_is_shorter_and_has_only_its_steps(some_steps: Trace) -> None:
+    cut = cut_to_steps(some_steps)
+    assert cut.steps["name"].to_list() == some_steps.steps_in_view["name"].to_list()
+    assert cut.window == some_steps.window
+    for name in ("gpu", "api", "ops"):
+        assert 0 < len(cut.table(name)) < len(some_steps.table(name))
+
+
+def test_busy_time_and_its_parts_stay(some_steps: Trace) -> None:
+    assert device_times(cut_to_steps(some_steps)) == device_times(some_steps)
+
+
+def test_idle_time_has_the_same_causes(some_steps: Trace) -> None:
+    cut, whole = idle_gaps(cut_to_steps(some_steps)), idle_gaps(some_steps)
+    assert [gaps.totals() for gaps in cut] == [gaps.totals() for gaps in whole]
+
+
+@pytest.mark.parametrize(("place", "target"), POINTERS.items())
+def test_what_a_row_points_to_is_the_same(some_steps: Trace, place: tuple[str, str], target: str) -> None:
+    table, column = place
+    cut = cut_to_steps(some_steps)
+    was, now = _followed(some_steps, table, column, target), _followed(cut, table, column, target)
+    both = now.join(was, on=["name", "start_ns", "end_ns", "correlation"], how="left", suffix="_before", nulls_equal=True)
+    same = both.filter(pl.col("target").is_not_null())
+    assert len(same) or not len(now.filter(pl.col("target").is_not_null()))
+    assert same["target"].to_list() == same["target_before"].to_list()
+
+
+def _followed(trace: Trace, table: str, column: str, target: str) -> pl.DataFrame:
+    """Each row of a table with the name and begin of what it points to."""
+    other = trace.table(target).with_row_index("row").select(
+        pl.col("row").cast(pl.UInt32), target=pl.format("{} {}", pl.col("name").cast(pl.String), "start_ns")
+    )
+    rows = trace.table(table).with_columns(pl.col("name").cast(pl.String))
+    extra = [] if "correlation" in rows.columns else [pl.lit(0, pl.Int64).alias("correlation")]
+    return rows.with_columns(extra).select("name", "start_ns", "end_ns", "correlation", pl.col(column).alias("row")).join(
+        other, on="row", how="left"
+    )
+
+
+def test_the_replay_of_a_stretch_gives_back_its_steps(some_steps: Trace) -> None:
+    assert replay(cut_to_steps(some_steps)).error_pct < 1
+
+
+def test_steps_found_on_the_device_keep_the_launches_before_them(tmp_path: Path) -> None:
+    events = []
+    for number in range(24):  # six steps of four kernels, launched 5 ms before they run
+        name = "load" if number % 4 == 0 else "layer"
+        events += launched(name, 10 * number, 5_000 + 100 * number, 50, 1 + number)
+    trace = warpline.open(write(tmp_path, events), cache=False)
+    assert trace.steps["found_by"][0] == "repetition"
+    cut = cut_to_steps(trace.with_steps(StepChoice(2, 4)))
+    assert len(cut.gpu) == 8
+    assert cut.gpu["api_id"].null_count() == 0
+    assert len(cut.api) >= 8
