@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from warpline.bench.api import bench
     from warpline.hardware import roofline
     from warpline.kernels import identify
     from warpline.trace.open import open_trace as open  # noqa: A004
     from warpline.trace.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "__version__", "identify", "open", "roofline"]
+__all__ = ["Trace", "__version__", "bench", "identify", "open", "roofline"]
 
 _HOMES = {
+    "bench": ("warpline.bench", ""),
     "open": ("warpline.trace.open", "open_trace"),
     "Trace": ("warpline.trace.trace", "Trace"),
     "identify": ("warpline.kernels", "identify"),
@@ -33,4 +35,5 @@ def __getattr__(name: str) -> Any:
     import importlib  # noqa: PLC0415 - only when something is used
 
     module, attribute = _HOMES[name]
-    return getattr(importlib.import_module(module), attribute)
+    loaded = importlib.import_module(module)
+    return getattr(loaded, attribute) if attribute else loaded

@@ -1,0 +1,129 @@
+"""`warpline.bench`: the time of a function, or of two in turn."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any, Literal
+
+from warpline.bench.calls import Calls, Inputs, calls_of
+from warpline.bench.measure import Settings, Subject, first_call, measure, nothing_ran
+from warpline.bench.result import Comparison, Note, Result, comparison
+from warpline.bench.work import Work, checked_work
+from warpline.errors import CannotAnswer, UsageError
+
+Device = Literal["auto", "cuda", "cpu"]
+
+
+def bench(
+    function: Callable[..., object],
+    *args: Any,
+    inputs: Inputs | None = None,
+    copies: int = 1,
+    name: str | None = None,
+    flops: float | None = None,
+    bytes: float | None = None,  # noqa: A002 - as in warpline.roofline
+    dtype: str | None = None,
+    unit: str = "",
+    flush: bool = True,
+    graph: bool = False,
+    seconds: float = 0.5,
+    device: Device = "auto",
+    settings: Settings | None = None,
+) -> Result:
+    """The time of `function(*args)` in its steady state, with its 95 % interval and what speaks against it.
+
+    `inputs` gives several tuples of arguments, or a function of a number that makes one, and they are used in turn;
+    `copies` makes copies of the tensors in `args` for the same. `flush=False` leaves the L2 as the calls leave it, and
+    `graph=True` times many calls captured in a CUDA graph. With `flops`, `bytes` and `dtype` of one call the result
+    has rates and the share of the roof, and a time below what the device can do is called impossible.
+
+    >>> warpline.bench(torch.mm, a, b, flops=2 * 4096**3, dtype="tf32")
+    """
+    work = checked_work(flops, bytes, dtype, unit)
+    subject = _subject(function, calls_of(function, args, inputs, copies), name, work)
+    settings = settings or Settings(flush=flush, graph=graph, seconds=_positive(seconds))
+    torch = _started([subject], device, settings)
+    result = measure([subject], settings, torch)[0]
+    if torch is not None and device == "auto" and nothing_ran(result):
+        again = _subject(function, subject.calls, name, subject.work)
+        again.first_call_ns = subject.first_call_ns
+        _say_cpu([again], "the current stream has no GPU work of this call")
+        return measure([again], settings, None)[0]
+    return result
+
+
+def compare(
+    first: Callable[..., object],
+    second: Callable[..., object],
+    *args: Any,
+    inputs: Inputs | None = None,
+    copies: int = 1,
+    names: tuple[str, str] | None = None,
+    flush: bool = True,
+    graph: bool = False,
+    seconds: float = 1.0,
+    device: Device = "auto",
+    settings: Settings | None = None,
+) -> Comparison:
+    """Which of two functions of the same arguments is faster: they are timed in turn, and compared pair by pair.
+
+    >>> warpline.bench.compare(eager, compiled, x)
+    """
+    settings = settings or Settings(flush=flush, graph=graph, seconds=_positive(seconds))
+    subjects = [
+        _subject(function, calls_of(function, args, inputs, copies), names[place] if names else None, None)
+        for place, function in enumerate((first, second))
+    ]
+    torch = _started(subjects, device, settings)
+    return comparison(*measure(subjects, settings, torch))
+
+
+def _subject(function: Callable[..., object], calls: Calls, name: str | None, work: Work | None) -> Subject:
+    return Subject(name or getattr(function, "__name__", "") or type(function).__name__, calls, work)
+
+
+def _started(subjects: list[Subject], device: Device, settings: Settings) -> Any | None:
+    """Runs every function once and says on which clock to time them: torch for the GPU's, None for the CPU's."""
+    if device not in ("auto", "cuda", "cpu"):
+        raise UsageError("bad-device", f"no device is called {device!r}", "auto, cuda or cpu")
+    for subject in subjects:
+        first_call(subject, settings.now, _synchronise)
+    torch = sys.modules.get("torch")
+    cuda = torch is not None and torch.cuda.is_available()
+    if device == "cuda" and not cuda:
+        raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on the GPU machine, or with device cpu")
+    if device == "cuda":
+        return torch
+    tensors = [tensor for subject in subjects for tensor in subject.calls.tensors()]
+    if device == "cpu":
+        why = "as asked for"
+    elif torch is None:
+        why = "nothing has loaded torch, so there is no GPU work to time"
+    elif not cuda:
+        why = "torch finds no CUDA device"
+    elif tensors and not any(getattr(tensor, "is_cuda", False) for tensor in tensors):
+        why = "its inputs are on the host"
+    elif not torch.cuda.is_initialized():
+        why = "it has not started CUDA, so there is no GPU work to time"
+    else:
+        return torch
+    _say_cpu(subjects, why)
+    return None
+
+
+def _say_cpu(subjects: list[Subject], why: str) -> None:
+    for subject in subjects:
+        subject.notes.append(Note("cpu", "info", f"timed on the CPU's clock: {why}"))
+
+
+def _synchronise() -> None:
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_available() and torch.cuda.is_initialized():
+        torch.cuda.synchronize()
+
+
+def _positive(seconds: float) -> float:
+    if not 0 < seconds <= 600:
+        raise UsageError("bad-seconds", f"{seconds} seconds cannot be measured for", "between 0 and 600")
+    return seconds

@@ -1,0 +1,55 @@
+"""Many calls captured in one CUDA graph: no launch between them but the GPU's own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from warpline.bench.stopwatch import Call
+
+REPLAY_NS = 2_000_000
+"""How long a replay should take: the events' own time is then a thousandth."""
+MOST_CALLS = 2_000
+WARM_CALLS = 3
+"""Calls on a side stream before the capture, as torch.cuda.graph's documentation asks for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A captured graph of several calls."""
+
+    graph: Any
+    calls: int
+
+    def __call__(self) -> None:
+        """All of them, once."""
+        self.graph.replay()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the calls could not be captured."""
+
+    reason: str
+
+
+def capture(torch: Any, call: Call, expected_ns: float, sets: int) -> Replay | Refusal:
+    """Captures as many calls as fill a replay, at least one for each set of inputs."""
+    count = min(max(round(REPLAY_NS / max(expected_ns, 1.0)), sets), max(MOST_CALLS, sets))
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    try:
+        with torch.cuda.stream(stream):
+            for _ in range(WARM_CALLS):
+                call()
+        torch.cuda.current_stream().wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(count):
+                call()
+        graph.replay()
+        torch.cuda.synchronize()
+    except RuntimeError as error:
+        torch.cuda.synchronize()
+        return Refusal(" ".join(str(error).split(".")[0].split())[:200] or type(error).__name__)
+    return Replay(graph, count)

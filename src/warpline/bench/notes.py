@@ -1,0 +1,132 @@
+"""What speaks against a number, found by looking at how it came about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from warpline.bench.calls import Calls
+from warpline.bench.result import Note, Result
+from warpline.bench.summary import drift
+from warpline.units import duration
+
+NOISY_PCT = 5.0
+"""An interval wider than this, in percent of the median, cannot tell two versions apart."""
+TIMER_SHARE = 0.05
+ELSEWHERE = 1.5
+"""Work that the host waits for this much longer than for submission and execution runs where the events do not see."""
+ELSEWHERE_NS = 50_000
+
+
+def notes_on(result: Result, torch: Any | None, calls: Calls | None) -> Iterator[Note]:
+    """Every note on a result."""
+    yield from _impossible(result, torch)
+    yield from _unsteady(result)
+    yield from _stopwatch(result)
+    if calls is not None and torch is not None:
+        yield from _inputs(calls)
+
+
+def _impossible(result: Result, torch: Any | None) -> Iterator[Note]:
+    judgement = result.judgement
+    if judgement is None or not judgement.impossible(result.median_ns):
+        if judgement is not None and judgement.roof_pct is not None and judgement.roof_pct > 102:
+            what = "its data stay in the cache" if judgement.bound == "memory" else "the ceiling was measured elsewhere"
+            yield Note("above-roof", "info", f"{judgement.roof_pct:.0f} % of the roof, within the data sheet's: {what}")
+        return
+    assert judgement.floor_ns is not None
+    ratio = judgement.floor_ns / result.median_ns
+    reasons = list(_why_impossible(result, torch))
+    yield Note(
+        "impossible",
+        "error",
+        f"impossible: {duration(result.median_ns)} was read, and {result.place.device} cannot do this work in less "
+        f"than {duration(judgement.floor_ns)} ({ratio:.3g} times as long); likely {'; or '.join(reasons)}",
+    )
+
+
+def _why_impossible(result: Result, torch: Any | None) -> Iterator[str]:
+    judgement, host = result.judgement, result.host
+    assert judgement is not None
+    if judgement.work.dtype == "fp32" and torch is not None and _tf32(torch):
+        yield "fp32 products run in TF32 here (torch.get_float32_matmul_precision()): say dtype tf32"
+    if _elsewhere(result) and host is not None:
+        yield f"the work runs on another stream, which is not timed: the host waits {duration(host.wall_ns)} for it"
+    if result.median_ns < 3 * result.overhead_ns:
+        yield "the call does no such work on the GPU: the events read little more than with nothing between them"
+    kind = "FLOP" if judgement.bound == "compute" else "byte"
+    yield f"the {kind} count or the data type is wrong, or part of the work is not done"
+
+
+def _unsteady(result: Result) -> Iterator[Note]:
+    if not result.warm_up.settled:
+        yield Note("not-settled", "warning", f"it never settled: {result.warm_up.reason}")
+    halves = drift(result.samples_ns)
+    if halves is not None:
+        before, after = map(duration, halves)
+        yield Note("drift", "warning", f"it drifted: {before} in the first half of the samples, {after} in the second")
+    if result.clocks is not None and result.clocks.sentence:
+        yield Note("clock-fell" if result.clocks.fell else "clock-low", "warning", result.clocks.sentence)
+    if result.interval is None:
+        yield Note("few-samples", "warning", f"{result.summary.count} samples are too few for a 95 % interval")
+    elif result.interval.high_ns - result.interval.low_ns > NOISY_PCT / 100 * result.median_ns:
+        width = 100 * (result.interval.high_ns - result.interval.low_ns) / result.median_ns
+        message = f"the interval is {width:.0f} % wide: measure for longer, or on a quieter machine"
+        yield Note("wide-interval", "warning", message)
+
+
+def _stopwatch(result: Result) -> Iterator[Note]:
+    host = result.host
+    if result.clock == "events" and result.overhead_ns > TIMER_SHARE * result.median_ns:
+        share = 100 * result.overhead_ns / result.median_ns
+        yield Note(
+            "short",
+            "info",
+            f"two events with nothing between them read {duration(result.overhead_ns)}, {share:.0f} % of this: "
+            "graph mode times many calls as one",
+        )
+    if host is None:
+        return
+    if _elsewhere(result):
+        yield Note(
+            "other-stream",
+            "warning",
+            f"the host waits {duration(host.wall_ns)} for what the current stream does in "
+            f"{duration(result.median_ns)}: part of the work runs on another stream, which is not timed",
+        )
+    elif host.waits:
+        yield Note("waits", "info", "the call waits for the GPU itself, so its time includes the way back to the host")
+    elif host.submit_ns > result.median_ns:
+        yield Note(
+            "submission-bound",
+            "info",
+            f"the host needs {duration(host.submit_ns)} to submit what the GPU does in {duration(result.median_ns)}: "
+            "called in a loop it takes the longer of the two",
+        )
+
+
+def _elsewhere(result: Result) -> bool:
+    host = result.host
+    if host is None or result.clock == "cpu":
+        return False
+    return host.wall_ns > ELSEWHERE * (host.submit_ns + result.median_ns) + ELSEWHERE_NS
+
+
+def _inputs(calls: Calls) -> Iterator[Note]:
+    zeros = sum(_all_zero(tensor) for tensor in calls.tensors())
+    if zeros:
+        what = "an input is" if zeros == 1 else f"{zeros} inputs are"
+        yield Note("zeros", "warning", f"{what} all zeros: zeros draw less power and can run faster than real data")
+
+
+def _all_zero(tensor: Any) -> bool:
+    if not getattr(tensor, "is_cuda", False) or tensor.numel() < 1024:
+        return False
+    try:
+        return not bool(tensor.any())
+    except (RuntimeError, NotImplementedError):
+        return False
+
+
+def _tf32(torch: Any) -> bool:
+    return bool(torch.get_float32_matmul_precision() != "highest" or torch.backends.cuda.matmul.allow_tf32)

@@ -1,0 +1,156 @@
+"""Two stopwatches: CUDA events on the current stream for the GPU, and the process's own clock for the CPU.
+
+A GPU stopwatch reads the time between two events around each call. Before each call it empties the L2, if asked, and
+holds the stream with a kernel that spins while the host submits the call: otherwise the gap between the first event and
+the host's launch would be read as the kernel's time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Call = Callable[[], object]
+Now = Callable[[], int]
+SPIN_HZ = 2_000_000_000
+"""Cycles a second of the spinning kernel: no chip's clock is far above, and a slower one only holds for longer."""
+L2_TIMES = 2
+"""The buffer that empties the L2 is this often its size, so that every line is replaced whatever the policy."""
+DEFAULT_L2_BYTES = 64 << 20
+LONGEST_PROBE_NS = 100_000_000
+CLOCK_READS_PER_SAMPLE = 200
+"""A CPU sample is long enough that reading the clock, some 50 ns, is half a percent of it."""
+
+
+class Stopwatch(Protocol):
+    """Times calls one by one."""
+
+    def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
+        """Nanoseconds of each call; `meanwhile` runs on the host while they are under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTimes:
+    """The same call as the host sees it, from an idle device: until it returns, and until its work is done."""
+
+    submit_ns: float
+    wall_ns: float
+
+
+class GpuStopwatch:
+    """Reads CUDA events."""
+
+    def __init__(self, torch: Any, *, flush: bool, now: Now = time.perf_counter_ns) -> None:
+        self._torch = torch
+        self._now = now
+        self.hold_ns = 0.0
+        self.l2_bytes = l2_bytes(torch)
+        buffer_bytes = L2_TIMES * self.l2_bytes
+        self._buffer = torch.empty(buffer_bytes, dtype=torch.uint8, device="cuda") if flush else None
+        self._events: list[tuple[Any, Any]] = []
+
+    def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
+        """GPU time of each call: all are enqueued, then waited for once."""
+        cuda = self._torch.cuda
+        while len(self._events) < len(calls):
+            self._events.append((cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)))
+        pairs = self._events[: len(calls)]
+        for call, (start, end) in zip(calls, pairs, strict=True):
+            self._prepare()
+            start.record()
+            call()
+            end.record()
+        if meanwhile is not None:
+            meanwhile()
+        cuda.synchronize()
+        return [start.elapsed_time(end) * 1e6 for start, end in pairs]
+
+    def host(self, call: Call) -> HostTimes:
+        """One call on an idle device, timed from the host."""
+        if self._buffer is not None:
+            self._buffer.zero_()
+        self._torch.cuda.synchronize()
+        began = self._now()
+        call()
+        returned = self._now()
+        self._torch.cuda.synchronize()
+        return HostTimes(returned - began, self._now() - began)
+
+    def waits(self, call: Call, submit_ns: float) -> bool:
+        """Whether the call itself waits for the GPU: then it does not return while the stream is held."""
+        if not self.can_hold or submit_ns > LONGEST_PROBE_NS:
+            return False
+        hold_ns = 2 * submit_ns + 1e6
+        self._torch.cuda.synchronize()
+        self._torch.cuda._sleep(int(hold_ns * SPIN_HZ / 1e9))
+        began = self._now()
+        call()
+        held = self._now() - began
+        self._torch.cuda.synchronize()
+        return held - submit_ns > hold_ns / 2
+
+    @property
+    def can_hold(self) -> bool:
+        """Whether this torch has the spinning kernel."""
+        return hasattr(self._torch.cuda, "_sleep")
+
+    def _prepare(self) -> None:
+        if self._buffer is not None:
+            self._buffer.zero_()
+        if self.hold_ns:
+            self._torch.cuda._sleep(int(self.hold_ns * SPIN_HZ / 1e9))
+
+
+class CpuStopwatch:
+    """Reads the process's clock around each call."""
+
+    def __init__(self, now: Now = time.perf_counter_ns) -> None:
+        self._now = now
+
+    def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
+        """Wall time of each call."""
+        samples = []
+        for call in calls:
+            began = self._now()
+            call()
+            samples.append(float(self._now() - began))
+        if meanwhile is not None:
+            meanwhile()
+        return samples
+
+    def resolution_ns(self) -> float:
+        """Time that two readings with nothing between them show, at its middle."""
+        readings = sorted(self.time([_nothing] * 101))
+        return readings[50]
+
+
+class Repeated:
+    """A call several times over, as one."""
+
+    def __init__(self, call: Call, times: int) -> None:
+        self._call = call
+        self._times = times
+
+    def __call__(self) -> None:
+        """All of them."""
+        call = self._call
+        for _ in range(self._times):
+            call()
+
+
+def event_overhead_ns(watch: GpuStopwatch) -> float:
+    """What the events read when nothing lies between them, at its middle."""
+    watch.time([_nothing] * 5)
+    return sorted(watch.time([_nothing] * 21))[10]
+
+
+def l2_bytes(torch: Any) -> int:
+    """The device's L2, or a guess that is no smaller than most where torch does not say."""
+    properties = torch.cuda.get_device_properties(torch.cuda.current_device())
+    return int(getattr(properties, "L2_cache_size", 0) or DEFAULT_L2_BYTES)
+
+
+def _nothing() -> None:
+    pass

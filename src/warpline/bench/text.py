@@ -1,0 +1,104 @@
+"""Results as plain text, for `print` and for where nothing but the standard library is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.bench.result import Comparison, Result
+from warpline.units import duration
+
+CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "cpu": "the CPU's clock"}
+CACHES = {
+    "flushed": "L2 emptied before each call",
+    "rotated": "inputs in turn, more than the L2 holds",
+    "hot": "caches as the calls leave them",
+}
+_WIDTH = 11
+
+
+def result_text(result: Result) -> str:
+    """A headline, then a line for each thing that a reader may ask."""
+    lines = [headline(result), *(f"  {label:{_WIDTH}} {text}" for label, text in facts(result))]
+    lines += [f"  {note.severity + ':':{_WIDTH}} {note.message}" for note in result.notes]
+    return "\n".join(lines)
+
+
+def headline(result: Result) -> str:
+    """The number, or that there is none worth the name."""
+    time, interval = duration(result.median_ns), result.interval
+    if result.verdict == "impossible":
+        return f"{result.name} on {result.place.device}: impossible, {time} was read"
+    if interval is None:
+        return f"{result.name} on {result.place.device}: {time} (too few samples for an interval)"
+    low, high = duration(interval.low_ns), duration(interval.high_ns)
+    return f"{result.name} on {result.place.device}: {time} (95 % interval {low} to {high})"
+
+
+def facts(result: Result) -> Iterator[tuple[str, str]]:
+    """What each line is about, and what it says."""
+    summary, warm_up = result.summary, result.warm_up
+    how = f"{CLOCKS[result.clock]}, {CACHES[result.cache]}"
+    batch = f" of {result.calls_per_sample:,} calls" if result.calls_per_sample > 1 else ""
+    yield "execution", f"{duration(summary.median_ns)}: {how}; {summary.count:,} samples{batch}"
+    if result.host is not None:
+        why = "the call waits for the GPU itself" if result.host.waits else "all that a clock without a wait shows"
+        yield "submission", f"{duration(result.host.submit_ns)}: {why}"
+        yield "wall", f"{duration(result.host.wall_ns)}: submitted to an idle device and waited for"
+    outliers = f", {summary.outliers} far out" if summary.outliers else ""
+    ends = f"{duration(summary.min_ns)} to {duration(summary.max_ns)}"
+    yield "spread", f"middle half {summary.spread_pct:.1f} % wide, {ends}{outliers}"
+    first = f"; first call {duration(warm_up.first_call_ns)}" if warm_up.first_call_ns else ""
+    yield "warm-up", f"{warm_up.calls:,} calls, {warm_up.seconds:.2g} s: {warm_up.reason}{first}"
+    if result.judgement is not None:
+        yield "work", work_text(result)
+    if result.clocks is not None:
+        yield "clocks", clocks_text(result)
+
+
+def work_text(result: Result) -> str:
+    """Rates and the share of the roof."""
+    judgement = result.judgement
+    assert judgement is not None
+    work = judgement.work
+    parts = [f"{judgement.flops_per_second / 1e12:,.4g} TFLOP/s {work.dtype}"] if work.flops else []
+    parts += [f"{judgement.bytes_per_second / 1e12:,.3g} TB/s"] if work.bytes else []
+    rates = ", ".join(parts)
+    if judgement.roof_pct is None or judgement.roof_ns is None:
+        return f"{rates}; no roof is known for this device"
+    return f"{rates}; {judgement.roof_pct:.1f} % of the roof ({judgement.bound}, {duration(judgement.roof_ns)})"
+
+
+def clocks_text(result: Result) -> str:
+    """The device while it was timed."""
+    clocks = result.clocks
+    assert clocks is not None
+    parts = []
+    if clocks.min_sm_mhz is not None and clocks.max_sm_mhz is not None:
+        span = f"{clocks.max_sm_mhz:,}"
+        span = span if clocks.min_sm_mhz == clocks.max_sm_mhz else f"{clocks.min_sm_mhz:,} to {span}"
+        parts.append(f"{span} MHz")
+    if clocks.temperature_c is not None:
+        parts.append(f"{clocks.temperature_c} °C")
+    if clocks.power_w is not None:
+        parts.append(f"{clocks.power_w:.0f} W")
+    return ", ".join([*parts, *clocks.reasons])
+
+
+def comparison_text(comparison: Comparison) -> str:
+    """Which is faster, then both results."""
+    return "\n".join([comparison_sentence(comparison), repr(comparison.first), repr(comparison.second)])
+
+
+def comparison_sentence(comparison: Comparison) -> str:
+    """Which of the two is faster, and how surely."""
+    faster, pairs = comparison.faster, f"{len(comparison.ratios):,} pairs"
+    low, high = comparison.low, comparison.high
+    if faster is None:
+        span = f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f} %"
+        return f"no difference shown: the median ratio lies between {span} (95 % interval, {pairs})"
+    if faster is comparison.first:
+        low, high = 1 / high, 1 / low
+    ratio = comparison.ratio if faster is comparison.second else 1 / comparison.ratio
+    slower = comparison.first if faster is comparison.second else comparison.second
+    surely = f"(95 % interval {low:.4g} to {high:.4g}, {pairs})"
+    return f"{faster.name} is {ratio:.4g} times as fast as {slower.name} {surely}"
