@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import cached_property
 
 import numpy as np
@@ -12,10 +14,10 @@ from warpline.analyses.where import frame_names, user_frames, with_sites
 from warpline.findings.changes import Change, change_of
 from warpline.findings.model import Place
 from warpline.intervals import difference, union
-from warpline.replay.model import WORK, Bools, Int64s
+from warpline.replay.model import CALL, SEGMENT, WORK, Bools, Floats, Int64s
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.trace.nesting import NONE, nearest_marked
 from warpline.trace.trace import Trace
 
 LISTED_PLACES = 5
@@ -29,6 +31,7 @@ class Evidence:
         self.question = WhatIf(trace)
         self.scene = self.question.scene
         self.steps = max(self.question.replay.marks.count, 1)
+        self._changes: dict[str, Change] = {}
 
     def ask(self, fix: str) -> Prediction:
         """The prediction for a fix."""
@@ -83,39 +86,89 @@ class Evidence:
         spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine, others)]
         return difference(*spans).total_ns() / self.steps
 
+    def calls(self, pattern: str) -> Bools:
+        """API calls whose name matches."""
+        names = self.scene.call_name
+        chosen = [name for name in set(names.tolist()) if name and re.search(pattern, name)]
+        result: Bools = np.isin(names, chosen) & (self.scene.graph.kind == CALL)
+        return result
+
+    def time_in_calls(self, calls: Bools) -> float:
+        """How long these API calls hold their threads in a step, waiting included, in nanoseconds."""
+        rows = self.scene.graph.row[self.in_steps(calls)]
+        lengths = integers(self.trace.api["end_ns"])[rows] - integers(self.trace.api["start_ns"])[rows]
+        return float(lengths.sum()) / self.steps
+
     def places(self, nodes: Bools) -> tuple[Place, ...]:
         """The ops that launched these nodes, with the user's line where it is known, the most frequent first."""
-        ops = self.scene.op[np.flatnonzero(self.in_steps(nodes))]
-        ops = ops[ops != NONE]
-        if not len(ops):
-            return ()
-        table = self.trace.ops
+        return self._op_places(nodes, np.ones(len(nodes)))
+
+    def costliest_places(self, nodes: Bools) -> tuple[Place, ...]:
+        """The same, those that take the most time first."""
+        graph = self.scene.graph
+        return self._op_places(nodes, (graph.measured_end - graph.measured_start).astype(np.float64))
+
+    def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
+        chosen = np.flatnonzero(self.in_steps(nodes) & (self.scene.op != NONE))
+        ops, table = self.scene.op[chosen], self.trace.ops
+        names = table["name"].gather(ops).cast(pl.String)
         moments = integers(table["thread"])[ops], integers(table["start_ns"])[ops]
-        return self.places_at(table["name"].gather(ops).cast(pl.String), *moments)
+        return self.places_at(names, *moments, weight[chosen])
 
-    def call_places(self, calls: Bools) -> tuple[Place, ...]:
-        """The outermost ops around these API calls, or the calls themselves where there is no op."""
-        chosen = np.flatnonzero(self.in_steps(calls))
-        if not len(chosen):
+    def host_places(self, nodes: Bools, weight: Floats | None = None) -> tuple[Place, ...]:
+        """The outermost ops around these API calls, or before which these segments lie; else the calls themselves."""
+        chosen, rows = self._api_rows(nodes)
+        moments = integers(self.trace.api["thread"])[rows], integers(self.trace.api["start_ns"])[rows]
+        return self.places_at(self._call_labels(rows), *moments, None if weight is None else weight[chosen])
+
+    def host_labels(self, nodes: Bools) -> pl.Series:
+        """The outermost op around each of these API calls, or the call's own name."""
+        return self._call_labels(self._api_rows(nodes)[1])
+
+    def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
+        graph = self.scene.graph
+        chosen = np.flatnonzero(self.in_steps(nodes))
+        rows = np.where(graph.kind == SEGMENT, graph.before, graph.row)[chosen]
+        return chosen[rows != NONE], rows[rows != NONE]
+
+    def _call_labels(self, rows: Int64s) -> pl.Series:
+        parents = integers(self.trace.ops["parent"])
+        outermost = np.append(nearest_marked(parents, parents == NONE), NONE)
+        ops = outermost[integers(self.trace.api["op_id"])[rows]]
+        known = self.trace.ops["name"].gather(pl.Series(ops).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)
+        return known.fill_null(self.trace.api["name"].gather(rows).cast(pl.String))
+
+    def places_at(
+        self, labels: pl.Series, threads: Int64s, moments: Int64s, weight: Floats | None = None
+    ) -> tuple[Place, ...]:
+        """What was done at these moments, by label and by the user's own line, the weightiest first."""
+        if not len(labels):
             return ()
-        return self.places_at(self.call_labels(chosen), *self.call_moments(chosen))
-
-    def call_labels(self, calls: Int64s) -> pl.Series:
-        """The outermost op around each API call, or the call's own name."""
-        roots = self.scene.root_op_of_call[calls]
-        ops = self.trace.ops["name"].cast(pl.String)
-        known = ops.gather(pl.Series(roots).replace(NONE, None).cast(pl.UInt32))
-        return known.fill_null(pl.Series(self.scene.call_name[calls].tolist(), dtype=pl.String))
-
-    def call_moments(self, calls: Int64s) -> tuple[Int64s, Int64s]:
-        """Thread and begin of each API call."""
-        rows = self.scene.graph.row[calls]
-        return integers(self.trace.api["thread"])[rows], integers(self.trace.api["start_ns"])[rows]
-
-    def places_at(self, labels: pl.Series, threads: Int64s, moments: Int64s) -> tuple[Place, ...]:
-        """What was done at these moments, by label and by the user's own line, the most frequent first."""
-        frames = user_frames(self.trace, threads, moments)
-        rows = pl.DataFrame({"op": labels, "frame": frame_names(self.trace, frames)})
-        counted = with_sites(rows.group_by("op", "frame").agg(count=pl.len()))
-        listed = counted.sort("count", "op", descending=[True, False]).head(LISTED_PLACES)
+        frames = frame_names(self.trace, user_frames(self.trace, threads, moments))
+        weights = np.ones(len(labels)) if weight is None else weight
+        rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
+        counted = with_sites(rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len()))
+        listed = counted.sort("weight", "op", descending=[True, False]).head(LISTED_PLACES)
         return tuple(Place(row["op"], row["file"], row["line"], row["count"]) for row in listed.rows(named=True))
+
+    def costliest_shapes(self, nodes: Bools) -> str:
+        """Shapes of the op that takes the most time of these nodes, as recorded."""
+        graph, chosen = self.scene.graph, np.flatnonzero(self.in_steps(nodes))
+        rows = pl.DataFrame({
+            "shapes": pl.Series(self.scene.op_column("shapes")[chosen].tolist(), dtype=pl.String),
+            "time": (graph.measured_end - graph.measured_start)[chosen],
+        })  # fmt: skip
+        total = rows.filter(pl.col("shapes") != "").group_by("shapes").agg(pl.col("time").sum())
+        if not len(total):
+            return "unrecorded ones"
+        return _matrices(str(total.sort("time", "shapes", descending=[True, False])["shapes"][0]))
+
+
+def _matrices(shapes: str) -> str:
+    """Shapes of a product's matrices for people: 4096x2047 by 2047x4093."""
+    try:
+        sizes = json.loads(shapes)
+    except ValueError:
+        return shapes
+    matrices = [size for size in sizes if isinstance(size, list) and len(size) >= 2]
+    return " by ".join("x".join(str(value) for value in size) for size in matrices) or shapes

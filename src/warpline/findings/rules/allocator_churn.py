@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
+from warpline.trace import api_names
 from warpline.units import duration
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    waited = evidence.idle["memory"] / evidence.steps
+    host = evidence.changed(RULE.fix).host
+    frees, allocations = (
+        host & evidence.calls(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
+    )
     return Claim(
-        f"Memory is freed and allocated anew within the step: the GPU is idle for {duration(waited)} of it meanwhile.",
-        evidence.sync_places("free"),
+        f"Memory is freed and allocated anew within the step: {several(evidence.per_step(frees), 'free')} and "
+        f"{several(evidence.per_step(allocations), 'allocation')} hold the CPU for "
+        f"{duration(evidence.time_in_calls(frees | allocations))}.",
+        evidence.host_places(frees | allocations),
     )
 
 
@@ -21,6 +28,9 @@ RULE = Rule(
     name="allocator_churn",
     cause="memory",
     fix="no_empty_cache",
-    how=("Remove torch.cuda.empty_cache() from the loop; let the caching allocator keep what it has."),
+    how=(
+        "Remove torch.cuda.empty_cache() from the loop and let the caching allocator keep what it has; against "
+        "fragmentation, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+    ),
     look=look,
 )

@@ -1,27 +1,45 @@
-"""Buffers that grow by concatenation."""
+"""Buffers that are made anew in every step: grown by concatenation, filled with zeros, fetched from the driver."""
 
 from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import listed, several
+from warpline.replay.interventions.allocation import FILLS
 from warpline.replay.whatif import Prediction
+from warpline.trace import api_names
 from warpline.units import duration
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    copies = evidence.scene.kernels("memory", "layout")
-    return Claim(
-        f"Buffers grow by concatenation: {duration(evidence.time_per_step(copies))} a step copy what was there before.",
-        evidence.places(copies),
+    change = evidence.changed(RULE.fix)
+    fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
+    kinds = (
+        ("concatenation", "concatenations", change.work & ~change.gone),
+        ("fill of a large buffer", "fills of large buffers", fills),
+        ("copy into one", "copies into them", change.work & change.gone & ~fills),
     )
+    parts = [
+        f"{several(evidence.per_step(nodes), one, more)} ({duration(evidence.time_per_step(nodes))})"
+        for one, more, nodes in kinds
+        if evidence.per_step(nodes)
+    ]
+    calls = evidence.per_step(change.host & evidence.calls(api_names.ALLOCATION))
+    parts += [several(calls, "allocation by the driver", "allocations by the driver")] if calls else []
+    if not parts:
+        return None
+    return Claim(f"Buffers are made anew in every step: {listed(parts)}.", evidence.places(change.work))
 
 
 RULE = Rule(
     name="cat_growth",
     cause="memory",
     fix="preallocate",
-    how=("Allocate the buffer (a KV cache, say) once at its final size and write into it: cache[:, :, pos] = new"),
+    how=(
+        "Allocate the buffer (a KV cache, say) once at its final size, cache = torch.empty(…, longest, …), and write "
+        "into it: cache[:, :, pos] = new; for results, torch.empty once and out[i] = y instead of torch.cat."
+    ),
     look=look,
     most="medium",
 )

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import several
+from warpline.replay.model import SEGMENT
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 LEAST_SHARE = 0.05
+CERTAIN_GAIN = 2.0
+"""A replayed gain this large needs no idle time as its witness: compiling may hide behind other work."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -15,23 +19,28 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     cold = evidence.idle["cold_start"] / evidence.steps
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
+    change = evidence.changed(RULE.fix)
+    host = evidence.in_steps(change.host)
+    segments = host & (evidence.scene.graph.kind == SEGMENT)
+    calls, tried = host & ~segments, change.work & change.gone
+    saved = float(change.saved_ns[host].sum()) / evidence.steps
+    trials = f", and {several(evidence.per_step(tried), 'kernel')} are only tried out" if tried.any() else ""
     return Claim(
-        f"The steps are not warm: the GPU is idle for {duration(cold)} of each while code is loaded, compiled or "
-        "tuned.",
-        evidence.places(evidence.scene.is_work),
+        f"The steps are not warm: {duration(saved)} of CPU time in each go into loading, compiling or tuning "
+        f"({several(evidence.per_step(segments), 'long stretch', 'long stretches')} and "
+        f"{several(evidence.per_step(calls), 'slow call')}){trials}.",
+        evidence.host_places(host, change.saved_ns),
     )
 
-
-CERTAIN_GAIN = 2.0
-"""A replayed gain this large needs no idle time as its witness: compiling may hide behind other work."""
 
 RULE = Rule(
     name="cold_start",
     cause="cold_start",
     fix="warm_up",
     how=(
-        "Run a few steps of every shape before measuring; keep compiled code (TORCHINDUCTOR_CACHE_DIR); "
-        "keep shapes fixed."
+        "Run a few steps of every shape before the steps that count (torch.profiler.schedule(wait=1, warmup=3, "
+        "active=5)); keep compiled code (TORCHINDUCTOR_CACHE_DIR); keep shapes fixed or torch.compile(model, "
+        "dynamic=True)."
     ),
     look=look,
 )

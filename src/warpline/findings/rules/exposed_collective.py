@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    kernels = evidence.scene.kernels("comm")
-    time = evidence.time_per_step(kernels)
+    moved = evidence.changed(RULE.fix).moved
+    if not evidence.per_step(moved):
+        return None
     return Claim(
-        f"Collectives take {duration(time)} a step in which no computation runs beside them.", evidence.places(kernels)
+        f"Collectives are not hidden: {counted(evidence.per_step(moved))} a step, "
+        f"{duration(evidence.time_per_step(moved))}, of which {duration(evidence.exposed_per_step(moved))} with no "
+        "other kernel beside them.",
+        evidence.places(moved),
     )
 
 
@@ -21,7 +26,11 @@ RULE = Rule(
     name="exposed_collective",
     cause="comm",
     fix="overlap_comm",
-    how=("Let communication run beside backward: DDP's gradient_as_bucket_view and bucket_cap_mb, FSDP's prefetch."),
+    how=(
+        "Let communication run beside backward: DistributedDataParallel(model, gradient_as_bucket_view=True, "
+        "bucket_cap_mb=25) and model.no_sync() while gradients accumulate; with FSDP2, fully_shard each layer and "
+        "layer.set_modules_to_forward_prefetch([next_layer])."
+    ),
     look=look,
     most="medium",
 )

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    slow = evidence.scene.kernels_where(
-        lambda kernel: kernel.kernel_class in {"gemm", "conv"} and kernel.tensor_core is False
-    )
-    time = evidence.time_per_step(slow)
+    change = evidence.changed(RULE.fix)
+    slow = change.work & ~change.gone
     return Claim(
-        f"fp32 matrix products run on CUDA cores for {duration(time)} a step; tensor cores do them several times "
-        "faster in TF32.",
-        evidence.places(slow),
+        f"fp32 products run on CUDA cores: {counted(evidence.per_step(slow))} a step, "
+        f"{duration(evidence.time_per_step(slow))}; tensor cores do them several times faster in TF32.",
+        evidence.costliest_places(slow),
     )
 
 
@@ -25,6 +24,9 @@ RULE = Rule(
     name="fp32_gemm",
     cause="kernel",
     fix="tf32",
-    how="torch.set_float32_matmul_precision('high')",
+    how=(
+        "torch.set_float32_matmul_precision('high') before the first product; for convolutions "
+        "torch.backends.cudnn.allow_tf32 = True (the default)"
+    ),
     look=look,
 )

@@ -15,10 +15,25 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     if evidence.gains("tf32", WORTH_TRYING_FIRST):
         return None
-    products = evidence.scene.kernels("gemm", "conv", "attention")
+    change = evidence.changed(RULE.fix)
+    products = change.work & evidence.scene.kernels("gemm", "conv", "attention")
+    casts = change.work & change.gone
+    moving = change.work & ~products & ~casts
+    parts = [
+        f"{what} {duration(evidence.time_per_step(nodes))}"
+        for what, nodes in (
+            ("matrix products and attention", products),
+            ("other kernels", moving),
+            ("casts between types", casts),
+        )
+        if evidence.per_step(nodes)
+    ]
+    if not parts:
+        return None
     return Claim(
-        f"Matrix products take {duration(evidence.time_per_step(products))} a step in 32 bits; bf16 would halve it.",
-        evidence.places(products),
+        f"Work in 32 bits takes {duration(evidence.time_per_step(change.work))} a step ({', '.join(parts)}); in bf16 "
+        "it takes less.",
+        evidence.costliest_places(change.work),
     )
 
 
@@ -26,7 +41,10 @@ RULE = Rule(
     name="full_precision",
     cause="kernel",
     fix="bf16",
-    how=("with torch.autocast('cuda', torch.bfloat16): … (it changes the numerics: check the loss)"),
+    how=(
+        "with torch.autocast('cuda', torch.bfloat16): out = model(x); loss = criterion(out, y) – for inference "
+        "model.to(torch.bfloat16) (it changes the numerics: check the loss)"
+    ),
     look=look,
     most="medium",
 )

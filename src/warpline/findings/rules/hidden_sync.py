@@ -2,33 +2,103 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted, listed, several
+from warpline.replay.interventions.waiting import awaited_calls
+from warpline.replay.model import CALL, Bools
 from warpline.replay.whatif import Prediction
+from warpline.trace import api_names
+from warpline.trace.names import named
+from warpline.trace.nesting import NONE
 from warpline.units import duration
+
+AS_WRITTEN = {
+    "aten::item": ".item()",
+    "aten::_local_scalar_dense": ".item()",
+    "aten::is_nonzero": "`if` on a tensor",
+    "aten::index": "boolean mask",
+    "aten::index_put_": "boolean mask",
+    "aten::masked_select": "masked_select",
+    "aten::nonzero": "nonzero",
+    "aten::_unique2": "unique",
+    "aten::equal": "torch.equal",
+    "aten::to": ".to() or .cpu()",
+    "aten::copy_": "copy_",
+    "cudaDeviceSynchronize": "torch.cuda.synchronize()",
+    "cudaStreamSynchronize": "stream.synchronize()",
+    "cudaEventSynchronize": "event.synchronize()",
+}
+"""What a program writes, by the outermost op (or the call) in which it then waits."""
+LISTED = 4
+SOME_GAIN = 1.01
+"""Fewer waits than one a step are those around the measurement, unless they cost more than this."""
+CLIPPING = r"clip_grad\.py\(\d+\): "
+"""Python frames of clip_grad_norm_, whose result stays on the device until somebody reads it."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    places = evidence.sync_places("synchronise", "blocking copy")
-    if not places:
+    calls = _awaited(evidence)
+    count = evidence.per_step(calls)
+    if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
-    calls = evidence.syncs.filter(pl.col("kind").is_in(["synchronise", "blocking copy"]))
-    count = int(calls["count"].sum()) / evidence.steps
-    blocked = int(calls["blocked_ns"].sum()) / evidence.steps
+    dry = evidence.idle["sync"] / evidence.steps
     return Claim(
-        f"{count:,.1f} synchronising calls a step hold the CPU for {duration(blocked)}, and the GPU then runs dry.",
-        places,
+        f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
+        f"{duration(evidence.time_in_calls(calls))} in all, and the GPU runs dry for {duration(dry)}.",
+        evidence.host_places(calls),
     )
+
+
+def _awaited(evidence: Evidence) -> Bools:
+    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait."""
+    scene = evidence.scene
+    dropped = np.zeros(len(scene.graph), bool)
+    dropped[awaited_calls(scene)] = True
+    dropped &= scene.graph.kind == CALL
+    waits = dropped & ~evidence.calls(api_names.COPY)
+    ops = np.unique(scene.op_of_call[waits])
+    copies: Bools = dropped & ~waits & ~np.isin(scene.op_of_call, ops[ops != NONE])
+    return waits | copies
+
+
+def _written(evidence: Evidence, calls: Bools) -> str:
+    """The waits as a program writes them, the most frequent first."""
+    labels = evidence.host_labels(calls).replace(AS_WRITTEN)
+    kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
+    parts = [f"{counted(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
+    parts += [f"{len(kinds) - LISTED} other kinds"] if len(kinds) > LISTED else []
+    text = listed(parts)
+    clipped = _clipping_line(evidence)
+    return text if clipped is None else f"{text}; clip_grad_norm_{clipped} returns a norm that waits when it is read"
+
+
+def _clipping_line(evidence: Evidence) -> str | None:
+    """Where gradients are clipped within the window; None where they are not, or no frames were recorded."""
+    window = evidence.trace.window
+    frames = evidence.trace.python.filter(
+        named(CLIPPING), pl.col("start_ns").is_between(window.start_ns, window.end_ns)
+    ).head(1)
+    if not len(frames):
+        return None
+    moments = (frames[name].cast(pl.Int64).to_numpy() for name in ("thread", "start_ns"))
+    (place, *_) = evidence.places_at(pl.Series(["clip_grad_norm_"]), *moments)
+    return f" in {place.file}:{place.line}" if place.file else ""
 
 
 RULE = Rule(
     name="hidden_sync",
     cause="sync",
     fix="remove_sync",
-    how=("Keep results on the device; read them every n-th step, or after the loop; print nothing inside it."),
+    how=(
+        "Keep results on the device: total += loss.detach() and total.item() every n-th step; torch.where(mask, x, 0) "
+        "instead of x[mask]; no `if` on a tensor; print nothing inside the loop. "
+        "torch.cuda.set_sync_debug_mode('warn') names every line that waits."
+    ),
     look=look,
     least_gain=0.0,
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -13,16 +14,16 @@ LEAST_SHARE = 0.05
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    launches = evidence.per_step(evidence.scene.is_work)
+    captured = evidence.changed(RULE.fix).relaunched
+    launches = evidence.per_step(captured)
     waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
     share = waiting / max(evidence.trace.window.length_ns, 1)
-    if share < LEAST_SHARE:
+    if share < LEAST_SHARE or not launches:
         return None
-    kernel = evidence.time_per_step(evidence.scene.is_work) / max(launches, 1)
     return Claim(
-        f"The GPU waits {share:.0%} of the time for the CPU to launch {launches:,.0f} operations a step of "
-        f"{duration(kernel)} each.",
-        evidence.places(evidence.scene.is_work),
+        f"The GPU waits {share:.0%} of the time for the CPU to launch {several(launches, 'operation')} a step of "
+        f"{duration(evidence.time_per_step(captured) / launches)} each.",
+        evidence.places(captured),
     )
 
 
@@ -31,8 +32,9 @@ RULE = Rule(
     cause="dispatch",
     fix="cuda_graph",
     how=(
-        "Capture the step in a CUDA graph: torch.cuda.graph, "
-        "make_graphed_callables, or torch.compile(mode='reduce-overhead')."
+        "model = torch.compile(model, mode='reduce-overhead'), or capture by hand after a warm-up on a side stream: "
+        "with torch.cuda.graph(graph): out = model(fixed_input); then fixed_input.copy_(x); graph.replay() "
+        "(torch.cuda.make_graphed_callables does it for modules, backward included)."
     ),
     look=look,
     specific=False,

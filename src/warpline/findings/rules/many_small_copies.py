@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted
+from warpline.replay.interventions.transfers import SMALL_COPY_BYTES
 from warpline.replay.whatif import Prediction
 from warpline.units import size
 
-SMALL_BYTES = 64 << 10
 LEAST_COPIES = 8
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    scene = evidence.scene
-    copies = (scene.kind == "memcpy") & (scene.bytes <= SMALL_BYTES)
-    count = evidence.per_step(copies)
+    change = evidence.changed(RULE.fix)
+    count = evidence.per_step(change.work)
     if count < LEAST_COPIES:
         return None
     return Claim(
-        f"{count:,.0f} copies a step of at most {size(SMALL_BYTES)} each: every one costs a call.",
-        evidence.places(copies),
+        f"{counted(count)} copies a step of at most {size(SMALL_COPY_BYTES)} each follow each other: every one costs a "
+        f"call, and {counted(evidence.per_step(change.work & ~change.gone))} would do.",
+        evidence.places(change.work),
     )
 
 
@@ -28,6 +29,9 @@ RULE = Rule(
     name="many_small_copies",
     cause="transfer",
     fix="coalesce_copies",
-    how="Gather the pieces into one pinned buffer and copy it at once.",
+    how=(
+        "Gather the pieces into one pinned buffer and copy it at once: "
+        "torch.stack(pieces).pin_memory().to('cuda', non_blocking=True), then .unbind()."
+    ),
     look=look,
 )

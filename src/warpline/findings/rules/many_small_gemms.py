@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted, several
 from warpline.replay.whatif import Prediction
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    products = evidence.scene.kernels("gemm")
-    count = evidence.per_step(products)
+    change = evidence.changed(RULE.fix)
+    loops = change.work
+    products = evidence.per_step(loops & evidence.scene.kernels("gemm"))
+    among = f", {counted(products)} of them matrix products" if products else ""
     return Claim(
-        f"{count:,.0f} small matrix products a step, the same ones again and again: batched, they would be a few.",
-        evidence.places(products),
+        "The same few kernels are launched for one sample (or head) after the other: "
+        f"{several(evidence.per_step(loops), 'small kernel')} a step{among}, where a batch needs "
+        f"{counted(evidence.per_step(loops & ~change.gone))}.",
+        evidence.places(loops),
     )
 
 
@@ -21,7 +26,10 @@ RULE = Rule(
     name="many_small_gemms",
     cause="dispatch",
     fix="batch",
-    how=("Process the batch at once (torch.bmm, a larger batch) instead of looping over samples."),
+    how=(
+        "Process the batch at once instead of looping over samples: torch.bmm(torch.stack(xs), w), one call with a "
+        "larger batch, or torch.func.vmap(f)(xs)."
+    ),
     look=look,
     most="medium",
 )

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted
 from warpline.replay.whatif import Prediction
+from warpline.units import duration
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    products = evidence.scene.kernels("gemm")
+    odd = evidence.changed(RULE.fix).work
+    if not evidence.per_step(odd):
+        return None
     return Claim(
-        "Matrix products have sizes that are not multiples of 8 (16-bit) or 4 (fp32), and run on slower kernels.",
-        evidence.places(products),
+        "Matrix products with sizes that are not multiples of 8 (16-bit) or 4 (fp32), such as "
+        f"{evidence.costliest_shapes(odd)}, run on slower kernels: {counted(evidence.per_step(odd))} a step, "
+        f"{duration(evidence.time_per_step(odd))}.",
+        evidence.costliest_places(odd),
     )
 
 
@@ -20,6 +26,9 @@ RULE = Rule(
     name="misaligned_gemm",
     cause="kernel",
     fix="pad",
-    how="Pad the vocabulary, the hidden size or the batch to a multiple of 8, better 64.",
+    how=(
+        "Pad the odd size to a multiple of 8, better 64, where it is made: nn.Linear(hidden, -(-vocab // 64) * 64) and "
+        "logits[..., :vocab]; for a batch or a sequence, torch.nn.functional.pad."
+    ),
     look=look,
 )

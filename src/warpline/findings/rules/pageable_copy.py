@@ -4,24 +4,28 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import several
+from warpline.replay.interventions.transfers import SMALL_COPY_BYTES
 from warpline.replay.whatif import Prediction
-from warpline.units import size
-
-SMALL_RESULT_BYTES = 64 << 10
-"""A smaller copy to the host is a number somebody looks at: the wait is the matter, not the memory."""
+from warpline.units import duration, size
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     scene = evidence.scene
-    results = (scene.work_text("target_memory") == "Pageable") & (scene.bytes > SMALL_RESULT_BYTES)
-    copies = ((scene.work_text("source_memory") == "Pageable") | results) & (scene.kind == "memcpy")
+    # As in `pin_memory`: a small copy to the host is a number somebody looks at, and the wait is the matter.
+    direction, copy = scene.work_text("copy_kind"), scene.kind == "memcpy"
+    up = copy & (direction == "HtoD") & (scene.work_text("source_memory") == "Pageable")
+    down = copy & (direction == "DtoH") & (scene.work_text("target_memory") == "Pageable")
+    down &= scene.bytes > SMALL_COPY_BYTES
+    copies = up | down
     if not evidence.per_step(copies):
         return None
     total = float(scene.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
+    way = "from and to" if up.any() and down.any() else "from" if up.any() else "to"
     return Claim(
-        f"{evidence.per_step(copies):,.1f} copies a step, {size(total)}, come from or go to pageable memory: each "
-        "blocks the CPU until it is staged.",
+        f"{several(evidence.per_step(copies), 'copy', 'copies')} a step ({size(total)}, "
+        f"{duration(evidence.time_per_step(copies))}) {way} pageable memory: each blocks the CPU until it is staged.",
         evidence.places(copies),
     )
 
@@ -30,7 +34,10 @@ RULE = Rule(
     name="pageable_copy",
     cause="transfer",
     fix="pin_memory",
-    how="DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)",
+    how=(
+        "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True); for results a buffer made once, "
+        "host = torch.empty(shape, pin_memory=True), and host.copy_(x, non_blocking=True)"
+    ),
     look=look,
     least_gain=0.0,
 )

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
+from warpline.units import duration
 
 LEAST_KERNELS = 8
 LEAST_IDLE = 0.2
@@ -13,13 +15,14 @@ LEAST_IDLE = 0.2
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    kernels = evidence.scene.within_ranges("Optimizer.step")
-    count = evidence.per_step(kernels & evidence.scene.is_work)
+    kernels = evidence.changed(RULE.fix).work
+    count = evidence.per_step(kernels)
     if count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
         return None
     return Claim(
-        f"The optimizer launches {count:,.0f} operations a step, several for each parameter.",
-        evidence.places(kernels & evidence.scene.is_work),
+        f"The optimizer launches {several(count, 'kernel')} a step of "
+        f"{duration(evidence.time_per_step(kernels) / count)} each, several for each parameter.",
+        evidence.places(kernels),
     )
 
 
@@ -27,6 +30,9 @@ RULE = Rule(
     name="per_parameter_optimizer",
     cause="dispatch",
     fix="fused_optimizer",
-    how="torch.optim.AdamW(…, fused=True)",
+    how=(
+        "torch.optim.AdamW(model.parameters(), …, fused=True): one kernel for many parameters; drop foreach=False; "
+        "optimizers without a fused version take foreach=True"
+    ),
     look=look,
 )

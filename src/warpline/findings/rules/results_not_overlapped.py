@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -12,12 +13,13 @@ LEAST_SHARE = 0.03
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    copies = evidence.scene.work_text("copy_kind") == "DtoH"
-    time = evidence.time_per_step(copies)
+    copies = evidence.changed(RULE.fix).moved
+    time = evidence.exposed_per_step(copies)
     if time < LEAST_SHARE * evidence.step_ns:
         return None
     return Claim(
-        f"Copies to the host take {duration(time)} a step on the stream that computes: nothing runs beside them.",
+        f"Copies to the host run on the stream that computes: {counted(evidence.per_step(copies))} a step, "
+        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel beside them.",
         evidence.places(copies),
     )
 
@@ -26,7 +28,12 @@ RULE = Rule(
     name="results_not_overlapped",
     cause="transfer",
     fix="streams",
-    how="Copy results on a stream of their own: with torch.cuda.stream(copy_stream): host.copy_(x, non_blocking=True)",
+    how=(
+        "Copy results on a stream of their own into pinned memory: "
+        "copy_stream.wait_stream(torch.cuda.current_stream()), then "
+        "with torch.cuda.stream(copy_stream): host.copy_(x, non_blocking=True); copy_stream.synchronize() before "
+        "the host reads them."
+    ),
     look=look,
     most="medium",
 )

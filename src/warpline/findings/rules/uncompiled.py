@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from warpline.findings.compiled import already_compiled
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted, several
 from warpline.replay.whatif import Prediction
 
 LEAST_KERNELS = 4
@@ -13,13 +15,16 @@ LEAST_IDLE = 0.1
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    fusible = evidence.scene.kernels("elementwise", "norm", "softmax", "reduction", "memory", "layout")
-    count = evidence.per_step(fusible)
-    if count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
+    change = evidence.changed(RULE.fix)
+    if already_compiled(evidence, change.work):
+        return None
+    launches = change.gone | change.relaunched
+    if evidence.per_step(change.work) < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
         return None
     return Claim(
-        f"{count:,.0f} small kernels a step (elementwise, norms, reductions) are launched one by one.",
-        evidence.places(fusible),
+        f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "
+        f"{counted(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with others.",
+        evidence.places(launches),
     )
 
 
@@ -27,7 +32,7 @@ RULE = Rule(
     name="uncompiled",
     cause="dispatch",
     fix="torch_compile",
-    how="model = torch.compile(model)",
+    how="model = torch.compile(model); with varying shapes torch.compile(model, dynamic=True)",
     look=look,
     specific=False,
     most="medium",

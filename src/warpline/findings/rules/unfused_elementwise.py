@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from warpline.findings.compiled import already_compiled
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import counted, several
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -14,14 +16,17 @@ LEAST_KERNELS = 2
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    fusible = evidence.scene.kernels("elementwise", "norm", "softmax", "reduction", "memory", "layout")
-    time = evidence.time_per_step(fusible)
-    if evidence.idle_share >= MOST_IDLE or evidence.per_step(fusible) < LEAST_KERNELS:
+    change = evidence.changed(RULE.fix)
+    if already_compiled(evidence, change.work):
+        return None
+    chains = change.work
+    if evidence.idle_share >= MOST_IDLE or evidence.per_step(chains) < LEAST_KERNELS:
         return None
     return Claim(
-        f"Chains of elementwise and norm kernels read and write memory {evidence.per_step(fusible):,.0f} times a step "
-        f"({duration(time)}); fused, they would do so once a chain.",
-        evidence.places(fusible),
+        f"{several(evidence.per_step(chains), 'kernel')} a step ({duration(evidence.time_per_step(chains))}) read and "
+        f"write the same data one after the other (elementwise, norms, reductions); fused, they would be "
+        f"{counted(evidence.per_step(chains & ~change.gone))}.",
+        evidence.places(chains),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -13,12 +14,13 @@ MOST_IDLE = 0.2
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    kernels = evidence.scene.within_ranges("Optimizer.step") & evidence.scene.is_work
-    if not evidence.per_step(kernels) or evidence.idle_share >= MOST_IDLE:
+    kernels = evidence.changed(RULE.fix).work
+    count = evidence.per_step(kernels)
+    if not count or evidence.idle_share >= MOST_IDLE:
         return None
     return Claim(
-        f"The optimizer's kernels take {duration(evidence.time_per_step(kernels))} a step: each reads and writes "
-        "memory that one fused kernel would touch once.",
+        f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} a step: each "
+        "reads and writes memory that one fused kernel would touch once.",
         evidence.places(kernels),
     )
 
@@ -27,6 +29,6 @@ RULE = Rule(
     name="unfused_optimizer",
     cause="kernel",
     fix="fused_optimizer",
-    how="torch.optim.AdamW(…, fused=True)",
+    how="torch.optim.AdamW(model.parameters(), …, fused=True)",
     look=look,
 )
