@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from warpline.lab.faults import CASES, CAUSES, Case
+from warpline.lab.faults import CASES, CAUSES, HELD_OUT, SUITES, Case
 from warpline.lab.faults.case import PLANTED
-from warpline.lab.record import _capture_jobs, _timing_jobs, main
+from warpline.lab.record import jobs, main
 from warpline.lab.snapshot import absolute_paths, profiled_step_ns
 from warpline.lab.stopwatch import time_first_steps, time_steps
 
@@ -20,6 +20,7 @@ FIXES = {
     "no_empty_cache", "streams", "at_roofline",
     "warm_up", "drop_copies",
 }  # fmt: skip
+EVERY = CASES + HELD_OUT
 
 
 class NoDevice:
@@ -33,7 +34,7 @@ class NoDevice:
         self.waits += 1
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_a_case_says_what_is_true_of_it(case: Case) -> None:
     assert case.cause in CAUSES
     assert (case.fix is None) == (case.cause == "healthy")
@@ -46,12 +47,12 @@ def test_a_case_says_what_is_true_of_it(case: Case) -> None:
 
 
 def test_names_are_unique() -> None:
-    assert len({case.name for case in CASES}) == len(CASES)
+    assert len({case.name for case in EVERY}) == len(EVERY)
 
 
 def test_planted_lines_are_where_the_marks_are() -> None:
     source = Path(__file__).parents[2] / "src"
-    for case in CASES:
+    for case in EVERY:
         for line in case.planted_lines():
             lines = (source / line.file).read_text(encoding="utf-8").splitlines()
             assert lines[line.line - 1].endswith(PLANTED)
@@ -71,8 +72,20 @@ def test_listing_the_cases_loads_neither_torch_nor_polars() -> None:
 
 def test_a_trap_is_timed_without_its_innocent_too() -> None:
     (trap,) = [case for case in CASES if case.name == "item_in_a_dispatch_bound_loop"]
-    assert [variant for _, variant in _timing_jobs([trap])] == ["faulty", "cured", "remove_sync"]
-    assert [variant for _, variant in _capture_jobs([trap])] == ["faulty", "plain", "cured"]
+    assert [job.variant for job in jobs(trap, time_only=True)] == ["faulty", "cured", "remove_sync"]
+
+
+def test_a_case_is_timed_before_the_profiler_is_used() -> None:
+    for case in EVERY:
+        works = [job.work for job in jobs(case)]
+        assert works == sorted(works, reverse=True)  # time, then capture
+        assert works.count("capture") == 2 + case.stacks
+
+
+def test_only_a_first_call_needs_a_process_for_each_measurement() -> None:
+    (first,) = [case for case in CASES if case.own_process]
+    assert {job.variant for job in jobs(first) if job.needs_own_process} == {"faulty", "plain"}
+    assert not any(job.needs_own_process for case in HELD_OUT for job in jobs(case))
 
 
 def test_the_stopwatch_waits_once_a_repeat_and_not_in_between() -> None:
@@ -104,15 +117,17 @@ def test_a_path_of_the_machine_is_seen() -> None:
     assert absolute_paths('{"name": "warpline/lab/faults/sync.py(3): step", "x": "a / b"}') == []
 
 
-def test_an_unknown_case_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_case_of_another_suite_is_refused(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (other,) = set(SUITES) - {suite}
     with pytest.raises(SystemExit) as stop:
-        main(["-o", "nowhere", "--only", "no_such_case"])
+        main(["-o", "nowhere", "--suite", suite, "--only", SUITES[other][0].name])
     assert stop.value.code == 2
-    assert "no_such_case" in capsys.readouterr().err
+    assert SUITES[other][0].name in capsys.readouterr().err
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", EVERY, ids=lambda case: case.name)
 def test_every_step_runs(case: Case) -> None:
     torch = pytest.importorskip("torch")
     if not torch.cuda.is_available():

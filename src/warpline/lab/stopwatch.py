@@ -13,6 +13,8 @@ REPEAT_NS = 20_000_000
 """How long one repeat should take: long enough that the wait at its end is nothing."""
 WARM_UP_NS = 60_000_000
 FEWEST_STEPS, MOST_STEPS = 5, 300
+WAKE_NS = 200_000_000
+"""How long the GPU is kept busy before a process measures, so that its clocks have risen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,17 @@ def time_steps(torch: Any, step: Callable[[], object]) -> StepTime:
 def time_first_steps(torch: Any, build: Callable[[], Callable[[], object]], steps: int, repeats: int) -> StepTime:
     """The first steps after building, with whatever they load, compile or tune."""
     return _summary([_per_step_ns(torch, build(), steps) for _ in range(repeats)], steps)
+
+
+def wake(torch: Any) -> None:
+    """Keeps the GPU busy with work that is no part of any measurement, until its clocks have risen."""
+    began, x = time.perf_counter_ns(), torch.zeros(16 << 20, device="cuda")
+    while time.perf_counter_ns() - began < WAKE_NS:
+        for _ in range(50):
+            x.add_(1.0)
+        torch.cuda.synchronize()
+    del x
+    torch.cuda.empty_cache()
 
 
 def warm_up(torch: Any, step: Callable[[], object]) -> None:

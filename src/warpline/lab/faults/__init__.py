@@ -5,17 +5,19 @@ listed:
 
 >>> from warpline.lab.faults import CASES
 >>> [case.name for case in CASES if case.cause == "sync"]
+
+There are two suites: the cases that the rules were written with, and held-out ones that were written without a look
+at the rules.
 """
 
 from __future__ import annotations
-
-from types import ModuleType
 
 from warpline.lab.faults import (
     cold_start,
     dispatch,
     fusion,
     healthy,
+    held_out,
     loading,
     memory,
     precision,
@@ -24,19 +26,10 @@ from warpline.lab.faults import (
     transfer,
     traps,
 )
-from warpline.lab.faults.case import CAUSES, Case, Step
+from warpline.lab.faults.case import CAUSES, Case, Step, cases_of
 
+CASES = cases_of(dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps)
+HELD_OUT = held_out.CASES
+SUITES = {"planted": CASES, "held_out": HELD_OUT}
 
-def _cases_of(module: ModuleType) -> list[Case]:
-    return [value for value in vars(module).values() if isinstance(value, Case)]
-
-
-CASES: tuple[Case, ...] = tuple(
-    case
-    for module in (
-        dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps
-    )
-    for case in _cases_of(module)
-)  # fmt: skip
-
-__all__ = ["CASES", "CAUSES", "Case", "Step"]
+__all__ = ["CASES", "CAUSES", "HELD_OUT", "SUITES", "Case", "Step"]

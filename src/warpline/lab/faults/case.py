@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 Step = Callable[[], object]
@@ -20,6 +20,8 @@ CAUSES = ("dispatch", "sync", "kernel", "transfer", "input", "memory", "cold_sta
 """The causes that one GPU can show; `comm` needs two."""
 PLANTED = "# planted"
 """Marks the lines of a builder that are the fault."""
+SOURCE = Path(__file__).parents[3]
+"""The folder that holds the package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Case:
         """Where the fault is, in the source as it is now."""
         assert isinstance(self.builder, FunctionType)
         path = Path(self.builder.__code__.co_filename)
-        file = Path(*path.parts[-4:]).as_posix()
+        file = path.relative_to(SOURCE).as_posix()
         lines, first = inspect.getsourcelines(self.builder)
         functions = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if isinstance(node, ast.FunctionDef)]
         for number, line in enumerate(lines, first):
@@ -106,3 +108,8 @@ def planted(cause: str, fix: str | None, **more: Any) -> Callable[[Builder], Cas
         return Case(builder.__name__, cause, fix, builder, **more)
 
     return make
+
+
+def cases_of(*modules: ModuleType) -> tuple[Case, ...]:
+    """The cases of some modules, in the order in which they are written."""
+    return tuple(value for module in modules for value in vars(module).values() if isinstance(value, Case))
