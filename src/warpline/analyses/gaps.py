@@ -57,6 +57,12 @@ def idle_gaps(trace: Trace) -> list[Gaps]:
     ]
 
 
+def loading_spans(trace: Trace) -> dict[int, Spans]:
+    """When each thread was getting data, by the same evidence: ranges, frames, and long silences before an upload."""
+    threads = activities(trace)
+    return {thread: _explained(trace, threads, thread)["input"] for thread in threads}
+
+
 def _device_gaps(trace: Trace, threads: dict[int, Activity], device: int, rows: pl.DataFrame) -> Gaps:
     idle = idle_spans(rows, trace.window)
     ended_by = _next_operation(rows, idle)

@@ -44,7 +44,8 @@ COMPILING = (
 """Python frames that are entered only to compile, autotune, import or initialise; frames of the same packages that
 also run compiled code on every step are left out."""
 LOADING = (
-    r"torch/utils/data/|enumerate\(DataLoader\)|dataloader|<built-in function sleep>|time\.sleep"
+    r"(?i)torch/utils/data/|dataloader|data_?load|load_?data|next_batch|get_batch|<built-in function sleep>|time\.sleep"
+    r"|imread|PIL/"
     r"|built-in method (poll|recv|read|select|acquire)|multiprocessing/(connection|queues)|^queue\.py"
 )
 """Python frames, ops and annotations in which the program waits for data."""

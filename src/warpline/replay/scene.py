@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.analyses.gaps import loading_spans
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
@@ -18,7 +19,6 @@ from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Fl
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names
 from warpline.trace.link import integers
-from warpline.trace.names import named
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
@@ -279,11 +279,11 @@ class Scene:
 
     @cached_property
     def input_share(self) -> Floats:
-        """Share of each segment within steps in which the program gets its data, by ranges and Python frames."""
-        ranges = self.trace.ranges.filter(named(INPUT_RANGE), pl.col("end_ns").is_not_null())
-        frames = self.trace.python.filter(named(INPUT_FRAME))
-        both = pl.concat([part.select("start_ns", "end_ns", "thread") for part in (ranges, frames)])
-        share = self.covered(integers(both["start_ns"]), integers(both["end_ns"]), integers(both["thread"]))
+        """Share of each segment within steps in which the program gets its data."""
+        found = loading_spans(self.trace.whole())
+        starts = np.concatenate([spans.starts for spans in found.values()])
+        ends = np.concatenate([spans.ends for spans in found.values()])
+        share = self.covered(starts, ends, np.repeat(np.array([*found], np.int64), [len(one) for one in found.values()]))
         result: Floats = np.where(self.in_steps, share, 0.0)
         return result
 

@@ -14,6 +14,8 @@ HOST_WORK_NS = 1_500_000
 """A segment this long is the program's own work (loading, logging, compiling), which no launch fix removes."""
 MOST_WAITS = 3
 """Waits per step above which a step counts as one that waits again and again."""
+WORTH_A_PIECE = 60
+"""Calls without a wait in between, from which such a step's pieces are worth a graph each."""
 LOADING_NS = 50_000
 """A segment with this much recognised loading stays too."""
 LEAST_LAUNCHES = 4
@@ -34,14 +36,14 @@ def stays_on_host(bench: Bench) -> Bools:
 def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
     """Runs of CPU nodes of one thread, in steps, that are not interrupted by anything that stays on the host.
 
-    A step that waits again and again cannot be captured or compiled as a whole: only the best case does its pieces.
+    A step that waits again and again cannot be captured or compiled as a whole: then only long runs count (a token of
+    a decoder, an iteration of a solver), and in the best case all.
     """
     scene, graph = bench.scene, bench.graph
     usable = np.isin(graph.kind, [SEGMENT, CALL, JOIN]) & scene.in_steps
     stays = stays_on_host(bench)
     waits = int((stays & (graph.kind == CALL) & scene.in_steps).sum())
-    if case != OPTIMISTIC and waits > MOST_WAITS * scene.step_count:
-        return []
+    fewest = WORTH_A_PIECE if case != OPTIMISTIC and waits > MOST_WAITS * scene.step_count else 0
     cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []
     repeated = len(scene.trace.steps) > 0 and scene.trace.steps["found_by"][0] == "repetition"
@@ -53,7 +55,7 @@ def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
         group = np.cumsum(marks) * (len(change) + 1) + step
         kept, keys = nodes[~marks], group[~marks]
         runs += [run for run in np.split(kept, np.flatnonzero(np.diff(keys)) + 1) if len(run)]
-    return runs
+    return [run for run in runs if int((graph.kind[run] == CALL).sum()) >= fewest]
 
 
 @intervention(
@@ -62,7 +64,7 @@ def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
     "The launches of each step are captured once and replayed as a CUDA graph.",
     "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
     "Waits, blocking copies and long host work stay, and cut the capture into pieces: one graph each; with more than "
-    "three waits in a step only the best case captures at all.",
+    "three waits in a step only pieces of at least 60 calls are captured, and in the best case all.",
     "Kernels keep their durations; between them lies the gap of a graph's nodes.",
 )
 def cuda_graph(bench: Bench, case: int) -> int:
