@@ -283,7 +283,8 @@ class Scene:
         found = loading_spans(self.trace.whole())
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
-        share = self.covered(starts, ends, np.repeat(np.array([*found], np.int64), [len(one) for one in found.values()]))
+        threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])
+        share = self.covered(starts, ends, threads)
         result: Floats = np.where(self.in_steps, share, 0.0)
         return result
 
