@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.replay import WhatIf, replay, whatif
 from warpline.replay.interventions import constants, interventions
-from warpline.replay.overhead import EXPECTED, HIGH, KINETO, LOW, bare_graph, recording_cost
+from warpline.replay.overhead import EXPECTED, HIGH, KINETO, LOW, recording_cost
 from warpline.reports.whatif import render
 
 DESIGN = (
@@ -136,8 +137,42 @@ def test_recording_costs_are_taken_from_the_cpu_and_never_from_the_device(tmp_pa
     assert (cost[work] == 0).all()
     assert (cost <= graph.duration).all()
     assert cost.sum() > 0
-    lengths = [bare_graph(trace, graph, case).duration.sum() for case in (LOW, EXPECTED, HIGH)]
-    assert lengths == sorted(lengths)
+    costs = [recording_cost(trace, graph, case).sum() for case in (LOW, EXPECTED, HIGH)]
+    assert costs == sorted(costs, reverse=True)
+
+
+def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6) -> None:
+    timed = {"median_ns": median_ns, "min_ns": median_ns - 1_000, "max_ns": median_ns + 1_000, "steps": steps}
+    manifest = {"schema": "warpline.run/1", "traces": [{"file": file, "bare_step_ns": timed}]}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+
+
+def test_a_measured_bare_step_is_taken_as_it_is_and_the_cost_of_recording_fitted_to_it(tmp_path: Path) -> None:
+    trace = opened(tmp_path, dispatch_bound())
+    estimated = WhatIf(trace)
+    assert estimated.bare_step_from == "estimated"
+    between = (estimated.bare_step_ns.expected + estimated.replay.measured_step_ns) / 2
+    run_manifest(tmp_path, trace.path.name, round(between))
+    measured = WhatIf(trace)
+    assert measured.bare_step_from == "measured"
+    assert measured.bare_step_ns.expected == round(between)
+    before, after = estimated.ask("cuda_graph"), measured.ask("cuda_graph")
+    # The graph launches in the same time whatever recording cost, so that a slower bare step gains more.
+    assert after.new_step_ns.expected == pytest.approx(before.new_step_ns.expected, rel=0.05)
+    assert after.gain.expected > before.gain.expected
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"traces": [{"file": "other.json"}]}', '{"traces": 3}'])
+def test_a_manifest_that_says_nothing_of_the_trace_is_passed_over(tmp_path: Path, text: str) -> None:
+    trace = opened(tmp_path, dispatch_bound())
+    (tmp_path / "manifest.json").write_text(text)
+    assert WhatIf(trace).bare_step_from == "estimated"
+
+
+def test_too_few_bare_steps_say_nothing(tmp_path: Path) -> None:
+    trace = opened(tmp_path, dispatch_bound())
+    run_manifest(tmp_path, trace.path.name, 1_000_000, steps=2)
+    assert WhatIf(trace).bare_step_from == "estimated"
 
 
 PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sqlite.gz")])

@@ -63,6 +63,8 @@ class Diagnosis:
             "replayed_step_ns": round(question.replay.replayed_step_ns),
             "error_pct": round(question.replay.error_pct, 3),
             "bare_step_ns": round(question.bare_step_ns.expected),
+            "bare_step_range_ns": {"low": round(question.bare_step_ns.low), "high": round(question.bare_step_ns.high)},
+            "bare_step_from": question.bare_step_from,
         }
 
     def to_dict(self) -> dict[str, Any]:

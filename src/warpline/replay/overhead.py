@@ -8,7 +8,7 @@ that a stopwatch shows (memory-bound loops on an H200: 2.68 ms bare, 2.67 ms rec
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -58,11 +58,6 @@ LEAST_SHARE = 0.33
 """A segment or call keeps at least this share of its recorded length."""
 PROFILER_STEP = r"^ProfilerStep#"
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
-
-
-def bare_graph(trace: Trace, graph: Graph, case: int = EXPECTED) -> Graph:
-    """The graph with the cost of recording taken out of its CPU nodes."""
-    return replace(graph, duration=np.maximum(graph.duration - recording_cost(trace, graph, case), 0.0))
 
 
 def recording_cost(trace: Trace, graph: Graph, case: int = EXPECTED) -> Floats:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from warpline.errors import CannotAnswer
+from warpline.replay.bare import find_bare_steps
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.model import Graph
 from warpline.replay.overhead import EXPECTED as EXPECTED_COST
-from warpline.replay.overhead import HIGH, LOW, bare_graph
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
@@ -91,22 +91,30 @@ class WhatIf:
         self.trace = trace
         self.replay = done or replay(trace)
         self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
-        self._bare = [bare_graph(trace, self.replay.graph, case) for case in (LOW, EXPECTED_COST, HIGH)]
-        self.scene = Scene(trace, self._bare[EXPECTED_COST], self.replay.marks)
-        self._old = [self.step_ns(graph) for graph in self._bare]
+        self._scale = 1.0
+        self._bare = find_bare_steps(trace, self.replay.graph, self.step_ns)
+        self.scene = Scene(trace, self._bare.graphs[EXPECTED_COST], self.replay.marks)
+        if self._bare.measured:
+            # What the replay misses of the measured step, it misses of the mended one too.
+            self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_COST])
         self._tried: dict[tuple[tuple[str, ...], int, int], tuple[float, list[int]]] = {}
 
     @property
     def bare_step_ns(self) -> Estimate:
         """The step without the profiler."""
-        return Estimate(*sorted(self._old))
+        return Estimate(*sorted(self._bare.steps_ns))
+
+    @property
+    def bare_step_from(self) -> str:
+        """`measured` by the run that made the trace, or `estimated`."""
+        return "measured" if self._bare.measured else "estimated"
 
     def step_ns(self, graph: Graph, floor_ns: float = 0.0, *, best: bool = False) -> float:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
         typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
         typical = float(lengths.min()) if best else typical
-        return max(typical, floor_ns, 1.0)
+        return max(typical * self._scale, floor_ns, 1.0)
 
     def ask(self, *names: str) -> Prediction:
         """Predicts the step with these fixes together."""
@@ -114,7 +122,7 @@ class WhatIf:
         cases = ((1, EXPECTED), (1, OPTIMISTIC), (1, PESSIMISTIC), (0, OPTIMISTIC), (2, PESSIMISTIC))
         results = {(cost, case): self._try(chosen, cost, case) for cost, case in cases}
         new = {key: step for key, (step, _) in results.items()}
-        middle = self._old[1]
+        middle = self._bare.expected_ns
         gains = [middle / new[1, case] for case in (PESSIMISTIC, EXPECTED, OPTIMISTIC)]
         times = [new[0, OPTIMISTIC], new[1, EXPECTED], new[2, PESSIMISTIC]]
         return Prediction(
@@ -134,16 +142,16 @@ class WhatIf:
     def gains(self, name: str, least: float) -> bool:
         """Whether a fix finds something to change and is expected to gain at least so much: one replay, not five."""
         step, changed = self._try(find_interventions([name]), 1, EXPECTED)
-        return any(changed) and self._old[1] / step >= least
+        return any(changed) and self._bare.expected_ns / step >= least
 
     def _try(self, chosen: list[Intervention], cost: int, case: int) -> tuple[float, list[int]]:
         """The step with the fixes, for one cost of recording and one case of the fixes; each is tried once."""
         key = (tuple(item.name for item in chosen), cost, case)
         if key not in self._tried:
-            bench = Bench(self.scene, self._bare[cost])
+            bench = Bench(self.scene, self._bare.graphs[cost])
             changed = [item.apply(bench, case) for item in chosen]
             # Loading in the background cannot take longer than it took in the foreground.
-            floor = min(bench.step_floor_ns, max(self._old))
+            floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
             self._tried[key] = self.step_ns(bench.settle(), floor, best=bench.best_step), changed
         return self._tried[key]
 

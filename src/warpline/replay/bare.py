@@ -1,0 +1,77 @@
+"""The step without a profiler: estimated from what recording costs, or measured by the run that made the trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpline.replay.model import Graph
+from warpline.replay.overhead import CASES, EXPECTED, recording_cost
+from warpline.trace.trace import Trace
+
+MANIFEST = "manifest.json"
+"""What `warpline run` writes beside its traces."""
+FEWEST_STEPS = 3
+MOST_COST = 3.0
+"""Recording may cost this many times what is expected of it, if a stopwatch says so."""
+ROUNDS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class BareSteps:
+    """Graphs of the trace without the cost of recording, in the low, expected and high case, and their steps."""
+
+    graphs: list[Graph]
+    steps_ns: list[float]
+    measured: bool
+
+    @property
+    def expected_ns(self) -> float:
+        """The step as a stopwatch would show it, or did."""
+        return self.steps_ns[EXPECTED]
+
+
+def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float]) -> BareSteps:
+    """Takes the cost of recording out; where the run timed its steps before it recorded, so that they fit."""
+    stopwatch = measured_step_ns(trace.path)
+    if stopwatch is not None:
+        fitted = _fitted(trace, graph, step_of, stopwatch["median_ns"])
+        low, high = sorted((stopwatch["min_ns"], stopwatch["max_ns"]))
+        return BareSteps([fitted] * len(CASES), [low, stopwatch["median_ns"], high], measured=True)
+    graphs = [_less(graph, recording_cost(trace, graph, case)) for case in range(len(CASES))]
+    return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
+
+
+def measured_step_ns(trace: Path) -> dict[str, float] | None:
+    """The bare step as `warpline run` timed it before it recorded this file; None where nobody did."""
+    try:
+        manifest = json.loads((trace.parent / MANIFEST).read_text(encoding="utf-8"))
+        entries = [entry for entry in manifest["traces"] if entry["file"] == trace.name]
+        timed: dict[str, Any] = entries[0]["bare_step_ns"]
+        if timed["steps"] < FEWEST_STEPS:
+            return None
+        return {key: float(timed[key]) for key in ("median_ns", "min_ns", "max_ns")}
+    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        return None
+
+
+def _less(graph: Graph, cost: Any) -> Graph:
+    return replace(graph, duration=np.maximum(graph.duration - cost, 0.0))
+
+
+def _fitted(trace: Trace, graph: Graph, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
+    """The graph less as much of the expected cost as brings its step to the measured one, within limits."""
+    cost = recording_cost(trace, graph, EXPECTED)
+    few, much = 0.0, MOST_COST
+    for _ in range(ROUNDS):
+        middle = (few + much) / 2
+        if step_of(_less(graph, middle * cost)) > step_ns:
+            few = middle
+        else:
+            much = middle
+    return _less(graph, much * cost)
