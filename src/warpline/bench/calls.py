@@ -52,6 +52,8 @@ def calls_of(function: Callable[..., object], args: Arguments, inputs: Inputs | 
     sets = [inputs(index) for index in range(max(copies, FACTORY_SETS))] if callable(inputs) else list(inputs)
     if not sets or not all(isinstance(arguments, tuple) for arguments in sets):
         raise UsageError("bad-inputs", "inputs= must be tuples of arguments, at least one", "inputs=[(a, b), (c, d)]")
+    if not callable(inputs):
+        sets += [_copied(arguments) for _ in range(copies - 1) for arguments in sets]
     return Calls(function, sets)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import gc
 import platform
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -110,7 +111,8 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
         subject.call = Repeated(subject.calls, subject.per_sample) if subject.per_sample > 1 else subject.calls
     warm_up = _warmed(stopwatch, subjects, settings, least_seconds=0.0)
     samples = collect(stopwatch, subjects, settings, None)
-    place = Place(_cpu_name(), "cpu", None, None, platform.python_version())
+    torch = sys.modules.get("torch")
+    place = Place(_cpu_name(), "cpu", str(torch.__version__) if torch else None, None, platform.python_version())
     results = []
     for subject, taken in zip(subjects, samples, strict=True):
         warm = replace(warm_up, first_call_ns=subject.first_call_ns)

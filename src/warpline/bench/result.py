@@ -164,7 +164,7 @@ def comparison(first: Result, second: Result) -> Comparison:
 
 
 def document(
-    results: list[Result], compared: Comparison | None = None, cold: dict[str, Any] | None = None
+    results: list[Result], compared: Comparison | None, cold: list[dict[str, Any]]
 ) -> dict[str, Any]:
     """Everything as one document of schema `warpline.bench/1`."""
     return {

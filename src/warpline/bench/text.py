@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
+from warpline.bench.experiments import EXPERIMENTS
 from warpline.bench.result import Comparison, Result
 from warpline.units import duration
+
+if TYPE_CHECKING:
+    from warpline.bench.cold import ColdStart
+    from warpline.bench.command import Answer
 
 CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "cpu": "the CPU's clock"}
 CACHES = {
@@ -102,3 +108,34 @@ def comparison_sentence(comparison: Comparison) -> str:
     slower = comparison.first if faster is comparison.second else comparison.second
     surely = f"(95 % interval {low:.4g} to {high:.4g}, {pairs})"
     return f"{faster.name} is {ratio:.4g} times as fast as {slower.name} {surely}"
+
+
+def cold_text(cold: ColdStart) -> str:
+    """The parts of a cold start, one a line, and what they make of the first call."""
+    lines = [f"{cold.name} on {cold.device}: a cold start, in {cold.processes} fresh processes"]
+    for part in cold.parts:
+        lines.append(f"  {part.name.replace('_', ' '):12} {duration(part.median_ns):>9}  {part.meaning}")
+    return "\n".join([*lines, cold_sentence(cold)])
+
+
+def cold_sentence(cold: ColdStart) -> str:
+    """The first call against the steady state."""
+    first, steady = duration(cold.first_call_ns), duration(cold.steady_ns)
+    ratio = f"{cold.ratio:,.0f}" if cold.ratio >= 10 else f"{cold.ratio:.2g}"
+    times = f"{ratio} times less"
+    return f"a stopwatch around the first call shows {first}; a call in the steady state takes {steady}: {times}"
+
+
+def answer_text(answer: Answer) -> str:
+    """Everything that was found."""
+    blocks = [repr(answer.comparison)] if answer.comparison else [repr(result) for result in answer.results]
+    return "\n\n".join([*blocks, *map(cold_text, answer.cold)])
+
+
+def list_text() -> str:
+    """The experiments, one a line."""
+    lines = []
+    for experiment in EXPERIMENTS.values():
+        shape, types = "x".join(map(str, experiment.shape)), ", ".join(experiment.dtypes)
+        lines.append(f"{experiment.name:10} {experiment.summary}\n{'':10} {experiment.dimensions}: {shape}; {types}")
+    return "\n".join([*lines, "or a function of your own: file.py:function"])

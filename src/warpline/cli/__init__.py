@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from warpline import __version__
-from warpline.cli import device, diagnose, kernel, path, roofline, sql, stats, whatif
+from warpline.cli import bench, device, diagnose, doctor, kernel, path, roofline, sql, stats, whatif
 from warpline.errors import EXIT_FAILED, WarplineError
 
 app = typer.Typer(
@@ -26,6 +26,8 @@ app.command()(sql.sql)
 app.command()(kernel.kernel)
 app.command()(roofline.roofline)
 app.command()(device.device)
+app.command()(bench.bench)
+app.command()(doctor.doctor)
 app.command()(path.path)
 app.command()(path.budget)
 app.command()(whatif.whatif)

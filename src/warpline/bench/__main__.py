@@ -1,0 +1,52 @@
+"""`python -m warpline.bench`: the same command where only the standard library and torch are installed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from warpline.bench.command import Request, answer
+from warpline.bench.text import answer_text, list_text
+from warpline.errors import WarplineError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m warpline.bench", description="Time a function, honestly.")
+    parser.add_argument("what", nargs="?", help="an experiment, or file.py:function")
+    parser.add_argument("--list", action="store_true", help="list the experiments")
+    parser.add_argument("--shape")
+    parser.add_argument("--dtype", default="", help="one, or several with commas between them")
+    parser.add_argument("--against", metavar="FILE.PY:FUNCTION", help="compare with this function")
+    parser.add_argument("--hot", action="store_true", help="leave the L2 as the calls leave it")
+    parser.add_argument("--graph", action="store_true", help="time many calls in a CUDA graph")
+    parser.add_argument("--cold", action="store_true", help="measure a cold start in fresh processes")
+    parser.add_argument("--copies", type=int, default=1, help="copies of the inputs, used in turn")
+    parser.add_argument("--seconds", type=float, default=0.5)
+    parser.add_argument("--repeats", type=int, default=3, help="fresh processes of each kind, with --cold")
+    parser.add_argument("--flops", type=float)
+    parser.add_argument("--bytes", type=float)
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--json", action="store_true", dest="as_json")
+    options = parser.parse_args(arguments)
+    if options.list or options.what is None:
+        print(list_text())
+        return 0
+    request = Request(
+        options.what, options.shape, tuple(filter(None, options.dtype.split(","))), options.against, not options.hot,
+        options.graph, options.copies, options.seconds, options.flops, options.bytes, options.device, options.cold,
+        options.repeats,
+    )  # fmt: skip
+    try:
+        found = answer(request, lambda line: print(line, file=sys.stderr, flush=True))
+    except WarplineError as error:
+        print(f"warpline: {error.line()}", file=sys.stderr)
+        return error.exit_code
+    print(json.dumps(found.as_dict(), indent=1) if options.as_json else answer_text(found))
+    return found.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

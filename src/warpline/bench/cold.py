@@ -1,0 +1,154 @@
+"""Cold start: what the first call of a fresh process costs, split into its parts.
+
+Each run is a process of its own. The first only brings files into the page cache. The second starts with empty compile
+caches (Triton's, Inductor's, the driver's) and the others with what it left there: what its first call takes longer is
+the compiler's. In the last runs nothing is split: their first call is what a stopwatch around it shows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpline.errors import CannotAnswer
+
+CHILD = Path(__file__).with_name("cold_child.py")
+MEANINGS = {
+    "python": "the interpreter starts",
+    "import": "import torch: libraries are loaded and modules run",
+    "driver": "torch.cuda.init(): the driver finds its devices",
+    "context": "a context on the device: memory, streams, the first wait",
+    "allocator": "the first allocation on the device",
+    "first_kernel": "the first kernel: its module is loaded onto the device",
+    "library": "the library's handle and workspace (cuBLAS)",
+    "inputs": "the inputs are made; without the parts above, they are in here",
+    "jit": "compilers (Triton, Inductor, PTX): first call with empty caches, less the same with full ones",
+    "first_call": "the first call: its kernels are loaded, its algorithm is chosen",
+    "second_call": "the second call",
+    "steady": "a call in the steady state, waited for",
+}
+IDLE = "compilers: nothing was compiled"
+CACHES = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor", "CUDA_CACHE_PATH": "cuda"}
+TIMEOUT_S = 600
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a cold start: the median over processes, and the range."""
+
+    name: str
+    median_ns: float
+    low_ns: float
+    high_ns: float
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """A cold start in its parts, in the order in which they happen."""
+
+    name: str
+    device: str
+    torch: str
+    processes: int
+    parts: tuple[Part, ...]
+    first_call_ns: float
+    """What a stopwatch around the first call shows when nothing was split off before it."""
+    steady_ns: float
+
+    @property
+    def ratio(self) -> float:
+        """How many times longer the first call is."""
+        return self.first_call_ns / self.steady_ns
+
+    def as_dict(self) -> dict[str, Any]:
+        """The `cold` of schema `warpline.bench/1`."""
+        return {**asdict(self), "ratio": self.ratio}
+
+
+@dataclass(frozen=True, slots=True)
+class Orders:
+    """What a process is to call."""
+
+    name: str
+    program: str = ""
+    experiment: str = ""
+    shape: tuple[int, ...] = ()
+    dtype: str = ""
+    library: str = ""
+    device: str = "auto"
+
+
+Runner = Callable[[Orders, bool, dict[str, str]], dict[str, Any]]
+
+
+def cold_start(
+    orders: Orders, *, repeats: int = 3, report: Callable[[str], None] = lambda line: None, run: Runner | None = None
+) -> ColdStart:
+    """Measures in fresh processes, `repeats` of each kind."""
+    run = run or run_child
+    with tempfile.TemporaryDirectory(prefix="warpline-cold-") as folder:
+
+        def caches(name: str) -> dict[str, str]:
+            return {variable: str(Path(folder, name, place)) for variable, place in CACHES.items()}
+
+        report("cold start: a process that brings the files into memory")
+        run(orders, True, caches("unused"))
+        report("cold start: with empty compile caches")
+        empty = run(orders, True, caches("used"))
+        report(f"cold start: {repeats} processes split into parts, {repeats} not split")
+        split = [run(orders, True, caches("used")) for _ in range(repeats)]
+        whole = [run(orders, False, caches("used")) for _ in range(repeats)]
+        compiled = any(path.is_file() for path in Path(folder, "used").rglob("*"))
+    return assembled(orders, empty, split, whole, compiled=compiled)
+
+
+def assembled(
+    orders: Orders, empty: dict[str, Any], split: Sequence[dict[str, Any]], whole: Sequence[dict[str, Any]],
+    *, compiled: bool,
+) -> ColdStart:  # fmt: skip
+    """The parts of all runs together; a compiler that left nothing in its cache took no time."""
+    names = [name for name in MEANINGS if name in split[0]["parts"]]
+    columns = {name: [float(run["parts"][name]) for run in split] for name in names}
+    longer_ns = empty["parts"]["first_call"] - statistics.median(columns["first_call"])
+    columns["jit"] = [max(0.0, longer_ns) if compiled else 0.0]
+    parts = tuple(
+        Part(name, statistics.median(column), min(column), max(column), meaning if any(column) else IDLE)
+        for name, meaning in MEANINGS.items()
+        if (column := columns.get(name)) is not None
+    )
+    first_ns = statistics.median(run["parts"]["first_call"] for run in whole)
+    steady_ns = statistics.median(run["parts"]["steady"] for run in (*split, *whole))
+    processes = 2 + len(split) + len(whole)
+    return ColdStart(orders.name, split[0]["device"], split[0]["torch"], processes, parts, first_ns, steady_ns)
+
+
+def run_child(orders: Orders, split: bool, environment: dict[str, str]) -> dict[str, Any]:
+    """One fresh process."""
+    with tempfile.TemporaryDirectory(prefix="warpline-cold-") as folder:
+        output = Path(folder, "times.json")
+        package = str(Path(__file__).parents[2])
+        message = {**asdict(orders), "split": split, "path": [package], "spawned_ns": time.monotonic_ns()}
+        command = [sys.executable, "-P", str(CHILD), json.dumps(message), str(output)]
+        try:
+            everything = {**os.environ, **environment}
+            done = subprocess.run(
+                command, env=everything, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+            )
+        except subprocess.TimeoutExpired as error:
+            raise CannotAnswer("cold-timeout", f"a fresh process took over {TIMEOUT_S} s") from error
+        if done.returncode != 0 or not output.exists():
+            reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            hint = "pip install torch" if "torch" in reason else "run it without --cold"
+            raise CannotAnswer("cold-failed", f"a fresh process ended with {done.returncode}: {reason}", hint)
+        answer: dict[str, Any] = json.loads(output.read_text())
+        return answer

@@ -1,0 +1,115 @@
+"""The program that a cold start is measured in: a fresh process that stamps the clock between its first steps.
+
+Run as a file, so that nothing is imported before the first stamp; it needs the standard library and torch.
+"""
+
+import time
+
+_FIRST_LINE_NS = time.monotonic_ns()
+
+import importlib  # noqa: E402
+import json  # noqa: E402
+import sys  # noqa: E402
+from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
+
+STEADY_CALLS = 30
+
+
+class Marks:
+    """Times between stamps, by name."""
+
+    def __init__(self, began_ns: int) -> None:
+        self.parts: dict[str, int] = {}
+        self._last = began_ns
+
+    def skip(self) -> None:
+        """What happened since the last stamp belongs to nobody."""
+        self._last = time.monotonic_ns()
+
+    def stamp(self, name: str) -> None:
+        """What happened since the last stamp has this name."""
+        now = time.monotonic_ns()
+        self.parts[name] = now - self._last
+        self._last = time.monotonic_ns()
+
+
+def main() -> None:
+    """Follows the orders of its first argument and writes the times to its second."""
+    orders, output = json.loads(sys.argv[1]), Path(sys.argv[2])
+    marks = Marks(_FIRST_LINE_NS)
+    marks.parts["python"] = _FIRST_LINE_NS - orders["spawned_ns"]
+    marks.skip()
+    torch = importlib.import_module("torch")
+    marks.stamp("import")
+    device = "cuda" if torch.cuda.is_available() and orders["device"] != "cpu" else "cpu"
+    sys.path[:0] = orders["path"]
+    marks.skip()
+    if device == "cuda" and orders["split"]:
+        _start_cuda(torch, marks, orders["library"])
+    call = _subject(torch, orders, device, marks)
+    _calls(torch, call, device, marks)
+    output.write_text(json.dumps({"parts": marks.parts, "device": _name(torch, device), "torch": torch.__version__}))
+
+
+def _start_cuda(torch: Any, marks: Marks, library: str) -> None:
+    """The steps that CUDA would take by itself within the first op, one at a time."""
+    torch.cuda.init()
+    marks.stamp("driver")
+    torch.cuda.synchronize()
+    marks.stamp("context")
+    scratch = torch.empty(1 << 20, device="cuda")
+    marks.stamp("allocator")
+    scratch.fill_(1.0)
+    torch.cuda.synchronize()
+    marks.stamp("first_kernel")
+    if library == "cuBLAS":
+        torch.cuda.current_blas_handle()
+        torch.cuda.synchronize()
+        marks.stamp("library")
+
+
+def _subject(torch: Any, orders: dict[str, Any], device: str, marks: Marks) -> Any:
+    from warpline.bench.calls import Calls  # noqa: PLC0415 - only the standard library, and not counted
+    from warpline.bench.experiments import EXPERIMENTS, precision, prepared  # noqa: PLC0415
+    from warpline.bench.program import load  # noqa: PLC0415
+
+    marks.skip()
+    if orders["program"]:
+        program = load(orders["program"])
+        assert not callable(program.inputs)
+        call = Calls(program.function, program.inputs)
+    else:
+        precision(torch, orders["dtype"]).__enter__()
+        ready = prepared(EXPERIMENTS[orders["experiment"]], torch, tuple(orders["shape"]), orders["dtype"], device)
+        call = Calls(ready.function, [ready.args])
+    _wait(torch, device)
+    marks.stamp("inputs")
+    return call
+
+
+def _calls(torch: Any, call: Any, device: str, marks: Marks) -> None:
+    for name in ("first_call", "second_call"):
+        call()
+        _wait(torch, device)
+        marks.stamp(name)
+    steady = []
+    for _ in range(STEADY_CALLS):
+        began = time.monotonic_ns()
+        call()
+        _wait(torch, device)
+        steady.append(time.monotonic_ns() - began)
+    marks.parts["steady"] = sorted(steady[STEADY_CALLS // 2 :])[STEADY_CALLS // 4]
+
+
+def _wait(torch: Any, device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _name(torch: Any, device: str) -> str:
+    return str(torch.cuda.get_device_name()) if device == "cuda" else "cpu"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,141 @@
+"""What `warpline bench` does, for both its command lines: the full one, and `python -m warpline.bench`."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, cast
+
+from warpline.bench.api import Device, bench, compare
+from warpline.bench.cold import ColdStart, Orders, cold_start
+from warpline.bench.experiments import EXPERIMENTS, Experiment, precision, prepared, shape_of
+from warpline.bench.program import load, names_a_program
+from warpline.bench.result import Comparison, Result, document
+from warpline.errors import EXIT_INCONCLUSIVE, CannotAnswer, UsageError
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked for."""
+
+    what: str
+    shape: str | None = None
+    dtypes: tuple[str, ...] = ()
+    against: str | None = None
+    flush: bool = True
+    graph: bool = False
+    copies: int = 1
+    seconds: float = 0.5
+    flops: float | None = None
+    bytes: float | None = None
+    device: str = "auto"
+    cold: bool = False
+    repeats: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What was found."""
+
+    results: tuple[Result, ...] = ()
+    comparison: Comparison | None = None
+    cold: tuple[ColdStart, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """4 where a time is impossible, else 0."""
+        return EXIT_INCONCLUSIVE if any(result.verdict == "impossible" for result in self.results) else 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """A document of schema `warpline.bench/1`."""
+        return document(list(self.results), self.comparison, [each.as_dict() for each in self.cold])
+
+
+def answer(request: Request, report: Report = lambda line: None) -> Answer:
+    """Measures what is asked for."""
+    if request.device not in ("auto", "cuda", "cpu"):
+        raise UsageError("bad-device", f"no device is called {request.device!r}", "auto, cuda or cpu")
+    if names_a_program(request.what):
+        return _program(request, report)
+    if request.what not in EXPERIMENTS:
+        known = f"{', '.join(EXPERIMENTS)}, or file.py:function"
+        raise UsageError("unknown-experiment", f"no experiment is called {request.what!r}", known)
+    if request.against is not None:
+        hint = "warpline bench a.py:f --against a.py:g"
+        raise UsageError("no-comparison", "--against compares functions of your own", hint)
+    if request.flops is not None or request.bytes is not None:
+        raise UsageError("work-known", f"the work of {request.what} is known", "leave --flops and --bytes out")
+    return _experiment(request, EXPERIMENTS[request.what], report)
+
+
+def _experiment(request: Request, experiment: Experiment, report: Report) -> Answer:
+    shape = shape_of(experiment, request.shape)
+    dtypes = request.dtypes or experiment.dtypes[:1]
+    if request.cold:
+        return Answer(cold=tuple(_cold_experiment(request, experiment, shape, dtype, report) for dtype in dtypes))
+    torch = _torch()
+    device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
+    if request.device == "cuda" and device == "cpu":
+        raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on the GPU machine, or with --device cpu")
+    results = []
+    for dtype in dtypes:
+        with precision(torch, dtype):
+            ready = prepared(experiment, torch, shape, dtype, device)
+            report(f"timing {ready.name}")
+            results.append(
+                bench(
+                    ready.function, *ready.args, copies=request.copies, name=ready.name, flops=ready.work.flops,
+                    bytes=ready.work.bytes, dtype=dtype, flush=request.flush, graph=request.graph,
+                    seconds=request.seconds, device=cast(Device, request.device),
+                )
+            )  # fmt: skip
+    return Answer(tuple(results))
+
+
+def _cold_experiment(
+    request: Request, experiment: Experiment, shape: tuple[int, ...], dtype: str, report: Report
+) -> ColdStart:
+    if dtype not in experiment.dtypes:
+        raise UsageError("bad-dtype", f"{experiment.name} is not done in {dtype!r}", ", ".join(experiment.dtypes))
+    name = f"{experiment.name} {'x'.join(map(str, shape))} {dtype}"
+    orders = Orders(name, "", experiment.name, shape, dtype, experiment.library, request.device)
+    return cold_start(orders, repeats=request.repeats, report=report)
+
+
+def _program(request: Request, report: Report) -> Answer:
+    if request.shape is not None:
+        raise UsageError("no-shape", "a function of your own brings its inputs", "leave --shape out")
+    if request.cold:
+        orders = Orders(request.what, program=request.what, device=request.device)
+        return Answer(cold=(cold_start(orders, repeats=request.repeats, report=report),))
+    if len(request.dtypes) > 1:
+        raise UsageError("one-dtype", "the FLOPs of a function have one data type", "--dtype bf16")
+    program = load(request.what)
+    device = cast(Device, request.device)
+    if request.against is not None:
+        other = load(request.against)
+        report(f"timing {program.name} and {other.name} in turn")
+        found = compare(
+            program.function, other.function, inputs=program.inputs, copies=request.copies,
+            names=(program.name, other.name), flush=request.flush, graph=request.graph, seconds=request.seconds,
+            device=device,
+        )  # fmt: skip
+        return Answer((found.first, found.second), found)
+    report(f"timing {program.name}")
+    result = bench(
+        program.function, inputs=program.inputs, copies=request.copies, name=program.name, flops=request.flops,
+        bytes=request.bytes, dtype=request.dtypes[0] if request.dtypes else None, flush=request.flush,
+        graph=request.graph, seconds=request.seconds, device=device,
+    )  # fmt: skip
+    return Answer((result,))
+
+
+def _torch() -> Any:
+    try:
+        return importlib.import_module("torch")
+    except ImportError as error:
+        message = "the experiments need torch, which is not installed"
+        raise CannotAnswer("no-torch", message, "pip install torch") from error

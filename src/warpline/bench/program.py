@@ -1,0 +1,91 @@
+"""A user's own function, named as `file.py:function`, with the inputs that its file has for it."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from warpline.bench.calls import Arguments, Inputs
+from warpline.errors import UsageError, WarplineError
+
+INPUTS = "inputs"
+"""The function that a file may have to make arguments: a tuple, or a list of tuples to be used in turn."""
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A function and its sets of arguments."""
+
+    name: str
+    function: Callable[..., object]
+    inputs: Inputs
+
+
+def names_a_program(text: str) -> bool:
+    """Whether this is `file.py:function` rather than an experiment."""
+    return text.partition(":")[0].endswith(".py")
+
+
+def load(text: str) -> Program:
+    """The function, after running its file."""
+    path, _, name = text.partition(":")
+    if not name:
+        raise UsageError("no-function", f"{text} names a file and no function", f"warpline bench {path}:FUNCTION")
+    module = load_module(path)
+    function = getattr(module, name, None)
+    if not callable(function):
+        known = [key for key, value in vars(module).items() if inspect.isfunction(value) and not key.startswith("_")]
+        raise UsageError("no-function", f"{path} has no function {name!r}", f"it has {', '.join(known) or 'none'}")
+    return Program(text, function, arguments_for(module, function, name))
+
+
+def load_module(path: str) -> ModuleType:
+    """Runs a file as a module, its own folder first on the path, as `python file.py` has it."""
+    file = Path(path)
+    if not file.is_file():
+        raise WarplineError("no-such-file", f"{path} does not exist", "check the path")
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(file.parent.resolve()))
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise WarplineError("program-failed", f"{path} failed when it was loaded, {reason}", "run it alone") from error
+    return module
+
+
+def arguments_for(module: ModuleType, function: Callable[..., object], name: str) -> list[Arguments]:
+    """What `NAME_inputs` or `inputs` of the file gives; nothing for a function that needs nothing."""
+    maker: Any = getattr(module, f"{name}_{INPUTS}", None) or getattr(module, INPUTS, None)
+    needed = _needed(function)
+    if not needed:
+        return [()]
+    if not callable(maker):
+        hint = f"add def {INPUTS}() to the file, which returns them as a tuple"
+        raise UsageError("no-inputs", f"{name} needs {', '.join(needed)}", hint)
+    made = maker()
+    sets = made if isinstance(made, list) else [made]
+    return [arguments if isinstance(arguments, tuple) else (arguments,) for arguments in sets]
+
+
+def _needed(function: Callable[..., object]) -> list[str]:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [
+        parameter.name
+        for parameter in parameters
+        if parameter.default is parameter.empty
+        and parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]

@@ -1,0 +1,84 @@
+"""``warpline bench``: the time of a function, taken so that it can be believed."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from warpline.cli.options import JsonOption, report_console
+from warpline.errors import UsageError
+
+
+def bench(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[WHAT]", help="An experiment (see --list), or file.py:function.")
+    ] = None,
+    shape: Annotated[
+        str | None, typer.Option("--shape", metavar="SHAPE", help="Shape of an experiment: 4096, 4096x4096x11008, 64M.")
+    ] = None,
+    dtype: Annotated[
+        str | None, typer.Option("--dtype", metavar="TYPE", help="Data type, or several: fp32,tf32,bf16.")
+    ] = None,
+    against: Annotated[
+        str | None, typer.Option("--against", metavar="FILE.PY:FUNCTION", help="Time this one in turn, and compare.")
+    ] = None,
+    cold: Annotated[bool, typer.Option("--cold", help="What a fresh process pays before its steady state.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Time many calls captured in a CUDA graph.")] = False,
+    hot: Annotated[bool, typer.Option("--hot", help="Leave the L2 as the calls leave it.")] = False,
+    copies: Annotated[int, typer.Option("--copies", min=1, help="Copies of the inputs, used in turn.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", help="How long to take samples, after the warm-up.")] = 0.5,
+    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Fresh processes of each kind, with --cold.")] = 3,
+    flops: Annotated[float | None, typer.Option("--flops", help="FLOPs of one call of your function.")] = None,
+    bytes_: Annotated[float | None, typer.Option("--bytes", help="Bytes that one call must move.")] = None,
+    device: Annotated[str, typer.Option("--device", metavar="auto|cuda|cpu", help="Where to run.")] = "auto",
+    list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Time a function on the GPU: warmed up, synchronised, L2 emptied, with an interval and what speaks against it.
+
+    Execution on the GPU and submission by the host stand side by side. With the work of a call there are rates and the
+    share of the roof; a time below what the device can do is called impossible (exit code 4). Without a GPU it runs on
+    the CPU and says so.
+
+    Examples:
+
+      warpline bench matmul --shape 4096 --dtype fp32,tf32,bf16
+
+      warpline bench matmul --shape 4096 --cold
+
+      warpline bench model.py:step --graph
+
+      warpline bench kernels.py:mine --against kernels.py:theirs
+    """
+    from warpline.bench.command import Request, answer  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.reports.bench import render  # noqa: PLC0415
+
+    if list_:
+        _list(as_json)
+        return
+    if what is None:
+        raise UsageError("nothing-to-time", "name an experiment or file.py:function", "warpline bench --list")
+    dtypes = tuple(filter(None, (dtype or "").split(",")))
+    request = Request(
+        what, shape, dtypes, against, not hot, graph, copies, seconds, flops, bytes_, device, cold, repeats
+    )
+    found = answer(request, lambda line: typer.echo(line, err=True))
+    if as_json:
+        typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False))
+    else:
+        console = report_console()
+        console.print(render(found, request, console.width))
+    if found.exit_code:
+        raise typer.Exit(found.exit_code)
+
+
+def _list(as_json: bool) -> None:
+    from warpline.bench.experiments import listed  # noqa: PLC0415
+    from warpline.reports.bench import listing  # noqa: PLC0415
+
+    if as_json:
+        typer.echo(json.dumps(listed(), indent=1, ensure_ascii=False))
+    else:
+        report_console().print(listing())
