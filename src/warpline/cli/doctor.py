@@ -1,0 +1,104 @@
+"""``warpline doctor``: why profiling fails, on this machine, in a file, or in a command line before it is run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from warpline.cli.options import JsonOption, report_console
+
+if TYPE_CHECKING:
+    from warpline.doctor.model import Examination
+
+PIPE_WIDTH = 120
+
+
+def doctor(
+    subjects: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE…|COMMAND]",
+            help="Profiles, logs or folders of them; or a command line, in quotes or after --. This machine without.",
+        ),
+    ] = None,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show what is fine and what is a note, too.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say why profiling fails, and what to type: this machine, a profile that is empty or odd, or a command line.
+
+    Exit code 1 where a problem was found, 4 where a file or command could not be judged, else 0.
+
+    Examples:
+
+      warpline doctor
+
+      warpline doctor report.sqlite trace.json.gz nsys.log
+
+      warpline doctor "nsys profile --capture-range=nvtx -o out python train.py"
+
+      warpline doctor -- ncu -k gemm --set full python train.py
+    """
+    from warpline.doctor.model import exit_code, to_document  # noqa: PLC0415 - loaded when used
+
+    examinations = _examine(subjects or [], as_json)
+    if as_json:
+        json.dump(to_document(examinations), sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        from warpline.reports.doctor import doctor_report  # noqa: PLC0415
+
+        report_console(PIPE_WIDTH).print(doctor_report(examinations, verbose))
+    raise typer.Exit(exit_code(examinations))
+
+
+def _examine(subjects: list[str], as_json: bool) -> list[Examination]:
+    from warpline.doctor.machine import ThisMachine  # noqa: PLC0415
+
+    if not subjects:
+        return [_this_machine()]
+    if _is_command(subjects[0]):
+        from warpline.doctor.commands import examine_command  # noqa: PLC0415
+
+        given: str | list[str] = subjects[0] if len(subjects) == 1 else subjects
+        return [examine_command(given, ThisMachine())]
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.doctor.files import examine_files  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if as_json or not console.is_terminal:
+        return examine_files(Path(subject) for subject in subjects)
+    with console.status("reading …"):
+        return examine_files(Path(subject) for subject in subjects)
+
+
+def _this_machine() -> Examination:
+    from rich.console import Console  # noqa: PLC0415
+
+    from warpline.doctor.checkup import examine_machine  # noqa: PLC0415
+    from warpline.doctor.machine import ThisMachine  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        return examine_machine(ThisMachine())
+    with console.status("looking …") as status:
+        return examine_machine(ThisMachine(), lambda what: status.update(f"{what} …"))
+
+
+def _is_command(word: str) -> bool:
+    """A file that exists is a file; else a tool's name, or several words."""
+    from warpline.doctor.command_line import TOOLS  # noqa: PLC0415
+
+    try:
+        if Path(word).exists():
+            return False
+    except OSError:
+        # A line too long to be a file's name.
+        return True
+    return word.rpartition("/")[2] in TOOLS or len(word.split()) > 1

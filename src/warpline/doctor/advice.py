@@ -1,0 +1,89 @@
+"""A trace's health entries as findings: which known failure each tells of, and what to do about the others."""
+
+from __future__ import annotations
+
+from warpline.doctor import failures
+from warpline.doctor.failures import Failure
+from warpline.doctor.model import Finding, State
+from warpline.sources.health import HealthEntry
+
+FAILURE_OF: dict[str, Failure] = {
+    "program-failed": failures.PROGRAM_FAILED,
+    "helper-processes": failures.PROCESS_WITHOUT_CUDA,
+    "launches-without-kernels": failures.LAUNCHES_WITHOUT_KERNELS,
+    "driver-newer-than-nsys": failures.DRIVER_NEWER_THAN_NSYS,
+    "cupti-buffers-lost": failures.RECORDING_CUT_SHORT,
+    "cuda-events-lost": failures.RECORDING_CUT_SHORT,
+    "launch-without-work": failures.RECORDING_CUT_SHORT,
+    "graph-as-one-bar": failures.GRAPH_AS_ONE_BAR,
+    "clock-fault": failures.TOO_LARGE,
+    "damaged-table": failures.EXPORT_INTERRUPTED,
+    "missing-meta": failures.EXPORT_INTERRUPTED,
+}
+"""Health codes that are one of the known failures."""
+
+ADVICE: dict[str, str] = {
+    "truncated-file": "record again, let the export finish, and check the room on the disk",
+    "damaged-file": "copy the file again in binary mode",
+    "malformed-events": "leave quotes and backslashes out of record_function names, or use a newer torch",
+    "negative-duration": "doubt the times near them",
+    "impossible-time": "record again",
+    "impossible-times": "nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep, with a current nsys",
+    "impossible-duration": "record again",
+    "cupti-failed": "one tool a run; warpline doctor lists other CUPTI clients",
+    "cuda-call-failed": 'warpline sql TRACE "select name, return_code from api where return_code != 0"',
+    "nsys-remark": "as nsys says",
+    "graphs-without-times": "record again; the device was busier than it looks",
+    "no-launches": "record CPU activities too: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
+    "empty-steps": "warm the profiler up: schedule(wait=1, warmup=1, active=3)",
+    "work-without-launch": "begin recording a step before the one that matters",
+}
+"""What to do about entries that are no known failure; the code's meaning stands in docs/health.md."""
+
+HARMLESS = {
+    *("newer-schema", "older-schema", "unknown-category", "capture-range", "time-limit", "devices-renumbered"),
+    *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
+    *("missing-shapes", "helper-processes"),
+}
+"""Doubts about single figures, which every answer repeats: no sign that recording went wrong."""
+FOLDED = {"no-kernels", "no-gpu-work", "empty-trace"}
+"""Symptoms whose cause is looked for elsewhere."""
+
+_HIDDEN_SHARE_PCT = 50.0
+
+
+def finding_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> Finding:
+    """One entry as a finding; ``codes`` are those of the whole file."""
+    state = _state(entry, codes, recorded_kernels)
+    failure = FAILURE_OF.get(entry.code)
+    if entry.code == "helper-processes":
+        means = "Compilers and data workers use no CUDA: harmless, as another process has kernels."
+        return failures.PROCESS_WITHOUT_CUDA.found(entry.message, "note", means, ("nothing",))
+    if failure is not None:
+        return failure.found(entry.message, state)
+    if entry.code == "cupti-failed" and "MULTIPLE_SUBSCRIBERS" in entry.message:
+        return failures.TWO_CUPTI_CLIENTS.found(entry.message, state)
+    advice = ADVICE.get(entry.code, "")
+    return Finding(entry.code, state, entry.message, "", (advice,) if advice else ())
+
+
+def _state(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> State:
+    code = entry.code
+    if code in HARMLESS or (code == "work-without-launch" and "profiler-start-skew" in codes):
+        return "note"
+    if code == "graph-as-one-bar":
+        # With less than half of the GPU's time inside, the rest of the timeline is still worth reading.
+        return "warning" if _hidden_pct(entry.message) > _HIDDEN_SHARE_PCT else "note"
+    if not recorded_kernels and code in ("driver-newer-than-nsys", "cupti-buffers-lost", "cuda-events-lost"):
+        return "problem"
+    states: dict[str, State] = {"error": "problem", "warning": "warning", "info": "note"}
+    return states[entry.severity]
+
+
+def _hidden_pct(message: str) -> float:
+    _, _, rest = message.partition("(")
+    number = rest.partition(" %")[0]
+    try:
+        return float(number)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,222 @@
+"""Checks of the driver and the GPUs: versions, clocks, power, MIG, persistence, other work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from warpline.doctor.machine import Machine
+from warpline.doctor.model import Finding
+
+_FIELDS = ("index", "name", "driver_version", "compute_cap", "persistence_mode", "mig.mode.current", "clocks.sm",
+           "clocks.max.sm", "enforced.power.limit", "power.default_limit", "memory.used")  # fmt: skip
+_REASON_FIELDS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
+"""The name since driver 535, and the one before."""
+_SLOWED = {
+    0x2: "application clocks are set below the maximum",
+    0x8: "a hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "a hardware power brake",
+}
+_POWER_CAP = 0x4
+_BUSY_MIB = 1000
+_LOWERED = 0.98
+
+
+@dataclass(frozen=True, slots=True)
+class Gpu:
+    """One GPU as nvidia-smi tells of it; fields that it does not know are absent."""
+
+    values: dict[str, str]
+
+    def text(self, name: str) -> str:
+        """A field, empty where it is not known."""
+        value = self.values.get(name, "").strip()
+        return "" if value.startswith(("[", "N/A")) else value
+
+    def number(self, name: str) -> float | None:
+        """A field as a number."""
+        try:
+            return float(self.text(name))
+        except ValueError:
+            return None
+
+    @property
+    def capability(self) -> tuple[int, int] | None:
+        """The compute capability."""
+        major, _, minor = self.text("compute_cap").partition(".")
+        return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
+
+
+@dataclass(frozen=True, slots=True)
+class GpuFacts:
+    """The driver and its GPUs."""
+
+    driver: str = ""
+    cuda: str = ""
+    """The newest CUDA that the driver supports."""
+    gpus: tuple[Gpu, ...] = ()
+    error: str = ""
+    """What nvidia-smi said when it failed."""
+    reasons: tuple[int | None, ...] = field(default=())
+    """Why each GPU's clock is where it is, as bits."""
+
+    @property
+    def cuda_number(self) -> tuple[int, int] | None:
+        """Major and minor."""
+        return version_pair(self.cuda)
+
+
+def version_pair(text: str) -> tuple[int, int] | None:
+    """Major and minor of a version."""
+    found = re.match(r"(\d+)\.(\d+)", text)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def read_gpus(machine: Machine) -> GpuFacts:
+    """Asks the driver."""
+    kernel_module = re.search(
+        r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", machine.read("/proc/driver/nvidia/version") or ""
+    )
+    driver = kernel_module[1] if kernel_module else ""
+    if machine.which("nvidia-smi") is None:
+        return GpuFacts(driver, error="nvidia-smi is not on PATH" if driver else "")
+    plain = machine.ask(["nvidia-smi"], 20)
+    if plain is None:
+        return GpuFacts(driver, error="nvidia-smi did not answer within 20 s")
+    if plain.status:
+        return GpuFacts(driver, error=" ".join((plain.output + plain.errors).split())[:200] or f"status {plain.status}")
+    cuda = re.search(r"CUDA (?:UMD )?Version:\s*(\d+\.\d+)", plain.output)
+    rows = _query(machine, _FIELDS) or _query(machine, _FIELDS[:4])
+    gpus = tuple(Gpu(dict(zip(_FIELDS, row, strict=False))) for row in rows)
+    reasons: tuple[int | None, ...] = ()
+    for name in _REASON_FIELDS:
+        answered = _query(machine, (name,))
+        if answered:
+            reasons = tuple(_bits(row[0]) for row in answered)
+            break
+    return GpuFacts(
+        driver or (gpus[0].text("driver_version") if gpus else ""), cuda[1] if cuda else "", gpus, "", reasons
+    )
+
+
+def _query(machine: Machine, names: tuple[str, ...]) -> list[list[str]]:
+    answer = machine.ask(["nvidia-smi", f"--query-gpu={','.join(names)}", "--format=csv,noheader,nounits"], 20)
+    if answer is None or answer.status:
+        return []
+    return [[cell.strip() for cell in line.split(",")] for line in answer.output.splitlines() if line.strip()]
+
+
+def _bits(text: str) -> int | None:
+    try:
+        return int(text, 16)
+    except ValueError:
+        return None
+
+
+def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Finding]:
+    """Everything to be said about the driver and its GPUs."""
+    if not facts.driver and not facts.gpus:
+        yield _no_driver(facts, machine)
+        for name in ("clocks", "power-limit", "mig", "persistence", "other-work"):
+            yield Finding(name, "unknown", "cannot tell, because no driver answers")
+        return
+    if facts.error:
+        mismatch = "version mismatch" in facts.error
+        means = (
+            "The driver was updated while the old one is still loaded." if mismatch else "The driver does not answer."
+        )
+        do = (
+            ("sudo reboot   (or unload and reload the nvidia modules)",)
+            if mismatch
+            else ("nvidia-smi", "dmesg | grep -i nvrm")
+        )
+        yield Finding("driver", "problem", f"nvidia-smi: {facts.error}", means, do)
+        return
+    yield Finding("driver", "ok", f"driver {facts.driver}" + (f", for CUDA up to {facts.cuda}" if facts.cuda else ""))
+    if not facts.gpus:
+        yield Finding("gpu", "problem", "the driver lists no GPU", "", ("nvidia-smi -L", "docker run --gpus all …"))
+        return
+    names = [f"{gpu.text('name')} ({gpu.text('compute_cap')})" for gpu in facts.gpus]
+    yield Finding("gpu", "ok", f"{len(names)} × {names[0]}" if len(set(names)) == 1 else ", ".join(names))
+    yield _clocks(facts)
+    yield _power(facts)
+    yield _mig(facts)
+    yield _persistence(facts)
+    yield _other_work(facts)
+
+
+def _no_driver(facts: GpuFacts, machine: Machine) -> Finding:
+    elsewhere = "Nothing can be profiled on a GPU here; profiles from elsewhere can be read."
+    if machine.exists("/dev/nvidiactl"):
+        seen = facts.error or "there are NVIDIA devices, and neither nvidia-smi nor /proc/driver/nvidia"
+        return Finding("driver", "unknown", seen, "The driver's tools are not in this container.", ("ls /dev/nvidia*",))
+    if machine.exists("/dev/kfd"):
+        seen = "an AMD GPU (/dev/kfd), and no NVIDIA driver"
+        return Finding("driver", "note", seen, "torch.profiler works; nsys and ncu do not.", ())
+    do = ("docker run --gpus all …   (in a container)", "nvidia-smi")
+    return Finding("driver", "problem", facts.error or "no NVIDIA driver", elsewhere, do)
+
+
+def _clocks(facts: GpuFacts) -> Finding:
+    if not facts.reasons or all(bits is None for bits in facts.reasons):
+        return Finding("clocks", "unknown", "cannot tell, because nvidia-smi does not say why the clock is where it is")
+    for gpu, bits in zip(facts.gpus, facts.reasons, strict=False):
+        slowed = [what for bit, what in _SLOWED.items() if bits is not None and bits & bit]
+        if slowed:
+            clock = f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz"
+            seen = f"GPU {gpu.text('index')} at {clock}: {', '.join(slowed)}"
+            means = "Times measured now are slower than the chip can be."
+            return Finding("clocks", "warning", seen, means, ("nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE",))
+    now = ", ".join(sorted({f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz" for gpu in facts.gpus}))
+    if any(bits is not None and bits & _POWER_CAP for bits in facts.reasons):
+        return Finding("clocks", "note", f"{now}, held back by the power limit", "Usual under full load.", ())
+    return Finding("clocks", "ok", f"{now}, nothing holds them back")
+
+
+def _power(facts: GpuFacts) -> Finding:
+    pairs = [(gpu, gpu.number("enforced.power.limit"), gpu.number("power.default_limit")) for gpu in facts.gpus]
+    known = [(gpu, limit, usual) for gpu, limit, usual in pairs if limit is not None and usual]
+    if not known:
+        return Finding("power-limit", "unknown", "cannot tell, because nvidia-smi does not name the limit")
+    for gpu, limit, usual in known:
+        if limit < _LOWERED * usual:
+            seen = f"GPU {gpu.text('index')} may draw {limit:.0f} W of its usual {usual:.0f} W"
+            means = "Large matrix products will run slower than on others of its kind."
+            return Finding(
+                "power-limit", "warning", seen, means, (f"sudo nvidia-smi -i {gpu.text('index')} -pl {usual:.0f}",)
+            )
+    return Finding("power-limit", "ok", f"{known[0][1]:.0f} W, the usual limit")
+
+
+def _mig(facts: GpuFacts) -> Finding:
+    modes = [gpu.text("mig.mode.current") for gpu in facts.gpus]
+    if "Enabled" in modes:
+        means = "A slice has a part of the chip's units and bandwidth: peaks of the whole chip do not apply."
+        do = ("nvidia-smi mig -lgi", "warpline roofline TRACE --device CHIP only for whole chips")
+        return Finding("mig", "warning", "MIG is on", means, do)
+    return Finding("mig", "ok", "MIG is off" if any(modes) else "this GPU has no MIG")
+
+
+def _persistence(facts: GpuFacts) -> Finding:
+    modes = {gpu.text("persistence_mode") for gpu in facts.gpus} - {""}
+    if not modes:
+        return Finding("persistence", "unknown", "cannot tell, because nvidia-smi does not say")
+    if "Disabled" in modes:
+        means = "The driver unloads when nothing uses it: the first CUDA call of a program takes seconds longer."
+        return Finding("persistence", "note", "persistence mode is off", means, ("sudo nvidia-smi -pm 1",))
+    return Finding("persistence", "ok", "persistence mode is on")
+
+
+def _other_work(facts: GpuFacts) -> Finding:
+    used = [(gpu, gpu.number("memory.used")) for gpu in facts.gpus]
+    if all(amount is None for _, amount in used):
+        return Finding("other-work", "unknown", "cannot tell, because nvidia-smi does not say how much memory is used")
+    busy = [(gpu, amount) for gpu, amount in used if amount is not None and amount > _BUSY_MIB]
+    if busy:
+        seen = ", ".join(f"GPU {gpu.text('index')}: {amount:,.0f} MiB in use" for gpu, amount in busy)
+        means = "Another program is on the GPU, and shares its time: timings will be longer and uneven."
+        return Finding("other-work", "warning", seen, means, ("nvidia-smi",))
+    return Finding("other-work", "ok", "no other program holds much memory")

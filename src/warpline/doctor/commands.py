@@ -1,0 +1,86 @@
+"""A command line before it is run: what would go wrong, and the line as it should be typed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warpline.doctor import failures
+from warpline.doctor.command_line import Command, Line, line_of, parse_line
+from warpline.doctor.container_command import container_remarks, with_variables
+from warpline.doctor.machine import Machine
+from warpline.doctor.model import Examination, Finding
+from warpline.doctor.ncu_command import ncu_remarks
+from warpline.doctor.nsys_command import nsys_remarks
+from warpline.doctor.remark import Remark
+
+
+def examine_command(given: str | list[str], machine: Machine) -> Examination:
+    """One command line, as a text or as the words of a shell."""
+    line = parse_line(given) if isinstance(given, str) else line_of(given)
+    findings: list[Finding] = []
+    commands: list[Command] = []
+    environment: dict[str, str] = {}
+    for command in line.commands:
+        if command.program[:1] == ("export",):
+            environment |= dict(word.partition("=")[::2] for word in command.program[1:])
+        corrected, found = _corrected(command, machine, environment)
+        commands.append(corrected)
+        findings += found
+    if not any(command.tool for command in line.commands):
+        seen = "no nsys, no ncu and no container in it"
+        do = ('warpline doctor "nsys profile … python train.py"',)
+        findings.append(Finding("no-profiler", "unknown", seen, "There is nothing to check.", do))
+    better = Line(tuple(commands), line.operators).text()
+    shown = " ".join(given.replace("\\\n", " ").split()) if isinstance(given, str) else line.text()
+    return Examination("command", shown, tuple(findings), better if better != line.text() else "")
+
+
+def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Finding]]:
+    """The command with every fix applied, from the outermost tool inwards, and what was found."""
+    findings: list[Finding] = []
+    for remark in _remarks(command, machine, environment):
+        findings.append(remark.finding)
+        if remark.fix is not None:
+            command = remark.fix(command)
+    # A profiler around a container has changed places with it by now.
+    if command.inner is not None:
+        inner, more = _corrected(command.inner, machine, environment | command.environment)
+        known = {finding.name for finding in findings}
+        findings += [finding for finding in more if finding.name not in known]
+        command = with_variables(replace(command, inner=inner))
+    return command, findings
+
+
+def _remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+    if command.tool in ("nsys", "ncu"):
+        moved = _outside_the_container(command)
+        if moved is not None:
+            yield moved
+            # The rest is found when the profiler is met inside the container.
+            if moved.fix is not None:
+                yield from container_remarks(moved.fix(command))
+            return
+    if command.tool == "nsys":
+        yield from nsys_remarks(command, machine, environment)
+    elif command.tool == "ncu":
+        yield from ncu_remarks(command, machine)
+    elif command.tool == "docker":
+        yield from container_remarks(command)
+
+
+def _outside_the_container(command: Command) -> Remark | None:
+    inner = command.inner
+    if inner is None or inner.tool != "docker":
+        return None
+    seen = f"{command.tool} around {inner.path} {inner.verb}"
+    if inner.verb not in ("run", "exec") or not inner.image or not inner.program:
+        return Remark(failures.OUTSIDE_THE_CONTAINER.found(seen))
+
+    def swap(outer: Command) -> Command:
+        container = outer.inner
+        assert container is not None
+        profiler = replace(outer, program=container.program, inner=container.inner, before=())
+        return replace(container, before=(*outer.before, *container.before), inner=profiler)
+
+    return Remark(failures.OUTSIDE_THE_CONTAINER.found(seen), swap)

@@ -1,0 +1,100 @@
+"""``docker run`` before it is run: what a PyTorch program and a profiler need of a container."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from warpline.doctor import failures
+from warpline.doctor.command_line import Command, Option
+from warpline.doctor.model import Finding, State
+from warpline.doctor.remark import Remark
+
+STACK_BYTES = 67_108_864
+"""As NVIDIA's containers ask for."""
+
+
+def container_remarks(command: Command) -> Iterator[Remark]:
+    """Everything to be said about a container that runs a program."""
+    if command.verb != "run":
+        return
+    if not command.image:
+        yield Remark(
+            Finding("no-image", "problem", "there is no image to run", "", ("docker run … IMAGE python train.py",))
+        )
+        return
+    yield from _devices(command)
+    yield from _memory(command)
+    profiler = command.inner.tool if command.inner is not None else ""
+    if profiler in ("nsys", "ncu"):
+        yield from _profiler(command, profiler)
+
+
+def _adding(*words: str) -> Callable[[Command], Command]:
+    name, _, value = words[0].partition("=") if len(words) == 1 else (words[0], "", words[1])
+    return lambda command: replace(command, options=(*command.options, Option(name, value or None, words)))
+
+
+def with_variables(command: Command) -> Command:
+    """The same with assignments in front of the inner command given to the container, which knows no shell."""
+    inner = command.inner
+    if command.tool != "docker" or inner is None or not inner.before or not all("=" in word for word in inner.before):
+        return command
+    given = tuple(Option("-e", word, ("-e", word)) for word in inner.before)
+    return replace(command, options=(*command.options, *given), inner=replace(inner, before=()))
+
+
+def _devices(command: Command) -> Iterator[Remark]:
+    given = (
+        command.value("--gpus") is not None
+        or command.value("--runtime") == "nvidia"
+        or any("nvidia" in value for value in command.values("--device"))
+    )
+    if not given:
+        means = "A container sees no GPU unless it is given one."
+        finding = Finding("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
+        yield Remark(finding, _adding("--gpus", "all"))
+
+
+def _memory(command: Command) -> Iterator[Remark]:
+    if command.value("--ipc") != "host" and command.value("--shm-size") is None:
+        means = "Docker gives 64 MB of /dev/shm, and DataLoader workers hand their batches over there: bus errors."
+        finding = Finding("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
+        yield Remark(finding, _adding("--ipc=host"))
+    limits = command.values("--ulimit")
+    if not any(limit.startswith("memlock") for limit in limits):
+        means = "RDMA and NCCL lock memory, of which a container may lock little."
+        finding = Finding("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
+        yield Remark(finding, _adding("--ulimit", "memlock=-1"))
+    if not any(limit.startswith("stack") for limit in limits):
+        finding = Finding(
+            "stack-limited", "note", f"no --ulimit stack={STACK_BYTES}", "", (f"--ulimit stack={STACK_BYTES}",)
+        )
+        yield Remark(finding, _adding("--ulimit", f"stack={STACK_BYTES}"))
+
+
+def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
+    allowed = command.value("--privileged") is not None or any(
+        "SYS_ADMIN" in value or value == "ALL" for value in command.values("--cap-add")
+    )
+    if not allowed:
+        inner = command.inner
+        sampling = inner is not None and inner.value("--sample") not in (None, "none")
+        metrics = inner is not None and any(option.name.startswith("--gpu-metrics") for option in inner.options)
+        needed = profiler == "ncu" or sampling or metrics
+        state: State = "warning" if needed else "note"
+        means = (
+            "Performance counters need it, unless the driver allows them to everyone."
+            if profiler == "ncu"
+            else "CPU sampling and GPU metrics need it; tracing CUDA does not."
+        )
+        finding = failures.COUNTERS_FORBIDDEN.found(
+            f"{profiler} in a container without --cap-add=SYS_ADMIN", state, means, ("--cap-add=SYS_ADMIN",)
+        )
+        yield Remark(finding, _adding("--cap-add=SYS_ADMIN") if needed else None)
+    mounted = any(command.values(name) for name in ("-v", "--volume", "--mount"))
+    if command.value("--rm") is not None and not mounted:
+        seen = "--rm and no folder of the host mounted"
+        means = "The report is deleted together with the container."
+        finding = Finding("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
+        yield Remark(finding, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))

@@ -1,0 +1,153 @@
+"""The machine as the doctor sees it: a few questions with bounded answers, so that hand-made ones can be asked too."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+LONGEST_FILE = 1 << 20
+DEFAULT_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a program answered."""
+
+    status: int
+    output: str
+    errors: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """The room on a disk."""
+
+    free_bytes: int
+    total_bytes: int
+
+
+class Machine(Protocol):
+    """Everything that the checks ask of a machine; None where there is no answer."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables."""
+
+    def read(self, path: str) -> str | None:
+        """A small text file."""
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """The names in a folder; none where it cannot be read."""
+
+    def writable(self, folder: str) -> bool:
+        """Whether files can be made there."""
+
+    def which(self, program: str) -> str | None:
+        """Where a program is found, links followed."""
+
+    def ask(self, command: Sequence[str], seconds: float = DEFAULT_SECONDS) -> Answer | None:
+        """What a program says; None where it cannot be run or does not answer in time."""
+
+    def space(self, folder: str) -> Space | None:
+        """The room where a folder is."""
+
+    def limit(self, name: str) -> int | None:
+        """A resource limit (``memlock``, ``stack``); -1 where there is none."""
+
+    def processes(self) -> tuple[str, ...]:
+        """Names of the programs that are running."""
+
+
+@dataclass(frozen=True, slots=True)
+class ThisMachine:
+    """The machine that this program runs on."""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The environment variables."""
+        return os.environ
+
+    def read(self, path: str) -> str | None:
+        """A small text file."""
+        try:
+            with Path(path).open("rb") as file:
+                return file.read(LONGEST_FILE).decode("utf-8", "replace")
+        except OSError:
+            return None
+
+    def exists(self, path: str) -> bool:
+        """Whether there is such a file or folder."""
+        return os.path.exists(path)  # noqa: PTH110 - never raises
+
+    def names(self, folder: str) -> tuple[str, ...]:
+        """The names in a folder; none where it cannot be read."""
+        try:
+            return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - names, not paths
+        except OSError:
+            return ()
+
+    def writable(self, folder: str) -> bool:
+        """Whether files can be made there."""
+        return os.access(folder, os.W_OK | os.X_OK)
+
+    def which(self, program: str) -> str | None:
+        """Where a program is found, links followed."""
+        found = shutil.which(program)
+        return os.path.realpath(found) if found else None
+
+    def ask(self, command: Sequence[str], seconds: float = DEFAULT_SECONDS) -> Answer | None:
+        """What a program says; None where it cannot be run or does not answer in time."""
+        try:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except (OSError, ValueError):
+            return None
+        try:
+            said = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            # Not waited for: with a GPU that fell off its bus, nvidia-smi cannot even be killed.
+            with contextlib.suppress(OSError):
+                os.killpg(process.pid, signal.SIGKILL)
+            return None
+        return Answer(process.returncode, *(part[:LONGEST_FILE].decode("utf-8", "replace") for part in said))
+
+    def space(self, folder: str) -> Space | None:
+        """The room where a folder is."""
+        try:
+            usage = shutil.disk_usage(folder)
+        except OSError:
+            return None
+        return Space(usage.free, usage.total)
+
+    def limit(self, name: str) -> int | None:
+        """A resource limit; -1 where there is none."""
+        try:
+            import resource  # noqa: PLC0415 - not on every system
+        except ImportError:
+            return None
+        kind = {"memlock": resource.RLIMIT_MEMLOCK, "stack": resource.RLIMIT_STACK}.get(name)
+        if kind is None:
+            return None
+        soft, _ = resource.getrlimit(kind)
+        return -1 if soft == resource.RLIM_INFINITY else soft
+
+    def processes(self) -> tuple[str, ...]:
+        """Names of the programs that are running."""
+        own = str(os.getpid())
+        found = (self.read(f"/proc/{name}/comm") for name in self.names("/proc") if name.isdecimal() and name != own)
+        return tuple(sorted({name.strip() for name in found if name and name.strip()}))

@@ -1,0 +1,153 @@
+"""What profilers print when something goes wrong, and which failure each message tells of.
+
+The same messages stand in the log of a run, in the program's output that nsys keeps, and in nsys's own remarks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warpline.doctor import failures
+from warpline.doctor.failures import Failure
+from warpline.doctor.model import Finding, State
+from warpline.sources.nsys.redact import quote
+
+LONGEST_LINE = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A line to look for."""
+
+    pattern: re.Pattern[str]
+    failure: Failure
+    state: State | None = None
+    means: str = ""
+    do: tuple[str, ...] = ()
+
+
+def _message(pattern: str, failure: Failure, state: State | None = None, means: str = "", do: str = "") -> Message:
+    return Message(re.compile(pattern, re.IGNORECASE), failure, state, means, (do,) if do else ())
+
+
+MESSAGES = (
+    _message(
+        r"ERR_NVGPUCTRPERM|CUPTI_ERROR_(?:VIRTUALIZED_DEVICE_)?INSUFFICIENT_PRIVILEGES", failures.COUNTERS_FORBIDDEN
+    ),
+    _message(
+        r"driver is not compatible with Nsight Compute|LibraryNotLoaded|Failed to load Nsight Compute CUDA modules",
+        failures.NCU_AND_DRIVER,
+    ),
+    _message(r"MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED", failures.TWO_CUPTI_CLIENTS),
+    _message(r"driver resource was unavailable", failures.COUNTERS_BUSY),
+    _message(
+        r"Failed to prepare kernel for profiling",
+        failures.COUNTERS_BUSY,
+        means="The counters could not be set up: an ncu older than the driver, DCGM's exporter holding them, WSL2, or "
+        "a program that uses green contexts. The message does not tell which.",
+    ),
+    _message(r"__libc_dlclose|libToolsInjection\w*\.so: undefined symbol", failures.OLD_NSYS_ON_NEW_GLIBC),
+    _message(
+        r"Wrong event order has been detected|non-?monotonic timestamps?",
+        failures.TOO_LARGE,
+        means="nsys tripped over the order of its own events, as it does with long recordings of many processes.",
+    ),
+    _message(r"Importer error status|skipping importation of the QDSTRM", failures.STREAM_NOT_IMPORTED),
+    _message(
+        r"report was created (?:in|by|with).{0,80}version|newer than (?:this|the current) .{0,20}(?:nsys|Nsight)",
+        failures.REPORT_FROM_NEWER_NSYS,
+    ),
+    _message(
+        r"Invalid version prefix",
+        failures.REPORT_FROM_NEWER_NSYS,
+        means="The report was changed on its way, as a dashboard's download as text does.",
+        do="copy the report again in binary mode: scp, or docker cp",
+    ),
+    _message(r"file is not a database|database disk image is malformed", failures.EXPORT_INTERRUPTED),
+    _message(r"Installed CUDA driver version \([\d.]+\) is not supported", failures.DRIVER_NEWER_THAN_NSYS, "warning"),
+    _message(
+        r"CUPTI buffers:\s*\d+ of \d+|Not all CUDA events might have been collected",
+        failures.RECORDING_CUT_SHORT,
+        "warning",
+    ),
+    _message(
+        r"re-?initiali[sz]e CUDA in forked subprocess|exit ?code:? -11\b|died with .{0,40}(?:signal 11|SIGSEGV)",
+        failures.FORKED_WORKERS,
+    ),
+    _message(
+        r"Unable to access the following \d+ metrics?: *ctc__",
+        failures.METRIC_UNAVAILABLE,
+        "note",
+        "These count traffic between chips over C2C, which this machine does not have: harmless.",
+        "nothing",
+    ),
+    _message(r"Failed to find metric|Unable to access the following \d+ metrics?", failures.METRIC_UNAVAILABLE),
+    _message(r"perf event paranoid level|perf_event_paranoid", failures.PERF_PARANOID),
+    _message(
+        r"No space left on device",
+        failures.STREAM_NOT_IMPORTED,
+        means="The disk was full: nsys keeps its raw stream in the temporary folder until it is imported.",
+        do="NSYS_TMPDIR=/with/room nsys profile …   (df -h /tmp . shows the room)",
+    ),
+    _message(
+        r"application returned (?:an error code|a? ?non-?zero exit code)|CUDA error: no kernel image",
+        failures.PROGRAM_FAILED,
+        "warning",
+    ),
+    _message(
+        r"does not contain CUDA kernel data|No CUDA events collected|CUDA profiling might have not been started",
+        failures.PROCESS_WITHOUT_CUDA,
+        "warning",
+    ),
+)
+
+_NOTHING = re.compile(r"No kernels were profiled", re.IGNORECASE)
+_CHILDREN = re.compile(r"requires the --target-processes all", re.IGNORECASE)
+_AVAILABLE = re.compile(r"^\s*Available Kernels:\s*$", re.IGNORECASE)
+_LISTED = re.compile(r"^\s*\d+\.\s+(.+)$")
+_EXPLAINS_NOTHING = {10, 11, 13, 14}
+"""Failures after which ncu also says that no kernels were profiled: that then needs no cause of its own."""
+
+
+def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -> list[Finding]:
+    """What the lines tell of, each failure once, with the first line that told it."""
+    found: dict[int, Finding] = {}
+    lines = [line[:LONGEST_LINE] for line in text.splitlines()]
+    for line in lines:
+        for message in MESSAGES:
+            if message.pattern.search(line):
+                failure = message.failure
+                if kept(message) and failure.number not in found:
+                    found[failure.number] = failure.found(
+                        f"it says: {quote(line)}", message.state, message.means, message.do
+                    )
+                break
+    if not found.keys() & _EXPLAINS_NOTHING and any(_NOTHING.search(line) for line in lines):
+        found[failures.NO_KERNELS_PROFILED.number] = _no_kernels_profiled(lines)
+    return list(found.values())
+
+
+def _no_kernels_profiled(lines: list[str]) -> Finding:
+    failure = failures.NO_KERNELS_PROFILED
+    listed = next((index for index, line in enumerate(lines) if _AVAILABLE.match(line)), None)
+    if listed is not None:
+        matches = [_LISTED.match(line) for line in lines[listed + 1 : listed + 6]]
+        names = [quote(match[1], 80) for match in matches if match]
+        seen = f"ncu profiled nothing, and lists the kernels that ran: {', '.join(names)}"
+        means = "Kernels ran, and the filter (-k, --launch-skip, --nvtx-include) matched none of them."
+        return failure.found(seen, means=means, do=(f"ncu --kernel-name {_name_of(names)} --launch-count 1 …",))
+    if any(_CHILDREN.search(line) for line in lines):
+        return failure.found(
+            "ncu profiled nothing, and says that child processes need --target-processes all",
+            means="The kernels were launched by a child process, which this ncu did not follow, or by nobody.",
+            do=("ncu --target-processes all …",),
+        )
+    return failure.found("it says: No kernels were profiled")
+
+
+def _name_of(names: list[str]) -> str:
+    """The short name that ncu compares with: no arguments, no template, no namespace."""
+    first = re.split(r"[<(]", names[0].removeprefix("void "))[0] if names else ""
+    return first.rpartition("::")[2].strip() or "NAME"

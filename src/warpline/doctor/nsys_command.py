@@ -1,0 +1,192 @@
+"""``nsys profile`` before it is run."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warpline.doctor import failures
+from warpline.doctor.command_line import Command
+from warpline.doctor.machine import Machine
+from warpline.doctor.model import Finding
+from warpline.doctor.remark import Remark, output_remark, script_of, setting
+
+REGISTER_ONLY = "NSYS_NVTX_PROFILER_REGISTER_ONLY"
+RECORDING_VERBS = ("profile", "launch", "start", "")
+_DEFAULT_TRACES = "cuda,opengl,nvtx,osrt"
+_GRAPHS = re.compile(
+    r"cuda[-_]?graph|torch[-_.]?compile|--compile\b|reduce-overhead|\bvllm\b|\bsglang\b|trtllm|tensorrt", re.I
+)
+_FORKS = re.compile(r"\bvllm\b|\bsglang\b|\bray\b|num[-_]workers[ =][1-9]|multiprocessing", re.I)
+_PYTHON = re.compile(r"^(?:python[\d.]*|torchrun|accelerate|deepspeed|vllm|uv|poetry|ipython)$")
+_RANK_LAUNCHERS = {"torchrun", "mpirun", "mpiexec", "srun"}
+_TORCH_PROFILER = re.compile(r"torch\.profiler|torch\.autograd\.profiler|from torch\.profiler|kineto")
+_OWN_PROFILER = re.compile(r"--(?:torch[-_])?profile(?:r)?\b(?!r?[-_]?(?:range|start))|TORCH_PROFILER|\bwarpline run\b")
+
+
+def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+    """Everything to be said about an nsys command."""
+    if command.verb not in RECORDING_VERBS:
+        return
+    if not command.verb:
+        if command.program:
+            finding = Finding("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
+            yield Remark(finding, lambda given: replace(given, verb="profile"))
+        return
+    yield from _program(command)
+    yield from _what_is_traced(command)
+    yield from _capture_range(command, machine, environment)
+    yield from _bounds(command)
+    yield from _processes(command, environment)
+    yield from _other_profilers(command, machine, environment)
+    output = output_remark(command, "--output", ".nsys-rep", machine)
+    if output is not None:
+        yield output
+
+
+def _program(command: Command) -> Iterator[Remark]:
+    if not command.program and command.verb == "profile":
+        seen = "there is no program to run"
+        yield Remark(Finding("no-program", "problem", seen, "", ("nsys profile … python train.py",)))
+
+
+def _traced(command: Command) -> list[str]:
+    return (command.value("--trace") or _DEFAULT_TRACES).split(",")
+
+
+def _what_is_traced(command: Command) -> Iterator[Remark]:
+    traced = _traced(command)
+    if not any(name.startswith("cuda") for name in traced):
+        finding = Finding(
+            "cuda-not-traced",
+            "problem",
+            f"--trace={','.join(traced)} records nothing of the GPU",
+            "",
+            ("-t cuda,nvtx",),
+        )
+        yield Remark(finding, setting("--trace", ",".join(["cuda", *(name for name in traced if name != "none")])))
+    elif command.value("--trace") is None:
+        means = "Without -t, nsys also records OpenGL and every operating-system call, which slows Python down."
+        seen = f"no -t: nsys records {_DEFAULT_TRACES}"
+        finding = Finding("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
+        yield Remark(finding, setting("--trace", "cuda,nvtx"))
+    if command.value("--sample") not in ("none",):
+        means = "nsys samples the CPU by default: gigabytes within seconds of a Python program, and slower steps."
+        finding = Finding(
+            "cpu-sampling", "warning", "CPU sampling is on", means, ("--sample=none",), failures.TOO_LARGE.number
+        )
+        yield Remark(finding, setting("--sample", "none"))
+    if command.value("--cpuctxsw") not in ("none",):
+        means = "nsys records every context switch by default, which needs permissions and room."
+        yield Remark(
+            Finding("context-switches", "note", "context switches are recorded", means, ("--cpuctxsw=none",), 19),
+            setting("--cpuctxsw", "none"),
+        )
+    about = " ".join(command.program)
+    if _GRAPHS.search(about) and command.value("--cuda-graph-trace") not in ("node",):
+        seen = "the program seems to use CUDA graphs, and --cuda-graph-trace=node is not given"
+        yield Remark(failures.GRAPH_AS_ONE_BAR.found(seen), setting("--cuda-graph-trace", "node"))
+
+
+def _capture_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+    chosen = (command.value("--capture-range") or "none").lower()
+    if chosen == "nvtx":
+        yield from _nvtx_range(command, machine, environment)
+    elif chosen == "cudaprofilerapi":
+        script = script_of(command, machine)
+        if script is not None and not re.search(r"cudaProfilerStart|profiler\.start\(\)|profiler_start", script):
+            seen = "--capture-range=cudaProfilerApi, and the script does not call cudaProfilerStart itself"
+            means = "Unless something that it imports calls it, nothing is recorded."
+            do = ("torch.cuda.cudart().cudaProfilerStart() … torch.cuda.cudart().cudaProfilerStop()",)
+            yield Remark(Finding("range-never-begun", "warning", seen, means, do))
+    if chosen != "none" and command.value("--capture-range-end") is None:
+        seen = f"--capture-range={command.value('--capture-range')} without --capture-range-end"
+        means = "nsys then shuts its session down at the end of the first range, and may end the program with it."
+        do = ("--capture-range-end=stop   (or repeat:3 for three ranges)",)
+        yield Remark(Finding("range-end", "warning", seen, means, do), setting("--capture-range-end", "stop"))
+    if chosen == "none" and command.value("--capture-range-end") is not None:
+        seen = "--capture-range-end without --capture-range does nothing"
+        yield Remark(Finding("range-end", "note", seen, "", ("--capture-range=cudaProfilerApi",)))
+
+
+def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+    if command.value("--nvtx-capture") is None:
+        seen = "--capture-range=nvtx without --nvtx-capture"
+        means = "nsys must be told which range begins the recording."
+        do = ("--nvtx-capture=NAME   (the name that the program pushes)",)
+        yield Remark(Finding("nvtx-range-unnamed", "problem", seen, means, do), setting("--nvtx-capture", "NAME"))
+    if "nvtx" not in _traced(command):
+        seen = f"--capture-range=nvtx, and nvtx is not in --trace={','.join(_traced(command))}"
+        yield Remark(
+            Finding("nvtx-not-traced", "problem", seen, "No range is ever seen.", ("-t cuda,nvtx",)),
+            setting("--trace", ",".join([*_traced(command), "nvtx"])),
+        )
+    given = {**machine.environment, **environment, **command.environment}
+    if given.get(REGISTER_ONLY) == "0":
+        return
+    script = script_of(command, machine)
+    if script is not None and re.search(r"register_string|RegisterString|nvtx\.Domain|get_domain", script):
+        return
+    first = command.program[0].rpartition("/")[2] if command.program else ""
+    seen = f"--capture-range=nvtx, and {REGISTER_ONLY}=0 is not set"
+    yield Remark(
+        failures.NVTX_RANGE_UNREGISTERED.found(seen, "problem" if _PYTHON.match(first) else "warning"),
+        lambda given: given.with_before(f"{REGISTER_ONLY}=0"),
+    )
+
+
+def _bounds(command: Command) -> Iterator[Remark]:
+    limited = command.value("--duration") is not None
+    if limited and command.value("--kill") not in ("none",):
+        killed = command.value("--kill") or "sigterm"
+        seen = f"--duration={command.value('--duration')}, after which nsys ends the program with {killed}"
+        means = "A program that is killed may not hand over its last GPU work, and writes no results."
+        finding = failures.RECORDING_CUT_SHORT.found(seen, "warning", means, ("--kill=none",))
+        yield Remark(finding, setting("--kill", "none"))
+    elif command.value("--kill") in ("sigkill", "9"):
+        seen = "--kill=sigkill ends the program before CUPTI hands over its buffers"
+        yield Remark(
+            failures.RECORDING_CUT_SHORT.found(seen, "warning", do=("--kill=none",)), setting("--kill", "none")
+        )
+    if not limited and command.value("--capture-range") is None and command.verb == "profile":
+        seen = "the whole run is recorded: no --duration and no --capture-range"
+        means = "Good for a run of seconds; a long one becomes a report that nobody can open."
+        do = ("--capture-range=cudaProfilerApi --capture-range-end=stop", "--delay=60 --duration=10 --kill=none")
+        yield Remark(Finding("whole-run", "note", seen, means, do, failures.TOO_LARGE.number))
+
+
+def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark]:
+    about = " ".join(command.program)
+    forked = _FORKS.search(about) and command.value("--trace-fork-before-exec") != "true"
+    spawned = {**environment, **command.environment}.get("VLLM_WORKER_MULTIPROC_METHOD") == "spawn"
+    if forked and not spawned:
+        seen = "the program starts workers, and --trace-fork-before-exec=true is not given"
+        yield Remark(failures.FORKED_WORKERS.found(seen, "warning"), setting("--trace-fork-before-exec", "true"))
+    launcher = next((word for word in command.before if word.rpartition("/")[2] in _RANK_LAUNCHERS), "")
+    output = command.value("--output") or ""
+    if launcher and "%" not in output and "$" not in output:
+        variable = {"mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec": "PMI_RANK", "srun": "SLURM_PROCID"}.get(
+            launcher, "RANK"
+        )
+        seen = f"{launcher} starts one nsys a rank, and all write to {output or 'the same name'}"
+        wanted = f"{output or 'report'}.%q{{{variable}}}"
+        finding = Finding("one-report-for-all-ranks", "problem", seen, "Ranks overwrite each other.", (f"-o {wanted}",))
+        yield Remark(finding, setting("--output", wanted))
+
+
+def _other_profilers(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
+    inner = command.inner
+    if inner is not None and inner.tool == "ncu":
+        yield Remark(failures.TWO_CUPTI_CLIENTS.found("nsys around ncu"))
+        return
+    asked = " ".join([*command.program, *environment, *command.environment])
+    script = script_of(command, machine)
+    if _OWN_PROFILER.search(asked):
+        yield Remark(
+            failures.TWO_CUPTI_CLIENTS.found("the program is asked to profile itself while nsys records", "warning")
+        )
+    elif script is not None and _TORCH_PROFILER.search(script):
+        yield Remark(
+            failures.TWO_CUPTI_CLIENTS.found("the script uses torch.profiler, and nsys records too", "warning")
+        )

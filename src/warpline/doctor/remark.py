@@ -1,0 +1,68 @@
+"""What a check of a command line says, and how it would change the command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from warpline.doctor.command_line import Command
+from warpline.doctor.machine import Machine
+from warpline.doctor.model import Finding
+
+LONGEST_SCRIPT_LINES = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """A finding, and the change that answers it."""
+
+    finding: Finding
+    fix: Callable[[Command], Command] | None = None
+
+
+def setting(name: str, value: str | None) -> Callable[[Command], Command]:
+    """The change that sets an option."""
+    return lambda command: command.with_option(name, value)
+
+
+def script_of(command: Command, machine: Machine) -> str | None:
+    """The text of the Python script that the command runs, where it is here."""
+    path = next((word for word in command.program if word.endswith(".py")), None)
+    return machine.read(path) if path else None
+
+
+def output_remark(command: Command, option: str, suffix: str, machine: Machine) -> Remark | None:
+    """A report that could not be written where it is meant to go."""
+    path = command.value(option)
+    if not path or "$" in path or "%" in path:
+        return None
+    folder = path.rpartition("/")[0] or "."
+    if not machine.exists(folder):
+        finding = Finding(
+            "no-such-folder",
+            "problem",
+            f"the report goes to {folder}, which does not exist",
+            "The profiler would run to the end and then fail to write.",
+            (f"mkdir -p {folder}",),
+        )
+        return Remark(finding)
+    if not machine.writable(folder):
+        finding = Finding(
+            "folder-not-writable",
+            "problem",
+            f"the report goes to {folder}, where this user may not write",
+            "The profiler would run to the end and then fail to write.",
+            (f"{option}=/tmp/{path.rpartition('/')[2]}",),
+        )
+        return Remark(finding)
+    file = path if path.endswith(suffix) else path + suffix
+    if machine.exists(file) and command.value("--force-overwrite") not in ("true",):
+        finding = Finding(
+            "report-exists",
+            "warning",
+            f"{file} exists, and the profiler does not overwrite it unless told to",
+            "",
+            ("--force-overwrite true",),
+        )
+        return Remark(finding, setting("--force-overwrite", "true" if command.tool == "nsys" else None))
+    return None

@@ -1,0 +1,97 @@
+"""What the doctor found, for a terminal: what is wrong first, what is fine in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from warpline.doctor.model import Examination, Finding, State
+
+MARKS: dict[State, tuple[str, str]] = {
+    "problem": ("✗", "red"),
+    "warning": ("!", "yellow"),
+    "unknown": ("?", "magenta"),
+    "note": ("·", "cyan"),
+    "ok": ("✓", "green"),
+}
+COUNTED = {"problem": ("problem", "problems"), "warning": ("warning", "warnings"), "unknown": ("unknown", "unknown")}
+COLLAPSED: dict[State, str] = {"unknown": "cannot tell", "note": "worth knowing", "ok": "fine"}
+
+
+def doctor_report(examinations: Iterable[Examination], verbose: bool = False) -> RenderableType:
+    """All examinations, one after the other."""
+    return Group(*(part for examination in examinations for part in _examination(examination, verbose)))
+
+
+def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
+    findings = examination.sorted()
+    # What a machine does not tell is told in one line; of a file, it is the answer.
+    spelled: set[State] = {"problem", "warning"} if examination.kind == "machine" else {"problem", "warning", "unknown"}
+    if verbose:
+        spelled = set(MARKS)
+    shown = [finding for finding in findings if finding.state in spelled]
+    parts: list[RenderableType] = [_head(examination, findings)]
+    if shown:
+        parts.append(_table(shown))
+    for state, words in COLLAPSED.items():
+        rest = [finding.name for finding in findings if finding.state == state and state not in spelled]
+        if rest and (examination.kind == "machine" or state != "note" or examination.verdict != "ok"):
+            parts.append(_line(state, words, rest))
+    if examination.corrected:
+        line = Text(f"  {examination.corrected}", style="green", no_wrap=True, overflow="ignore")
+        parts += [Text("\ntype this instead:", style="bold"), line]
+    return [*parts, Text()] if len(parts) > 1 else parts
+
+
+def _head(examination: Examination, findings: Sequence[Finding]) -> Text:
+    head = Text(_shortened(examination), style="bold blue")
+    head.append(": ", style="bold")
+    if examination.verdict == "ok":
+        head.append("nothing wrong found", style="green")
+        notes = [finding.name for finding in findings if finding.state == "note"]
+        if notes and examination.kind != "machine":
+            head.append(f"   worth knowing: {', '.join(dict.fromkeys(notes))} (-v)", style="bright_black")
+        return head
+    counts = []
+    for state, (one, many) in COUNTED.items():
+        number = sum(finding.state == state for finding in findings)
+        if number and (state != "unknown" or examination.kind != "machine"):
+            counts.append(f"{number} {one if number == 1 else many}")
+    head.append(", ".join(counts), style=MARKS[examination.verdict][1])
+    return head
+
+
+LONGEST_SUBJECT = 100
+
+
+def _shortened(examination: Examination) -> str:
+    subject = examination.subject
+    return subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
+
+
+def _table(findings: Sequence[Finding]) -> Table:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(width=2)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for finding in findings:
+        mark, colour = MARKS[finding.state]
+        text = Text(finding.seen)
+        if finding.means:
+            text.append(f"\n{finding.means}", style="bright_black")
+        for action in finding.do:
+            text.append(f"\n→ {action}", style="green" if finding.state in ("problem", "warning") else "bright_black")
+        table.add_row(Text(f" {mark}", colour), Text(finding.name, colour), text)
+    return table
+
+
+def _line(state: State, words: str, names: Sequence[str]) -> Text:
+    mark, colour = MARKS[state]
+    text = Text(f" {mark} ", colour)
+    text.append(f"{words}: {', '.join(dict.fromkeys(names))}", style="bright_black")
+    if state != "ok":
+        text.append(" (-v)", style="bright_black")
+    return text
