@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -157,10 +158,9 @@ class Comparison:
 def comparison(first: Result, second: Result) -> Comparison:
     """The comparison of two results whose samples were taken in turn."""
     ratios = tuple(one / other for one, other in zip(first.samples_ns, second.samples_ns, strict=True))
-    middle = sorted(ratios)[len(ratios) // 2]
     interval = interval_of_median(ratios)
     low, high = (interval.low_ns, interval.high_ns) if interval else (min(ratios), max(ratios))
-    return Comparison(first, second, ratios, middle, low, high)
+    return Comparison(first, second, ratios, statistics.median(ratios), low, high)
 
 
 def document(
