@@ -11,6 +11,8 @@ import typer
 
 from warpline import __version__
 from warpline.cli import bench, device, diagnose, doctor, kernel, path, roofline, sql, stats, whatif
+from warpline.cli.run import CONTEXT as OWN_ARGUMENTS
+from warpline.cli.run import run as run_program
 from warpline.errors import EXIT_FAILED, WarplineError
 
 app = typer.Typer(
@@ -21,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(diagnose.diagnose)
+app.command(context_settings=OWN_ARGUMENTS)(run_program)
 app.command()(stats.stats)
 app.command()(sql.sql)
 app.command()(kernel.kernel)

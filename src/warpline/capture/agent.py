@@ -1,0 +1,60 @@
+"""What `warpline run` puts into the program: it arms a session once torch is loaded, in every process anew."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.listeners import Listeners
+from warpline.capture.patches import before
+from warpline.capture.plan import Plan
+from warpline.capture.session import Session
+from warpline.capture.watch import Watch, first_here
+
+
+class Agent:
+    """The session of this process and what listens for it."""
+
+    def __init__(self, torch: Any, plan: Plan) -> None:
+        self._torch, self._plan = torch, plan
+        self.session, self._listeners = self._armed(speaks=first_here(Path(plan.folder)))
+        Watch(torch, self.session)
+        atexit.register(self._at_exit)
+        os.register_at_fork(after_in_child=self._after_fork)
+        before(os, "_exit", lambda *_: self._at_exit())
+        if plan.whole:
+            self.session.open_window()
+
+    def _armed(self, speaks: bool) -> tuple[Session, Listeners]:
+        session = Session(self._torch, self._plan, self._idle, speaks)
+        return session, Listeners(self._torch, session)
+
+    def _idle(self) -> None:
+        self._listeners.keep_only_profiler()
+
+    def _at_exit(self) -> None:
+        self.session.close("exit")
+
+    def _after_fork(self) -> None:
+        """A forked process starts anew: a recording that its parent runs is its parent's."""
+        self._listeners.remove()
+        self.session.abandon()
+        self.session, self._listeners = self._armed(speaks=False)
+
+
+_agent: Agent | None = None
+
+
+def arm(torch: Any) -> None:
+    """Called once torch has been imported."""
+    global _agent  # noqa: PLW0603 - one a process
+    plan = Plan.from_environment()
+    if plan is not None and _agent is None:
+        _agent = Agent(torch, plan)
+
+
+def agent() -> Agent | None:
+    """The agent of this process, under `warpline run`."""
+    return _agent

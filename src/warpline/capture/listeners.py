@@ -1,0 +1,104 @@
+"""Everything in torch that tells of steps, of CUDA graphs, and of a profiler of the program's own."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any
+
+from warpline.capture import marks
+from warpline.capture.forwards import Forwards
+from warpline.capture.patches import Undo, after, before
+from warpline.capture.plan import TORCH
+from warpline.capture.recorders import ours
+from warpline.capture.session import Session
+from warpline.capture.steps import EXPLICIT, FORWARD, NVTX, OPTIMIZER, PROFILER, REPLAY
+
+
+class Listeners:
+    """Listens on behalf of a session until it has heard enough."""
+
+    def __init__(self, torch: Any, session: Session) -> None:
+        self._torch, self._session = torch, session
+        self._ranges: list[str] = []
+        self._forwards = Forwards(torch, self._forward)
+        self._undo: list[Undo] = [
+            self._listen_to_optimizers(),
+            marks.listen(self._step),
+            after(torch.cuda.CUDAGraph, "replay", self._replay),
+            before(torch.cuda.CUDAGraph, "capture_begin", self._capture),
+            before(torch.cuda.nvtx, "range_push", self._push),
+            before(torch.cuda.nvtx, "range_pop", self._pop),
+            after(torch.profiler.profile, "step", self._profiler_step),
+            before(torch.profiler.profile, "__init__", self._profiler_made),
+            before(torch.autograd.profiler.profile, "__init__", self._profiler_made),
+            before(torch.profiler.profile, "export_chrome_trace", self._profiler_exports),
+        ]
+
+    def remove(self) -> None:
+        """Leaves torch as it was."""
+        self._forwards.remove()
+        for undo in self._undo:
+            undo()
+        self._undo.clear()
+
+    def keep_only_profiler(self) -> None:
+        """Hears of nothing more but where the program's own profiler writes."""
+        undo = self._undo.pop() if self._undo else None
+        self.remove()
+        if undo is not None:
+            self._undo.append(undo)
+
+    def _listen_to_optimizers(self) -> Undo:
+        # torch.optim hides its module of that name.
+        module = importlib.import_module("torch.optim.optimizer")
+        register = getattr(module, "register_optimizer_step_post_hook", None)
+        if register is not None:
+            return register(self._optimizer).remove  # type: ignore[no-any-return]
+        # torch before 2.0
+        return after(self._torch.optim.Optimizer, "step", lambda optimizer, *_, **__: self._optimizer(optimizer))
+
+    def _optimizer(self, optimizer: Any, *_: Any) -> None:
+        self._forwards.stop_searching()
+        self._session.boundary(OPTIMIZER, id(optimizer))
+
+    def _step(self) -> None:
+        self._forwards.stop_searching()
+        self._session.boundary(EXPLICIT)
+
+    def _forward(self, who: int, patience: int) -> None:
+        self._session.boundary(FORWARD, who, patience)
+
+    def _replay(self, graph: Any, *_: Any, **__: Any) -> None:
+        self._session.boundary(REPLAY, id(graph))
+
+    def _capture(self, *_: Any, **__: Any) -> None:
+        self._session.graph_captured()
+
+    def _push(self, text: str, *_: Any, **__: Any) -> None:
+        if ours():
+            return
+        self._ranges.append(text)
+        wanted = self._session.plan.step_range
+        if text == wanted or (not wanted and len(self._ranges) == 1):
+            self._session.boundary(NVTX, hash(text))
+
+    def _pop(self, *_: Any, **__: Any) -> None:
+        if not ours() and self._ranges:
+            self._ranges.pop()
+
+    def _profiler_step(self, *_: Any, **__: Any) -> None:
+        if not ours():
+            self._session.boundary(PROFILER)
+
+    def _profiler_made(self, *_: Any, **__: Any) -> None:
+        if ours() or self._session.plan.tool != TORCH:
+            return
+        caller = str(sys._getframe(2).f_globals.get("__name__", ""))
+        if caller.startswith("torch._inductor") and not self._session.recording_since:
+            return  # it times kernels while it compiles, and is done before we begin
+        self._session.stand_down("the program uses torch.profiler itself, so warpline left it alone")
+
+    def _profiler_exports(self, profiler: Any, path: Any, *_: Any, **__: Any) -> None:
+        if not ours():
+            self._session.own_trace(str(path))

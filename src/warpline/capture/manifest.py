@@ -1,0 +1,113 @@
+"""`manifest.json` of a run: what was run, on what, how it was recorded, and what each process said."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+from warpline import __version__
+from warpline.capture.plan import Plan
+from warpline.capture.process_record import NOTHING, PARTS, read_parts
+
+SCHEMA = "warpline.run/1"
+MANIFEST = "manifest.json"
+PROBLEMS = "problems.txt"
+COMPRESSION = 3
+"""Five times smaller in a tenth of the time that torch's own level 9 takes."""
+_HOME = ".warpline"
+
+
+def new_folder(name: str, output: Path | None = None) -> Path:
+    """The folder of a new run: `.warpline/runs/NAME`, or the one asked for, if it is not in use."""
+    if output is None:
+        home = Path(_HOME)
+        home.mkdir(exist_ok=True)
+        keep_out = home / ".gitignore"
+        if not keep_out.exists():
+            keep_out.write_text("*\n", encoding="ascii")
+        output = _unused(home / "runs" / name)
+    output.mkdir(parents=True, exist_ok=True)
+    return output.absolute()
+
+
+def in_use(folder: Path) -> bool:
+    """Whether a run was written there already."""
+    return (folder / MANIFEST).exists()
+
+
+def _unused(path: Path) -> Path:
+    candidate, number = path, 2
+    while candidate.exists():
+        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
+    return candidate
+
+
+def gather(folder: Path) -> list[dict[str, Any]]:
+    """What the processes wrote, their traces packed; the working files are gone afterwards."""
+    parts = read_parts(folder)
+    for part in parts:
+        if part["file"]:
+            part["file"] = _packed(folder / part["file"]).name
+    shutil.rmtree(folder / PARTS, ignore_errors=True)
+    (folder / ".first").unlink(missing_ok=True)
+    for left in folder.glob("*.json"):
+        if left.name != MANIFEST and not left.stat().st_size:
+            left.unlink()  # a name taken by a process that was killed before it could write
+    return parts
+
+
+def _packed(path: Path) -> Path:
+    target = path.with_name(f"{path.name}.gz")
+    if not path.exists():
+        return target
+    with path.open("rb") as plain, gzip.open(target, "wb", compresslevel=COMPRESSION) as packed:
+        shutil.copyfileobj(plain, packed, 1 << 20)
+    path.unlink()
+    return target
+
+
+def manifest_of(plan: Plan, parts: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
+    """The manifest: facts of the run first, then one entry for each trace."""
+    versions = {"warpline": __version__, **_versions(parts), **facts.pop("versions", {})}
+    recorded = [part for part in parts if part["state"] != NOTHING]
+    silent = [part for part in parts if part["state"] == NOTHING]
+    return {
+        "schema": SCHEMA,
+        **facts,
+        "with": plan.tool,
+        "versions": versions,
+        "bounds": {
+            "skip": plan.skip,
+            "warmup": plan.warmup,
+            "steps": plan.steps,
+            "seconds": plan.seconds,
+            "megabytes": plan.megabytes,
+            "after_s": plan.after_s,
+            "whole": plan.whole,
+        },
+        "options": {"shapes": plan.shapes, "stacks": plan.stacks, "memory": plan.memory},
+        "traces": [_entry(part) for part in recorded],
+        "not_recorded": [_entry(part) for part in silent],
+    }
+
+
+def _entry(part: dict[str, Any]) -> dict[str, Any]:
+    entry = {name: value for name, value in part.items() if name not in {"python", "torch", "cuda"}}
+    bare, recorded = part["bare_step_ns"], part["recorded_step_ns"]
+    entry["overhead"] = round(recorded["median_ns"] / bare["median_ns"], 3) if bare and recorded else None
+    return entry
+
+
+def _versions(parts: list[dict[str, Any]]) -> dict[str, str | None]:
+    first = next((part for part in parts if part["torch"]), None)
+    return {name: first[name] if first else None for name in ("python", "torch", "cuda")}
+
+
+def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
+    """Writes it, readable by people too."""
+    path = folder / MANIFEST
+    path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return path

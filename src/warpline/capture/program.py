@@ -1,0 +1,106 @@
+"""The program to run: its command line, its Python if it has one, and a name for the run."""
+
+from __future__ import annotations
+
+import datetime
+import importlib.util
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from warpline.errors import UsageError
+
+PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
+STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
+"""Programs that start Python with the environment they were given."""
+ASK_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Program:
+    """A command line, and what is known of it."""
+
+    command: tuple[str, ...]
+    python: str | None
+    """The Python that runs it; None where that cannot be told from the command."""
+    is_python: bool
+    name: str
+    """A word for it: the script's or the module's name."""
+
+
+def program_of(words: Sequence[str], module: bool = False) -> Program:
+    """Reads `python train.py …`, `train.py …`, `-m package.module …` or any other command."""
+    if not words:
+        raise UsageError("no-program", "there is nothing to run", "type: warpline run -- python train.py")
+    if module:
+        python = _python()
+        return Program((python, "-m", *words), python, is_python=True, name=_plain(words[0]))
+    if words[0].endswith(".py") and not shutil.which(words[0]):
+        if not Path(words[0]).is_file():
+            raise UsageError("no-program", f"{words[0]} does not exist", "check the path")
+        python = _python()
+        return Program((python, *words), python, is_python=True, name=_plain(Path(words[0]).stem))
+    found = shutil.which(words[0])
+    if found is None:
+        raise UsageError("no-program", f"{words[0]} is not a program that can be found", "check PATH or its spelling")
+    named = _python_of(Path(found))
+    is_python = named is not None or Path(words[0]).name in STARTERS
+    return Program(tuple(words), named, is_python, _plain(_script_name(words, is_python)))
+
+
+def has_torch(python: str) -> bool:
+    """Whether that Python can import torch; asked without importing it."""
+    question = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
+    try:
+        answer = subprocess.run(
+            [python, "-c", question], stdin=subprocess.DEVNULL, capture_output=True, timeout=ASK_SECONDS, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return answer.returncode == 0
+
+
+def run_name(program: Program, now: datetime.datetime) -> str:
+    """Date, time and script: runs list themselves in order."""
+    return f"{now:%Y%m%d-%H%M%S}-{program.name}"
+
+
+def _python() -> str:
+    """Ours if it has torch, else the one that `python` means."""
+    if importlib.util.find_spec("torch") is not None:
+        return sys.executable
+    return shutil.which("python") or shutil.which("python3") or sys.executable
+
+
+def _python_of(found: Path) -> str | None:
+    if PYTHON.fullmatch(found.name):
+        return str(found)
+    try:
+        with found.open("rb") as file:
+            first = file.readline(512).decode("utf-8", "replace").strip()
+    except OSError:
+        return None
+    words = first[2:].split() if first.startswith("#!") else []
+    for word in words:
+        if PYTHON.fullmatch(Path(word).name):
+            return word if Path(word).is_absolute() else shutil.which(word)
+    return None
+
+
+def _script_name(words: Sequence[str], is_python: bool) -> str:
+    """The first word that names a script or a module, else the program itself."""
+    rest = list(words[1:])
+    for position, word in enumerate(rest):
+        if is_python and word == "-m" and position + 1 < len(rest):
+            return rest[position + 1]
+        if word.endswith(".py"):
+            return Path(word).stem
+    return Path(words[0]).stem
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "program"

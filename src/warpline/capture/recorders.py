@@ -1,0 +1,177 @@
+"""What is switched on for the recorded steps: torch.profiler, or the range that nsys and ncu wait for."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol
+
+from warpline.capture.plan import TORCH, Plan
+
+_ours = False
+"""Whether a profiler that is being made or driven right now is ours, and not the program's."""
+
+
+def ours() -> bool:
+    """Whether we are in a call to our own profiler."""
+    return _ours
+
+
+@contextlib.contextmanager
+def _as_ours() -> Iterator[None]:
+    global _ours  # noqa: PLW0603 - one profiler a process, as torch has it
+    before, _ours = _ours, True
+    try:
+        yield
+    finally:
+        _ours = before
+
+
+class Recorder(Protocol):
+    """Started at the end of a step, told of every later one, and stopped."""
+
+    suffix: str
+
+    def start(self, by_steps: bool) -> None:
+        """Begins the warm-up, or at once where there are no steps."""
+
+    def step(self) -> None:
+        """A step has ended."""
+
+    def stop(self, whole: bool) -> None:
+        """Ends the recording, at the end of a step or, where that is not `whole`, within one."""
+
+    def export(self, path: Path) -> None:
+        """Writes it down."""
+
+
+def recorder_for(torch: Any, plan: Plan) -> Recorder:
+    """The recorder that the plan asks for."""
+    return TorchRecorder(torch, plan) if plan.tool == TORCH else RangeRecorder(torch, plan)
+
+
+class TorchRecorder:
+    """torch.profiler, its steps driven from outside."""
+
+    suffix = ".json"
+
+    def __init__(self, torch: Any, plan: Plan) -> None:
+        self._torch, self._plan = torch, plan
+        self._profiler: Any = None
+        self._passed = 0
+        self._whole = True
+
+    def start(self, by_steps: bool) -> None:
+        torch, plan = self._torch, self._plan
+        kinds = torch.profiler.ProfilerActivity
+        # Asking whether CUDA is available starts the driver, which a program that forks may not survive.
+        with_cuda = torch.cuda.is_initialized() or (not by_steps and torch.cuda.is_available())
+        wanted: dict[str, Any] = {
+            "activities": [kinds.CPU, kinds.CUDA] if with_cuda else [kinds.CPU],
+            "record_shapes": plan.shapes,
+            "with_stack": plan.stacks,
+            "profile_memory": plan.memory,
+        }
+        with _as_ours():
+            if by_steps:
+                wanted["schedule"] = self._action
+            self._profiler = torch.profiler.profile(**wanted)
+            self._profiler.start()
+
+    def _action(self, step: int) -> Any:
+        actions = self._torch.profiler.ProfilerAction
+        return actions.WARMUP if step < self._plan.warmup else actions.RECORD
+
+    def step(self) -> None:
+        self._passed += 1
+        if self._passed <= self._plan.warmup:
+            wait_for_gpu(self._torch)  # else kernels of the warm-up would run inside the first recorded step
+        with _as_ours():
+            self._profiler.step()
+
+    def stop(self, whole: bool) -> None:
+        self._whole = whole
+        with _as_ours():
+            step = getattr(self._profiler, "step_rec_fn", None)
+            if step is not None:  # the wait for the GPU below is not part of the last step
+                step.__exit__(None, None, None)
+                self._profiler.step_rec_fn = None
+            wait_for_gpu(self._torch)
+            self._profiler.stop()
+
+    def export(self, path: Path) -> None:
+        with _as_ours():
+            self._profiler.export_chrome_trace(str(path))
+        self._profiler = None
+        if not self._whole:
+            _rename_step(path, self._passed)
+
+
+class RangeRecorder:
+    """cudaProfilerStart and cudaProfilerStop around the recorded steps, and an NVTX range over each of them."""
+
+    suffix = ""
+
+    def __init__(self, torch: Any, plan: Plan) -> None:
+        self._torch, self._plan = torch, plan
+        self._passed = 0
+        self._recording = False
+        self._in_range = False
+
+    def start(self, by_steps: bool) -> None:
+        if not by_steps:
+            self._begin()
+        elif not self._plan.warmup:
+            self._begin()
+            self._push()
+
+    def step(self) -> None:
+        self._passed += 1
+        self._pop()
+        if self._passed <= self._plan.warmup:
+            wait_for_gpu(self._torch)
+        if self._passed == self._plan.warmup:
+            self._begin()
+        if self._passed >= self._plan.warmup:
+            self._push()
+
+    def stop(self, whole: bool) -> None:
+        self._pop()
+        wait_for_gpu(self._torch)
+        if self._recording:
+            self._torch.cuda.profiler.stop()
+            self._recording = False
+
+    def export(self, path: Path) -> None:
+        """nsys and ncu write their own files."""
+
+    def _begin(self) -> None:
+        # One recording covers all processes: the first on each machine switches it on and off for all of them.
+        if os.environ.get("LOCAL_RANK", "0") == "0":
+            self._torch.cuda.profiler.start()
+            self._recording = True
+
+    def _push(self) -> None:
+        with _as_ours():
+            self._torch.cuda.nvtx.range_push(f"ProfilerStep#{self._passed}")
+        self._in_range = True
+
+    def _pop(self) -> None:
+        if self._in_range:
+            with _as_ours():
+                self._torch.cuda.nvtx.range_pop()
+            self._in_range = False
+
+
+def _rename_step(path: Path, number: int) -> None:
+    """A step that was cut short is not one: it would spoil the median and the spread."""
+    text = path.read_bytes()
+    path.write_bytes(text.replace(b'"ProfilerStep#%d"' % number, b'"unfinished step"'))
+
+
+def wait_for_gpu(torch: Any) -> None:
+    """Waits for the work that was submitted, where there is a GPU in use."""
+    if torch.cuda.is_initialized():
+        torch.cuda.synchronize()

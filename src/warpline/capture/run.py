@@ -1,0 +1,210 @@
+"""`warpline run` without its command line: runs a program under a profiler and leaves a folder with a manifest."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.launch import Ending, forwarding_environment, launch
+from warpline.capture.manifest import gather, in_use, manifest_of, new_folder, write_manifest
+from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
+from warpline.capture.process_record import NOTHING, RECORDED, read_parts
+from warpline.capture.program import Program, has_torch, run_name
+from warpline.capture.silence import why_nothing
+from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
+from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
+from warpline.errors import UsageError, WarplineError
+
+INJECTED = str(Path(__file__).parent / "inject")
+LOOK_EVERY_S = 0.4
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for."""
+
+    program: Program
+    tool: str | None = None
+    name: str | None = None
+    output: Path | None = None
+    stop: bool = False
+    """End the program when the recording is done."""
+    kernel: str = ""
+    launches: int = NCU_LAUNCHES
+    tool_arguments: tuple[str, ...] = ()
+    output_to_stderr: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of it."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    ending: Ending
+    exit_code: int
+    trace: Path | None
+    """The trace to diagnose: the first rank's."""
+    nothing: WarplineError | None
+    """Why there is none."""
+
+
+def chosen_tool(request: Request) -> str:
+    """The tool asked for; else torch.profiler, unless the program's Python has no torch."""
+    if request.tool is not None:
+        if request.tool not in {TORCH, NSYS, NCU}:
+            raise UsageError("unknown-tool", f"--with takes torch, nsys or ncu, not {request.tool!r}")
+        return request.tool
+    program = request.program
+    if not program.is_python:
+        return NSYS
+    if program.python is not None and not has_torch(program.python):
+        raise WarplineError(
+            "no-torch",
+            f"the program's Python ({Path(program.python).name}) has no torch, so torch.profiler cannot record it",
+            "name the right Python (warpline run -- /path/to/python train.py), or use --with nsys",
+        )
+    return TORCH
+
+
+def command_of(request: Request, plan: Plan) -> list[Flag]:
+    """The whole command line, each part with its reason."""
+    program = Flag(request.program.command, "your program, unchanged")
+    by_range = request.program.is_python and not plan.whole
+    if plan.tool == NSYS:
+        flags = nsys_flags(find_tool(NSYS), plan, by_range, request.tool_arguments, request.stop)
+        return [*flags, program]
+    if plan.tool == NCU:
+        arguments = request.tool_arguments
+        return [*ncu_flags(find_tool(NCU), plan, by_range, request.kernel, request.launches, arguments), program]
+    return [program]
+
+
+def explanation(request: Request, plan: Plan) -> list[Flag]:
+    """The same, and for torch.profiler what stands in the place of flags."""
+    return [*(torch_flags(plan, INJECTED) if plan.tool == TORCH else []), *command_of(request, plan)]
+
+
+def prepared(request: Request, plan: Plan) -> Plan:
+    """The plan with a folder to write to."""
+    if request.output is not None and in_use(request.output):
+        raise UsageError(
+            "folder-in-use", f"{request.output} holds a run already", "choose another with --output or --name"
+        )
+    name = request.name or run_name(request.program, datetime.datetime.now())
+    return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output))})
+
+
+def run(request: Request, plan: Plan, say: Say) -> Run:
+    """Runs the program to its end under the profiler, and writes down what came of it."""
+    folder = Path(plan.folder)
+    command = words_of(command_of(request, plan))
+    environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
+    environment.setdefault("KINETO_LOG_LEVEL", "99")  # Kineto tells of its stages on stderr
+    before, revision = gpu_states(), git_state()
+    started = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 - Python 3.9
+    watcher = _Watcher(folder, request, plan, say)
+    ending = launch(command, environment, output_to_stderr=request.output_to_stderr, look=watcher.look)
+    parts = gather(folder)
+    traces = _traces(folder, plan, parts)
+    if plan.tool == NSYS and traces:
+        for part in parts:
+            part["file"] = traces[0].with_suffix(".sqlite").name if part["state"] == RECORDED else None
+    manifest = manifest_of(
+        plan,
+        parts,
+        name=folder.name,
+        started=started.isoformat(timespec="seconds"),
+        seconds=round(ending.seconds, 3),
+        command=scrubbed_command(request.program.command),
+        exit_code=ending.exit_code,
+        signal=ending.signal,
+        stopped=watcher.stopped,
+        git=revision,
+        devices=watcher.devices or before,
+        devices_sampled="while recording" if watcher.devices else "before the program",
+        environment=mattering_variables(os.environ),
+        files=[trace.name for trace in traces],
+        versions=_tool_versions(plan, before),
+    )
+    write_manifest(folder, manifest)
+    own = [Path(path) for part in parts for path in part["own_traces"] if Path(path).is_file()]
+    trace = next(iter(traces), None) or next(reversed(own), None)
+    nothing = None if trace else _nothing(folder, plan, parts, ending)
+    code = 0 if watcher.stopped else ending.exit_code
+    return Run(folder, manifest, ending, code, trace, nothing)
+
+
+def _traces(folder: Path, plan: Plan, parts: list[dict[str, Any]]) -> list[Path]:
+    if plan.tool == TORCH:
+        return [folder / part["file"] for part in parts if part["state"] == RECORDED and part["file"]]
+    return sorted([*folder.glob("*.nsys-rep"), *folder.glob("*.ncu-rep")])
+
+
+def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError:
+    known = why_nothing(folder, plan, parts, ending)
+    if known is not None:
+        return known
+    return WarplineError(
+        "no-report",
+        f"{plan.tool} left no report in {folder.name}",
+        "see its messages above; warpline doctor checks this machine",
+        ending.exit_code or 1,
+    )
+
+
+def _tool_versions(plan: Plan, devices: list[dict[str, object]]) -> dict[str, object]:
+    versions: dict[str, object] = {"driver": devices[0]["driver"] if devices else None}
+    if plan.tool != TORCH:
+        said = subprocess.run([find_tool(plan.tool), "--version"], capture_output=True, text=True, check=False).stdout
+        versions[plan.tool] = next((word for word in said.split() if word[:4].isdecimal() and "." in word), None)
+    return versions
+
+
+class _Watcher:
+    """Looks at what the processes write while they run: for a word to the user, and the GPU's state just then."""
+
+    def __init__(self, folder: Path, request: Request, plan: Plan, say: Say) -> None:
+        self._folder, self._request, self._plan, self._say = folder, request, plan, say
+        self._looked = 0.0
+        self._told: set[str] = set()
+        self.devices: list[dict[str, object]] = []
+        self.stopped = False
+
+    def look(self, child: subprocess.Popen[bytes]) -> None:
+        if time.monotonic() - self._looked < LOOK_EVERY_S:
+            return
+        self._looked = time.monotonic()
+        parts = [part for part in read_parts(self._folder) if part["state"] != NOTHING]
+        if parts and "recording" not in self._told:
+            self._told.add("recording")
+            self.devices = gpu_states()
+        done = [part for part in parts if part["state"] == RECORDED]
+        if done and len(done) == len(parts) and "recorded" not in self._told:
+            self._told.add("recorded")
+            self._after_recording(child, done)
+
+    def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
+        first = done[0]
+        what = f"{first['steps_recorded']} steps ({first['steps_found_by']})" if first["steps_recorded"] else "a window"
+        ranks = f" in each of {len(done)} processes" if len(done) > 1 else ""
+        if self._request.stop and self._plan.tool == TORCH:
+            self._say(f"recorded {what}{ranks}; ending the program, as asked")
+            self.stopped = True
+            child.send_signal(signal.SIGINT)
+        elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
+            self._say(f"recorded {what}{ranks}; the program runs on, and Ctrl-C ends it")
+
+
+def say_on_stderr(text: str) -> None:
+    """Progress, for people."""
+    print(f"warpline: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,324 @@
+"""One process's recording from its first step to the written file.
+
+Everything that the hooks call ends here. Whatever goes wrong is noted and ends the recording, never the program.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.laps import Laps
+from warpline.capture.plan import NCU, TORCH, Plan
+from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
+from warpline.capture.recorders import Recorder, recorder_for
+from warpline.capture.steps import NAMES, StepFinder
+
+WAITING, RECORDS, WINDOW, DONE = "waiting", "records", "window", "done"
+LATER_STEPS = 8
+"""Steps timed after the recording, to show what it leaves behind."""
+
+
+class Session:
+    """The recording of this process: `boundary` at the end of every step, `close` at the end of everything."""
+
+    def __init__(
+        self, torch: Any, plan: Plan, on_idle: Callable[[], None] = lambda: None, speaks: bool = True
+    ) -> None:
+        self.plan = plan
+        self.speaks = speaks
+        """Whether it leaves word even if nothing was recorded."""
+        self.record = ProcessRecord(pid=os.getpid())
+        self.phase = WAITING
+        self.finder = StepFinder()
+        self.recording_since = 0.0
+        self.window_taken = False
+        """Whether a window of time was recorded for want of steps."""
+        self._torch = torch
+        self._is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
+        self._on_idle = on_idle
+        self._laps = Laps(torch)
+        self._recorder: Recorder | None = None
+        self._thread: int | None = None
+        self._busy = False
+        self._position = 0
+        self._before_bytes = 0
+        self._sigterm: Any = None
+
+    def boundary(self, source: int, who: int = 0, patience: int = 0) -> None:
+        """Something that may be the end of a step has happened."""
+        if self._busy or self._is_compiling():
+            return
+        with self._careful():
+            if self._thread not in {None, threading.get_ident()} or self.capturing() or is_data_worker():
+                return
+            if self.phase == WINDOW and not self._leave_window():
+                return
+            chosen = self.finder.chosen
+            position = self.finder.hear(source, who, patience)
+            if not position:
+                return
+            self._thread = threading.get_ident()
+            if self.finder.chosen != chosen or position <= self._position:
+                self._laps.restart()
+            self._position = position
+            self._advance(position)
+
+    def graph_captured(self) -> None:
+        """A CUDA graph is about to be captured: what came before were warm-ups of another kind."""
+        if self.phase == WAITING:
+            self.finder.restart()
+            self._laps.restart()
+            self._position = 0
+        elif self.phase == RECORDS:
+            self.note("a CUDA graph was captured while recording: record later with a larger --skip")
+
+    def open_window(self) -> None:
+        """No step was found in time: record a stretch of time instead."""
+        if self._busy or self.phase != WAITING or self.window_taken or self.capturing():
+            return
+        with self._careful():
+            self.window_taken = True
+            self._thread = threading.get_ident()
+            self._start(by_steps=False)
+
+    def close(self, reason: str) -> None:
+        """Ends the recording wherever it is, writes it, and stays silent from then on."""
+        with self._careful():
+            if self.phase in {RECORDS, WINDOW}:
+                self._finish(reason, whole=False)
+            elif self.phase == DONE and self.record.state == RECORDED and len(self._laps) > 1:
+                self._note_later_steps()
+            elif self.phase == WAITING and self.record.state == NOTHING:
+                self._write_nothing(reason)
+        self.phase = DONE
+
+    def cut(self, bound: str) -> None:
+        """Ends the recording at a bound, within a step."""
+        if not self._busy and self.phase in {RECORDS, WINDOW}:
+            with self._careful():
+                self._finish(bound, whole=False)
+
+    def abandon(self) -> None:
+        """Forgets the recording: it belongs to the process that this one was forked from."""
+        self.phase, self._recorder, self._sigterm = DONE, None, None
+
+    def stand_down(self, note: str) -> None:
+        """The program profiles itself: leave it alone."""
+        with self._careful():
+            if self.phase in {RECORDS, WINDOW}:
+                self._finish("other profiler", whole=False)
+            self.note(note)
+            if self.record.state == NOTHING:
+                self._write_nothing("other profiler")
+        self._rest()
+
+    def note(self, text: str) -> None:
+        """Something that the manifest should say."""
+        if text not in self.record.notes:
+            self.record.notes.append(text)
+
+    def own_trace(self, path: str) -> None:
+        """The program's own profiler writes a trace."""
+        self.record.own_traces.append(str(Path(path).absolute()))
+        with self._careful():
+            self._keep()
+
+    def over_bounds(self, grace: float = 1.0) -> str | None:
+        """Which bound the recording has passed, if any; `grace` times the bound."""
+        if self.phase not in {RECORDS, WINDOW} or not self.recording_since:
+            return None
+        if time.monotonic() - self.recording_since > grace * self.plan.seconds:
+            return "seconds"
+        grown = _resident_bytes() - self._before_bytes
+        return "megabytes" if grown > grace * self.plan.megabytes * 1_000_000 else None
+
+    def capturing(self) -> bool:
+        """Whether a CUDA graph is being captured, when nothing may wait for the GPU."""
+        cuda = self._torch.cuda
+        return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
+
+    def _leave_window(self) -> bool:
+        """Steps are better than a window, which is then thrown away; nsys records only once."""
+        if self.plan.tool != TORCH or self.plan.whole:
+            return False
+        recorder, self._recorder, self.phase = self._recorder, None, WAITING
+        self._release_sigterm()
+        if recorder is not None:
+            recorder.stop(whole=True)
+        self.note("the profiler was on before the bare steps were timed")
+        self.record.state, self.recording_since = NOTHING, 0.0
+        return True
+
+    def _advance(self, position: int) -> None:
+        first = max(self.plan.skip, 1)
+        if self.phase == WAITING:
+            self._laps.lap()
+            if position >= first:
+                self.finder.lock()
+                if self.plan.tool != NCU:  # which holds up every launch, recorded or not
+                    self.record.bare_step_ns = self._laps.summary()
+                self._position = position
+                self.record.first_step = position + self.plan.warmup
+                self._start(by_steps=True)
+        elif self.phase == RECORDS:
+            self._recorded_step(position)
+        elif self.phase == DONE and self.record.state == RECORDED:
+            self._laps.lap()
+            if len(self._laps) > LATER_STEPS:
+                self._note_later_steps()
+                self._rest()
+
+    def _recorded_step(self, position: int) -> None:
+        passed = position - (self.record.first_step or 0)
+        if passed >= 0:
+            self._laps.lap()
+        if passed == 0:
+            self.recording_since, self._before_bytes = time.monotonic(), _resident_bytes()
+        bound = "steps" if passed >= self.plan.steps else (self.over_bounds() if passed > 0 else None)
+        self.record.steps_recorded = max(passed, 0)
+        if bound:
+            self._finish(bound, whole=True)
+        elif self._recorder is not None:
+            self._recorder.step()
+
+    def _start(self, by_steps: bool) -> None:
+        self._laps.restart()
+        if by_steps and not self.plan.warmup:
+            self._laps.lap()
+        describe(self.record, self._torch)
+        if by_steps:
+            self.record.steps_found_by = NAMES[self.finder.chosen or 0]
+        self._recorder = recorder_for(self._torch, self.plan)
+        self._recorder.start(by_steps)
+        self.phase = RECORDS if by_steps else WINDOW
+        if not by_steps or not self.plan.warmup:
+            self.recording_since, self._before_bytes = time.monotonic(), _resident_bytes()
+        self.record.state = RECORDING
+        self.record.write(Path(self.plan.folder))
+        self._catch_sigterm()
+
+    def _finish(self, reason: str, whole: bool) -> None:
+        recorder, by_steps = self._recorder, self.phase == RECORDS
+        self.phase, self._recorder = DONE, None
+        self._release_sigterm()
+        if recorder is None:
+            return
+        with _interrupts_held():
+            self.record.recorded_step_ns = self._laps.summary(cold=0) if self.record.steps_recorded else None
+            recorder.stop(whole)
+            began = bool(self.recording_since)
+            if began:
+                self.record.recorded_s = round(time.monotonic() - self.recording_since, 3)
+                self._export(recorder)
+            else:
+                self.note("the program ended during the profiler's warm-up")
+            self.record.state = RECORDED if began else NOTHING
+            self.record.ended_by = reason
+            self._keep()
+        self._laps.restart()
+        if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
+            self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still come
+            self.note("the profiler was on before the bare steps were timed")
+        elif not by_steps or not whole:
+            self._rest()
+
+    def _export(self, recorder: Recorder) -> None:
+        if not recorder.suffix:
+            return
+        folder = Path(self.plan.folder)
+        path = folder / self.record.file if self.record.file else claim_name(folder, self.record, recorder.suffix)
+        recorder.export(path)
+        self.record.file = path.name
+
+    def _keep(self) -> None:
+        self.record.steps_seen = {NAMES[at]: count for at, count in enumerate(self.finder.seen) if count}
+        self.record.write(Path(self.plan.folder))
+
+    def _note_later_steps(self) -> None:
+        self.record.later_step_ns = self._laps.summary(cold=0)
+        self._keep()
+
+    def _write_nothing(self, reason: str) -> None:
+        if not self.speaks and not any(self.finder.seen):
+            return
+        self.record.ended_by = reason
+        describe(self.record, self._torch)
+        self._keep()
+
+    def _rest(self) -> None:
+        self.phase = DONE
+        self._on_idle()
+
+    @contextlib.contextmanager
+    def _careful(self) -> Iterator[None]:
+        self._busy = True
+        try:
+            yield
+        except Exception as error:
+            self._recorder = None
+            self.note(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+            self.record.state, self.record.ended_by = NOTHING, "error"
+            with contextlib.suppress(OSError):
+                self._keep()
+            self._rest()
+        finally:
+            self._busy = False
+
+    def _catch_sigterm(self) -> None:
+        """SIGTERM ends a program without a word; while recording it is given time for one."""
+        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+            self._sigterm = signal.signal(signal.SIGTERM, self._on_sigterm)
+
+    def _release_sigterm(self) -> None:
+        # Compared by equality: a bound method is a new object each time.
+        if self._sigterm is not None and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        self._sigterm = None
+
+    def _on_sigterm(self, number: int, frame: object) -> None:
+        self.close("SIGTERM")
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+@contextlib.contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Ctrl-C while the trace is written waits until it is."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = signal.getsignal(signal.SIGINT)
+    if before is None:
+        yield
+        return
+    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if came:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def is_data_worker() -> bool:
+    """Whether this process is a DataLoader's."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
+def _resident_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - read many times a second
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,71 @@
+"""Why nothing was recorded, from what the processes left behind, and what to type instead."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.launch import Ending
+from warpline.capture.manifest import PROBLEMS
+from warpline.capture.plan import TORCH, Plan
+from warpline.capture.process_record import RECORDED, RECORDING
+from warpline.errors import EXIT_INCONCLUSIVE, WarplineError
+
+
+def why_nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError | None:
+    """The reason that there is no trace; None where there is one."""
+    if any(part["state"] == RECORDED for part in parts):
+        return None
+    code, message, hint = _reason(folder, plan, parts, ending)
+    return WarplineError(code, message, hint, ending.exit_code or EXIT_INCONCLUSIVE)
+
+
+def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> tuple[str, str, str]:
+    problems = folder / PROBLEMS
+    if problems.exists():
+        first = problems.read_text(encoding="utf-8", errors="replace").splitlines()[0][:300]
+        return "not-armed", f"warpline could not start within the program: {first}", "try --with nsys"
+    if any(part["state"] == RECORDING for part in parts):
+        return (
+            "recording-lost",
+            f"the program ended hard ({ending.signal or f'exit code {ending.exit_code}'}) while it was recorded; "
+            f"torch.profiler keeps what it records inside the program, so all of it is lost",
+            "try --with nsys, which records from outside, or fewer steps: --steps 1",
+        )
+    if not parts:
+        return _nobody(plan, ending)
+    part = max(parts, key=lambda each: sum(each["steps_seen"].values()))
+    if part["ended_by"] == "other profiler":
+        return "own-profiler", part["notes"][0], "diagnose the trace that it writes: warpline TRACE"
+    if part["ended_by"] == "error":
+        return "not-recorded", f"the recording failed: {part['notes'][0]}", "try --with nsys, and please report it"
+    seen = max(part["steps_seen"].values(), default=0)
+    if seen:
+        return _too_few(plan, seen, max(part["steps_seen"], key=lambda name: part["steps_seen"][name]))
+    return (
+        "no-steps",
+        f"no step was found, and the program ended before the window of time opened ({plan.after_s:g} s)",
+        "record it from its beginning with --whole, or call warpline.step() at the end of each step",
+    )
+
+
+def _nobody(plan: Plan, ending: Ending) -> tuple[str, str, str]:
+    if ending.exit_code:
+        how = ending.signal or f"exit code {ending.exit_code}"
+        return "nothing-recorded", f"the program ended with {how} before it had imported torch", "see its own message"
+    return (
+        "no-torch",
+        "no Python process of the program imported torch (or Python ran with -I, -E or -S)",
+        "try --with nsys" if plan.tool == TORCH else "record it from its beginning with --whole",
+    )
+
+
+def _too_few(plan: Plan, seen: int, source: str) -> tuple[str, str, str]:
+    message = (
+        f"the program ended after {seen} step{'s' if seen > 1 else ''} ({source}), and the recording would have begun "
+        f"after {plan.first_recorded}"
+    )
+    if seen < 3:
+        return "too-few-steps", message, "record it from its beginning with --whole"
+    skip = max(seen // 4, 1)
+    return "too-few-steps", message, f"try --skip {skip} --warmup 1 --steps {max(seen - skip - 2, 1)}"

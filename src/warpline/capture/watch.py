@@ -1,0 +1,94 @@
+"""Looks at a session's bounds from the side, and acts on them in the program's main thread.
+
+torch.profiler records the thread that starts it, so the recording cannot be started or stopped from here. Python
+runs a pending call in the main thread, between two bytecodes, without a signal that the program might use itself.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.session import DONE, WAITING, Session, is_data_worker
+
+TICK_S = 0.1
+GRACE = 1.5
+"""How far over its bounds a step may run, so that the recording can end with it."""
+LAUNCHERS = ("torch.distributed.elastic.agent.server.api", "deepspeed.launcher.launch")
+"""Modules that only a process that starts the ranks has loaded."""
+
+_kept: list[Any] = []
+"""Callbacks that C holds a pointer to."""
+
+
+class Watch:
+    """A thread that opens the time window where no step is found, and ends what outgrows its bounds."""
+
+    def __init__(self, torch: Any, session: Session) -> None:
+        self._torch, self._session = torch, session
+        self._quiet_since = time.monotonic()
+        self._on_gpu = False
+        threading.Thread(target=self._run, name="warpline-watch", daemon=True).start()
+
+    def _run(self) -> None:
+        while self._session.phase != DONE:
+            time.sleep(TICK_S)
+            self._look()
+
+    def _look(self) -> None:
+        session = self._session
+        if session.phase == WAITING:
+            if self._torch.cuda.is_initialized() and not self._on_gpu:
+                self._on_gpu, self._quiet_since = True, time.monotonic()
+            late = time.monotonic() - self._quiet_since > session.plan.after_s
+            if late and session.finder.chosen is None and not session.window_taken and self._may_open():
+                in_main_thread(session.open_window)
+        elif session.over_bounds(GRACE):
+            in_main_thread(self._end_recording)
+
+    def _end_recording(self) -> None:
+        bound = self._session.over_bounds(GRACE)
+        if bound and not self._session.capturing():
+            self._session.cut(bound)
+
+    def _may_open(self) -> bool:
+        """Whether this process does the work: not a launcher, not a loader of data, not one that only imports torch."""
+        if any(name in sys.modules for name in LAUNCHERS) or is_data_worker():
+            return False
+        return bool(self._torch.cuda.is_initialized() or (self._session.speaks and not _has_gpu(self._torch)))
+
+
+def in_main_thread(call: Callable[[], None]) -> None:
+    """Has the call made in the main thread, soon."""
+
+    def pending(_: Any) -> int:
+        call()
+        return 0
+
+    pointer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(pending)
+    _kept.append(pointer)
+    ctypes.pythonapi.Py_AddPendingCall(pointer, None)
+
+
+def _has_gpu(torch: Any) -> bool:
+    """Whether a GPU could be used, found out without starting the driver."""
+    built_for_one = bool(getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None))
+    devices = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
+    hidden = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
+    return built_for_one and not hidden and any(Path(device).exists() for device in devices)
+
+
+def first_here(folder: Path) -> bool:
+    """Whether this is the first of the program's processes to load torch."""
+    try:
+        os.close(os.open(folder / ".first", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+    except OSError:
+        return False
+    return True
+
