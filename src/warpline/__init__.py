@@ -11,18 +11,23 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from warpline.bench.api import bench
+    from warpline.capture.marks import region, step
+    from warpline.capture.profile import profile
     from warpline.hardware import roofline
     from warpline.kernels import identify
     from warpline.trace.open import open_trace as open  # noqa: A004
     from warpline.trace.trace import Trace
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "__version__", "bench", "identify", "open", "roofline"]
+__all__ = ["Trace", "__version__", "bench", "identify", "open", "profile", "region", "roofline", "step"]
 
 _HOMES = {
     "bench": ("warpline.bench", ""),
     "open": ("warpline.trace.open", "open_trace"),
     "Trace": ("warpline.trace.trace", "Trace"),
+    "profile": ("warpline.capture.profile", "profile"),
+    "region": ("warpline.capture.marks", "region"),
+    "step": ("warpline.capture.marks", "step"),
     "identify": ("warpline.kernels", "identify"),
     "roofline": ("warpline.hardware", "roofline"),
 }
@@ -36,4 +41,5 @@ def __getattr__(name: str) -> Any:
 
     module, attribute = _HOMES[name]
     loaded = importlib.import_module(module)
-    return getattr(loaded, attribute) if attribute else loaded
+    found = globals()[name] = getattr(loaded, attribute) if attribute else loaded
+    return found

@@ -4,7 +4,8 @@
 Nothing that goes wrong here may stop the program.
 """
 
-# ruff: noqa: PTH - pathlib is slow to import, and every Python of the program would pay for it
+# ruff: noqa: PTH100, PTH118, PTH120, PTH123
+# pathlib is slow to import, and every Python of the program would pay for it.
 from __future__ import annotations
 
 import os

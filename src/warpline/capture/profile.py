@@ -1,0 +1,181 @@
+"""`warpline.profile`: recording a part of a program from within it."""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import functools
+import importlib
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from warpline.capture import marks
+from warpline.capture.agent import agent
+from warpline.capture.launch import Ending
+from warpline.capture.listeners import Listeners
+from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
+from warpline.capture.plan import Plan
+from warpline.capture.process_record import RECORDED
+from warpline.capture.session import Session
+from warpline.capture.silence import why_nothing
+from warpline.capture.steps import EXPLICIT
+from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
+from warpline.capture.watch import Watch
+from warpline.errors import WarplineError
+
+NEVER_S = 1e9
+
+
+class profile:  # noqa: N801 - reads as a word of the language, like torch.profiler.profile
+    """Records a block, some steps within one, or some calls of a function.
+
+    `with profile("name"): …` records the whole block. With `steps`, it leaves out `skip` bare steps, which are timed,
+    and `warmup` steps of the profiler, and records so many; steps are found as `warpline run` finds them, or told by
+    `p.step()`. Over a function, `@profile`, every call is a step. The recording ends at `seconds` at the latest.
+
+    Afterwards `folder` is where it went, and `trace` the file, or None if nothing was recorded.
+    """
+
+    def __init__(
+        self,
+        name: str | Callable[..., Any] | None = None,
+        *,
+        steps: int | None = None,
+        skip: int = Plan.skip,
+        warmup: int = Plan.warmup,
+        seconds: float = Plan.seconds,
+        megabytes: int = Plan.megabytes,
+        shapes: bool = Plan.shapes,
+        stacks: bool = Plan.stacks,
+        memory: bool = Plan.memory,
+        output: str | Path | None = None,
+    ) -> None:
+        self.folder: Path | None = None
+        self.trace: Path | None = None
+        self._function = name if callable(name) else None
+        self._name = str(getattr(name, "__name__", name) or "profile")
+        self._output = Path(output) if output is not None else None
+        self._steps = steps
+        self._plan = Plan(
+            folder="",
+            skip=skip,
+            warmup=warmup,
+            steps=steps or Plan.steps,
+            seconds=seconds,
+            megabytes=megabytes,
+            after_s=NEVER_S,
+            whole=steps is None,
+            shapes=shapes,
+            stacks=stacks,
+            memory=memory,
+        )
+        self._session: Session | None = None
+        self._listeners: Listeners | None = None
+        self._within_run = False
+        if self._function is not None:
+            functools.update_wrapper(self, self._function)  # type: ignore[arg-type]
+
+    def __enter__(self) -> profile:
+        self._begin(listen=self._steps is not None)
+        if self._steps is None and self._session is not None:
+            self._session.open_window()
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        self._end("exit" if kind is None else "exception")
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        """A call of the function over which this is written; or, before there is one, that function."""
+        if self._function is None:
+            self._function = arguments[0]
+            functools.update_wrapper(self, self._function)
+            return self
+        if self._session is None:
+            self._plan = Plan(**{**self._plan.__dict__, "whole": False})
+            self._begin(listen=False)
+            atexit.register(self._end, "exit")
+        result = self._function(*arguments, **named)
+        self.step()
+        return result
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def step(self) -> None:
+        """Says that a step has ended."""
+        if self._listeners is not None:
+            marks.step()
+        elif self._session is not None:
+            self._session.boundary(EXPLICIT)
+            if self._session.record.state == RECORDED and self.trace is None and self._session.phase == "done":
+                self._end("steps")
+
+    def _begin(self, listen: bool) -> None:
+        torch = _torch()
+        running = agent()
+        self._within_run = running is not None
+        if running is not None:
+            running.session.stand_down("the program uses warpline.profile, which recorded in its place")
+            folder = Path(running.session.plan.folder)
+        else:
+            now = datetime.datetime.now()  # noqa: DTZ005 - the user's own clock
+            folder = new_folder(f"{now:%Y%m%d-%H%M%S}-{self._name}", self._output)
+        self.folder, self.trace = folder, None
+        self._session = Session(torch, Plan(**{**self._plan.__dict__, "folder": str(folder)}), self._stop_listening)
+        if listen:
+            self._listeners = Listeners(torch, self._session)
+        Watch(torch, self._session)
+
+    def _stop_listening(self) -> None:
+        if self._listeners is not None:
+            self._listeners.remove()
+
+    def _end(self, reason: str) -> None:
+        session, folder = self._session, self.folder
+        if session is None or folder is None or self.trace is not None:
+            return
+        session.close(reason)
+        self._stop_listening()
+        self._listeners = None
+        if self._within_run:
+            self.trace = folder / session.record.file if session.record.file else None
+            return
+        parts = gather(folder)
+        facts = {
+            "name": folder.name,
+            "started": None,
+            "seconds": None,
+            "command": scrubbed_command(sys.argv),
+            "exit_code": None,
+            "signal": None,
+            "stopped": False,
+            "git": git_state(),
+            "devices": gpu_states(),
+            "devices_sampled": "after the recording",
+            "environment": mattering_variables(os.environ),
+            "files": [part["file"] for part in parts if part["file"]],
+        }
+        write_manifest(folder, manifest_of(session.plan, parts, **facts))
+        nothing = why_nothing(folder, session.plan, parts, Ending(0, None, 0.0, interrupted=False))
+        if nothing is not None:
+            print(f"warpline: {nothing.line()}", file=sys.stderr)
+            return
+        self.trace = folder / facts["files"][0]
+        print(f"warpline: wrote {self.trace}; type: warpline {_short(self.trace)}", file=sys.stderr)
+
+
+def _short(path: Path) -> str:
+    return os.path.relpath(path)
+
+
+def _torch() -> Any:
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        raise WarplineError("no-torch", "torch is not installed, and warpline.profile records with it") from error
+    if torch.autograd._profiler_enabled():
+        raise WarplineError("profiler-on", "another torch profiler is on already", "use one at a time")
+    return torch
