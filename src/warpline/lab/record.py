@@ -86,16 +86,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         os.environ["TRITON_CACHE_DIR"] = str(Path(cache, "triton"))
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # compiles in this process, where it can be seen
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # looks for a device without starting CUDA before the forks
         for module in IMPORTED_ONCE:
             importlib.import_module(module)
+        (about,) = _child([Job(cases[0], DESCRIBE, FAULTY)], options.output).values()
+        if "error" in about:
+            return 1
         results: dict[Job, Result] = {}
         for case in cases:
             began = time.monotonic()
             results |= _in_children(jobs(case, time_only=options.time_only), options.output)
             print(f"{case.name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
-        about = _child([Job(cases[0], DESCRIBE, FAULTY)], options.output)
-    manifest = _manifest(cases, results, next(iter(about.values())))
-    (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+            manifest = _manifest(cases, results, about)  # after each case, should a later one never end
+            (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     print(summary(manifest))
     return 0 if len(manifest["cases"]) == len(cases) else 1
 

@@ -13,7 +13,7 @@ REPEAT_NS = 20_000_000
 """How long one repeat should take: long enough that the wait at its end is nothing."""
 WARM_UP_NS = 60_000_000
 FEWEST_STEPS, MOST_STEPS = 5, 300
-WAKE_NS = 200_000_000
+WAKE_NS = 100_000_000
 """How long the GPU is kept busy before a process measures, so that its clocks have risen."""
 
 

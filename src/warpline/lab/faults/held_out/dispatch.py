@@ -140,7 +140,7 @@ def policy_in_its_environment(torch: Any, cure: str | None) -> Step:
     The copy from pageable memory and the wait look guilty. But the environment cannot go on without the action, and
     a pinned observation comes no sooner; what takes the time is launching the kernels in between.
     """
-    width, layers, functional = 256, 8, torch.nn.functional
+    width, layers, functional = 256, 12, torch.nn.functional
     (read,), (act,) = weights(torch, 1, 32, width), weights(torch, 1, width, 8)
     blocks = weights(torch, layers, width, width)
     observation = torch.zeros(1, 32, pin_memory=cure == "pin_memory")

@@ -36,8 +36,9 @@ def attention_with_a_bias(torch: Any, cure: str | None) -> Step:
     heads, asked, kept = 16, 2048, 1024
     query = torch.randn(4, heads, asked, 64, device="cuda", dtype=torch.bfloat16)
     key, value = torch.randn(2, 4, heads, kept, 64, device="cuda", dtype=torch.bfloat16).unbind(0)
-    distance = (torch.arange(asked, device="cuda")[:, None] - torch.arange(kept, device="cuda")).abs()
-    slopes = torch.logspace(-1, -8, heads, base=2.0, device="cuda")
+    places = torch.arange(asked, device="cuda") * (kept / asked)
+    distance = (places[:, None] - torch.arange(kept, device="cuda")).abs()
+    slopes = torch.logspace(-4, -11, heads, base=2.0, device="cuda")
     bias = (-slopes[:, None, None] * distance).to(torch.bfloat16).unsqueeze(0)
 
     def step() -> Any:
@@ -102,22 +103,25 @@ def residual_network_channels_first(torch: Any, cure: str | None) -> Step:
 
 @planted("kernel", "pad")
 def features_of_an_odd_width(torch: Any, cure: str | None) -> Step:
-    """A recommender joins 13 numbers and 26 embeddings of 16 into rows of 429, in bfloat16.
+    """A recommender joins 13 numbers and an embedding of 416 into rows of 429, in bfloat16.
 
     Rows of an odd length cannot be read in wide loads, so the first product gets a slow kernel. Three columns of
     zeros make them 432.
     """
-    rows, categories, width = 65536, 26, 16
+    rows, items, width = 65536, 100_000, 416
     zeros = 3 if cure else 0
-    table = torch.randn(categories * 4096, width, device="cuda", dtype=torch.bfloat16)
-    picks = torch.randint(0, categories * 4096, (rows, categories), device="cuda")
+    table = torch.randn(items, width, device="cuda", dtype=torch.bfloat16)
+    picks = torch.randint(0, items, (rows,), device="cuda")
     numbers = torch.randn(rows, 13, device="cuda", dtype=torch.bfloat16)
     padding = torch.zeros(rows, zeros, device="cuda", dtype=torch.bfloat16)
-    (first,) = weights(torch, 1, 13 + categories * width + zeros, 1024, torch.bfloat16)
-    (second,) = weights(torch, 1, 1024, 256, torch.bfloat16)
+    (first,), (second,) = (
+        weights(torch, 1, 13 + width, 1024, torch.bfloat16),
+        weights(torch, 1, 1024, 256, torch.bfloat16),
+    )
+    first = torch.nn.functional.pad(first, (0, 0, 0, zeros))
 
     def step() -> Any:
-        found = torch.nn.functional.embedding(picks, table).view(rows, -1)
+        found = torch.nn.functional.embedding(picks, table)
         features = torch.cat((numbers, found, padding), 1)
         return torch.relu(features @ first) @ second  # planted
 

@@ -1,4 +1,4 @@
-"""Cause `memory`: a cache that is emptied in the middle, a queue that is copied to move on, a repeat for an expand."""
+"""Cause `memory`: a cache emptied in the middle, a queue copied to move on, heads copied before attention."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from warpline.lab.faults.parts import weights
 
 @planted("memory", "no_empty_cache")
 def empty_cache_after_every_block(torch: Any, cure: str | None) -> Step:
-    """A model of four blocks calls `torch.cuda.empty_cache()` after each, "to keep the peak down".
+    """A model of six blocks calls `torch.cuda.empty_cache()` after each, "to keep the peak down".
 
     The next block needs the same memory again, and gets it from the driver instead of the cache.
     """
-    ups, downs = weights(torch, 4, 2048, 8192, torch.bfloat16), weights(torch, 4, 8192, 2048, torch.bfloat16)
-    x = torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
+    ups, downs = weights(torch, 6, 2048, 8192, torch.bfloat16), weights(torch, 6, 8192, 2048, torch.bfloat16)
+    x = torch.randn(512, 2048, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:
         y = x
@@ -56,19 +56,19 @@ def queue_moved_by_concatenation(torch: Any, cure: str | None) -> Step:
 
 
 @planted("memory", "drop_copies")
-def repeat_for_an_expand(torch: Any, cure: str | None) -> Step:
-    """Positions and a mask are repeated for every sample of the batch before they are used.
+def heads_made_contiguous(torch: Any, cure: str | None) -> Step:
+    """Queries, keys and values are cut from one projection, and each is made contiguous before attention.
 
-    `expand` gives the same values without writing them; the sum and the product read them where they are.
+    The attention kernel reads rows at any distance from each other, so the views would do.
     """
-    batch, length, width = 64, 1024, 1024
-    x = torch.randn(batch, length, width, device="cuda", dtype=torch.bfloat16)
-    positions = torch.randn(1, length, width, device="cuda", dtype=torch.bfloat16)
-    mask = (torch.rand(1, length, width, device="cuda") < 0.9).to(torch.bfloat16)
+    batch, length, heads, width = 64, 512, 16, 64
+    packed = torch.randn(batch, length, 3, heads, width, device="cuda", dtype=torch.bfloat16)
+    (out,) = weights(torch, 1, heads * width, heads * width, torch.bfloat16)
 
     def step() -> Any:
-        if cure:
-            return (x + positions.expand(batch, -1, -1)) * mask.expand(batch, -1, -1)
-        return (x + positions.repeat(batch, 1, 1)) * mask.repeat(batch, 1, 1)  # planted
+        parts = [part.transpose(1, 2) for part in packed.unbind(2)]
+        query, key, value = parts if cure else [part.contiguous() for part in parts]  # planted
+        seen = torch.nn.functional.scaled_dot_product_attention(query, key, value)
+        return seen.transpose(1, 2).reshape(batch, length, -1) @ out
 
     return step

@@ -22,10 +22,10 @@ def metrics_of_every_batch(torch: Any, cure: str | None) -> Step:
     ]
     (head,) = weights(torch, 1, 128, 1000, torch.bfloat16)
     images = [
-        torch.randn(160, 128, 28, 28, device="cuda", dtype=torch.bfloat16).to(memory_format=torch.channels_last)
+        torch.randn(224, 128, 28, 28, device="cuda", dtype=torch.bfloat16).to(memory_format=torch.channels_last)
         for _ in range(6)
     ]
-    labels = torch.randint(0, 1000, (6, 160), device="cuda")
+    labels = torch.randint(0, 1000, (6, 224), device="cuda")
 
     def step() -> Any:
         total, hits = 0.0, 0
@@ -45,21 +45,24 @@ def metrics_of_every_batch(torch: Any, cure: str | None) -> Step:
 
 @planted("sync", "remove_sync")
 def anchors_counted_on_every_level(torch: Any, cure: str | None) -> Step:
-    """A detector divides the loss of each of six levels by `max(int(mask.sum()), 1)`.
+    """A detector divides the loss of each of six levels by `max(int(mask.sum()), 1)`, for anchors in and out.
 
-    `int` reads the count back, and the next level's products are launched only then. Clamped on the GPU the count
-    need not leave it.
+    `int` reads a count back, twice a level, and the next level's products are launched only then. Clamped on the
+    GPU the counts need not leave it.
     """
     (tower,), (head,) = weights(torch, 1, 512, 1024, torch.bfloat16), weights(torch, 1, 1024, 64, torch.bfloat16)
-    levels = [torch.randn(24576, 512, device="cuda", dtype=torch.bfloat16) for _ in range(6)]
+    levels = [torch.randn(49152, 512, device="cuda", dtype=torch.bfloat16) for _ in range(6)]
 
     def step() -> Any:
         losses = []
         for level in levels:
             scores = level @ tower @ head
-            chosen = scores.amax(-1) > 1.0
-            count = chosen.sum().clamp(min=1) if cure else max(int(chosen.sum()), 1)  # planted
-            losses.append(scores.square().mean(-1).sum() / count)
+            chosen, errors = scores.amax(-1) > 1.0, scores.square().mean(-1)
+            inside = chosen.sum().clamp(min=1) if cure else max(int(chosen.sum()), 1)  # planted
+            losses.append((errors * chosen).sum() / inside)
+            left = ~chosen
+            outside = left.sum().clamp(min=1) if cure else max(int(left.sum()), 1)  # planted
+            losses.append((errors * left).sum() / outside)
         return losses
 
     return step
@@ -92,7 +95,7 @@ def repeated_by_unknown_lengths(torch: Any, cure: str | None) -> Step:
 
 @planted("sync", "remove_sync", steps=4)
 def progress_of_every_micro_batch(torch: Any, cure: str | None) -> Step:
-    """Gradients are accumulated over three micro-batches, and a progress line shows each one's loss and norm.
+    """Gradients are accumulated over three micro-batches, and a progress line shows each one's loss and gradient.
 
     A tensor in an f-string is read back, before the backward pass and again after it. A line once in a while, or
     one that is written after the step, costs nothing.
@@ -100,7 +103,7 @@ def progress_of_every_micro_batch(torch: Any, cure: str | None) -> Step:
     nn = torch.nn
     model = nn.Sequential(*(nn.Linear(2048, 2048, bias=False) for _ in range(4))).to("cuda", torch.bfloat16)
     parameters = list(model.parameters())
-    batches = torch.randn(3, 3072, 2048, device="cuda", dtype=torch.bfloat16).unbind(0)
+    batches = torch.randn(3, 6144, 2048, device="cuda", dtype=torch.bfloat16).unbind(0)
 
     def step() -> Any:
         shown = []
@@ -110,8 +113,8 @@ def progress_of_every_micro_batch(torch: Any, cure: str | None) -> Step:
             loss = model(batch).square().mean()
             shown.append(loss.detach() if cure else f"loss {loss:.3f}")  # planted
             loss.backward()
-            norm = nn.utils.get_total_norm([parameter.grad for parameter in parameters])
-            shown.append(norm if cure else f"norm {norm:.3f}")  # planted
+            norm = parameters[0].grad.norm()
+            shown.append(norm if cure else f"gradient {norm:.3f}")  # planted
         return shown
 
     return step
