@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from warpline import __version__
-from warpline.cli import bench, device, diagnose, doctor, kernel, path, roofline, sql, stats, whatif
+from warpline.cli import bench, device, diagnose, doctor, kernel, path, roofline, scrub, sql, stats, whatif
 from warpline.cli.run import CONTEXT as OWN_ARGUMENTS
 from warpline.cli.run import run as run_program
 from warpline.errors import EXIT_FAILED, WarplineError
@@ -31,6 +31,7 @@ app.command()(roofline.roofline)
 app.command()(device.device)
 app.command()(bench.bench)
 app.command()(doctor.doctor)
+app.command()(scrub.scrub)
 app.command()(path.path)
 app.command()(path.budget)
 app.command()(whatif.whatif)

@@ -1,0 +1,96 @@
+"""``warpline scrub``: a profile that can be shared."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from warpline.cli.options import JsonOption, report_console
+from warpline.errors import EXIT_FAILED, UsageError
+from warpline.scrub.kinds import Kind
+
+if TYPE_CHECKING:
+    from warpline.scrub.file import Result
+
+SCHEMA = "warpline.scrub/1"
+
+
+def scrub(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A torch.profiler trace (.json, .json.gz) or an nsys export.")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="OUT", help="Where to write; by default NAME.scrubbed.ext.")
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; say what would leak (exit code 1).")] = False,
+    in_place: Annotated[bool, typer.Option("--in-place", help="Replace the file itself.")] = False,
+    force: Annotated[bool, typer.Option("-f", "--force", help="Replace the output if it exists.")] = False,
+    keep: Annotated[
+        list[Kind] | None, typer.Option("--keep", metavar="KIND", help="Leave this kind as it is; may be repeated.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take environments, host names, user paths, process lists and tokens out of a profile, so that it can be shared.
+
+    Timings, kernels, ops, shapes and the project's own file names stay: the diagnosis is the same.
+
+    Examples:
+
+      warpline scrub trace.json.gz
+
+      warpline scrub --check profile.sqlite
+
+      warpline scrub profile.sqlite -o shared.sqlite.gz --keep host
+    """
+    from warpline.scrub import file as work  # noqa: PLC0415 - loads when it is used
+
+    if check and (in_place or output is not None):
+        raise UsageError("nothing-written", "--check writes nothing", "leave out -o and --in-place")
+    with _progress(file) as progress:
+        if check:
+            result = work.check(file, keep or (), progress)
+        else:
+            result = work.scrub(file, output, keep=keep or (), in_place=in_place, force=force, progress=progress)
+    if as_json:
+        json.dump(_as_dict(result), sys.stdout, indent=1, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        from warpline.reports.scrub import render_scrub  # noqa: PLC0415
+
+        console = report_console()
+        console.print(render_scrub(result, console.width))
+    if check and not result.clean:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@contextmanager
+def _progress(file: Path) -> Iterator[Callable[[float], None]]:
+    """A bar on stderr when somebody is watching."""
+    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from rich.progress import Progress  # noqa: PLC0415
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task(f"scrubbing {file.name}", total=1.0)
+        yield lambda share: bar.update(task, completed=share)
+
+
+def _as_dict(result: Result) -> dict[str, Any]:
+    return {
+        "schema": SCHEMA,
+        "file": str(result.file),
+        "format": result.format,
+        "output": None if result.output is None else str(result.output),
+        "clean": result.clean,
+        "kept": list(result.kept),
+        "leaks": [{"kind": leak.kind, "place": leak.place, "count": leak.count} for leak in result.leaks],
+    }

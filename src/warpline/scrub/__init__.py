@@ -1,0 +1,1 @@
+"""Takes out of a profile what names people, machines and secrets, and leaves what an analysis needs."""

@@ -1,0 +1,68 @@
+"""Keys of a torch.profiler trace whose values leak by what they are."""
+
+from __future__ import annotations
+
+import re
+
+from warpline.scrub.kinds import REMOVED, Kind
+from warpline.scrub.text import Scrubber
+
+_TELLING: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (Kind.ENVIRONMENT, re.compile(r"(?i)(?:os_?)?(?:env|environ|environment|env_?vars?|environment_?variables?)")),
+    (Kind.HOST, re.compile(r"(?i)(?:host|node|computer|machine|server)_?name|fqdn")),
+    (Kind.USER, re.compile(r"(?i)(?:tw_)?user_?name|tw_user|log_?name|e-?mail")),
+    (Kind.JOB, re.compile(r"(?i)(?:tw|mast|slurm|lsf|pbs)_\w+|job_?(?:name|id)|ai_rm_attribution")),
+    (Kind.COMMAND, re.compile(r"(?i)cmd_?line|command_?line|(?:sys\.?)?argv")),
+    (Kind.PATH, re.compile(r"traceName|(?i:cwd|working_?dir(?:ectory)?)")),
+    (
+        Kind.TOKEN,
+        re.compile(
+            r"(?i)[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|api_?key|access_?key|private_?key|credentials?)"
+        ),
+    ),
+)
+"""Keys that tell wherever they stand."""
+_IN_HEADER: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+    (Kind.HOST, re.compile(r"(?i)hosts?|nodes?|servers?")),
+    (Kind.USER, re.compile(r"(?i)user|users|login|owner|author|started_?by")),
+    (Kind.COMMAND, re.compile(r"(?i)cmd|command|program_?args")),
+    (Kind.JOB, re.compile(r"(?i)run_?name|task_?(?:name|id)|cluster(?:_?name)?|queue|partition")),
+)
+"""Keys that tell outside events; within one, a node or a command is something else."""
+_NO_SECRET = re.compile(r"[\d.]*|(?i:true|false|none|null)")
+
+
+def kind_of(key: str) -> Kind | None:
+    """What the value under a key is, wherever it stands."""
+    return next((kind for kind, pattern in _TELLING if pattern.fullmatch(key)), None)
+
+
+def kind_in_header(key: str) -> Kind | None:
+    """What the value under a key is, outside events."""
+    return next((kind for kind, pattern in (*_TELLING, *_IN_HEADER) if pattern.fullmatch(key)), None)
+
+
+def learn_keyed(kind: Kind, value: str, scrubber: Scrubber) -> None:
+    """Remembers the account or the machine that stands under a key."""
+    if kind is Kind.HOST:
+        scrubber.learn_host(value)
+    elif kind is Kind.USER and "@" not in value and " " not in value:
+        scrubber.learn_user(value)
+
+
+def keyed_value(kind: Kind, value: str, scrubber: Scrubber) -> str:
+    """What stands for a text under a key of that kind; the same text where it says nothing."""
+    if not value or value == REMOVED:
+        return value
+    match kind:
+        case Kind.HOST:
+            cleaned, found = scrubber.clean(value)
+            return cleaned if found else scrubber.names.host(value)
+        case Kind.USER:
+            cleaned, found = scrubber.clean(value)
+            return cleaned if found or "@" in value else scrubber.names.user(value)
+        case Kind.PATH:
+            return re.split(r"[/\\]", value)[-1] or REMOVED
+        case Kind.TOKEN:
+            return value if _NO_SECRET.fullmatch(value) else REMOVED
+    return REMOVED

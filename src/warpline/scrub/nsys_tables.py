@@ -1,0 +1,121 @@
+"""Tables of an SQLite file that is scrubbed: which hold texts, their rows in batches, and changes to them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+Value = int | float | str | bytes | None
+Row = tuple[Value, ...]
+
+BATCH_ROWS = 2000
+ALWAYS_READ = ("guid",)
+"""Columns that identify even where they hold a number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table that holds texts, and how its rows are told apart."""
+
+    name: str
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    """``rowid`` or a name for it; the primary key where a table has none."""
+    has_rowid: bool
+
+
+@contextmanager
+def opened(path: Path, write: bool) -> Iterator[sqlite3.Connection]:
+    """The file, hardened; to be changed without a journal, which would hold what is taken out."""
+    mode = "rw" if write else "ro&immutable=1"
+    connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, isolation_level=None)
+    try:
+        # nsys writes what the program wrote, which need not be UTF-8; it must come back as it was.
+        connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
+        for pragma in ("trusted_schema=off", "cell_size_check=on", "mmap_size=0", "secure_delete=on"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+        if write:
+            for pragma in ("journal_mode=off", "synchronous=off"):
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+        yield connection
+    finally:
+        connection.close()
+
+
+def all_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
+    """Columns of every table."""
+    rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return {
+        name: tuple(str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(name)})"))
+        for (name,) in rows
+        if isinstance(name, str) and not name.startswith("sqlite_")
+    }
+
+
+def tables_with_text(connection: sqlite3.Connection) -> list[Table]:
+    """Tables with a text or a blob in any row, whatever their columns are declared as."""
+    found = []
+    for name, columns in all_tables(connection).items():
+        tests = [f"typeof({quoted(column)}) IN ('text', 'blob')" for column in columns]
+        tests += [f"{quoted(column)} <> 0" for column in columns if column.lower() in ALWAYS_READ]
+        if connection.execute(f"SELECT 1 FROM {quoted(name)} WHERE {' OR '.join(tests)} LIMIT 1").fetchall():
+            found.append(_table(connection, name, columns))
+    return found
+
+
+def _table(connection: sqlite3.Connection, name: str, columns: tuple[str, ...]) -> Table:
+    taken = {column.lower() for column in columns}
+    rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in taken), "rowid")
+    try:
+        connection.execute(f"SELECT {rowid} FROM {quoted(name)} LIMIT 0")
+    except sqlite3.OperationalError:  # declared WITHOUT ROWID, hence with a primary key
+        info = connection.execute(f"PRAGMA table_info({quoted(name)})").fetchall()
+        return Table(name, columns, tuple(quoted(str(row[1])) for row in info if row[5]), has_rowid=False)
+    return Table(name, columns, (rowid,), has_rowid=True)
+
+
+def batches(connection: sqlite3.Connection, table: Table) -> Iterator[list[Row]]:
+    """Rows with their keys first. They may be changed between two batches, as each is asked for anew."""
+    selected = ", ".join((*table.keys, *map(quoted, table.columns)))
+    query = f"SELECT {selected} FROM {quoted(table.name)}"
+    if not table.has_rowid:
+        yield connection.execute(query).fetchall()
+        return
+    (rowid,) = table.keys
+    rows = connection.execute(f"{query} ORDER BY {rowid} LIMIT {BATCH_ROWS}").fetchall()
+    while rows:
+        yield rows
+        rows = connection.execute(
+            f"{query} WHERE {rowid} > ? ORDER BY {rowid} LIMIT {BATCH_ROWS}", (rows[-1][0],)
+        ).fetchall()
+
+
+def update(connection: sqlite3.Connection, table: Table, key: Row, column: str, value: Value, encoding: str) -> None:
+    """Overwrites one value."""
+    mark = "?"
+    if isinstance(value, str):
+        # As bytes, since text that is not UTF-8 could not be bound.
+        raw = value.encode("utf-8", "surrogateescape")
+        value = raw if encoding == "utf-8" else raw.decode("utf-8", "replace").encode(encoding)
+        mark = "CAST(? AS TEXT)"
+    connection.execute(
+        f"UPDATE {quoted(table.name)} SET {quoted(column)} = {mark} WHERE {_where(table)}", (value, *key)
+    )
+
+
+def delete(connection: sqlite3.Connection, table: Table, key: Row) -> None:
+    """Deletes one row."""
+    connection.execute(f"DELETE FROM {quoted(table.name)} WHERE {_where(table)}", key)
+
+
+def _where(table: Table) -> str:
+    return " AND ".join(f"{key} IS ?" for key in table.keys)
+
+
+def quoted(name: str) -> str:
+    """A name as SQL."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,99 @@
+"""Passwords, keys and tokens: by their published beginnings, by the name before them, or by looking random."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections import Counter
+
+from warpline.scrub.kinds import REMOVED, Kind
+from warpline.scrub.pseudonyms import Pseudonyms
+from warpline.scrub.rule import Rule
+
+_KNOWN = re.compile(
+    r"""(?<![A-Za-z0-9])(?:
+      hf_[A-Za-z0-9]{20,} | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
+    | (?=[\w-]*\d)sk-[\w-]{20,} | [srp]k_(?:live|test)_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{30,} | r8_[A-Za-z0-9]{30,}
+    | xox[abeoprs]-[\w-]{10,} | A(?:KIA|SIA|ROA|IDA)[A-Z0-9]{12,} | AIza[\w-]{30,} | ya29\.[\w-]{20,}
+    | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{30,} | dop_v1_[0-9a-f]{40,} | SG\.[\w-]{16,}\.[\w-]{16,} | nvapi-[\w-]{20,}
+    | dckr_pat_[\w-]{20,} | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? | \d{8,10}:AA[\w-]{30,}
+    )""",
+    re.VERBOSE,
+)
+_PRIVATE_KEY = re.compile(
+    r"-----BEGIN[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----.*?(?:-----END[A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|\Z)", re.DOTALL
+)
+_AUTHORISATION = re.compile(
+    r"(?i)(\bauthori[sz]ation[\"']?\s*[:=]\s*[\"']?)((?:(?:bearer|basic|token)\s+)?[^\s\"'\\]+)"
+)
+_BEARER = re.compile(r"(?i)(\bbearer\s+)((?=[^\s\"']*\d)[\w.~+/=-]{12,})")
+
+SECRET_NAME = (
+    r"[\w.-]*(?:token|secret|password|passwd|passphrase|api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key"
+    r"|secret[_-]?key|account[_-]?key|credentials?|cookie|(?-i:[A-Z0-9]_(?:KEY|PAT|AUTH|PWD|PASS)|\bPGPASS))"
+)
+_ASSIGNED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}\\?[\"']?\s*=(?!=)\s*\\?[\"']?)([^\s\"'\\;,&\0]+)")
+_TOLD = re.compile(rf"(?i)(?<![\w.-])({SECRET_NAME}\\?[\"']?\s*:\s*\\?[\"']?)((?=[^\s\"']*\d)[^\s\"'\\;,&\0]{{6,}})")
+_OPTION = re.compile(rf"(?i)(?<![\w-])(--?{SECRET_NAME}\s+)([^\s\"'\0-][^\s\"'\0]*)")
+# Numbers, types and names of things, as in max_tokens=128, token=None or cls_token: torch.Size.
+_NO_SECRET = re.compile(
+    r"(?i)[\d.,e+-]+|true|false|yes|no|none|null|nan|str|int|float|bool|bytes|0x[0-9a-f]{1,16}|\W+"
+    r"|(?:torch|self|tensor|np|args|cfg|config)\b.*|[<(\[{].*|" + re.escape(REMOVED)
+)
+
+_RUN = re.compile(r"(?<![\w+/$@.-])[A-Za-z0-9+/_-]{32,512}={0,2}(?![\w$@(<])")
+_SEPARATORS = re.compile(r"[_/+-]")
+SHORTEST_RANDOM = 20
+"""A key that has hyphens or underscores still has a run of so many letters and digits."""
+LEAST_ENTROPY_BITS = 3.7
+"""Bits a character. Twenty random letters and digits have 4.0 on average; names of kernels repeat themselves."""
+LONGEST_WORD = 6
+"""A longer run of small letters is a word, as every mangled or CamelCase name has one; random text rarely does."""
+LEAST_SWITCHES = 0.45
+"""Share of neighbours of different classes (capital, small, digit): 0.62 in random text."""
+_WORD = re.compile(rf"[a-z]{{{LONGEST_WORD + 1},}}")
+# Signs of Itanium mangling, and sizes as 128x256.
+_NAME = re.compile(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\d+x\d+")
+
+
+def looks_random(word: str) -> bool:
+    """Whether a word is random letters of both cases and digits: a key, not a name and not a hash in hexadecimal."""
+    if _WORD.search(word) or _NAME.search(word):
+        return False
+    longest = max(_SEPARATORS.split(word.rstrip("=")), key=len)
+    classes = ["d" if char.isdigit() else "u" if char.isupper() else "l" for char in longest]
+    if len(longest) < SHORTEST_RANDOM or set(classes) != {"d", "u", "l"}:
+        return False
+    switches = sum(one != other for one, other in itertools.pairwise(classes))
+    return entropy_bits(longest) >= LEAST_ENTROPY_BITS and switches >= LEAST_SWITCHES * (len(longest) - 1)
+
+
+def entropy_bits(text: str) -> float:
+    """Shannon's entropy of the characters."""
+    return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
+
+
+def _whole(match: re.Match[str], _: Pseudonyms) -> str:
+    return REMOVED
+
+
+def _value(match: re.Match[str], _: Pseudonyms) -> str | None:
+    return None if _NO_SECRET.fullmatch(match[2]) or REMOVED in match[2] else match[1] + REMOVED
+
+
+def _random(match: re.Match[str], _: Pseudonyms) -> str | None:
+    return REMOVED if looks_random(match[0]) else None
+
+
+RULES = (
+    Rule(Kind.TOKEN, _PRIVATE_KEY, _whole, ("-----BEGIN",)),
+    Rule(Kind.TOKEN, _AUTHORISATION, _value, ("uthori", "UTHORI")),
+    Rule(Kind.TOKEN, _BEARER, _value, ("earer ", "EARER ")),
+    Rule(Kind.TOKEN, _KNOWN, _whole, ()),
+    Rule(Kind.TOKEN, _ASSIGNED, _value, ("=",)),
+    Rule(Kind.TOKEN, _TOLD, _value, (":",)),
+    Rule(Kind.TOKEN, _OPTION, _value, ("-",)),
+)
+LAST_RULES = (Rule(Kind.TOKEN, _RUN, _random, ()),)
+"""After paths and addresses are gone, which are long too."""
