@@ -41,7 +41,7 @@ class Device:
 
     def wait(self) -> None:
         if self.capturing is not None:
-            raise RuntimeError("operation not permitted when stream is capturing. And more")
+            raise RuntimeError("CUDA error: operation not permitted when stream is capturing\nand more")
         self.host_ns = max(self.host_ns, self.stream_ns)
 
     def _run(self, duration_ns: float, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from fake_torch import Device, Tensor, fake_torch
 import warpline
 from warpline.bench import measure as engine
 from warpline.bench.calls import Calls
+from warpline.bench.graph import Refusal, capture
 from warpline.bench.measure import Settings, Subject, measure
 from warpline.bench.nvml import Reading
 from warpline.bench.result import Result
@@ -103,15 +105,37 @@ def test_graph_mode_times_many_calls_as_one() -> None:
 def test_what_cannot_be_captured_is_timed_call_by_call_and_the_reason_given() -> None:
     device = Device()
 
-    def call() -> None:
+    def waiting() -> None:
         device.launch(10_000)
         device.wait()
 
-    result = timed(device, call, graph=True)
-    assert result.clock == "events"
-    note = next(note for note in result.notes if note.code == "no-graph")
-    assert "(operation not permitted when stream is capturing)" in note.message
-    assert result.verdict == "doubtful"
+    def refusing() -> None:
+        device.launch(10_000)
+        if device.capturing is not None:
+            device.wait()
+
+    for call, reason in ((waiting, "it waits for the GPU itself"), (refusing, "operation not permitted when stream is capturing")):
+        result = timed(device, call, graph=True)
+        assert result.clock == "events"
+        note = next(note for note in result.notes if note.code == "no-graph")
+        assert f"({reason})" in note.message
+        assert result.verdict == "doubtful"
+
+
+def test_a_failed_capture_leaves_the_random_generator_usable() -> None:
+    device = Device()
+    torch = fake_torch(device)
+    marked = SimpleNamespace(state="captured", clone_state=lambda: "fresh")
+    marked.graphsafe_set_state = lambda state: setattr(marked, "state", state)
+    torch.cuda.default_generators = (marked,)
+
+    def refusing() -> None:
+        device.launch(10_000)
+        if device.capturing is not None:
+            device.wait()
+
+    assert isinstance(capture(torch, refusing, 10_000, 1), Refusal)
+    assert marked.state == "fresh"
 
 
 def test_slow_first_calls_are_warm_up_and_not_result() -> None:
@@ -136,12 +160,16 @@ def test_a_function_that_never_settles_is_doubtful() -> None:
     assert result.verdict == "doubtful"
 
 
-def test_work_on_another_stream_is_noticed() -> None:
+@pytest.mark.parametrize(("here_ns", "there_ns"), [(10_000, 2_000_000), (None, 2_000_000), (None, 15_000)])
+def test_work_on_another_stream_is_noticed_and_waited_for(here_ns: int | None, there_ns: int) -> None:
     device = Device()
 
     def call() -> None:
-        device.launch(10_000)
-        device.elsewhere_ns = device.host_ns + 2_000_000
+        if here_ns is not None:
+            device.launch(here_ns)
+        else:
+            device.host_ns += 8_000
+        device.elsewhere_ns = device.host_ns + there_ns
 
     device.elsewhere_ns = 0  # type: ignore[attr-defined]
     torch = fake_torch(device)
@@ -153,6 +181,8 @@ def test_work_on_another_stream_is_noticed() -> None:
     torch.cuda.synchronize = wait_for_all
     result = measure([Subject("it", Calls(call, [()]), None)], Settings(now=device.now, seconds=0.01), torch)[0]
     assert "other-stream" in codes(result)
+    assert result.clock == "wall"
+    assert result.median_ns == there_ns + 8_000
 
 
 def test_a_time_below_the_floor_is_impossible() -> None:
@@ -200,7 +230,7 @@ def test_rates_and_the_share_of_the_roof_follow_from_the_work() -> None:
         ([1980, 1980, 1980], ""),
         ([1980, 1965, 1950], ""),
         ([1980, 1700, 1410], "the clock fell from 1,980 to 1,410 MHz while it was timed (power cap)"),
-        ([1410, 1700, 1980], "the clock moved from 1,410 to 1,980 MHz while it was timed (power cap)"),
+        ([1410, 1700, 1980], "the clock moved between 1,410 and 1,980 MHz while it was timed (power cap)"),
     ],
 )
 def test_a_moving_clock_marks_the_result(clocks: list[int], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 
@@ -65,7 +66,7 @@ def test_a_thousand_intervals_hold_the_true_median_as_often_as_they_say() -> Non
 def test_a_summary_is_ordered(samples: list[float]) -> None:
     summary = summarise(samples)
     ends = [summary.min_ns, summary.q1_ns, summary.median_ns, summary.q3_ns, summary.max_ns]
-    assert all(one <= other * (1 + 1e-12) for one, other in zip(ends, ends[1:], strict=False))
+    assert all(one <= other * (1 + 1e-12) for one, other in itertools.pairwise(ends))
     if summary.interval is not None:
         assert summary.min_ns <= summary.interval.low_ns <= summary.median_ns <= summary.interval.high_ns <= summary.max_ns
 

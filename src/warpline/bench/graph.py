@@ -51,5 +51,20 @@ def capture(torch: Any, call: Call, expected_ns: float, sets: int) -> Replay | R
         torch.cuda.synchronize()
     except RuntimeError as error:
         torch.cuda.synchronize()
-        return Refusal(" ".join(str(error).split(".")[0].split())[:200] or type(error).__name__)
+        _forget_capture(torch)
+        return Refusal(_reason(error))
     return Replay(graph, count)
+
+
+def _forget_capture(torch: Any) -> None:
+    """Frees the random generators: a failed capture leaves them marked as captured, and they draw no more numbers."""
+    for generator in getattr(torch.cuda, "default_generators", ()):
+        if hasattr(generator, "graphsafe_set_state"):
+            generator.graphsafe_set_state(generator.clone_state())
+
+
+def _reason(error: BaseException) -> str:
+    """What went wrong first: the end of a failed capture raises an error of its own."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return (str(error).splitlines() or [""])[0].removeprefix("CUDA error: ")[:200] or type(error).__name__

@@ -10,16 +10,17 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 from warpline.bench.calls import Calls
-from warpline.bench.graph import Refusal, capture
+from warpline.bench.graph import Refusal, Replay, capture
 from warpline.bench.notes import notes_on
-from warpline.bench.result import Host, Note, Place, Result
+from warpline.bench.result import Clock, Host, Note, Place, Result
 from warpline.bench.settle import WarmUp, settle
 from warpline.bench.stopwatch import (
     CLOCK_READS_PER_SAMPLE,
     L2_TIMES,
+    SHORTEST_HOLD_NS,
     Call,
     CpuStopwatch,
     GpuStopwatch,
@@ -27,7 +28,9 @@ from warpline.bench.stopwatch import (
     Now,
     Repeated,
     Stopwatch,
+    WallStopwatch,
     event_overhead_ns,
+    overhead_ns,
 )
 from warpline.bench.summary import summarise
 from warpline.bench.watch import Watch, watch_device
@@ -47,6 +50,11 @@ PATIENCE = 10
 """A function so slow that the fewest samples would take this many times the time asked for gets fewer."""
 HOST_CALLS, HOST_SECONDS = 21, 0.5
 LONGEST_HOLD_NS = 5_000_000
+ELSEWHERE_TIMES, ELSEWHERE_NS = 1.5, 50_000
+ELSEWHERE = (
+    "part of the work runs on another stream than the current one, which its events do not see: timed on the host's "
+    "clock instead, from an idle device until it is idle again, submission included"
+)
 NOTHING_NS = 300
 """An empty kernel adds more than this to what two events read."""
 
@@ -72,7 +80,7 @@ class Subject:
     call: Call = field(init=False)
     """What one sample runs."""
     per_sample: int = 1
-    clock: Literal["events", "graph", "cpu"] = "events"
+    clock: Clock = "events"
     host: Host | None = None
     notes: list[Note] = field(default_factory=list)
     first_call_ns: float = 0.0
@@ -129,15 +137,23 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
 
 def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list[Result]:
     flush = settings.flush and not settings.graph
-    stopwatch = GpuStopwatch(torch, flush=flush, now=settings.now)
+    events = GpuStopwatch(torch, flush=flush, now=settings.now)
     watch = watch_device(torch)
-    overhead = event_overhead_ns(stopwatch)
-    warm_up = _warmed(stopwatch, subjects, settings, WARM_SECONDS)
+    warm_up = _warmed(events, subjects, settings, WARM_SECONDS)
     for subject in subjects:
-        subject.host = _host(stopwatch, subject.calls, settings.now)
-        if settings.graph:
-            _capture(torch, subject, stopwatch)
-    stopwatch.hold_ns = _hold_ns(stopwatch, subjects)
+        subject.host = _host(events, subject.calls, settings.now)
+    stopwatch: Stopwatch = events
+    overhead, idle_ns = event_overhead_ns(events), overhead_ns(WallStopwatch(events))
+    if any(_elsewhere(subject, events, overhead, idle_ns) for subject in subjects):
+        stopwatch, overhead = WallStopwatch(events), idle_ns
+        for subject in subjects:
+            subject.clock = "wall"
+            subject.notes.append(Note("other-stream", "warning", ELSEWHERE))
+    else:
+        for subject in subjects:
+            if settings.graph:
+                _capture(torch, subject, events)
+        events.hold_ns = _hold_ns(events, subjects)
     stopwatch.time([subject.call for subject in subjects])
     watch.restart()
     samples = collect(stopwatch, subjects, settings, watch)
@@ -146,13 +162,13 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
     place, clocks, roof = Place(str(properties.name), "cuda", *versions), watch.clocks(), roof_at_hand(properties)
     results = []
     for subject, taken in zip(subjects, samples, strict=True):
-        rotated = len(subject.calls.sets) > 1 and subject.calls.input_bytes >= L2_TIMES * stopwatch.l2_bytes
+        rotated = len(subject.calls.sets) > 1 and subject.calls.input_bytes >= L2_TIMES * events.l2_bytes
         summary, work = summarise(taken), subject.work
         result = Result(
             subject.name, place, subject.clock, "flushed" if flush else "rotated" if rotated else "hot",
             subject.per_sample, overhead / subject.per_sample,
             replace(warm_up, first_call_ns=subject.first_call_ns), summary, tuple(taken), subject.host, clocks,
-            judge(work, summary.median_ns, roof, cached_bytes=stopwatch.l2_bytes) if work else None,
+            judge(work, summary.median_ns, roof, cached_bytes=events.l2_bytes) if work else None,
             tuple(subject.notes),
         )  # fmt: skip
         results.append(replace(result, notes=(*result.notes, *notes_on(result, torch, subject.calls))))
@@ -222,7 +238,7 @@ def _hold_ns(stopwatch: GpuStopwatch, subjects: Sequence[Subject]) -> float:
     for subject in subjects:
         assert subject.host is not None
         submit_ns = stopwatch.host(subject.call).submit_ns if subject.clock == "graph" else subject.host.submit_ns
-        needed_ns = 2 * submit_ns + 20_000
+        needed_ns = _needed_ns(submit_ns)
         if not stopwatch.can_hold or subject.host.waits:
             continue
         if needed_ns > LONGEST_HOLD_NS:
@@ -233,10 +249,31 @@ def _hold_ns(stopwatch: GpuStopwatch, subjects: Sequence[Subject]) -> float:
     return hold_ns
 
 
+def _needed_ns(submit_ns: float) -> float:
+    return 2 * submit_ns + SHORTEST_HOLD_NS
+
+
+def _elsewhere(subject: Subject, events: GpuStopwatch, overhead_ns: float, idle_ns: float) -> bool:
+    """Whether the host waits for far more than the current stream does: then the events do not see all of the work.
+
+    Where they see nothing at all, the host must not wait for longer than it does for an idle device.
+    """
+    host = subject.host
+    assert host is not None
+    events.hold_ns = min(_needed_ns(host.submit_ns), LONGEST_HOLD_NS) if events.can_hold else 0.0
+    seen_ns = statistics.median(events.time([subject.calls] * 5))
+    events.hold_ns = 0.0
+    if seen_ns - overhead_ns < NOTHING_NS:
+        return host.wall_ns - host.submit_ns > 2 * idle_ns + NOTHING_NS
+    return host.wall_ns > ELSEWHERE_TIMES * (host.submit_ns + seen_ns) + ELSEWHERE_NS
+
+
 def _capture(torch: Any, subject: Subject, stopwatch: GpuStopwatch) -> None:
     """The function as a graph of many calls, or a note of why not."""
-    expected_ns = min(stopwatch.time([subject.calls] * 3))
-    captured = capture(torch, subject.calls, expected_ns, len(subject.calls.sets))
+    captured: Replay | Refusal = Refusal("it waits for the GPU itself")
+    if subject.host is None or not subject.host.waits:
+        expected_ns = min(stopwatch.time([subject.calls] * 3))
+        captured = capture(torch, subject.calls, expected_ns, len(subject.calls.sets))
     if isinstance(captured, Refusal):
         message = f"it cannot be captured in a CUDA graph ({captured.reason}), so it was timed call by call"
         subject.notes.append(Note("no-graph", "warning", message))

@@ -13,9 +13,6 @@ from warpline.units import duration
 NOISY_PCT = 5.0
 """An interval wider than this, in percent of the median, cannot tell two versions apart."""
 TIMER_SHARE = 0.05
-ELSEWHERE = 1.5
-"""Work that the host waits for this much longer than for submission and execution runs where the events do not see."""
-ELSEWHERE_NS = 50_000
 
 
 def notes_on(result: Result, torch: Any | None, calls: Calls | None) -> Iterator[Note]:
@@ -31,7 +28,8 @@ def _impossible(result: Result, torch: Any | None) -> Iterator[Note]:
     judgement = result.judgement
     if judgement is None or not judgement.impossible(result.median_ns):
         if judgement is not None and judgement.roof_pct is not None and judgement.roof_pct > 102:
-            what = "its data stay in the cache" if judgement.bound == "memory" else "the ceiling was measured elsewhere"
+            elsewhere = "the ceiling was measured with other data, or at another clock"
+            what = "its data stay in the cache" if judgement.bound == "memory" else elsewhere
             yield Note("above-roof", "info", f"{judgement.roof_pct:.0f} % of the roof, within the data sheet's: {what}")
         return
     assert judgement.floor_ns is not None
@@ -46,12 +44,10 @@ def _impossible(result: Result, torch: Any | None) -> Iterator[Note]:
 
 
 def _why_impossible(result: Result, torch: Any | None) -> Iterator[str]:
-    judgement, host = result.judgement, result.host
+    judgement = result.judgement
     assert judgement is not None
     if judgement.work.dtype == "fp32" and torch is not None and _tf32(torch):
         yield "fp32 products run in TF32 here (torch.get_float32_matmul_precision()): say dtype tf32"
-    if _elsewhere(result) and host is not None:
-        yield f"the work runs on another stream, which is not timed: the host waits {duration(host.wall_ns)} for it"
     if result.median_ns < 3 * result.overhead_ns:
         yield "the call does no such work on the GPU: the events read little more than with nothing between them"
     kind = "FLOP" if judgement.bound == "compute" else "byte"
@@ -85,16 +81,9 @@ def _stopwatch(result: Result) -> Iterator[Note]:
             f"two events with nothing between them read {duration(result.overhead_ns)}, {share:.0f} % of this: "
             "graph mode times many calls as one",
         )
-    if host is None:
+    if host is None or result.clock == "wall":
         return
-    if _elsewhere(result):
-        yield Note(
-            "other-stream",
-            "warning",
-            f"the host waits {duration(host.wall_ns)} for what the current stream does in "
-            f"{duration(result.median_ns)}: part of the work runs on another stream, which is not timed",
-        )
-    elif host.waits:
+    if host.waits:
         yield Note("waits", "info", "the call waits for the GPU itself, so its time includes the way back to the host")
     elif host.submit_ns > result.median_ns:
         yield Note(
@@ -103,13 +92,6 @@ def _stopwatch(result: Result) -> Iterator[Note]:
             f"the host needs {duration(host.submit_ns)} to submit what the GPU does in {duration(result.median_ns)}: "
             "called in a loop it takes the longer of the two",
         )
-
-
-def _elsewhere(result: Result) -> bool:
-    host = result.host
-    if host is None or result.clock == "cpu":
-        return False
-    return host.wall_ns > ELSEWHERE * (host.submit_ns + result.median_ns) + ELSEWHERE_NS
 
 
 def _inputs(calls: Calls) -> Iterator[Note]:

@@ -12,6 +12,7 @@ from warpline.bench.watch import Clocks
 from warpline.bench.work import Judgement
 
 SCHEMA = "warpline.bench/1"
+Clock = Literal["events", "graph", "wall", "cpu"]
 Severity = Literal["info", "warning", "error"]
 Verdict = Literal["sound", "doubtful", "impossible"]
 
@@ -54,7 +55,7 @@ class Result:
 
     name: str
     place: Place
-    clock: Literal["events", "graph", "cpu"]
+    clock: Clock
     cache: Literal["flushed", "rotated", "hot"]
     calls_per_sample: int
     overhead_ns: float

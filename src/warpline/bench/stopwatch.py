@@ -19,6 +19,7 @@ SPIN_HZ = 2_000_000_000
 L2_TIMES = 2
 """The buffer that empties the L2 is this often its size, so that every line is replaced whatever the policy."""
 DEFAULT_L2_BYTES = 64 << 20
+SHORTEST_HOLD_NS = 20_000
 LONGEST_PROBE_NS = 100_000_000
 CLOCK_READS_PER_SAMPLE = 200
 """A CPU sample is long enough that reading the clock, some 50 ns, is half a percent of it."""
@@ -103,6 +104,20 @@ class GpuStopwatch:
             self._torch.cuda._sleep(int(self.hold_ns * SPIN_HZ / 1e9))
 
 
+class WallStopwatch:
+    """Reads the host's clock, from an idle device until the device is idle again: for work on several streams."""
+
+    def __init__(self, gpu: GpuStopwatch) -> None:
+        self._gpu = gpu
+
+    def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
+        """Wall time of each call with all that it put on the device."""
+        samples = [self._gpu.host(call).wall_ns for call in calls]
+        if meanwhile is not None:
+            meanwhile()
+        return samples
+
+
 class CpuStopwatch:
     """Reads the process's clock around each call."""
 
@@ -141,8 +156,16 @@ class Repeated:
 
 
 def event_overhead_ns(watch: GpuStopwatch) -> float:
-    """What the events read when nothing lies between them, at its middle."""
+    """What the events read when nothing lies between them and the host is not waited for, at its middle."""
+    before, watch.hold_ns = watch.hold_ns, SHORTEST_HOLD_NS if watch.can_hold else 0.0
     watch.time([_nothing] * 5)
+    readings = sorted(watch.time([_nothing] * 21))
+    watch.hold_ns = before
+    return readings[10]
+
+
+def overhead_ns(watch: Stopwatch) -> float:
+    """What a stopwatch reads with nothing to time, at its middle."""
     return sorted(watch.time([_nothing] * 21))[10]
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from warpline.bench.cold import ColdStart
     from warpline.bench.command import Answer
 
-CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "cpu": "the CPU's clock"}
+CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "wall": "the host's clock", "cpu": "the CPU's clock"}
 CACHES = {
     "flushed": "L2 emptied before each call",
     "rotated": "inputs in turn, more than the L2 holds",

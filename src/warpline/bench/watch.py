@@ -42,9 +42,9 @@ class Clocks:
         """What a reader of the result must know; empty when all is well."""
         why = f" ({', '.join(self.reasons)})" if self.reasons else ""
         if self.fell:
-            word = "fell" if self._falling else "moved"
-            ends = (self.max_sm_mhz, self.min_sm_mhz) if self._falling else (self.min_sm_mhz, self.max_sm_mhz)
-            return f"the clock {word} from {ends[0]:,} to {ends[1]:,} MHz while it was timed{why}"
+            low, high = f"{self.min_sm_mhz:,}", f"{self.max_sm_mhz:,}"
+            path = f"fell from {high} to {low}" if self._falling else f"moved between {low} and {high}"
+            return f"the clock {path} MHz while it was timed{why}"
         if self.reasons and self.max_sm_mhz and self.limit_sm_mhz and self.max_sm_mhz < FELL * self.limit_sm_mhz:
             return f"the clock stood at {self.max_sm_mhz:,} of {self.limit_sm_mhz:,} MHz{why}"
         return ""
