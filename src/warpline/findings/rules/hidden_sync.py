@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.waits import awaited
 from warpline.findings.words import counted, listed, several
-from warpline.replay.interventions.waiting import awaited_calls
-from warpline.replay.model import CALL, Bools
+from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
-from warpline.trace import api_names
 from warpline.trace.names import named
-from warpline.trace.nesting import NONE
 from warpline.units import duration
 
 AS_WRITTEN = {
@@ -29,7 +26,9 @@ AS_WRITTEN = {
     "aten::to": ".to() or .cpu()",
     "aten::copy_": "copy_",
     "cudaDeviceSynchronize": "torch.cuda.synchronize()",
+    "hipDeviceSynchronize": "torch.cuda.synchronize()",
     "cudaStreamSynchronize": "stream.synchronize()",
+    "hipStreamSynchronize": "stream.synchronize()",
     "cudaEventSynchronize": "event.synchronize()",
 }
 """What a program writes, by the outermost op (or the call) in which it then waits."""
@@ -42,7 +41,7 @@ CLIPPING = r"clip_grad\.py\(\d+\): "
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    calls = _awaited(evidence)
+    calls = awaited(evidence)
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
@@ -52,18 +51,6 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{duration(evidence.time_in_calls(calls))} in all, and the GPU runs dry for {duration(dry)}.",
         evidence.host_places(calls),
     )
-
-
-def _awaited(evidence: Evidence) -> Bools:
-    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait."""
-    scene = evidence.scene
-    dropped = np.zeros(len(scene.graph), bool)
-    dropped[awaited_calls(scene)] = True
-    dropped &= scene.graph.kind == CALL
-    waits = dropped & ~evidence.calls(api_names.COPY)
-    ops = np.unique(scene.op_of_call[waits])
-    copies: Bools = dropped & ~waits & ~np.isin(scene.op_of_call, ops[ops != NONE])
-    return waits | copies
 
 
 def _written(evidence: Evidence, calls: Bools) -> str:

@@ -1,0 +1,23 @@
+"""Calls in which the CPU waits for the device, as the rules count them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.findings.evidence import Evidence
+from warpline.replay.interventions.waiting import awaited_calls
+from warpline.replay.model import CALL, Bools
+from warpline.trace import api_names
+from warpline.trace.nesting import NONE
+
+
+def awaited(evidence: Evidence) -> Bools:
+    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait."""
+    scene = evidence.scene
+    dropped = np.zeros(len(scene.graph), bool)
+    dropped[awaited_calls(scene)] = True
+    dropped &= scene.graph.kind == CALL
+    waits = dropped & ~evidence.calls(api_names.COPY)
+    ops = np.unique(scene.op_of_call[waits])
+    copies: Bools = dropped & ~waits & ~np.isin(scene.op_of_call, ops[ops != NONE])
+    return waits | copies

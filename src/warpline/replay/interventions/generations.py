@@ -1,0 +1,71 @@
+"""Matrix kernels that were written for an older chip than the one they run on."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from warpline.kernels import KernelIdentity
+from warpline.replay.bench import Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.precision import misaligned
+from warpline.replay.interventions.registry import intervention
+from warpline.replay.model import Bools, Floats
+from warpline.replay.scene import Scene
+
+MATRIX_CLASSES = {"gemm", "conv"}
+WELL_ABOVE = 1.5
+"""A kernel that takes so many times what a square product with its floor takes on an H200 is slow; the rest is not."""
+SIZES = np.array([256, 512, 1024, 2048, 4096, 8192], np.float64)
+SERIES_NS = {"bf16": constants.BF16_NS, "tf32": constants.TF32_NS}
+FLOORS_NS = {dtype: series[-1] * (SIZES / SIZES[-1]) ** 3 for dtype, series in SERIES_NS.items()}
+"""What the products of these series would take at the rate of the largest."""
+
+
+def old_kernels(scene: Scene) -> Bools:
+    """Products and convolutions on tensor cores of an older generation than the device has.
+
+    Misaligned ones, and those on CUDA cores, are old for a reason that is another fix's business.
+    """
+    major = scene.trace.devices["compute_major"].drop_nulls()
+    if not len(major):
+        return np.zeros(len(scene.graph), bool)
+
+    def old(identity: KernelIdentity) -> bool:
+        made_for = re.fullmatch(r"sm(\d+)\d", identity.arch or "")
+        matrix = identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True
+        return matrix and made_for is not None and int(made_for[1]) < int(major[0])
+
+    chosen: Bools = scene.kernels_where(old) & ~misaligned(scene)
+    return chosen
+
+
+def usual_ns(floor: Floats, dtype: str) -> Floats:
+    """What a square product with this floor takes, as measured: small ones are far from the roof."""
+    floors, series = FLOORS_NS[dtype], SERIES_NS[dtype]
+    share = np.interp(np.log(np.maximum(floor, 1.0)), np.log(floors), floors / series)
+    result: Floats = floor / share
+    return result
+
+
+@intervention(
+    "newer_kernels",
+    14,
+    "Products on tensor cores with kernels of an older architecture run on kernels of the device's own.",
+    "A product whose work is known takes what a square one with the same floor takes on an H200, never below the "
+    "roofline; it changes only if it takes 1.5 times that now.",
+    "Where no kernel is that slow, nothing changes: old kernels are often as good.",
+)
+def newer_kernels(bench: Bench, case: int) -> int:
+    """Slow old kernels take the usual time of their work."""
+    scene = bench.scene
+    old = np.flatnonzero(old_kernels(scene) & scene.in_steps & ~bench.gone)
+    floor = scene.floor_ns()
+    single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
+    for dtype, kind in (("tf32", single), ("bf16", ~single)):
+        mine = old[kind[old] & (floor[old] > 0)]
+        usual = usual_ns(floor[mine], dtype) * constants.PRECISION_SPREAD.at(case)
+        slow = bench.graph.duration[mine] > WELL_ABOVE * usual
+        bench.shorten(mine[slow], usual[slow], floor[mine[slow]])
+    return len(old)

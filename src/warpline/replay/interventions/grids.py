@@ -1,0 +1,102 @@
+"""Grids that leave most of the device empty: too few blocks, or a last wave with hardly any."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.bench import Bench
+from warpline.replay.interventions.registry import Range, intervention
+from warpline.replay.model import Bools, Floats
+from warpline.replay.scene import Scene
+
+FEW_BLOCKS = 0.5
+"""A grid with fewer blocks than this share of the multiprocessors leaves most of them empty."""
+MOST_WAVES, LEAST_TAIL = 4, 0.25
+"""Of a grid of so many waves at most, the last counts as nearly empty if it fills less than this share."""
+LONG_KERNEL_NS, VERY_LONG_KERNEL_NS = 15_000, 50_000
+"""A shorter kernel is bound by its launch and its latency, whatever its grid."""
+FAR, VERY_FAR = 1.5, 5.0
+"""So many times its floor must a kernel take to be worth the work: one with a tail, and one with few blocks."""
+LEFT_BY_SPREADING = Range(0.0, 0.02, 1.0, "a scan on four rows, spread over an H200: 0.01; one planted case")
+LEFT_BY_OTHER_TILES = Range(0.0, 0.5, 1.0, "not measured yet: a cautious range")
+"""How much of the time that empty multiprocessors cost remains."""
+LIBRARY_CLASSES = ("gemm", "conv", "attention", "comm")
+"""Whose libraries choose grids themselves, and split work where that helps."""
+BLOCKS_PER_SM = 32
+"""Blocks that a multiprocessor holds at most (CUDA C++ Programming Guide, compute capability 8.0 and 9.0)."""
+RESERVED_SHARED_BYTES = 1024
+"""Shared memory that the system takes of each block (the same guide, from compute capability 8.0)."""
+
+
+class Grids:
+    """Blocks and waves of each kernel; zero where the profile does not say."""
+
+    def __init__(self, scene: Scene) -> None:
+        devices = scene.trace.devices
+        known = devices.select("sm_count", "max_threads_per_sm", "registers_per_sm", "shared_bytes_per_sm").drop_nulls()
+        self.blocks: Floats = np.ones(len(scene.graph))
+        threads: Floats = np.ones(len(scene.graph))
+        for axis in "xyz":
+            self.blocks = self.blocks * scene.work_number(f"grid_{axis}")
+            threads = threads * scene.work_number(f"block_{axis}")
+        self.sms = float(known["sm_count"][0]) if len(known) else 0.0
+        self.waves: Floats = np.zeros(len(scene.graph))
+        if not self.sms:
+            return
+        registers = np.maximum(scene.work_number("registers"), 1) * np.maximum(threads, 1)
+        shared = scene.work_number("shared_bytes") + RESERVED_SHARED_BYTES
+        limits = (
+            float(known["max_threads_per_sm"][0]) / np.maximum(threads, 1),
+            float(known["registers_per_sm"][0]) / registers,
+            float(known["shared_bytes_per_sm"][0]) / shared,
+        )
+        per_sm = np.clip(np.floor(np.minimum.reduce(limits)), 1, BLOCKS_PER_SM)
+        self.waves = self.blocks / (self.sms * per_sm)
+
+    def few(self) -> Bools:
+        """Grids that do not even give every second multiprocessor a block."""
+        return (self.blocks > 0) & (self.blocks < FEW_BLOCKS * self.sms)
+
+    def tails(self) -> Bools:
+        """Grids of a few waves whose last one is nearly empty."""
+        last = self.waves % 1.0
+        return (self.waves > 1) & (self.waves < MOST_WAVES) & (last > 0) & (last < LEAST_TAIL)
+
+    def used(self) -> Floats:
+        """Share of the multiprocessors' time that such kernels use; 1 for the others."""
+        few, waves = self.few(), np.where(self.tails(), self.waves, 1.0)
+        result: Floats = np.where(few, self.blocks / max(self.sms, 1.0), waves / np.ceil(waves))
+        return result
+
+
+def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
+    """Kernels with few blocks, and kernels with a tail, far above their floors."""
+    grids, length = Grids(scene), scene.graph.duration
+    usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
+    few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
+    few &= (length > VERY_LONG_KERNEL_NS) & (length > VERY_FAR * floor)
+    tails = usable & grids.tails() & ~scene.kernels("comm")
+    tails &= (length > LONG_KERNEL_NS) & (length > FAR * floor)
+    return few, tails
+
+
+@intervention(
+    "fill_gpu",
+    18,
+    "Long kernels with too few blocks are spread over the device, and those with a nearly empty last wave divided "
+    "otherwise.",
+    "A kernel with few blocks, far above its roofline floor, scales with them, as a planted one did; products, "
+    "convolutions and attention do not, because their libraries choose grids themselves.",
+    "Of what a nearly empty wave costs, half comes back: a guess. In the worst case nothing changes.",
+    "Kernels whose work is unknown stay as they are.",
+)
+def fill_gpu(bench: Bench, case: int) -> int:
+    """Kernels with empty multiprocessors take less, never below the roofline."""
+    scene, changed = bench.scene, 0
+    floor, empty = scene.floor_ns(), 1 - Grids(scene).used()
+    for mine, left in zip(empty_kernels(scene, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
+        chosen = np.flatnonzero(mine & ~bench.gone)
+        now = bench.graph.duration[chosen]
+        bench.shorten(chosen, now * (1 - empty[chosen] * (1 - left.at(case))), floor[chosen])
+        changed += len(chosen)
+    return changed

@@ -1,0 +1,63 @@
+"""Single kernels that take many times what their siblings take."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.replay.bench import Bench
+from warpline.replay.interventions.registry import Range, intervention
+from warpline.replay.model import Bools, Floats
+from warpline.replay.scene import Scene
+
+LEAST_SIBLINGS = 8
+"""So many kernels of one name, grid and shapes show what is usual."""
+MANY_TIMES, LEAST_EXTRA_NS = 4.0, 20_000.0
+MOST_STRAGGLING = 0.2
+"""If more of them are that long, the length has a reason that the name does not tell."""
+LEFT = Range(0.0, 0.0, 0.5, "the worst case takes half of the extra time for the work's own")
+
+
+def usual_length(scene: Scene) -> Floats:
+    """Median length of each kernel's siblings: same name, grid and recorded shapes; 0 where there are too few."""
+    nodes = scene.work[(scene.kind[scene.work] == "kernel") & scene.in_steps[scene.work]]
+    result = np.zeros(len(scene.graph))
+    if not len(nodes):
+        return result
+    rows = pl.DataFrame({
+        "name": pl.Series(scene.name[nodes].tolist()),
+        "shapes": pl.Series(scene.op_column("shapes")[nodes].tolist()),
+        **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
+        "length": scene.graph.duration[nodes],
+    })  # fmt: skip
+    siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
+    usual = pl.col("length").median().over(siblings)
+    long = (pl.col("length") > MANY_TIMES * usual) & (pl.col("length") > usual + LEAST_EXTRA_NS)
+    enough = (pl.len().over(siblings) >= LEAST_SIBLINGS) & (long.mean().over(siblings) <= MOST_STRAGGLING)
+    result[nodes] = rows.select(pl.when(enough).then(usual).otherwise(0.0).alias("usual"))["usual"].to_numpy()
+    return result
+
+
+def stragglers(scene: Scene) -> Bools:
+    """Kernels that take many times the usual; collectives wait for others, and are left out."""
+    usual = usual_length(scene)
+    extra = scene.graph.duration - usual
+    late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual) & (extra > LEAST_EXTRA_NS)
+    return late & ~scene.kernels("comm")
+
+
+@intervention(
+    "even_out",
+    19,
+    "Kernels that take many times what others of the same name, grid and shapes take, take as long as those.",
+    "The extra time is an accident (contention, clocks, a page fault) or data that can be spread more evenly.",
+    "The worst case keeps half of the extra time.",
+)
+def even_out(bench: Bench, case: int) -> int:
+    """Stragglers take the median of their siblings."""
+    scene = bench.scene
+    late = np.flatnonzero(stragglers(scene) & scene.in_steps & ~bench.gone)
+    usual = usual_length(scene)[late]
+    extra = np.maximum(bench.graph.duration[late] - usual, 0.0)
+    bench.shorten(late, usual + LEFT.at(case) * extra)
+    return len(late)
