@@ -199,6 +199,8 @@ def _text(path: Path) -> str:
 
 def _log(path: Path, name: str) -> list[Finding]:
     """A file of no known kind: a log, perhaps."""
+    if name.endswith((".sqlite", ".sqlite.gz")):
+        return [failures.EXPORT_INTERRUPTED.found("the file does not begin like SQLite")]
     text = _text(path)
     if "\x00" in text[:4096]:
         means = "The file is binary and begins like no profile that warpline knows."

@@ -1,0 +1,101 @@
+"""`warpline doctor` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from nsys_files import Export, small
+
+from warpline.cli import run
+
+FAILED = "Traceback (most recent call last):\nImportError: no module named basic\n"
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> str:
+    return str(Export().error_output(FAILED).write(tmp_path / "empty.sqlite"))
+
+
+@pytest.fixture
+def healthy(tmp_path: Path) -> str:
+    return str(small().write(tmp_path / "healthy.sqlite"))
+
+
+def test_a_healthy_file_is_one_line(healthy: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", healthy]) == 0
+    printed = capsys.readouterr()
+    assert printed.out.strip() == "healthy.sqlite: nothing wrong found"
+    assert printed.err == ""
+
+
+def test_an_empty_file_is_explained(empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", empty]) == 1
+    printed = capsys.readouterr().out
+    assert "empty.sqlite: 1 problem" in printed
+    assert "ImportError: no module named basic" in " ".join(printed.split())
+    assert "→ run the program once without the profiler" in printed
+
+
+def test_several_files_at_once(healthy: str, empty: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", healthy, empty, "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert document["schema"] == "warpline.doctor/1"
+    assert [entry["verdict"] for entry in document["examined"]] == ["ok", "problem"]
+    (finding,) = document["examined"][1]["findings"]
+    assert set(finding) == {"name", "state", "seen", "means", "do", "failure"}
+    assert (finding["failure"], finding["state"]) == (1, "problem")
+
+
+def test_notes_are_named_and_explained_on_request(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = (
+        small()
+        .remark("Unable to collect CPU kernel IP samples. perf event paranoid level is 2.")
+        .write(tmp_path / "n.sqlite")
+    )
+    assert run(["doctor", str(file)]) == 0
+    assert capsys.readouterr().out.strip() == "n.sqlite: nothing wrong found   worth knowing: perf-paranoid (-v)"
+    assert run(["doctor", "-v", str(file)]) == 0
+    assert "Harmless for GPU work" in capsys.readouterr().out
+
+
+def test_what_cannot_be_judged_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "diary.txt").write_text("dear diary")
+    assert run(["doctor", str(tmp_path / "diary.txt")]) == 4
+    assert "1 unknown" in capsys.readouterr().out
+
+
+def test_a_command_in_quotes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "nsys profile -t cuda,nvtx -s none docker run --gpus all img python a.py"]) == 1
+    printed = capsys.readouterr().out
+    assert "outside-the-container" in printed
+    assert "type this instead:\n  docker run --gpus all" in printed
+
+
+def test_a_command_after_two_dashes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", "--json", "--", "ncu", "-c", "1", "python", "a.py"]) == 0
+    (entry,) = json.loads(capsys.readouterr().out)["examined"]
+    assert entry["kind"] == "command"
+    assert entry["corrected"] == "ncu -c 1 --target-processes all python a.py"
+
+
+def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+    code = run(["doctor", "--json"])
+    (entry,) = json.loads(capsys.readouterr().out)["examined"]
+    assert entry["kind"] == "machine"
+    assert code == (1 if entry["verdict"] == "problem" else 0)
+    assert run(["doctor", "-v"]) == code
+    assert "driver" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"),
+    [(["absent.sqlite"], 1, "no-such-file"), (["nsys profile 'x"], 2, "bad-command")],
+)
+def test_mistakes_are_one_line(arguments: list[str], code: int, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["doctor", *arguments]) == code
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.startswith(f"warpline: {word}: ")
+    assert printed.err.count("\n") == 1

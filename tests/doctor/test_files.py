@@ -1,0 +1,278 @@
+"""Files beyond the known failures: reports without nsys, folders, packed files, and what is none of our business."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+from pathlib import Path
+
+import pytest
+from kineto_files import annotation, kernel, launched, op, write
+from nsys_files import Export, small
+from paths import DATA, SHARED
+
+from warpline.doctor.advice import ADVICE, FAILURE_OF, FOLDED, HARMLESS
+from warpline.doctor.files import examine_file, examine_files
+from warpline.doctor.messages import read_messages
+from warpline.doctor.model import Examination, exit_code
+from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text, read_ncu_report
+from warpline.errors import UnreadableFile
+
+REPORT = b"NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.\n" + bytes(range(200))
+BLOCK = b"\x06\x00\x00\x00\x08\x00\x10\x02\x28\x03abc"
+"""A block of two results and three bytes of payload."""
+
+
+@pytest.fixture(autouse=True)
+def no_nsys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+
+
+def names(examination: Examination) -> dict[str, str]:
+    return {finding.name: finding.state for finding in examination.findings}
+
+
+def test_a_healthy_export_has_nothing_to_say(tmp_path: Path) -> None:
+    examination = examine_file(small().write(tmp_path / "report.sqlite"))
+    assert examination.findings == ()
+    assert exit_code([examination]) == 0
+
+
+@pytest.mark.parametrize(
+    "file",
+    [*sorted((DATA / "kineto").iterdir()), *sorted((DATA / "nsys").iterdir())],
+    ids=lambda file: file.name,
+)
+def test_our_recordings_are_healthy(file: Path) -> None:
+    examination = examine_file(file)
+    assert examination.verdict == "ok", examination.findings
+
+
+def test_a_folder_is_looked_through(tmp_path: Path) -> None:
+    small().write(tmp_path / "a.sqlite")
+    (tmp_path / "b.qdstrm").write_bytes(b"\x00\x01")
+    (tmp_path / "README").write_text("nothing")
+    examinations = examine_files([tmp_path])
+    assert [examination.subject for examination in examinations] == ["a.sqlite", "b.qdstrm"]
+    assert exit_code(examinations) == 1
+
+
+def test_a_folder_without_profiles_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="no profile"):
+        examine_files([tmp_path])
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="no-such-file"):
+        examine_file(tmp_path / "absent.sqlite")
+
+
+def test_a_report_without_nsys_cannot_be_judged(tmp_path: Path) -> None:
+    (tmp_path / "r.nsys-rep").write_bytes(REPORT)
+    examination = examine_file(tmp_path / "r.nsys-rep")
+    assert names(examination) == {"report-not-opened": "unknown"}
+    assert "2025.5.2" in examination.findings[0].seen
+    assert exit_code([examination]) == 4
+
+
+def test_a_report_that_is_newer_than_the_nsys_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nsys"
+    tool.write_text("#!/bin/sh\necho NVIDIA Nsight Systems version 2024.1.1.5\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("WARPLINE_NSYS", str(tool))
+    (tmp_path / "r.nsys-rep").write_bytes(REPORT)
+    finding = examine_file(tmp_path / "r.nsys-rep").findings[0]
+    assert (finding.failure, finding.state) == (15, "problem")
+    assert finding.seen == "written by nsys 2025.5.2.266; the nsys at hand is 2024.1.1.5"
+
+
+def test_a_report_that_nsys_cannot_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tool = tmp_path / "nsys"
+    tool.write_text("#!/bin/sh\necho NVIDIA Nsight Systems version 2026.1.1.5\ncase $1 in export) exit 1;; esac\n")
+    tool.chmod(0o755)
+    monkeypatch.setenv("WARPLINE_NSYS", str(tool))
+    (tmp_path / "r.nsys-rep").write_bytes(REPORT)
+    assert examine_file(tmp_path / "r.nsys-rep").verdict == "problem"
+
+
+def test_a_report_spoiled_as_text(tmp_path: Path) -> None:
+    (tmp_path / "r.nsys-rep").write_bytes(REPORT + b"\xef\xbf\xbd" * 20)
+    assert "binary mode" in examine_file(tmp_path / "r.nsys-rep").findings[0].do[0]
+
+
+def test_a_stream_beside_its_report_is_only_left_over(tmp_path: Path) -> None:
+    (tmp_path / "r.qdstrm").write_bytes(b"\x00\x01")
+    (tmp_path / "r.nsys-rep").write_bytes(REPORT)
+    assert names(examine_file(tmp_path / "r.qdstrm")) == {"stream-not-imported": "note"}
+
+
+def test_an_export_older_than_its_report(tmp_path: Path) -> None:
+    path = small().write(tmp_path / "r.sqlite")
+    (tmp_path / "r.nsys-rep").write_bytes(REPORT)
+    os.utime(path, (1, 1))
+    assert names(examine_file(path)) == {"stale-export": "warning"}
+
+
+@pytest.mark.parametrize(("opener", "suffix"), [(gzip.open, ".gz"), (lzma.open, ".xz"), (bz2.open, ".bz2")])
+def test_packed_exports_are_looked_into(opener: object, suffix: str, tmp_path: Path) -> None:
+    plain = small().write(tmp_path / "r.sqlite")
+    with opener(tmp_path / f"p.sqlite{suffix}", "wb") as packed:  # type: ignore[operator]
+        packed.write(plain.read_bytes())
+    assert examine_file(tmp_path / f"p.sqlite{suffix}").verdict == "ok"
+
+
+def test_a_damaged_xz_file(tmp_path: Path) -> None:
+    (tmp_path / "r.sqlite.xz").write_bytes(lzma.compress(b"x" * 9999)[:40])
+    assert examine_file(tmp_path / "r.sqlite.xz").verdict == "problem"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "verdict"),
+    [
+        (b"", "empty.json", "problem"),
+        (b"", "empty.sqlite", "problem"),
+        (b"dear diary\n", "diary.txt", "unknown"),
+        (b"\x00\x01\x02\x03\xff", "blob.bin", "unknown"),
+        (b'{"hello": 1}', "other.json", "unknown"),
+        (b"\x28\xb5\x2f\xfd1234", "trace.json.zst", "unknown"),
+        (b"Generating '/tmp/nsys-report.qdstrm'\n[1/1] [100%] report1.nsys-rep\n", "ok.log", "ok"),
+        (b"==PROF== Connected to process 12\n==PROF== Disconnected\n", "ok.log", "ok"),
+    ],
+)
+def test_files_that_are_no_profiles(content: bytes, name: str, verdict: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert examine_file(tmp_path / name).verdict == verdict
+
+
+def test_a_torch_trace_that_never_came_to_its_active_steps(tmp_path: Path) -> None:
+    finding = examine_file(write(tmp_path, [])).findings[0]
+    assert (finding.name, finding.state) == ("empty-torch-trace", "problem")
+    assert "prof.step()" in finding.means
+
+
+def test_a_torch_trace_of_the_cpu_alone(tmp_path: Path) -> None:
+    finding = examine_file(write(tmp_path, [op("aten::add", 1, 5)])).findings[0]
+    assert (finding.name, finding.state) == ("no-gpu-in-it", "warning")
+    assert "saw 1 GPU(s)" in finding.means
+    without = examine_file(write(tmp_path, [op("aten::add", 1, 5)], deviceProperties=[])).findings[0]
+    assert "lists no device" in without.means
+
+
+def test_a_healthy_torch_trace(tmp_path: Path) -> None:
+    events = [annotation("ProfilerStep#1", 0, 50), op("aten::mm", 0, 50), *launched("gemm", 1, 9, 20, 1)]
+    assert examine_file(write(tmp_path, events)).verdict == "ok"
+
+
+def test_a_torch_trace_cut_in_the_middle(tmp_path: Path) -> None:
+    path = write(tmp_path, [*launched("gemm", 1, 9, 20, 1), *launched("gemm", 40, 50, 20, 2)])
+    path.write_bytes(path.read_bytes()[:-120])
+    assert examine_file(path).verdict in ("warning", "problem")
+
+
+def test_kernels_that_lost_their_launch_in_the_middle_are_a_warning(tmp_path: Path) -> None:
+    events = [*launched("gemm", 1, 9, 20, 1), kernel("gemm", 100, 20, 7)]
+    assert names(examine_file(write(tmp_path, events)))["work-without-launch"] == "warning"
+
+
+def test_a_recording_without_cuda_in_its_options(tmp_path: Path) -> None:
+    export = Export().option("CAPTURE_EVENT_TYPE", "OSRuntime")
+    assert names(examine_file(export.write(tmp_path / "r.sqlite"))) == {"cuda-not-traced": "problem"}
+
+
+def test_a_recording_in_which_nothing_was_launched(tmp_path: Path) -> None:
+    export = Export().call(1, 2, "cudaMalloc_v3020")
+    assert names(examine_file(export.write(tmp_path / "r.sqlite"))) == {"nothing-launched": "problem"}
+
+
+def test_quotes_carry_no_paths_or_secrets(tmp_path: Path) -> None:
+    (tmp_path / "run.log").write_text("ERR_NVGPUCTRPERM for /home/ada/x.py with api_key=sk-123\n")
+    assert examine_file(tmp_path / "run.log").findings[0].seen == "it says: ERR_NVGPUCTRPERM for …/x.py with api_key=…"
+
+
+def test_ncu_names_the_kernels_that_ran() -> None:
+    text = (
+        "==WARNING== No kernels were profiled.\nAvailable Kernels:\n1. void at::native::add_kernel<4>(int)\n2. gemm\n"
+    )
+    (finding,) = read_messages(text)
+    assert "add_kernel" in finding.seen
+    assert finding.do == ("ncu --kernel-name add_kernel --launch-count 1 …",)
+
+
+def test_ncu_says_that_a_child_launched_them() -> None:
+    (finding,) = read_messages(
+        "==WARNING== No kernels were profiled.\n==WARNING== Profiling kernels launched by child processes requires the "
+        "--target-processes all option.\n"
+    )
+    assert finding.do == ("ncu --target-processes all …",)
+
+
+def test_an_ncu_report_is_counted_by_its_blocks() -> None:
+    head = b"NVR\x00\x02\x00\x00\x00\x08\x07"
+    assert read_ncu_report(head + BLOCK + BLOCK).results == 4
+    assert not read_ncu_report(head + BLOCK).truncated
+    cut = read_ncu_report(head + BLOCK + BLOCK[:-1])
+    assert (cut.results, cut.truncated) == (2, True)
+    assert [finding.state for finding in examine_ncu_report(head + BLOCK + BLOCK[:-1])] == ["problem", "note"]
+    assert read_ncu_report(head + BLOCK + b"\x00\x00\x00\x00").truncated
+
+
+def test_an_ncu_log_with_csv_behind_it() -> None:
+    text = '==PROF== Connected\n"ID","Process ID","Process Name"\n"0","1","py"\n"1","1","py"\n'
+    assert [finding.seen for finding in examine_ncu_text(text)] == ["2 kernels profiled by ncu"]
+
+
+def test_every_health_code_has_a_place_in_the_doctor() -> None:
+    import re  # noqa: PLC0415
+
+    from paths import ROOT  # noqa: PLC0415
+
+    page = (ROOT / "docs" / "health.md").read_text()
+    documented = set(re.findall(r"^\| `([a-z0-9-]+)`", page, flags=re.MULTILINE))
+    placed = set(FAILURE_OF) | set(ADVICE) | HARMLESS | FOLDED
+    assert documented <= placed, documented - placed
+    assert placed <= documented, placed - documented
+
+
+# Each file's ProcessStreams, DIAGNOSTIC_EVENT and tables were read by hand.
+TRUTH: dict[str, dict[int | None, str]] = {
+    "gemm_profile": {4: "driver 13.3", 5: "time limit of 10 s, and CUPTI had handed back 49 of 50"},
+    "gtls_report1": {},
+    "gtls_report2": {1: "can't open file '…/test2.py'"},
+    "pipit_cloverleaf": {},
+    "pipit_saxpy-mpi": {},
+    "python_c_nvidia_report1": {1: "ImportError: dynamic module does not define module export function"},
+    "weatherbench2_report1": {1: "STOP with status 1"},
+}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", TRUTH)
+def test_public_recordings_have_the_cause_that_they_have(name: str) -> None:
+    examination = examine_file(SHARED / "public" / "nsys" / f"{name}.sqlite.gz")
+    alarming = {
+        finding.failure: finding.seen
+        for finding in examination.findings
+        if finding.state in ("problem", "warning", "unknown")
+    }
+    assert set(alarming) == set(TRUTH[name])
+    for number, words in TRUTH[name].items():
+        assert words in alarming[number]
+    assert examination.verdict == ("problem" if TRUTH[name] else "ok")
+
+
+@pytest.mark.shared
+def test_all_public_recordings_are_tested() -> None:
+    assert {file.name.partition(".")[0] for file in (SHARED / "public" / "nsys").glob("*.gz")} == set(TRUTH)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("folder", ["h200", "public/kineto"])
+def test_healthy_profiles_are_left_in_peace(folder: str) -> None:
+    files = [file for file in sorted((SHARED / folder).rglob("*")) if file.is_file()]
+    assert files
+    verdicts = {file.name: examine_file(file).verdict for file in files}
+    # Recorded without a GPU, which is what one must be told of it.
+    assert verdicts.pop("hta_cpu_only.json.gz", "warning") == "warning"
+    assert set(verdicts.values()) == {"ok"}, verdicts
