@@ -24,6 +24,12 @@ class StepTime:
     """`cuda events` or `clock`."""
 
 
+@dataclass(frozen=True)
+class _Mark:
+    clock_ns: int
+    event: Any
+
+
 class Laps:
     """A clock read at the end of each step; on CUDA an event in the stream, which waits for the work before it.
 
@@ -32,41 +38,50 @@ class Laps:
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._clock_ns: list[int] = []
-        self._events: list[Any] = []
+        self._ends: list[_Mark] = []
+        self._begins: list[_Mark] = []
 
     def lap(self) -> None:
-        """A step has ended."""
+        """A step has ended, and the next begins."""
+        mark = self._mark()
+        self._ends.append(mark)
+        self._begins.append(mark)
+
+    def resume(self) -> None:
+        """The next begins only now: what was done since the last one ended is nobody's."""
+        if self._begins:
+            self._begins[-1] = self._mark()
+
+    def _mark(self) -> _Mark:
         cuda = self._torch.cuda
+        event = None
         if cuda.is_initialized():
             event = cuda.Event(enable_timing=True)
             event.record()
-            self._events.append(event)
-        self._clock_ns.append(time.perf_counter_ns())
+        return _Mark(time.perf_counter_ns(), event)
 
     def __len__(self) -> int:
-        return len(self._clock_ns)
+        return len(self._ends)
 
     def restart(self) -> None:
         """Forget what was timed."""
-        self._clock_ns.clear()
-        self._events.clear()
+        self._ends.clear()
+        self._begins.clear()
 
     def summary(self, cold: int = COLD) -> StepTime | None:
         """What the laps say of a step; None with fewer than two of them. Waits for the last one."""
-        by_events = bool(self._events) and len(self._events) == len(self._clock_ns)
-        times = self._between_events() if by_events else self._between_readings()
+        by_events = bool(self._ends) and all(mark.event is not None for mark in self._ends)
+        if by_events:
+            self._ends[-1].event.synchronize()
+        times = [
+            _between(self._begins[at - 1], self._ends[at], by_events) for at in range(1, len(self._ends))
+        ]
         if not times:
             return None
         kept = times[min(cold, max(len(times) - FEWEST, 0)) :]
         how = "cuda events" if by_events else "clock"
         return StepTime(round(statistics.median(kept)), min(kept), max(kept), len(kept), how)
 
-    def _between_events(self) -> list[int]:
-        self._events[-1].synchronize()
-        events = self._events
-        return [round(events[at - 1].elapsed_time(events[at]) * 1e6) for at in range(1, len(events))]
 
-    def _between_readings(self) -> list[int]:
-        clock = self._clock_ns
-        return [clock[at] - clock[at - 1] for at in range(1, len(clock))]
+def _between(begin: _Mark, end: _Mark, by_events: bool) -> int:
+    return round(begin.event.elapsed_time(end.event) * 1e6) if by_events else end.clock_ns - begin.clock_ns

@@ -76,7 +76,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         self._listeners: Listeners | None = None
         self._within_run = False
         if self._function is not None:
-            functools.update_wrapper(self, self._function)  # type: ignore[arg-type]
+            functools.update_wrapper(self, self._function)
 
     def __enter__(self) -> profile:
         self._begin(listen=self._steps is not None)
@@ -121,7 +121,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             running.session.stand_down("the program uses warpline.profile, which recorded in its place")
             folder = Path(running.session.plan.folder)
         else:
-            now = datetime.datetime.now()  # noqa: DTZ005 - the user's own clock
+            now = datetime.datetime.now()  # the user's own clock
             folder = new_folder(f"{now:%Y%m%d-%H%M%S}-{self._name}", self._output)
         self.folder, self.trace = folder, None
         self._session = Session(torch, Plan(**{**self._plan.__dict__, "folder": str(folder)}), self._stop_listening)
@@ -144,7 +144,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             self.trace = folder / session.record.file if session.record.file else None
             return
         parts = gather(folder)
-        facts = {
+        facts: dict[str, Any] = {
             "name": folder.name,
             "started": None,
             "seconds": None,

@@ -50,6 +50,7 @@ class Session:
         self._busy = False
         self._position = 0
         self._before_bytes = 0
+        self._grown_bytes = 0
         self._sigterm: Any = None
 
     def boundary(self, source: int, who: int = 0, patience: int = 0) -> None:
@@ -137,8 +138,12 @@ class Session:
             return None
         if time.monotonic() - self.recording_since > grace * self.plan.seconds:
             return "seconds"
-        grown = _resident_bytes() - self._before_bytes
-        return "megabytes" if grown > grace * self.plan.megabytes * 1_000_000 else None
+        return "megabytes" if self._grown_bytes > grace * self.plan.megabytes * 1_000_000 else None
+
+    def weigh(self) -> None:
+        """Looks at how much the process has grown while it recorded; called from the side, since it takes a while."""
+        if self.recording_since:
+            self._grown_bytes = _resident_bytes() - self._before_bytes
 
     def capturing(self) -> bool:
         """Whether a CUDA graph is being captured, when nothing may wait for the GPU."""
@@ -188,11 +193,10 @@ class Session:
             self._finish(bound, whole=True)
         elif self._recorder is not None:
             self._recorder.step()
+            self._laps.resume()
 
     def _start(self, by_steps: bool) -> None:
         self._laps.restart()
-        if by_steps and not self.plan.warmup:
-            self._laps.lap()
         describe(self.record, self._torch)
         if by_steps:
             self.record.steps_found_by = NAMES[self.finder.chosen or 0]
@@ -204,6 +208,8 @@ class Session:
         self.record.state = RECORDING
         self.record.write(Path(self.plan.folder))
         self._catch_sigterm()
+        if by_steps and not self.plan.warmup:
+            self._laps.lap()
 
     def _finish(self, reason: str, whole: bool) -> None:
         recorder, by_steps = self._recorder, self.phase == RECORDS

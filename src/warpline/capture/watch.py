@@ -39,6 +39,7 @@ class Watch:
     def _run(self) -> None:
         while self._session.phase != DONE:
             time.sleep(TICK_S)
+            self._session.weigh()
             self._look()
 
     def _look(self) -> None:
