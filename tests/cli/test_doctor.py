@@ -71,6 +71,7 @@ def test_a_command_in_quotes(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr().out
     assert "outside-the-container" in printed
     assert "type this instead:\n  docker run --gpus all" in printed
+    assert printed.rstrip().endswith("python a.py")
 
 
 def test_a_command_after_two_dashes(capsys: pytest.CaptureFixture[str]) -> None:

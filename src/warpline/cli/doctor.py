@@ -51,9 +51,9 @@ def doctor(
         json.dump(to_document(examinations), sys.stdout, indent=1, ensure_ascii=False)
         sys.stdout.write("\n")
     else:
-        from warpline.reports.doctor import doctor_report  # noqa: PLC0415
+        from warpline.reports.doctor import print_doctor  # noqa: PLC0415
 
-        report_console(PIPE_WIDTH).print(doctor_report(examinations, verbose))
+        print_doctor(report_console(PIPE_WIDTH), examinations, verbose)
     raise typer.Exit(exit_code(examinations))
 
 

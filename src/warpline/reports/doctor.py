@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -21,9 +21,13 @@ COUNTED = {"problem": ("problem", "problems"), "warning": ("warning", "warnings"
 COLLAPSED: dict[State, str] = {"unknown": "cannot tell", "note": "worth knowing", "ok": "fine"}
 
 
-def doctor_report(examinations: Iterable[Examination], verbose: bool = False) -> RenderableType:
-    """All examinations, one after the other."""
-    return Group(*(part for examination in examinations for part in _examination(examination, verbose)))
+def print_doctor(console: Console, examinations: Iterable[Examination], verbose: bool = False) -> None:
+    """All examinations, one after the other; lines to be typed are never broken."""
+    for examination in examinations:
+        console.print(Group(*_examination(examination, verbose)))
+        if examination.corrected:
+            console.print(Text("type this instead:", style="bold"))
+            console.print(Text(f"  {examination.corrected}\n", style="green"), soft_wrap=True)
 
 
 def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
@@ -40,9 +44,6 @@ def _examination(examination: Examination, verbose: bool) -> list[RenderableType
         rest = [finding.name for finding in findings if finding.state == state and state not in spelled]
         if rest and (examination.kind == "machine" or state != "note" or examination.verdict != "ok"):
             parts.append(_line(state, words, rest))
-    if examination.corrected:
-        line = Text(f"  {examination.corrected}", style="green", no_wrap=True, overflow="ignore")
-        parts += [Text("\ntype this instead:", style="bold"), line]
     return [*parts, Text()] if len(parts) > 1 else parts
 
 
