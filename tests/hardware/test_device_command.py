@@ -66,7 +66,7 @@ def test_measurements_are_kept_and_used_from_then_on(tmp_path: Path, monkeypatch
         "date": "2026-01-01", "origin": "a test", "measurements": {"gemm.bf16": {"value": 1e14, "unit": "FLOP/s"}},
     }
     monkeypatch.setitem(
-        sys.modules, "warpline.hardware.measure", SimpleNamespace(measure=lambda report: document)
+        sys.modules, "warpline.bench.ceilings", SimpleNamespace(measure=lambda report: document)
     )
     run("measure")
     assert (tmp_path / "warpline" / "ceilings" / "nvidia-l4.json").exists()

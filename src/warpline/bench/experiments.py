@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpline.bench.products import NAMES, multiplication, operands
 from warpline.bench.work import Work
 from warpline.errors import UsageError
 
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-SIZES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1}
-_NAMES = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
+SIZES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
+OUT_SIZES = {"fp8": 2, "int8": 4}
+"""Products whose result is of another type than their operands: bf16 and int32."""
 FLOATS = ("fp32", "bf16", "fp16")
 
 
@@ -51,20 +53,10 @@ class Experiment:
 
 def _matmul(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     rows, columns, depth = shape
-    if dtype == "fp8":
-        one = torch.ones((), device=device)
-        left = torch.randn(rows, depth, device=device).to(torch.float8_e4m3fn)
-        right = torch.randn(columns, depth, device=device).to(torch.float8_e4m3fn).t()
-
-        def multiply(a: Any, b: Any) -> object:
-            return torch._scaled_mm(a, b, scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
-
-        out_bytes = 2
-    else:
-        left, right = _random(torch, (rows, depth), dtype, device), _random(torch, (depth, columns), dtype, device)
-        multiply, out_bytes = torch.mm, SIZES[dtype]
-    moved = SIZES[dtype] * (rows * depth + depth * columns) + out_bytes * rows * columns
-    return Prepared("matmul", multiply, (left, right), Work(2.0 * rows * columns * depth, moved, dtype))
+    pair = operands(torch, dtype, (rows, columns, depth), device, transposed=False)
+    moved = SIZES[dtype] * (rows * depth + depth * columns) + OUT_SIZES.get(dtype, SIZES[dtype]) * rows * columns
+    work = Work(2.0 * rows * columns * depth, moved, dtype)
+    return Prepared("matmul", multiplication(torch, dtype, device), pair, work)
 
 
 def _copy(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
@@ -110,7 +102,7 @@ EXPERIMENTS = {
     for experiment in (
         Experiment(
             "matmul", "a matrix product (cuBLAS)", "M x N x K", (4096, 4096, 4096),
-            ("fp32", "tf32", "bf16", "fp16", "fp64", "fp8"), _matmul, library="cuBLAS",
+            ("fp32", "tf32", "bf16", "fp16", "fp64", "fp8", "int8"), _matmul, library="cuBLAS",
         ),
         Experiment(
             "attention", "scaled dot-product attention, not causal", "batch x heads x length x head dimension",
@@ -177,7 +169,7 @@ def precision(torch: Any, dtype: str) -> Iterator[None]:
 
 
 def _random(torch: Any, shape: Sequence[int], dtype: str, device: str) -> Any:
-    return torch.randn(*shape, device=device, dtype=getattr(torch, _NAMES[dtype]))
+    return torch.randn(*shape, device=device, dtype=getattr(torch, NAMES[dtype]))
 
 
 def _size(text: str) -> int | None:

@@ -105,17 +105,22 @@ def watch_device(torch: Any) -> Watch:
 
 def smi_reading(uuid: str) -> Reading | None:
     """The same from nvidia-smi, which says less and takes longer; None where it is absent."""
+    rows = query_smi(_FIELDS, uuid)
+    if len(rows) != 1:
+        return None
+    sm, memory, limit, temperature, power = (*map(_number, rows[0]), *[None] * 5)[:5]
+    return Reading(_whole(sm), _whole(memory), _whole(limit), _whole(temperature), power, ())
+
+
+def query_smi(fields: str, uuid: str) -> list[list[str]]:
+    """What nvidia-smi answers, a row for each device, or for one where its UUID is given; none where it is absent."""
     device = ["-i", f"GPU-{uuid}"] if uuid else []
-    command = ["nvidia-smi", *device, f"--query-gpu={_FIELDS}", "--format=csv,noheader,nounits"]
+    command = ["nvidia-smi", *device, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:
         answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
     except (OSError, subprocess.SubprocessError):
-        return None
-    lines = answer.splitlines()
-    if len(lines) != 1:
-        return None
-    sm, memory, limit, temperature, power = (*map(_number, lines[0].split(",")), *[None] * 5)[:5]
-    return Reading(_whole(sm), _whole(memory), _whole(limit), _whole(temperature), power, ())
+        return []
+    return [[part.strip() for part in line.split(",")] for line in answer.splitlines()]
 
 
 def _whole(value: float | None) -> int | None:

@@ -101,8 +101,8 @@ def _as_dict(roof: Roof) -> dict[str, Any]:
 
 
 def _measure(output: Path | None, force: bool, as_json: bool) -> None:
+    from warpline.bench.ceilings import measure  # noqa: PLC0415
     from warpline.hardware.ceilings import user_directory  # noqa: PLC0415
-    from warpline.hardware.measure import measure  # noqa: PLC0415
 
     if output is not None and output.exists() and not force:
         raise UsageError("file-exists", f"{output} exists already", "add -f to overwrite it")

@@ -1,6 +1,6 @@
 """Measures what the GPU at hand reaches: copies, caches, matrix products, host transfers and launches.
 
-    python3 -m warpline.hardware.measure -o h200.json
+    python3 -m warpline.bench.ceilings -o h200.json
 
 Needs torch and a CUDA device, and nothing else: it runs where only the program being profiled is installed. It
 takes under a minute. GPU times come from CUDA events, after warm-up, on random data (zeros draw less power and
@@ -14,7 +14,6 @@ import datetime
 import importlib
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +21,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from warpline.bench.stopwatch import GpuStopwatch, Repeated, WallStopwatch
+from warpline.bench.watch import query_smi
 from warpline.errors import CannotAnswer, WarplineError
 
 SCHEMA = "warpline.ceilings/1"
@@ -53,8 +54,8 @@ def summarise(samples: Sequence[float], unit: str, how: str) -> Measurement:
 
 def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """Every measurement as a document of schema `warpline.ceilings/1`; what fails is listed with its reason."""
-    from warpline.hardware.measure_compute import compute_benchmarks  # noqa: PLC0415 - they need torch
-    from warpline.hardware.measure_host import host_benchmarks  # noqa: PLC0415
+    from warpline.bench.ceilings_compute import compute_benchmarks  # noqa: PLC0415 - they need torch
+    from warpline.bench.ceilings_host import host_benchmarks  # noqa: PLC0415
 
     torch = _torch()
     began = time.monotonic()
@@ -89,12 +90,8 @@ def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]
 def clocks() -> dict[str, str]:
     """What nvidia-smi says of clocks and power; empty where it says nothing."""
     fields = "clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,power.limit,temperature.gpu,driver_version"
-    command = ["nvidia-smi", "-i", "0", f"--query-gpu={fields}", "--format=csv,noheader"]
-    try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
-    except (OSError, subprocess.SubprocessError):
-        return {}
-    return dict(zip(fields.split(","), (part.strip() for part in answer.splitlines()[0].split(",")), strict=False))
+    answer = query_smi(fields, "")
+    return dict(zip(fields.split(","), answer[0], strict=False)) if answer else {}
 
 
 def gpu_samples(
@@ -104,36 +101,33 @@ def gpu_samples(
 
     A pause before each sample lets the chip cool, so that its power limit does not lower the clock.
     """
-    for _ in range(warm_up):
-        work()
+    Repeated(work, warm_up)()
     torch.cuda.synchronize()
-    events = []
+    stopwatch, sample = GpuStopwatch(torch, flush=False), Repeated(work, inner)
+    if not pause_s:
+        return [time_ns / 1e9 / inner for time_ns in stopwatch.time([sample] * repeats)]
+    samples = []
     for _ in range(repeats):
-        if pause_s:
-            torch.cuda.synchronize()
-            time.sleep(pause_s)
-            work()  # wakes the clock up again
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        start.record()
-        for _ in range(inner):
-            work()
-        end.record()
-        events.append((start, end))
-    torch.cuda.synchronize()
-    return [start.elapsed_time(end) / 1e3 / inner for start, end in events]
+        time.sleep(pause_s)
+        work()  # wakes the clock up again
+        samples.append(stopwatch.time([sample])[0] / 1e9 / inner)
+    return samples
 
 
 def wall_samples(torch: Any, work: Callable[[], object], *, repeats: int, warm_up: int = 3) -> list[float]:
     """Seconds per call on the CPU's clock, each call followed by a synchronisation."""
-    samples = []
-    for position in range(warm_up + repeats):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        work()
-        torch.cuda.synchronize()
-        if position >= warm_up:
-            samples.append(time.perf_counter() - began)
-    return samples
+    times = WallStopwatch(GpuStopwatch(torch, flush=False)).time([work] * (warm_up + repeats))
+    return [time_ns / 1e9 for time_ns in times[warm_up:]]
+
+
+def submit_samples(
+    torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3
+) -> list[float]:
+    """CPU seconds per call, not waiting for the GPU: each sample submits `inner` calls to an idle device."""
+    stopwatch, sample = GpuStopwatch(torch, flush=False), Repeated(work, inner)
+    times = [stopwatch.host(sample).submit_ns / 1e9 / inner for _ in range(warm_up + repeats)]
+    torch.cuda.synchronize()
+    return times[warm_up:]
 
 
 def _all(groups: Sequence[dict[str, Benchmark]]) -> Iterator[tuple[str, Benchmark]]:
@@ -163,8 +157,8 @@ def _torch() -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line of `python -m warpline.hardware.measure`."""
-    parser = argparse.ArgumentParser(prog="python -m warpline.hardware.measure", description="Measure this GPU.")
+    """The command line of `python -m warpline.bench.ceilings`."""
+    parser = argparse.ArgumentParser(prog="python -m warpline.bench.ceilings", description="Measure this GPU.")
     parser.add_argument("-o", "--output", type=Path, help="file to write; standard output without")
     options = parser.parse_args(arguments)
     try:

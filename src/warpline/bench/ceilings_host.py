@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from warpline.hardware.measure import (
+from warpline.bench.ceilings import (
     BYTES_PER_SECOND,
     SECONDS,
     Benchmark,
     Measurement,
     gpu_samples,
+    submit_samples,
     summarise,
     wall_samples,
 )
+from warpline.bench.stopwatch import GpuStopwatch
 
 TRANSFER_BYTES = 256 << 20
 LAUNCHES = 500
 """Below the 1,024 launches that the driver queues before a launch begins to wait."""
 NODES = 200
+HOLD_NS = 10_000_000
+"""As long as a chain takes to submit, several times over."""
 SPINS = (2_000, 20_000)
 """Clock cycles that the kernels of a chain spin; the gap between them is what remains at zero."""
 
@@ -57,28 +60,14 @@ def _transfer(torch: Any, *, pinned: bool, to_device: bool) -> Measurement:
     return summarise([TRANSFER_BYTES / seconds for seconds in samples], BYTES_PER_SECOND, how)
 
 
-def _per_call(torch: Any, work: Callable[[], object], repeats: int = 20) -> list[float]:
-    """CPU seconds per call, not waiting for the GPU."""
-    samples = []
-    for position in range(repeats + 3):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        for _ in range(LAUNCHES):
-            work()
-        if position >= 3:
-            samples.append((time.perf_counter() - began) / LAUNCHES)
-    torch.cuda.synchronize()
-    return samples
-
-
 def _dispatch(torch: Any) -> Measurement:
     left, right = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
-    samples = _per_call(torch, partial(torch.add, left, right))
+    samples = submit_samples(torch, partial(torch.add, left, right), inner=LAUNCHES, repeats=20)
     return summarise(samples, SECONDS, "CPU time of torch.add on 8 elements, not waiting for the GPU")
 
 
 def _launch(torch: Any) -> Measurement:
-    samples = _per_call(torch, partial(torch.cuda._sleep, 1))
+    samples = submit_samples(torch, partial(torch.cuda._sleep, 1), inner=LAUNCHES, repeats=20)
     return summarise(samples, SECONDS, "CPU time of launching an empty kernel through a bare binding")
 
 
@@ -119,28 +108,12 @@ def _kernel_gap(torch: Any, *, graph: bool) -> Measurement:
 def _behind_a_long_kernel(torch: Any, work: Callable[[], object], repeats: int = 10) -> list[float]:
     """Seconds on the GPU of work that was all enqueued while the GPU was busy with something else."""
     work()
-    torch.cuda.synchronize()
-    samples = []
-    for _ in range(repeats):
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda._sleep(20_000_000)  # about 10 ms at 2 GHz
-        start.record()
-        work()
-        end.record()
-        torch.cuda.synchronize()
-        samples.append(start.elapsed_time(end) / 1e3)
-    return samples
+    stopwatch = GpuStopwatch(torch, flush=False)
+    stopwatch.hold_ns = HOLD_NS
+    return [stopwatch.time([work])[0] / 1e9 for _ in range(repeats)]
 
 
 def _graph_launch(torch: Any) -> Measurement:
     """CPU time of replaying a graph of many kernels: what replaces as many launches."""
-    replay = _chain(torch, 1, graph=True)
-    samples = []
-    for position in range(103):
-        torch.cuda.synchronize()
-        began = time.perf_counter()
-        replay()
-        if position >= 3:
-            samples.append(time.perf_counter() - began)
-    torch.cuda.synchronize()
+    samples = submit_samples(torch, _chain(torch, 1, graph=True), inner=1, repeats=100)
     return summarise(samples, SECONDS, f"CPU time of replaying a CUDA graph of {NODES} kernels")

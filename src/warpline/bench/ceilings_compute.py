@@ -5,11 +5,10 @@ Peaks depend on data: random bits switch more transistors than zeros and lower t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from warpline.hardware.measure import (
+from warpline.bench.ceilings import (
     BYTES_PER_SECOND,
     FLOPS_PER_SECOND,
     Benchmark,
@@ -17,6 +16,8 @@ from warpline.hardware.measure import (
     gpu_samples,
     summarise,
 )
+from warpline.bench.experiments import precision
+from warpline.bench.products import ONE_LAYOUT, multiplication, operands
 
 COPY_BYTES = 1 << 30
 """Far beyond any L2, so that every byte travels to memory and back."""
@@ -25,8 +26,6 @@ GEMM_SIZE = 8192
 FP64_GEMM_SIZE = 4096
 PAUSE_S = 0.1
 """Between bursts: on an H200 a second of bf16 products without a pause meets the power limit and is 15 % slower."""
-ONE_LAYOUT = {"int8", "fp8"}
-"""Types whose library calls take the second operand transposed only."""
 MINIMUM_CAPABILITY = {"fp8": (8, 9), "int8": (7, 5), "bf16": (8, 0), "tf32": (8, 0)}
 
 _L2_READER = r"""
@@ -93,41 +92,16 @@ def _product(torch: Any, kind: str, *, sustained: bool = False) -> Measurement:
     if torch.version.hip is None and capability < MINIMUM_CAPABILITY.get(kind, (0, 0)):
         raise RuntimeError(f"compute capability {capability[0]}.{capability[1]} has no {kind} tensor cores")
     size = FP64_GEMM_SIZE if kind == "fp64" else GEMM_SIZE
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if kind == "tf32" else "highest")
-    try:
-        best = None
-        for transposed in (True, False) if kind not in ONE_LAYOUT else (True,):
-            multiply = _multiplication(torch, kind, size, transposed)
-            inner, pause_s = (10, 0.0) if sustained else (1 if kind == "fp32_vector" else 3, PAUSE_S)
-            samples = gpu_samples(torch, multiply, inner=inner, repeats=12, warm_up=5, pause_s=pause_s)
+    dtype = "fp32" if kind == "fp32_vector" else kind
+    multiply = multiplication(torch, dtype, "cuda")
+    inner, pause_s = (10, 0.0) if sustained else (1 if dtype == "fp32" else 3, PAUSE_S)
+    found = []
+    with precision(torch, dtype):
+        for transposed in (True, False) if dtype not in ONE_LAYOUT else (True,):
+            pair = operands(torch, dtype, (size, size, size), "cuda", transposed=transposed)
+            call = partial(multiply, *pair)
+            samples = gpu_samples(torch, call, inner=inner, repeats=12, warm_up=5, pause_s=pause_s)
             layout = "second operand transposed" if transposed else "both operands row by row"
             how = f"{size} cubed, random operands, {layout}, {'without a pause' if sustained else 'in short bursts'}"
-            found = summarise([2 * size**3 / seconds for seconds in samples], FLOPS_PER_SECOND, how)
-            best = found if best is None or found.value > best.value else best
-    finally:
-        torch.set_float32_matmul_precision(before)
-    assert best is not None
-    return best
-
-
-def _multiplication(torch: Any, kind: str, size: int, transposed: bool) -> Callable[[], object]:
-    """A call that multiplies two square matrices; linear layers store the second one transposed."""
-    if kind == "int8":
-        left = torch.randint(-128, 127, (size, size), dtype=torch.int8, device="cuda")
-        right = torch.randint(-128, 127, (size, size), dtype=torch.int8, device="cuda").t()
-        return partial(torch._int_mm, left, right)
-    if kind == "fp8":
-        one = torch.ones((), device="cuda")
-        left = torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn)
-        right = torch.randn(size, size, device="cuda").to(torch.float8_e4m3fn).t()
-        return partial(
-            torch._scaled_mm, left, right, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True
-        )
-    types = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp64": torch.float64}
-    dtype = types.get(kind, torch.float32)
-    left = torch.randn(size, size, device="cuda", dtype=dtype)
-    right = torch.randn(size, size, device="cuda", dtype=dtype)
-    right = right.t() if transposed else right
-    out = torch.empty(size, size, device="cuda", dtype=dtype)
-    return partial(torch.mm, left, right, out=out)
+            found.append(summarise([2 * size**3 / seconds for seconds in samples], FLOPS_PER_SECOND, how))
+    return max(found, key=lambda measurement: measurement.value)

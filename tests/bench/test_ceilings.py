@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from paths import ROOT
 
-from warpline.hardware import measure as measuring
-from warpline.hardware import measure_compute, measure_host
+from warpline.bench import ceilings as measuring
+from warpline.bench import ceilings_compute, ceilings_host
+from warpline.bench.ceilings import summarise
 from warpline.hardware.ceilings import parse_ceilings
-from warpline.hardware.measure import summarise
-
-
-def test_it_needs_nothing_but_the_standard_library_to_load() -> None:
-    program = (
-        "import sys, warpline.hardware.measure, warpline.hardware.measure_compute, warpline.hardware.measure_host;"
-        "print([name for name in ('polars', 'numpy', 'typer', 'rich', 'msgspec', 'torch') if name in sys.modules])"
-    )
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    answer = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
 
 
 def test_a_summary_is_the_median_and_the_middle_half() -> None:
@@ -68,8 +55,8 @@ def test_what_fails_is_listed_and_the_rest_is_kept(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("no such kernel")
 
     good = {"gemm.bf16": lambda: summarise([8e14], "FLOP/s", "test")}
-    monkeypatch.setattr(measure_compute, "compute_benchmarks", lambda torch: good)
-    monkeypatch.setattr(measure_host, "host_benchmarks", lambda torch: {"cpu.launch": broken})
+    monkeypatch.setattr(ceilings_compute, "compute_benchmarks", lambda torch: good)
+    monkeypatch.setattr(ceilings_host, "host_benchmarks", lambda torch: {"cpu.launch": broken})
     output = tmp_path / "out.json"
     assert measuring.main(["-o", str(output)]) == 0
     ceilings = parse_ceilings(output.read_text(), "out.json")
