@@ -12,7 +12,10 @@ from warpline.trace.nesting import NONE
 
 
 def awaited(evidence: Evidence) -> Bools:
-    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait."""
+    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait.
+
+    Without ops, an asynchronous copy belongs to the wait that follows it.
+    """
     scene = evidence.scene
     dropped = np.zeros(len(scene.graph), bool)
     dropped[awaited_calls(scene)] = True
@@ -20,4 +23,6 @@ def awaited(evidence: Evidence) -> Bools:
     waits = dropped & ~evidence.calls(api_names.COPY)
     ops = np.unique(scene.op_of_call[waits])
     copies: Bools = dropped & ~waits & ~np.isin(scene.op_of_call, ops[ops != NONE])
+    if waits.any():
+        copies &= (scene.op_of_call != NONE) | evidence.calls(api_names.BLOCKING_COPY)
     return waits | copies

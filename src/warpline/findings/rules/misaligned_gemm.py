@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import polars as pl
+
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import counted
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
+MOST_CONVOLVING = 0.1
+"""Convolutions run as products have shapes of their own, which say nothing about alignment."""
+
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     odd = evidence.changed(RULE.fix).work
-    if not evidence.per_step(odd):
+    names = evidence.trace.ops["name"].cast(pl.String).unique()
+    convolving = odd & evidence.scene.under_op(*names.filter(names.str.contains("conv")))
+    if not evidence.per_step(odd) or evidence.time_per_step(convolving) > MOST_CONVOLVING * evidence.time_per_step(odd):
         return None
     return Claim(
         "Matrix products with sizes that are not multiples of 8 (16-bit) or 4 (fp32), such as "

@@ -10,7 +10,9 @@ from warpline.units import duration
 
 LEAST_KERNELS = 8
 LEAST_IDLE = 0.2
-"""Below, the device is the limit, and the optimizer a matter of its kernels."""
+LONG_KERNEL_NS = 20_000
+"""Below this idle share, or with kernels of this length, the device is the limit, and the optimizer a matter of its
+kernels."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -18,6 +20,8 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     kernels = evidence.changed(RULE.fix).work
     count = evidence.per_step(kernels)
     if count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
+        return None
+    if evidence.time_per_step(kernels) >= LONG_KERNEL_NS * count:
         return None
     return Claim(
         f"The optimizer launches {several(count, 'kernel')} a step of "

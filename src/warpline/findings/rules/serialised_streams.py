@@ -15,6 +15,8 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     change = evidence.changed(RULE.fix)
     kernels = change.work & (evidence.scene.kind == "kernel")
     copies = change.moved & (evidence.scene.kind == "memcpy")
+    if (kernels & evidence.scene.kernels("comm")).any():
+        return None
     saved = float(change.saved_ns[evidence.in_steps(kernels)].sum()) / evidence.steps
     if not evidence.per_step(kernels) or saved < evidence.exposed_per_step(copies):
         return None

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
 
+from warpline.analyses.gaps import loading_spans
+from warpline.analyses.host_activity import LOADING
+from warpline.analyses.where import frame_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import listed
-from warpline.replay.scene import INPUT_FRAME, INPUT_RANGE
 from warpline.replay.whatif import Prediction
 from warpline.trace.link import integers
 from warpline.trace.names import named
+from warpline.trace.trace import Trace
 from warpline.units import duration
 
 LEAST_SHARE = 0.03
@@ -27,7 +31,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     waited = evidence.idle["input"] / evidence.steps
     if waited < LEAST_SHARE * evidence.step_ns or evidence.steps < LEAST_STEPS:
         return None
-    loading = _loading(evidence)
+    loading = _loading(evidence.trace)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
     among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
     return Claim(
@@ -36,29 +40,53 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     )
 
 
-def _loading(evidence: Evidence) -> pl.DataFrame:
-    """Outermost ranges and Python frames of the window in which the program gets its data."""
-    window, trace = evidence.trace.window, evidence.trace
-    inside = pl.col("start_ns").is_between(window.start_ns, window.end_ns) & pl.col("end_ns").is_not_null()
+def _loading(trace: Trace) -> pl.DataFrame:
+    """What gets data in the window: outermost ops, ranges and frames that say so, else what frames show of silences."""
     columns = ("name", "thread", "start_ns", "end_ns")
-    ranges = trace.ranges.filter(inside, named(INPUT_RANGE), pl.col("thread").is_not_null()).select(columns)
-    frames = trace.python.filter(inside, named(INPUT_FRAME)).select(columns)
-    both = pl.concat([part.with_columns(pl.col("name").cast(pl.String)) for part in (ranges, frames)])
-    both = both.with_columns(pl.col("thread", "start_ns", "end_ns").cast(pl.Int64)).sort(
-        "thread", "start_ns", -pl.col("end_ns")
-    )
-    before = pl.col("end_ns").cum_max().shift(1).over("thread")
-    outermost = both.filter(before.is_null() | (pl.col("start_ns") >= before))
+    ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
+    told = [part.filter(named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
+    rows = pl.concat([
+        part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
+        for part in told
+    ])  # fmt: skip
+    rows = _outermost(_within(rows, trace))
+    rows = rows if len(rows) else _silences(trace)
     short = pl.coalesce(pl.col("name").str.extract(SHORT_NAME, 1), pl.col("name").str.extract(SHORT_NAME, 2), "name")
-    return outermost.with_columns(label=short, time=pl.col("end_ns") - pl.col("start_ns"))
+    return rows.with_columns(label=short, time=pl.col("end_ns") - pl.col("start_ns"))
+
+
+def _within(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    window = trace.window
+    return rows.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns))
+
+
+def _outermost(rows: pl.DataFrame) -> pl.DataFrame:
+    rows = rows.sort("thread", "start_ns", "end_ns", descending=[False, False, True])
+    before = pl.col("end_ns").cum_max().shift(1).over("thread")
+    return rows.filter(before.is_null() | (pl.col("start_ns") >= before))
+
+
+def _silences(trace: Trace) -> pl.DataFrame:
+    """Long stretches before an upload, by the Python frame that runs in their middle; none without frames."""
+    found = [
+        pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
+        for thread, spans in loading_spans(trace).items()
+    ]
+    rows = _within(pl.concat(found), trace) if found and len(trace.python) else None
+    if rows is None or not len(rows):
+        return pl.DataFrame(schema={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
+    middle = (integers(rows["start_ns"]) + integers(rows["end_ns"])) // 2
+    names = frame_names(trace, trace.frames.innermost(integers(rows["thread"]), middle))
+    return rows.with_columns(name=names.fill_null("Python"))
 
 
 def _places(evidence: Evidence, loading: pl.DataFrame) -> tuple[Place, ...]:
     """Where data is loaded; without ranges and frames, where it is copied to the device."""
     if not len(loading):
         return evidence.places(evidence.scene.work_text("copy_kind") == "HtoD")
-    moments = integers(loading["thread"]), integers(loading["start_ns"])
-    return evidence.places_at(loading["label"], *moments, loading["time"].cast(pl.Float64).to_numpy())
+    middle = (integers(loading["start_ns"]) + integers(loading["end_ns"])) // 2
+    weight = loading["time"].cast(pl.Float64).to_numpy()
+    return evidence.places_at(loading["label"], integers(loading["thread"]), middle, weight)
 
 
 RULE = Rule(

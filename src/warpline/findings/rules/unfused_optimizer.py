@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.findings.rules.per_parameter_optimizer import LONG_KERNEL_NS
 from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 MOST_IDLE = 0.2
-"""Above, the optimizer's launches are the matter, not its kernels."""
+"""Above, the launches of an optimizer with short kernels are the matter, not its kernels."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     kernels = evidence.changed(RULE.fix).work
     count = evidence.per_step(kernels)
-    if not count or evidence.idle_share >= MOST_IDLE:
+    launches_matter = evidence.idle_share >= MOST_IDLE and evidence.time_per_step(kernels) < LONG_KERNEL_NS * count
+    if not count or launches_matter:
         return None
     return Claim(
         f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} a step: each "
