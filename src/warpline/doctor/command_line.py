@@ -112,7 +112,7 @@ def quoted(word: str) -> str:
     """A word as a shell must read it, variables left alone."""
     if _PLAIN.fullmatch(word):
         return word
-    return f'"{word}"' if '"' not in word and "`" not in word else shlex.quote(word)
+    return shlex.quote(word) if set(word) & {'"', "`", "\\"} else f'"{word}"'
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,11 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
     if command.verb not in RECORDING_VERBS:
         return
     if not command.verb:
-        if command.program:
-            finding = Finding("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
-            yield Remark(finding, lambda given: replace(given, verb="profile"))
-        return
+        if not command.program:
+            return
+        finding = Finding("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
+        yield Remark(finding, lambda given: replace(given, verb="profile"))
+        command = replace(command, verb="profile")
     yield from _program(command)
     yield from _what_is_traced(command)
     yield from _capture_range(command, machine, environment)
