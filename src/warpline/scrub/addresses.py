@@ -61,7 +61,7 @@ def _url(match: re.Match[str], names: Pseudonyms) -> str | None:
     name, _, port = host.partition(":")
     if scheme.lower() == "file" and not host:
         return None
-    shown = names.address(name) if re.fullmatch(_ADDRESS, name) else names.host(name)
+    shown = names.address(name) if is_address(name) else names.host(name)
     public = bool(_PUBLIC.fullmatch(name) or _PUBLIC_PROJECT.match(site))
     end = f":{port}" if port.isdigit() else ""
     if public or (shown == name and not is_pseudonym(name)):
@@ -98,7 +98,7 @@ def _cloud(match: re.Match[str], names: Pseudonyms) -> str:
 
 def _field(match: re.Match[str], names: Pseudonyms) -> str | None:
     value = match[2]
-    if re.fullmatch(_ADDRESS, value):
+    if is_address(value):
         return match[1] + names.address(value)
     return match[1] + names.host(value)
 
@@ -127,6 +127,11 @@ def _uuid(match: re.Match[str], names: Pseudonyms) -> str:
 
 def _serial(match: re.Match[str], _: Pseudonyms) -> str | None:
     return match[1] + REMOVED if re.search(r"\d", match[2]) else None
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is an IPv4 address and nothing else."""
+    return bool(re.fullmatch(_ADDRESS, text))
 
 
 def hosts_in(text: str) -> set[str]:

@@ -192,19 +192,25 @@ class _Nowhere:
 
 
 class _Packer:
-    """gzip without name or time, so that the same text gives the same bytes."""
+    """gzip without name or time and in blocks of one size, so that the same text gives the same bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
         from zlib_ng import zlib_ng  # noqa: PLC0415
 
         self._file = file
         self._engine = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, 31)
+        self._pending = bytearray()
 
     def write(self, data: bytes, /) -> object:
-        return self._file.write(self._engine.compress(data))
+        self._pending += data
+        whole = len(self._pending) - len(self._pending) % BLOCK_BYTES
+        for start in range(0, whole, BLOCK_BYTES):
+            self._file.write(self._engine.compress(bytes(self._pending[start : start + BLOCK_BYTES])))
+        del self._pending[:whole]
+        return len(data)
 
     def finish(self) -> None:
-        self._file.write(self._engine.flush())
+        self._file.write(self._engine.compress(bytes(self._pending)) + self._engine.flush())
 
 
 @contextmanager

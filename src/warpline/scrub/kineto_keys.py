@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from warpline.scrub.addresses import is_address
 from warpline.scrub.kinds import REMOVED, Kind
 from warpline.scrub.text import Scrubber
 
@@ -56,11 +57,9 @@ def keyed_value(kind: Kind, value: str, scrubber: Scrubber) -> str:
         return value
     match kind:
         case Kind.HOST:
-            cleaned, found = scrubber.clean(value)
-            return cleaned if found else scrubber.names.host(value)
+            return scrubber.names.address(value) if is_address(value) else scrubber.names.host(value)
         case Kind.USER:
-            cleaned, found = scrubber.clean(value)
-            return cleaned if found or "@" in value else scrubber.names.user(value)
+            return scrubber.clean(value)[0] if "@" in value else scrubber.names.user(value)
         case Kind.PATH:
             return re.split(r"[/\\]", value)[-1] or REMOVED
         case Kind.TOKEN:

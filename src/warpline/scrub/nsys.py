@@ -26,6 +26,7 @@ from warpline.scrub.nsys_tables import (
     delete,
     opened,
     quoted,
+    reset_counters,
     tables_with_text,
     update,
 )
@@ -61,6 +62,8 @@ def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write
             _refuse_programs(connection, shown, write)
             export = Export(connection, scrubber, tally, write, encoding, find_roles(connection))
             _clean_all(export, progress)
+        if write:
+            reset_counters(path)
     except _ERRORS as error:
         raise UnreadableFile(
             "damaged-file",

@@ -112,6 +112,15 @@ def delete(connection: sqlite3.Connection, table: Table, key: Row) -> None:
     connection.execute(f"DELETE FROM {quoted(table.name)} WHERE {_where(table)}", key)
 
 
+def reset_counters(path: Path) -> None:
+    """Sets the counters of changes in the file's header to one, so that the same rows give the same bytes."""
+    with path.open("r+b") as file:
+        # File format, "The Database Header": change counter, schema cookie, and the change that the page count is of.
+        for offset in (24, 40, 92):
+            file.seek(offset)
+            file.write((1).to_bytes(4, "big"))
+
+
 def _where(table: Table) -> str:
     return " AND ".join(f"{key} IS ?" for key in table.keys)
 

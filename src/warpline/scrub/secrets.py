@@ -43,30 +43,31 @@ _NO_SECRET = re.compile(
 )
 
 _RUN = re.compile(r"(?<![\w+/$@.-])[A-Za-z0-9+/_-]{32,512}={0,2}(?![\w$@(<])")
-_SEPARATORS = re.compile(r"[_/+-]")
-SHORTEST_RANDOM = 20
-"""A key that has hyphens or underscores still has a run of so many letters and digits."""
-LEAST_ENTROPY_BITS = 3.7
-"""Bits a character. Twenty random letters and digits have 4.0 on average; names of kernels repeat themselves."""
-LONGEST_WORD = 6
-"""A longer run of small letters is a word, as every mangled or CamelCase name has one; random text rarely does."""
+_SEPARATORS = re.compile(r"[_/+=-]")
+MOST_SEPARATORS = 0.12
+"""Two of the 64 characters of base64 are none of letters and digits; names have an underscore every few letters."""
+LEAST_ENTROPY_BITS = 4.0
+"""Bits a character. Thirty random letters and digits have 4.5 on average; names of kernels repeat themselves."""
+SHORTEST_WORD = 4
+MOST_WORDS = 0.25
+"""Share of letters in runs of at least four small ones: over a third in CamelCase names, under a tenth in random text."""
 LEAST_SWITCHES = 0.45
 """Share of neighbours of different classes (capital, small, digit): 0.62 in random text."""
-_WORD = re.compile(rf"[a-z]{{{LONGEST_WORD + 1},}}")
+_WORD = re.compile(rf"[a-z]{{{SHORTEST_WORD},}}")
 # Signs of Itanium mangling, and sizes as 128x256.
 _NAME = re.compile(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\d+x\d+")
 
 
 def looks_random(word: str) -> bool:
     """Whether a word is random letters of both cases and digits: a key, not a name and not a hash in hexadecimal."""
-    if _WORD.search(word) or _NAME.search(word):
+    if _NAME.search(word) or sum(map(len, _WORD.findall(word))) > MOST_WORDS * len(word):
         return False
-    longest = max(_SEPARATORS.split(word.rstrip("=")), key=len)
-    classes = ["d" if char.isdigit() else "u" if char.isupper() else "l" for char in longest]
-    if len(longest) < SHORTEST_RANDOM or set(classes) != {"d", "u", "l"}:
+    letters = _SEPARATORS.sub("", word)
+    classes = ["d" if char.isdigit() else "u" if char.isupper() else "l" for char in letters]
+    if len(word) - len(letters) > MOST_SEPARATORS * len(word) or set(classes) != {"d", "u", "l"}:
         return False
     switches = sum(one != other for one, other in itertools.pairwise(classes))
-    return entropy_bits(longest) >= LEAST_ENTROPY_BITS and switches >= LEAST_SWITCHES * (len(longest) - 1)
+    return entropy_bits(letters) >= LEAST_ENTROPY_BITS and switches >= LEAST_SWITCHES * (len(letters) - 1)
 
 
 def entropy_bits(text: str) -> float:
