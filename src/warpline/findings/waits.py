@@ -21,8 +21,9 @@ def awaited(evidence: Evidence) -> Bools:
     dropped[awaited_calls(scene)] = True
     dropped &= scene.graph.kind == CALL
     waits = dropped & ~evidence.calls(api_names.COPY)
-    ops = np.unique(scene.op_of_call[waits])
-    copies: Bools = dropped & ~waits & ~np.isin(scene.op_of_call, ops[ops != NONE])
+    outer = scene.root_op_of_call
+    ops = np.unique(outer[waits])
+    copies: Bools = dropped & ~waits & ~np.isin(outer, ops[ops != NONE])
     if waits.any():
-        copies &= (scene.op_of_call != NONE) | evidence.calls(api_names.BLOCKING_COPY)
+        copies &= (outer != NONE) | evidence.calls(api_names.BLOCKING_COPY)
     return waits | copies

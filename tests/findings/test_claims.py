@@ -1,0 +1,201 @@
+"""What a claim counts is what its fix changes, and where it points is the program's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kineto_files import op
+from paths import SHARED
+from small_programs import (
+    ALL_REDUCE,
+    DIRECT_COPY,
+    GEMM_BF16,
+    GEMM_ODD,
+    GEMM_TF32,
+    MUL,
+    SIDE_STREAM,
+    SOFTMAX,
+    STEPS,
+    Program,
+)
+
+import warpline
+from warpline.findings.changes import change_of
+from warpline.findings.model import Finding
+from warpline.findings.rank import Judgement, judge
+from warpline.findings.words import counted, listed, several
+
+Body = Callable[[Program], None]
+
+
+def judged(folder: Path, body: Body) -> Judgement:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+    return program.judged(folder)
+
+
+def claims(folder: Path, body: Body) -> dict[str, str]:
+    return {finding.rule: finding.claim for finding in judged(folder, body).findings}
+
+
+def test_numbers_in_claims_are_whole_where_they_can_be() -> None:
+    assert [counted(value) for value in (6.0, 0.25, 1234.4, 2.04)] == ["6", "0.2", "1,234", "2"]
+    assert [several(1, "copy", "copies"), several(2, "copy", "copies")] == ["1 copy", "2 copies"]
+    assert [listed([]), listed(["a"]), listed(["a", "b", "c"])] == ["", "a", "a, b and c"]
+
+
+def test_the_softmax_of_a_loss_is_no_attention(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::bmm", (GEMM_BF16, 160))
+        program.op("aten::_softmax", (SOFTMAX, 580))
+        program.op("aten::bmm", (GEMM_BF16, 160))
+        for _ in range(20):
+            program.large_product(10)
+        program.op("aten::_log_softmax", (SOFTMAX, 300))
+
+    assert "softmax 1 time a step (about 3 kernels each, 900 µs in all)" in claims(tmp_path, body)["unfused_attention"]
+
+
+def test_products_outside_the_loop_are_not_counted(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(16):
+            program.op("aten::select", cpu=2)
+            program.op("aten::mm", (GEMM_BF16, 3), cpu=15, shapes=[[1, 512], [512, 512]])
+        program.large_product(10)
+        program.op("aten::mul", (MUL, 2))
+        program.wait()
+
+    claim = claims(tmp_path, body)["many_small_gemms"]
+    assert "16 small kernels a step, 16 of them matrix products, where a batch needs 1" in claim
+
+
+def test_aligned_products_are_not_counted_and_the_odd_size_is_named(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_ODD, 450), shapes=[[4096, 2047], [2047, 4093]])
+        program.large_product(800)
+
+    claim = claims(tmp_path, body)["misaligned_gemm"]
+    assert "such as 4096x2047 by 2047x4093" in claim
+    assert claim.endswith(": 1 a step, 450 µs.")
+
+
+def test_only_clones_are_redundant_copies(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::clone", (DIRECT_COPY, 100))
+        program.op("aten::copy_", (DIRECT_COPY, 700))
+
+    assert claims(tmp_path, body)["redundant_copies"].endswith(": 1 copy a step, 100 µs.")
+
+
+def test_products_in_16_bits_are_not_full_precision(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
+        program.large_product(500)
+
+    assert "takes 350 µs a step (matrix products and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
+
+
+def test_of_a_collective_only_what_nothing_hides_is_exposed(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_BF16, 300), stream=SIDE_STREAM)
+        program.op("c10d::allreduce_", (ALL_REDUCE, 800))
+        program.large_product(500)
+        program.wait()
+
+    claim = claims(tmp_path, body)["exposed_collective"]
+    total, exposed = (
+        float(part.split(" µs")[0].split()[-1]) for part in claim.split(" with no")[0].split(", of which")
+    )
+    assert total == 800
+    assert 500 <= exposed < 540
+
+
+def test_a_compiled_program_is_not_told_to_compile(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        start = program.now
+        for _ in range(9):
+            program.op("triton_poi_fused_mul_0", ("triton_poi_fused_mul_0", 80))
+        program.events.append(op("Torch-Compiled Region: 0/0", start, program.now - start))
+
+    assert not {"unfused_elementwise", "uncompiled"} & set(claims(tmp_path, body))
+
+
+def item(program: Program) -> None:
+    """A number is read: a small copy, and the wait for it, in one op."""
+    start = program.now
+    program.copy("DtoH (Device -> Pinned)", 1, 4)
+    program.wait()
+    program.events.append(op("aten::item", start, program.now - start))
+
+
+def test_waits_are_counted_once_and_named_as_they_are_written(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(3):
+            program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+            item(program)
+
+    assert "in 3 calls a step (3 .item())" in claims(tmp_path, body)["hidden_sync"]
+
+
+def test_loading_is_pointed_at_the_sleep_and_its_line(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step(), program.frame("train.py(12): fit") as fit:
+            with program.frame("<built-in function sleep>", fit):
+                program.python(800)
+            program.copy("HtoD (Pinned -> Device)", 10, 1 << 16)
+            program.large_product(500)
+            program.wait()
+    (finding,) = [one for one in program.judged(tmp_path).findings if one.rule == "slow_input"]
+    assert "(sleep)" in finding.claim
+    assert [(place.op, place.file, place.line) for place in finding.where] == [("sleep", "train.py", 12)]
+
+
+def test_a_change_knows_what_went_what_moved_and_what_is_launched_otherwise(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(10):
+            program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
+        program.op("aten::clone", (DIRECT_COPY, 100))
+        program.copy("DtoH (Device -> Pinned)", 600, 32 << 20)
+
+    evidence = judged(tmp_path, body).evidence
+    scene = evidence.scene
+    dropped, moved, graph = (change_of(scene, fix) for fix in ("drop_copies", "streams", "cuda_graph"))
+    assert set(scene.name[dropped.work].tolist()) == {DIRECT_COPY}
+    assert np.array_equal(dropped.work, dropped.gone & scene.in_steps)
+    assert set(scene.kind[moved.moved].tolist()) == {"memcpy"}
+    assert evidence.per_step(graph.relaunched) == 12
+    assert not graph.gone.any()
+
+
+BAD_TRAINING = SHARED / "h200" / "kineto" / "bad_training.json.gz"
+
+
+@pytest.mark.shared
+def test_every_planted_mistake_of_bad_training_is_found_at_its_line() -> None:
+    found: dict[str, Finding] = {finding.rule: finding for finding in judge(warpline.open(BAD_TRAINING)).findings}
+    planted = {
+        "pageable_copy": {"aten::copy_"},
+        "slow_input": {"sleep"},
+        "hidden_sync": {"aten::item", "aten::is_nonzero", "aten::index"},
+        "per_parameter_optimizer": {"aten::addcmul_"},
+        "tiny_kernels": {"aten::mul_"},
+    }
+    for rule, ops in planted.items():
+        places = {place.op: (place.file, place.line) for place in found[rule].where}
+        assert ops <= set(places), rule
+        assert {places[op] for op in ops} == {("workloads.py", 57)}, rule
+    for words in ("2 .item()", "boolean mask", "clip_grad_norm_ in workloads.py:57"):
+        assert words in found["hidden_sync"].claim
+
+
+@pytest.mark.shared
+def test_unfused_attention_is_owlv2_s_first_finding() -> None:
+    first = judge(warpline.open(SHARED / "public" / "kineto" / "tracelens_h100_owlv2.json.gz")).findings[0]
+    assert first.rule == "unfused_attention"
+    assert "180 times a step" in first.claim
