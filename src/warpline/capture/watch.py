@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.session import DONE, WAITING, Session, is_data_worker
+from warpline.capture.session import DONE, RECORDS, WAITING, Session, is_data_worker
 
 TICK_S = 0.1
 GRACE = 1.5
@@ -24,7 +24,7 @@ LAUNCHERS = ("torch.distributed.elastic.agent.server.api", "deepspeed.launcher.l
 """Modules that only a process that starts the ranks has loaded."""
 
 _kept: list[Any] = []
-"""Callbacks that C holds a pointer to."""
+"""Functions that Python may still call when nothing else knows of them."""
 
 
 class Watch:
@@ -34,6 +34,8 @@ class Watch:
         self._torch, self._session = torch, session
         self._quiet_since = time.monotonic()
         self._on_gpu = False
+        self._open_soon = in_main_thread(self._open)
+        self._end_soon = in_main_thread(self._end_recording)
         threading.Thread(target=self._run, name="warpline-watch", daemon=True).start()
 
     def _run(self) -> None:
@@ -49,12 +51,19 @@ class Watch:
                 self._on_gpu, self._quiet_since = True, time.monotonic()
             late = time.monotonic() - self._quiet_since > session.plan.after_s
             if late and session.finder.chosen is None and not session.window_taken and self._may_open():
-                in_main_thread(session.open_window)
-        elif session.over_bounds(GRACE):
-            in_main_thread(self._end_recording)
+                self._open_soon()
+        elif session.over_bounds(self._grace()):
+            self._end_soon()
+
+    def _grace(self) -> float:
+        return GRACE if self._session.phase == RECORDS else 1.0
+
+    def _open(self) -> None:
+        if not _importing():  # starting the profiler imports parts of torch, which may be half imported
+            self._session.open_window()
 
     def _end_recording(self) -> None:
-        bound = self._session.over_bounds(GRACE)
+        bound = self._session.over_bounds(self._grace())
         if bound and not self._session.capturing():
             self._session.cut(bound)
 
@@ -65,8 +74,8 @@ class Watch:
         return bool(self._torch.cuda.is_initialized() or (self._session.speaks and not _has_gpu(self._torch)))
 
 
-def in_main_thread(call: Callable[[], None]) -> None:
-    """Has the call made in the main thread, soon."""
+def in_main_thread(call: Callable[[], None]) -> Callable[[], None]:
+    """A function that has the call made in the main thread, soon."""
 
     def pending(_: Any) -> int:
         call()
@@ -74,7 +83,17 @@ def in_main_thread(call: Callable[[], None]) -> None:
 
     pointer = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(pending)
     _kept.append(pointer)
-    ctypes.pythonapi.Py_AddPendingCall(pointer, None)
+    return lambda: ctypes.pythonapi.Py_AddPendingCall(pointer, None) and None
+
+
+def _importing() -> bool:
+    """Whether this thread is in the middle of an import."""
+    frame: Any = sys._getframe()
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _has_gpu(torch: Any) -> bool:

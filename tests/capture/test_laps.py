@@ -1,0 +1,78 @@
+"""Step times from clocks and events that tell what the test wants."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from warpline.capture import laps
+from warpline.capture.laps import Laps
+
+
+class FakeEvent:
+    now_ms = 0.0
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        self.at_ms = FakeEvent.now_ms
+
+    def synchronize(self) -> None:
+        pass
+
+    def elapsed_time(self, other: FakeEvent) -> float:
+        return other.at_ms - self.at_ms
+
+
+def fake_torch(on_gpu: bool) -> Any:
+    return SimpleNamespace(cuda=SimpleNamespace(is_initialized=lambda: on_gpu, Event=FakeEvent))
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    now = [0]
+    monkeypatch.setattr(laps.time, "perf_counter_ns", lambda: now[0])
+    return now
+
+
+def test_cold_steps_are_left_out_where_enough_others_follow(clock: list[int]) -> None:
+    timed = Laps(fake_torch(on_gpu=False))
+    for span in (0, 900, 500, 10, 30, 20):
+        clock[0] += span
+        timed.lap()
+    summary = timed.summary()
+    assert summary is not None
+    assert (summary.median_ns, summary.min_ns, summary.max_ns, summary.steps, summary.how) == (20, 10, 30, 3, "clock")
+
+
+def test_of_few_steps_none_is_left_out(clock: list[int]) -> None:
+    timed = Laps(fake_torch(on_gpu=False))
+    for span in (0, 40, 20):
+        clock[0] += span
+        timed.lap()
+    assert timed.summary().median_ns == 30  # type: ignore[union-attr]
+    assert Laps(fake_torch(on_gpu=False)).summary() is None
+
+
+def test_on_a_gpu_events_are_believed_and_not_the_clock_that_runs_ahead(clock: list[int]) -> None:
+    timed = Laps(fake_torch(on_gpu=True))
+    for _ in range(4):
+        clock[0] += 10
+        FakeEvent.now_ms += 2.0
+        timed.lap()
+    summary = timed.summary(cold=0)
+    assert summary is not None
+    assert (summary.median_ns, summary.how) == (2_000_000, "cuda events")
+
+
+def test_what_happens_between_a_lap_and_the_next_beginning_is_not_counted(clock: list[int]) -> None:
+    timed = Laps(fake_torch(on_gpu=False))
+    for _ in range(3):
+        clock[0] += 10
+        timed.lap()
+        clock[0] += 1000
+        timed.resume()
+    assert timed.summary(cold=0).max_ns == 10  # type: ignore[union-attr]

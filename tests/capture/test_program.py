@@ -1,0 +1,130 @@
+"""Command lines read, secrets kept, flags explained: the parts of a run that need no torch."""
+
+from __future__ import annotations
+
+import ast
+import datetime
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+
+from warpline.capture import tools
+from warpline.capture.container import docker_flags
+from warpline.capture.manifest import in_use, new_folder
+from warpline.capture.plan import Plan
+from warpline.capture.program import program_of, run_name
+from warpline.capture.surroundings import mattering_variables, scrubbed_command
+from warpline.capture.tools import find_tool, ncu_flags, nsys_flags, words_of
+from warpline.errors import WarplineError
+
+CAPTURE = ROOT / "src" / "warpline" / "capture"
+
+
+def test_a_script_runs_with_python_and_gives_the_run_its_name(tmp_path: Path) -> None:
+    script = tmp_path / "my train.py"
+    script.write_text("")
+    program = program_of([str(script), "--lr", "1"])
+    assert program.command[1:] == (str(script), "--lr", "1")
+    assert program.is_python
+    assert run_name(program, datetime.datetime(2026, 1, 2, 3, 4, 5)) == "20260102-030405-my-train"
+
+
+def test_a_module_a_python_command_and_another_program() -> None:
+    assert program_of(["package.train", "-x"], module=True).command[1:] == ("-m", "package.train", "-x")
+    python = program_of([sys.executable, "-m", "package.train"])
+    assert (python.python, python.is_python, python.name) == (sys.executable, True, "package.train")
+    shell = program_of(["sh", "-c", "true"])
+    assert (shell.python, shell.is_python, shell.name) == (None, False, "sh")
+
+
+def test_a_python_script_is_known_by_its_first_line(tmp_path: Path) -> None:
+    script = tmp_path / "torchrun-like"
+    script.write_text(f"#!{sys.executable}\n")
+    script.chmod(0o755)
+    assert program_of([str(script), "train.py"]).python == sys.executable
+
+
+@pytest.mark.parametrize("words", [[], ["absent.py"], ["no-such-program-anywhere"]])
+def test_a_program_that_is_not_there_is_a_usage_error(words: list[str]) -> None:
+    with pytest.raises(WarplineError) as caught:
+        program_of(words)
+    assert (caught.value.code, caught.value.exit_code) == ("no-program", 2)
+
+
+def test_variables_are_named_where_they_matter_and_shown_where_they_are_harmless() -> None:
+    said = mattering_variables({
+        "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_SOCKET_IFNAME": "eth7", "TORCH_AUTH_TOKEN": "x", "HOME": "/home/me",
+        "PYTORCH_CUDA_ALLOC_CONF": "/odd/$value", "AWS_SECRET_ACCESS_KEY": "x",
+    })  # fmt: skip
+    assert said == {"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_SOCKET_IFNAME": "(set)", "PYTORCH_CUDA_ALLOC_CONF": "(set)"}
+
+
+def test_secrets_and_the_home_folder_are_left_out_of_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    said = scrubbed_command(["/home/me/bin/python", "train.py", "--hf-token", "abc", "--api_key=def", "--lr", "1"])
+    assert said == ["~/bin/python", "train.py", "--hf-token", "…", "--api_key=…", "--lr", "1"]
+
+
+def test_nsys_records_a_range_that_the_steps_open_and_lets_the_program_run_on() -> None:
+    words = words_of(nsys_flags("nsys", Plan(folder="f"), by_range=True))
+    assert {"--sample=none", "--cpuctxsw=none", "--capture-range=cudaProfilerApi", "--capture-range-end=stop", "--kill=none"} <= set(words)
+    assert not any(word.startswith("--duration") for word in words)
+    assert "--duration=10" in words_of(nsys_flags("nsys", Plan(folder="f"), by_range=False))
+    assert "--capture-range-end=stop-shutdown" in words_of(nsys_flags("nsys", Plan(folder="f"), by_range=True, stop=True))
+
+
+def test_ncu_leaves_the_clocks_alone_and_is_bounded() -> None:
+    words = words_of(ncu_flags("ncu", Plan(folder="f"), by_range=True, kernel="gemm", launches=7))
+    assert {"--clock-control=none", "--target-processes=all", "--launch-count=7", "regex:gemm"} <= set(words)
+
+
+def test_a_missing_tool_is_one_line_with_what_to_type(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tools.shutil, "which", lambda name: None)
+    monkeypatch.delenv("WARPLINE_NSYS", raising=False)
+    with pytest.raises(WarplineError, match="nsys-missing: nsys is not on PATH; install Nsight Systems"):
+        find_tool("nsys")
+    monkeypatch.setenv("WARPLINE_NSYS", "/gone/nsys")
+    with pytest.raises(WarplineError, match="WARPLINE_NSYS names /gone/nsys"):
+        find_tool("nsys")
+
+
+def test_the_container_gets_the_gpu_shared_memory_the_work_folder_and_warpline(tmp_path: Path) -> None:
+    flags = docker_flags("image:1", "nsys", ["--with", "nsys", "--", "train.py"], tmp_path)
+    words = words_of(flags)
+    assert words[:3] == ["docker", "run", "--rm"]
+    assert {"--ipc=host", "memlock=-1", "stack=67108864", "--cap-add=SYS_ADMIN"} <= set(words)
+    assert f"{ROOT / 'src' / 'warpline'}:/opt/warpline/warpline:ro" in words
+    assert words[words.index("image:1") + 1 :] == ["python3", "-m", "warpline.capture", "--with", "nsys", "--", "train.py"]
+    assert all(flag.why for flag in flags)
+    assert "--cap-add=SYS_ADMIN" not in words_of(docker_flags("image:1", "torch", [], tmp_path))
+
+
+def test_runs_get_folders_of_their_own_that_git_does_not_see(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    first, second = new_folder("name"), new_folder("name")
+    assert (first.name, second.name) == ("name", "name-2")
+    assert (tmp_path / ".warpline" / ".gitignore").read_text() == "*\n"
+    assert not in_use(first)
+
+
+@pytest.mark.parametrize("file", sorted(CAPTURE.rglob("*.py")), ids=lambda file: file.name)
+def test_what_runs_inside_the_program_is_python_3_9_and_the_standard_library(file: Path) -> None:
+    tree = ast.parse(file.read_text(), feature_version=(3, 9))
+    imported = {
+        name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
+    } | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    outside = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
+    assert all(name.startswith(("warpline.capture", "warpline.errors")) or name == "warpline" for name in outside)
+    assert "slots=True" not in file.read_text(), "dataclasses have slots since Python 3.10"
+
+
+def test_capture_loads_neither_torch_nor_the_analysis() -> None:
+    code = (
+        "import sys, warpline; warpline.profile; warpline.region; warpline.step; import warpline.capture.run\n"
+        "print([name for name in ('torch', 'polars', 'numpy', 'rich', 'typer') if name in sys.modules])"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert found.strip() == "[]"

@@ -1,0 +1,325 @@
+"""Real programs under `python -m warpline.capture`, on the CPU: recorded, undisturbed, and ended as they would end alone."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import ROOT
+
+pytest.importorskip("torch", reason="torch is not installed")
+
+EXAMPLES = ROOT / "docs" / "examples"
+FEW = ("--skip", "3", "--warmup", "1", "--steps", "2")
+MODEL = """
+import os, signal, sys, time
+import torch
+model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+def train():
+    optimizer.zero_grad()
+    model(torch.randn(4, 8)).square().mean().backward()
+    optimizer.step()
+"""
+
+
+@dataclass
+class Outcome:
+    code: int
+    out: str
+    err: str
+    folder: Path
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        return json.loads((self.folder / "manifest.json").read_text())
+
+    @property
+    def entry(self) -> dict[str, Any]:
+        (entry,) = self.manifest["traces"]
+        return entry
+
+    def names(self, file: str = "trace.json.gz") -> list[str]:
+        with gzip.open(self.folder / file, "rt") as text:
+            return [str(event.get("name")) for event in json.load(text)["traceEvents"]]
+
+    def step_names(self, file: str = "trace.json.gz") -> list[str]:
+        return [name for name in self.names(file) if name.startswith("ProfilerStep#")]
+
+
+def environment() -> dict[str, str]:
+    return {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "src"),
+        "OMP_NUM_THREADS": "1",
+        "WANDB_API_KEY": "very-secret",
+        "NCCL_HOSTID": "some-host",
+    }
+
+
+def command(folder: Path, *arguments: str) -> list[str]:
+    return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *arguments]
+
+
+def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
+    (tmp_path / "program.py").write_text(script)
+    folder = tmp_path / "run"
+    words = command(folder, *(options or FEW), "program.py", *arguments)
+    done = subprocess.run(
+        words, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=120, check=False
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr, folder)
+
+
+def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_its_bare_steps_are_timed(tmp_path: Path) -> None:
+    run = record(tmp_path, MODEL + "for step in range(12): train()\nprint('trained', *sys.argv[1:])", arguments=("--lr", "1"))
+    assert (run.code, run.out) == (0, "trained --lr 1\n")
+    assert len(run.step_names()) == 2
+    assert run.entry["steps_found_by"] == "optimizer.step"
+    assert (run.entry["first_step"], run.entry["steps_recorded"], run.entry["ended_by"]) == (4, 2, "steps")
+    bare = run.entry["bare_step_ns"]
+    assert bare["steps"] == 2
+    assert 0 < bare["min_ns"] <= bare["median_ns"] <= bare["max_ns"]
+    assert run.entry["later_step_ns"]["steps"] >= 5
+    manifest = run.manifest
+    assert manifest["schema"] == "warpline.run/1"
+    assert manifest["versions"]["torch"].startswith(__import__("torch").__version__)
+    assert manifest["files"] == ["trace.json.gz"]
+
+
+def test_no_secret_reaches_the_manifest(tmp_path: Path) -> None:
+    run = record(tmp_path, MODEL + "for step in range(12): train()", *FEW, arguments=("--api-key", "hush", "--token=hush"))
+    text = (run.folder / "manifest.json").read_text()
+    assert "very-secret" not in text
+    assert "hush" not in text
+    assert run.manifest["environment"]["NCCL_HOSTID"] == "(set)"
+    assert run.manifest["environment"]["OMP_NUM_THREADS"] == "1"
+
+
+def test_an_inference_loop_is_recorded_by_its_outermost_forward_calls(tmp_path: Path) -> None:
+    script = MODEL + "with torch.no_grad():\n    for step in range(16): model(torch.randn(4, 8))"
+    run = record(tmp_path, script)
+    assert run.entry["steps_found_by"] == "forward"
+    assert len(run.step_names()) == 2
+    # Two Linear layers in each recorded step: the inner modules did not count.
+    assert run.names().count("aten::addmm") == 4
+
+
+def test_a_compiled_model_is_heard_without_a_warning(tmp_path: Path) -> None:
+    script = MODEL + (
+        "fast = torch.compile(model, backend='eager')\n"
+        "with torch.no_grad():\n    for step in range(16): fast(torch.randn(4, 8))"
+    )
+    run = record(tmp_path, script)
+    assert "global hooks" not in run.err
+    assert run.entry["steps_found_by"] == "forward"
+    assert run.names().count("aten::addmm") == 4
+
+
+def test_warpline_step_is_believed_before_the_optimizer(tmp_path: Path) -> None:
+    script = MODEL + (
+        "import warpline\nfor step in range(9):\n    train()\n    with warpline.region('second half'): train()\n    warpline.step()"
+    )
+    run = record(tmp_path, script)
+    assert run.entry["steps_found_by"] == "warpline.step"
+    assert run.names().count("second half") == 2
+
+
+def test_two_optimizers_that_alternate_make_one_step(tmp_path: Path) -> None:
+    script = MODEL + (
+        "other = torch.optim.Adam(model.parameters())\n"
+        "for step in range(12):\n    train()\n    model(torch.randn(4, 8)).sum().backward()\n    other.step()"
+    )
+    run = record(tmp_path, script)
+    assert run.entry["steps_recorded"] == 2
+    assert run.names().count("Optimizer.step#Adam.step") == 2
+    assert run.names().count("Optimizer.step#SGD.step") == 2
+
+
+def test_a_crash_keeps_its_exit_code_and_the_trace_up_to_it(tmp_path: Path) -> None:
+    run = record(tmp_path, (EXAMPLES / "crash.py").read_text(), "--steps", "6", arguments=("13",))
+    assert run.code == 1
+    assert "RuntimeError: mat1 and mat2" in run.err
+    assert len(run.step_names()) == run.entry["steps_recorded"] == 3
+    assert "unfinished step" in run.names()
+    assert run.manifest["exit_code"] == 1
+
+
+@pytest.mark.parametrize(
+    ("ending", "code"),
+    [("sys.exit(7)", 7), ("os._exit(9)", 9), ("os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", 143)],
+    ids=["sys.exit", "os._exit", "SIGTERM"],
+)
+def test_every_way_out_that_can_be_caught_leaves_a_trace(tmp_path: Path, ending: str, code: int) -> None:
+    run = record(tmp_path, MODEL + f"for step in range(99):\n    train()\n    if step == 6: {ending}", "--skip", "3", "--steps", "50")
+    assert run.code == code
+    assert run.entry["state"] == "recorded"
+    assert len(run.step_names()) == run.entry["steps_recorded"] == 2
+
+
+def test_a_hard_end_says_plainly_what_is_lost(tmp_path: Path) -> None:
+    run = record(
+        tmp_path, MODEL + "for step in range(9): train()\nos.kill(os.getpid(), signal.SIGKILL)", "--skip", "3", "--steps", "50"
+    )
+    assert run.code == 137
+    assert "warpline: recording-lost: the program ended hard (SIGKILL)" in run.err
+    assert run.manifest["signal"] == "SIGKILL"
+    assert [path.name for path in run.folder.iterdir()] == ["manifest.json"]
+
+
+def test_without_steps_a_window_of_time_is_recorded(tmp_path: Path) -> None:
+    script = "import torch, time\nend = time.time() + 4\nwhile time.time() < end: torch.randn(64, 64) @ torch.randn(64, 64)\n"
+    run = record(tmp_path, script, "--after", "0.3", "--seconds", "0.5")
+    assert run.code == 0
+    assert run.entry["steps_found_by"] is None
+    assert run.entry["ended_by"] == "seconds"
+    assert run.entry["recorded_s"] < 3
+    assert "aten::matmul" in run.names()
+
+
+def test_steps_that_come_after_the_window_are_recorded_in_its_place(tmp_path: Path) -> None:
+    script = MODEL + "end = time.time() + 1.5\nwhile time.time() < end: torch.randn(64, 64) @ torch.randn(64, 64)\nfor step in range(12): train()"
+    run = record(tmp_path, script, *FEW, "--after", "0.2", "--seconds", "0.3")
+    assert run.entry["steps_found_by"] == "optimizer.step"
+    assert len(run.step_names()) == 2
+    assert run.entry["notes"] == ["the profiler was on before the bare steps were timed"]
+
+
+def test_the_whole_of_a_short_program_can_be_asked_for(tmp_path: Path) -> None:
+    run = record(tmp_path, "import torch\nfor _ in range(3): torch.randn(8, 8) @ torch.randn(8, 8)", "--whole")
+    assert run.names().count("aten::matmul") == 3
+    assert run.entry["ended_by"] == "exit"
+
+
+@pytest.mark.parametrize(
+    ("script", "line"),
+    [
+        (MODEL + "for step in range(5): train()", "too-few-steps: the program ended after 5 steps (optimizer.step), and the recording would have begun after 10; try --skip 1 --warmup 1 --steps 2"),
+        ("import torch; torch.ones(1)", "no-steps: no step was found, and the program ended before the window of time opened"),
+        ("print('no torch here')", "no-torch: no Python process of the program imported torch"),
+    ],
+    ids=["few", "none", "no torch"],
+)
+def test_where_nothing_is_recorded_it_says_why_and_what_to_type(tmp_path: Path, script: str, line: str) -> None:
+    run = record(tmp_path, script, "--steps", "6")
+    assert run.code == 4
+    assert f"warpline: {line}" in run.err
+    assert run.manifest["traces"] == []
+
+
+def test_a_program_with_its_own_profiler_is_left_alone(tmp_path: Path) -> None:
+    script = MODEL + (
+        "from torch.profiler import profile, schedule\n"
+        "with profile(schedule=schedule(wait=6, warmup=1, active=2), on_trace_ready=lambda p: p.export_chrome_trace('own.json')) as p:\n"
+        "    for step in range(12):\n        train()\n        p.step()\n"
+        "print('fine')"
+    )
+    run = record(tmp_path, script)
+    assert (run.code, run.out) == (0, "fine\n")
+    assert "Traceback" not in run.err
+    assert (tmp_path / "own.json").stat().st_size
+    assert run.manifest["traces"] == []
+    (left_alone,) = run.manifest["not_recorded"]
+    assert left_alone["notes"] == ["the program uses torch.profiler itself, so warpline left it alone"]
+    assert left_alone["own_traces"] == [str(tmp_path / "own.json")]
+
+
+def test_a_profiler_that_starts_while_we_record_does_not_fail(tmp_path: Path) -> None:
+    script = MODEL + (
+        "for step in range(6): train()\n"
+        "with torch.profiler.profile() as p:\n    for step in range(6): train()\n"
+        "print(len(p.key_averages()) > 0)"
+    )
+    run = record(tmp_path, script, "--skip", "3", "--warmup", "1", "--steps", "50")
+    assert (run.code, run.out) == (0, "True\n")
+    assert run.entry["ended_by"] == "other profiler"
+
+
+def test_data_loaders_workers_leave_nothing_behind(tmp_path: Path) -> None:
+    script = MODEL + (
+        "class Data(torch.utils.data.Dataset):\n"
+        "    def __len__(self): return 64\n"
+        "    def __getitem__(self, at):\n        with torch.no_grad(): return model(torch.randn(8))\n"
+        "loader = torch.utils.data.DataLoader(Data(), batch_size=4, num_workers=2)\n"
+        "for batch in loader: train()"
+    )
+    run = record(tmp_path, script)
+    assert run.code == 0
+    assert run.entry["steps_found_by"] == "optimizer.step"
+    assert run.manifest["not_recorded"] == []
+
+
+def test_ctrl_c_leaves_a_usable_trace(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(MODEL + "while True:\n    train()\n    print('step', flush=True)\n    time.sleep(0.02)")
+    folder = tmp_path / "run"
+    process = subprocess.Popen(
+        command(folder, "--skip", "3", "--steps", "100000", "--seconds", "60", "program.py"),
+        stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment(),
+    )
+    assert process.stdout is not None
+    for _ in range(12):
+        process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    run = Outcome(process.returncode, "", "", folder)
+    assert run.code == 130
+    assert len(run.step_names()) == run.entry["steps_recorded"] >= 2
+
+
+def test_stop_ends_a_program_that_never_ends(tmp_path: Path) -> None:
+    run = record(tmp_path, MODEL + "while True:\n    train()\n    time.sleep(0.01)", *FEW, "--stop")
+    assert run.code == 0
+    assert run.manifest["stopped"] is True
+    assert len(run.step_names()) == 2
+
+
+def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.marked = 'by my own sitecustomize'")
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "work.py").write_text(MODEL + "for step in range(12): train()\nprint(__name__, sys.marked)")
+    done = subprocess.run(
+        command(tmp_path / "run", *FEW, "-m", "package.work"), capture_output=True, text=True, cwd=tmp_path, timeout=120,
+        env={**environment(), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{tmp_path}"}, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n")
+    assert len(Outcome(0, "", "", tmp_path / "run").step_names()) == 2
+
+
+def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(
+        MODEL
+        + "import torch.distributed as dist\ndist.init_process_group('gloo')\n"
+        + "for step in range(12):\n    train()\n    dist.all_reduce(torch.ones(4))\n"
+        + "dist.destroy_process_group()"
+    )
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    done = subprocess.run(
+        command(tmp_path / "run", *FEW, "--", *torchrun, "program.py"),
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=180, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    run = Outcome(0, "", "", tmp_path / "run")
+    assert run.manifest["files"] == ["rank0.json.gz", "rank1.json.gz"]
+    assert [(entry["rank"], entry["world_size"]) for entry in run.manifest["traces"]] == [(0, 2), (1, 2)]
+    for file in run.manifest["files"]:
+        assert len(run.step_names(file)) == 2
+
+
+def test_stdin_and_stdout_pass_through(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("import sys; sys.stdout.write(sys.stdin.read().upper())")
+    began = time.monotonic()
+    done = subprocess.run(
+        command(tmp_path / "run", "program.py"), input="hello", capture_output=True, text=True, cwd=tmp_path,
+        env=environment(), timeout=60, check=False,
+    )  # fmt: skip
+    assert done.stdout == "HELLO"
+    assert time.monotonic() - began < 60
