@@ -37,6 +37,8 @@ MANIFEST = "faults.json"
 FAULTY, CURED, PLAIN = "faulty", "cured", "plain"
 TIME, CAPTURE, DESCRIBE = "time", "capture", "describe"
 COLD_REPEATS = 3
+CAPTURES = 3
+"""Captures of a variant, of which the middle one is kept: a host can be twice as slow for a moment."""
 JOB_LIMIT_S = 60
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
@@ -121,10 +123,10 @@ def _time(torch: Any, job: Job, folder: Path) -> Result:
 def _capture(torch: Any, job: Job, folder: Path) -> Result:
     case = job.case
     stacks = job.variant == FAULTY and case.stacks
-    if case.cold:
-        capture(torch, lambda: None, steps=1, stacks=stacks, cold=True)  # the profiler's own cold start
-    text = capture(torch, job.build(), steps=case.steps, stacks=stacks, cold=case.cold)
-    text = scrubbed(text, torch)
+    capture(torch, lambda: None, steps=1, stacks=stacks, cold=True)  # the profiler's own cold start
+    step, count = job.build(), 1 if case.cold else CAPTURES
+    texts = [capture(torch, step, steps=case.steps, stacks=stacks, cold=case.cold) for _ in range(count)]
+    text = scrubbed(sorted(texts, key=profiled_step_ns)[count // 2], torch)
     for path in absolute_paths(text):
         print(f"{job}: a path of this machine is in the file: {path}", file=sys.stderr, flush=True)
     name = case.name if job.variant == FAULTY else f"{case.name}.{job.variant}"

@@ -11,12 +11,12 @@ from warpline.lab.faults.parts import weights
 
 @planted("memory", "no_empty_cache")
 def empty_cache_after_every_block(torch: Any, cure: str | None) -> Step:
-    """A model of six blocks calls `torch.cuda.empty_cache()` after each, "to keep the peak down".
+    """A model of four blocks calls `torch.cuda.empty_cache()` after each, "to keep the peak down".
 
     The next block needs the same memory again, and gets it from the driver instead of the cache.
     """
-    ups, downs = weights(torch, 6, 2048, 8192, torch.bfloat16), weights(torch, 6, 8192, 2048, torch.bfloat16)
-    x = torch.randn(512, 2048, device="cuda", dtype=torch.bfloat16)
+    ups, downs = weights(torch, 4, 512, 8192, torch.bfloat16), weights(torch, 4, 8192, 512, torch.bfloat16)
+    x = torch.randn(4096, 512, device="cuda", dtype=torch.bfloat16)
 
     def step() -> Any:
         y = x
