@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import shutil
 import sys
@@ -154,7 +155,11 @@ def run(
     extra = tuple(tool_arg or ())
     words = list(program or [])
     if container is not None:
-        return _in_container(container, tool or TORCH, plan, words, module, name, stop, execute, explain, as_json)
+        if not words:
+            raise UsageError("no-program", "there is nothing to run", "type: warpline run --container IMAGE train.py")
+        flags = ["--stop"] * stop + ["-m"] * module
+        inner = ["--with", tool or TORCH, *_changed(plan), *(["--name", name] if name else []), *flags, "--", *words]
+        return _in_container(container, tool or TORCH, inner, execute, diagnose, explain, as_json)
     request = Request(program_of(words, module), tool, name, output, stop, kernel, launches, extra, as_json)
     plan = Plan(**{**asdict(plan), "tool": chosen_tool(request)})
     if explain:
@@ -166,36 +171,51 @@ def run(
 
 def _answer(result: Run, diagnose: bool, as_json: bool) -> int:
     """The diagnosis of what was recorded, or one line on why there is none."""
-    trace = _readable(result)
-    diagnosis: dict[str, Any] | None = None
-    if trace is not None and diagnose:
-        if not as_json:
-            show(trace, as_json=False, steps=None, step_range=None, top=10, why=None, no_cache=False)
-        else:
-            from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads when used
-
-            diagnosis = analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
-    if as_json:
-        nothing = result.nothing.line() if result.nothing else None
-        answer = {**result.manifest, "folder": str(result.folder), "nothing": nothing, "diagnosis": diagnosis}
-        json.dump(answer, sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+    _print_answer(result.manifest, result.folder, _readable(result.trace), result.nothing, diagnose, as_json)
     if result.nothing is not None:
         raise result.nothing
     _say_where(result)
     return result.exit_code
 
 
-def _readable(result: Run) -> Path | None:
+def _print_answer(
+    manifest: dict[str, Any],
+    folder: Path,
+    trace: Path | None,
+    nothing: WarplineError | None,
+    diagnose: bool,
+    as_json: bool,
+) -> None:
+    wanted = trace if diagnose else None
+    if not as_json:
+        if wanted is not None:
+            show(wanted, as_json=False, steps=None, step_range=None, top=10, why=None, no_cache=False)
+        return
+    answer = {
+        **manifest,
+        "folder": str(folder),
+        "nothing": nothing.line() if nothing else None,
+        "diagnosis": _diagnosed(wanted) if wanted is not None else None,
+    }
+    json.dump(answer, sys.stdout, indent=1, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def _diagnosed(trace: Path) -> dict[str, Any]:
+    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
+
+    return analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
+
+
+def _readable(trace: Path | None) -> Path | None:
     """The trace that can be diagnosed; an nsys report as its SQLite export, kept beside it."""
-    trace = result.trace
     if trace is None or trace.suffix == ".ncu-rep":
         return None
     if trace.suffix != ".nsys-rep":
         return trace
     from warpline.sources.nsys.report_file import export_report  # noqa: PLC0415 - polars loads only when it is used
 
-    return export_report(trace, result.folder).rename(trace.with_suffix(".sqlite"))
+    return export_report(trace, trace.parent).rename(trace.with_suffix(".sqlite"))
 
 
 def _say_where(result: Run) -> None:
@@ -213,35 +233,37 @@ def _short(path: Path) -> Path:
 
 
 def _in_container(
-    image: str,
-    tool: str,
-    plan: Plan,
-    words: list[str],
-    module: bool,
-    name: str | None,
-    stop: bool,
-    execute: bool,
-    explain: bool,
-    as_json: bool,
+    image: str, tool: str, inner: list[str], execute: bool, diagnose: bool, explain: bool, as_json: bool
 ) -> int:
+    """Prints the docker command, or runs it and diagnoses what it leaves."""
     from warpline.capture.container import docker_flags  # noqa: PLC0415
     from warpline.capture.launch import launch  # noqa: PLC0415
     from warpline.capture.tools import words_of  # noqa: PLC0415
 
     if tool not in {TORCH, NSYS, NCU}:
         raise UsageError("unknown-tool", f"--with takes torch, nsys or ncu, not {tool!r}")
-    if not words:
-        raise UsageError("no-program", "there is nothing to run", "type: warpline run --container IMAGE train.py")
-    inner = ["--with", tool, *_changed(plan), *(["--name", name] if name else []), *(["--stop"] if stop else [])]
-    flags = docker_flags(image, tool, [*inner, *(["-m"] if module else []), "--", *words], Path.cwd())
+    flags = docker_flags(image, tool, inner, Path.cwd())
     if not execute:
         _print_flags(flags, as_json, explain=explain)
         return 0
     if shutil.which("docker") is None:
         raise WarplineError("docker-missing", "docker is not on PATH", "leave out --exec to see the command")
-    import os  # noqa: PLC0415
+    before = _runs()
+    code = launch(words_of(flags), os.environ, output_to_stderr=as_json).exit_code
+    for made in sorted(_runs() - before):
+        _answer_from(made, diagnose, as_json)
+    return code
 
-    return launch(words_of(flags), os.environ, output_to_stderr=as_json).exit_code
+
+def _runs() -> set[Path]:
+    return set(Path(".warpline", "runs").glob("*/manifest.json"))
+
+
+def _answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
+    """The diagnosis of a run that was made elsewhere, from its folder."""
+    written = json.loads(manifest.read_text(encoding="utf-8"))
+    trace = manifest.parent / written["files"][0] if written["files"] else None
+    _print_answer(written, manifest.parent, _readable(trace), None, diagnose, as_json)
 
 
 def _changed(plan: Plan) -> list[str]:
