@@ -15,6 +15,7 @@ from rich.text import Text
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
+from warpline.reports.findings import explained, gains
 from warpline.reports.numbers import numbers_table
 from warpline.units import duration, share, size
 
@@ -38,7 +39,6 @@ CAUSE_MEANING = {
     "unknown": "nothing recorded explains it",
 }
 LISTED_STEPS = 8
-LISTED_FINDINGS = 5
 ROOM_FOR_SPREAD = 110
 """Terminals narrower than this show two figures of each kernel's spread instead of five."""
 
@@ -121,15 +121,10 @@ def _device(device: DeviceTime, gaps: Gaps) -> RenderableType:
 
 
 def _verdict(judgement: Judgement, width: int) -> list[RenderableType]:
-    """The sentence, and each finding with its replayed gain and what to do."""
+    """The sentence, each finding with its replayed gain, and what was seen, where, and what to do."""
     parts: list[RenderableType] = [Padding(Text(judgement.verdict.sentence, style="bold yellow"), (0, 0, 0, 2))]
-    rows = [
-        [f"{finding.gain.expected:.2f}x", f"{finding.gain.low:.2f}–{finding.gain.high:.2f}",
-         duration(finding.new_step_ns.expected), finding.confidence, finding.fix, finding.how]
-        for finding in judgement.findings[:LISTED_FINDINGS]
-    ]  # fmt: skip
-    if rows:
-        parts.append(numbers_table(["gain", "range", "new step", "sure", "fix", "how"], rows, width))
+    if judgement.findings:
+        parts += [gains(judgement.findings, width), explained(judgement.findings)]
     return parts
 
 
