@@ -112,8 +112,19 @@ class Evidence:
         chosen = np.flatnonzero(self.in_steps(nodes) & (self.scene.op != NONE))
         ops, table = self.scene.op[chosen], self.trace.ops
         names = table["name"].gather(ops).cast(pl.String)
-        moments = integers(table["thread"])[ops], integers(table["start_ns"])[ops]
+        written = self._forward_ops[ops]
+        moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
         return self.places_at(names, *moments, weight[chosen])
+
+    @cached_property
+    def _forward_ops(self) -> Int64s:
+        """For each op, the one that the program wrote: of a backward op, the forward op that it differentiates."""
+        table = self.trace.ops
+        forward = np.append(integers(table["forward_op"]), NONE)
+        around = np.append(nearest_marked(integers(table["parent"]), forward[:-1] != NONE), NONE)
+        written = forward[around[:-1]]
+        result: Int64s = np.where(written == NONE, np.arange(len(table)), written)
+        return result
 
     def host_places(self, nodes: Bools, weight: Floats | None = None) -> tuple[Place, ...]:
         """The outermost ops around these API calls, or before which these segments lie; else the calls themselves."""
