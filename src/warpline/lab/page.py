@@ -1,6 +1,6 @@
 """Writes the page about the planted faults from what was measured.
 
-python3 -m warpline.lab.page tests/data/faults/faults.json > docs/lab/faults.md
+python3 -m warpline.lab.page tests/data/faults/faults.json tests/data/held_out/faults.json > docs/lab/faults.md
 """
 
 from __future__ import annotations
@@ -12,23 +12,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from warpline.lab.faults import CASES
+from warpline.lab.faults import CASES, HELD_OUT, Case
 
 HEAD = """# Planted faults
 
 {count} small programs, each a step with one known fault (or none), and the same work cured. They are what the verdict
 is tested against: the right cause, and the step time after the fix. They live in `src/warpline/lab/faults`, one module
-a cause; a builder's lines marked `# planted` are the fault.
+a cause; a builder's lines marked `# planted` are the fault. {held_out} more, further down, are held out: they were
+written without a look at the rules, on other workloads.
 
 Measured on {device}, torch {torch}, {date}, with a stopwatch and no profiler: wall time of a step over many steps
 with one wait for the GPU at the end, the median of 13 repeats. A fault counts only if its cure makes the step at
 least 1.15 times faster, and a step is healthy only if the cure that tempts gains less than 5 %. For a cold start the
 steps are the first five after the program is built (three repeats), and the cure is the same five after a warm-up.
 
-To record them again (four minutes on a machine with torch and a GPU; nothing else is needed):
+To record them again (on a machine with torch and a GPU, in a few minutes; nothing else is needed):
 
 ```
 PYTHONPATH=src python3 -m warpline.lab.record -o faults
+PYTHONPATH=src python3 -m warpline.lab.record -o held_out --suite held_out
 ```
 
 This writes, for each case, `<case>.json.gz` (the faulty step, with Python frames unless it compiles),
@@ -43,30 +45,54 @@ NOTES = """## What to know when using them
 - Recording itself costs time. Where dispatch is the cause, a recorded step took {dispatch:.1f} times the bare one
   (median); where kernels are, {kernel:.2f} times. Python frames made it another {frames:.2f} times where the CPU sets
   the pace (median over dispatch and sync; {least:.2f} to {most:.2f}, the host's unsteadiness included).
-- The host was unsteady: where the CPU sets the pace, repeats of one program differ by up to {spread:.0f} % of their
-  median, two recordings by up to twice, and the stopwatch and the capture were minutes apart. Where kernels are the
-  cause or the step is healthy, {calm} of {calm_of} times vary by less than 10 %. `faults.json` has the least and the
-  most of each.
+"""
+
+STEADINESS = """- The host was unsteady: where the CPU sets the pace, repeats of one program differ by up to
+  {spread:.0f} % of their median, two recordings by up to twice, and the stopwatch and the capture were {apart}
+  apart. Where kernels are the cause or the step is healthy, {calm} of {calm_of} times vary by less than 10 %.
+  `faults.json` has the least and the most of each.
+"""
+
+HELD_OUT_HEAD = """# Held-out faults
+
+{count} cases in `src/warpline/lab/faults/held_out`, written without a look at the rules and recorded before
+any verdict on them was known. Recorded in the same way on {device}, torch {torch}, {date}; `python benchmarks/faults.py
+tests/data/held_out` holds the verdicts against them.
 """
 
 
-def page(manifest: dict[str, Any]) -> str:
+def page(manifest: dict[str, Any], held_out: dict[str, Any]) -> str:
     """The whole page."""
-    cases = manifest["cases"]
+    about = {key: manifest[key] for key in ("device", "torch", "date")}
+    about_held_out = {key: held_out[key] for key in ("device", "torch", "date")}
+    parts = [
+        HEAD.format(count=len(manifest["cases"]), held_out=len(held_out["cases"]), **about),
+        *_tables(manifest["cases"]),
+        _costs(manifest["cases"]) + _steadiness(manifest),
+        *_stories(CASES),
+        HELD_OUT_HEAD.format(count=len(held_out["cases"]), **about_held_out),
+        *_tables(held_out["cases"]),
+        "## How steady they were\n\n" + _steadiness(held_out),
+        *_stories(HELD_OUT),
+    ]
+    return "\n".join(parts)
+
+
+def _tables(cases: list[dict[str, Any]]) -> list[str]:
     faults = [case for case in cases if case["fix"]]
     guarded = [case for case in cases if case["innocent"]]
-    parts = [
-        HEAD.format(count=len(cases), **{key: manifest[key] for key in ("device", "torch", "date")}),
+    return [
         "## Faults and their cures\n",
         _table(("case", "cause", "fix", "faulty ms", "cured ms", "gain", "other cures"), map(_fault_row, faults)),
         "## Healthy steps, and traps\n\n"
         "Something looks guilty and is not: `innocent` is the cure that it suggests, and that gains nothing.\n",
         _table(("case", "cause", "innocent", "as it is, ms", "without it, ms", "gain"), map(_innocent_row, guarded)),
-        _notes(cases) + "".join(f"- {note}\n" for note in manifest.get("notes", ())),
-        "## What is planted, and why the cure is right\n",
-        *(f"**`{case.name}`** ({case.cause}). {_one_paragraph(case.story)}\n" for case in CASES),
     ]
-    return "\n".join(parts)
+
+
+def _stories(cases: Sequence[Case]) -> list[str]:
+    stories = (f"**`{case.name}`** ({case.cause}). {_one_paragraph(case.story)}\n" for case in cases)
+    return ["## What is planted, and why the cure is right\n", *stories]
 
 
 def _table(columns: Sequence[str], rows: Any) -> str:
@@ -100,23 +126,31 @@ def _innocent_row(case: dict[str, Any]) -> list[str]:
     ]
 
 
-def _notes(cases: list[dict[str, Any]]) -> str:
+def _costs(cases: list[dict[str, Any]]) -> str:
     framed = [
         case["profiled_step_ns"]["faulty"] / case["profiled_step_ns"]["plain"]
         for case in cases
         if case["cause"] in ("dispatch", "sync")
     ]
-    calm = [_spread(time) for case in cases if case["cause"] in ("kernel", "healthy") for time in _bare(case)]
     return NOTES.format(
         dispatch=_cost(cases, "dispatch"),
         kernel=_cost(cases, "kernel"),
         frames=statistics.median(framed),
         least=min(framed),
         most=max(framed),
+    )
+
+
+def _steadiness(manifest: dict[str, Any]) -> str:
+    cases = manifest["cases"]
+    calm = [_spread(time) for case in cases if case["cause"] in ("kernel", "healthy") for time in _bare(case)]
+    text = STEADINESS.format(
         spread=100 * max(_spread(time) for case in cases if not case["cold"] for time in _bare(case)),
+        apart=manifest.get("apart", "minutes"),
         calm=sum(spread < 0.1 for spread in calm),
         calm_of=len(calm),
     )
+    return text + "".join(f"- {note}\n" for note in manifest.get("notes", ()))
 
 
 def _cost(cases: list[dict[str, Any]], cause: str) -> float:
@@ -150,4 +184,4 @@ def _gain(gain: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))))
+    sys.stdout.write(page(*(json.loads(Path(path).read_text(encoding="utf-8")) for path in sys.argv[1:3])))
