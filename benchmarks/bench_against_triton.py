@@ -2,8 +2,8 @@
 
     PYTHONPATH=src python3 benchmarks/bench_against_triton.py [-o FILE.json] [--rounds 3]
 
-Six kernels from a microsecond to ten milliseconds, each timed in turn by bench (events, L2 emptied), bench --hot, bench
---graph, do_bench (events, L2 emptied) and do_bench_cudagraph; a figure is the median over rounds of each one's median.
+Seven kernels from a microsecond to ten milliseconds, each timed in turn by bench (events, L2 emptied), do_bench (the
+same), bench --hot, bench --graph and do_bench_cudagraph; a figure is the median over rounds of each one's median.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ KERNELS = (
     ("add", (1 << 20,), "fp32"),
     ("softmax", (8192, 2048), "bf16"),
     ("layernorm", (16384, 8192), "bf16"),
+    ("copy", (256 << 20,), "fp32"),
     ("matmul", (8192, 8192, 8192), "bf16"),
     ("matmul", (6144, 6144, 6144), "fp32"),
 )

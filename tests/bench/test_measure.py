@@ -18,6 +18,7 @@ from warpline.bench.graph import Refusal, capture
 from warpline.bench.measure import Settings, Subject, measure
 from warpline.bench.nvml import Reading
 from warpline.bench.result import Result
+from warpline.bench.text import span
 from warpline.bench.watch import Watch
 from warpline.bench.work import Work
 from warpline.errors import UsageError, WarplineError
@@ -311,3 +312,11 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
         warpline.bench(3)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="bad-device"):
         warpline.bench(lambda: None, device="tpu")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(2_678_720, 2_680_128, "2.679 to 2.680 ms"), (182_100, 182_300, "182.1 to 182.3 µs"), (160, 161, "160.0 to 161.0 ns")],
+)
+def test_an_interval_shows_the_digits_in_which_its_ends_differ(low: float, high: float, text: str) -> None:
+    assert span(low, high) == text

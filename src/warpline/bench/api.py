@@ -48,7 +48,7 @@ def bench(
     if torch is not None and device == "auto" and nothing_ran(result):
         again = _subject(function, subject.calls, name, subject.work)
         again.first_call_ns = subject.first_call_ns
-        _say_cpu([again], "the current stream has no GPU work of this call")
+        _say_cpu([again], "the current stream has no GPU work of this call, and the device is idle when it returns")
         return measure([again], settings, None)[0]
     return result
 

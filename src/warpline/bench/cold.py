@@ -30,6 +30,7 @@ MEANINGS = {
     "allocator": "the first allocation on the device",
     "first_kernel": "the first kernel: its module is loaded onto the device",
     "library": "the library's handle and workspace (cuBLAS)",
+    "program": "the file is run, with what it imports",
     "inputs": "the inputs are made; without the parts above, they are in here",
     "jit": "compilers (Triton, Inductor, PTX): first call with empty caches, less the same with full ones",
     "first_call": "the first call: its kernels are loaded, its algorithm is chosen",

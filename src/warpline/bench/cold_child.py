@@ -76,7 +76,7 @@ def _subject(torch: Any, orders: dict[str, Any], device: str, marks: Marks) -> A
 
     marks.skip()
     if orders["program"]:
-        program = load(orders["program"])
+        program = load(orders["program"], lambda: marks.stamp("program"))
         assert not callable(program.inputs)
         call = Calls(program.function, program.inputs)
     else:

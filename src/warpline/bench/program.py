@@ -32,12 +32,13 @@ def names_a_program(text: str) -> bool:
     return text.partition(":")[0].endswith(".py")
 
 
-def load(text: str) -> Program:
-    """The function, after running its file."""
+def load(text: str, loaded: Callable[[], None] = lambda: None) -> Program:
+    """The function, after running its file; `loaded` is called between that and making its inputs."""
     path, _, name = text.partition(":")
     if not name:
         raise UsageError("no-function", f"{text} names a file and no function", f"warpline bench {path}:FUNCTION")
     module = load_module(path)
+    loaded()
     function = getattr(module, name, None)
     if not callable(function):
         known = [key for key, value in vars(module).items() if inspect.isfunction(value) and not key.startswith("_")]

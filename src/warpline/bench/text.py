@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ CACHES = {
     "hot": "caches as the calls leave them",
 }
 _WIDTH = 11
+_UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def result_text(result: Result) -> str:
@@ -36,8 +38,14 @@ def headline(result: Result) -> str:
         return f"{result.name} on {result.place.device}: impossible, {time} was read"
     if interval is None:
         return f"{result.name} on {result.place.device}: {time} (too few samples for an interval)"
-    low, high = duration(interval.low_ns), duration(interval.high_ns)
-    return f"{result.name} on {result.place.device}: {time} (95 % interval {low} to {high})"
+    return f"{result.name} on {result.place.device}: {time} (95 % interval {span(interval.low_ns, interval.high_ns)})"
+
+
+def span(low_ns: float, high_ns: float) -> str:
+    """Two close times in one unit, with the digits in which they differ."""
+    size, unit = next((step for step in _UNITS if high_ns >= step[0]), _UNITS[-1])
+    digits = max(0, 3 - int(math.log10(max(high_ns / size, 1))))
+    return f"{low_ns / size:,.{digits}f} to {high_ns / size:,.{digits}f} {unit}"
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
