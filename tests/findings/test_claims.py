@@ -156,6 +156,24 @@ def test_loading_is_pointed_at_the_sleep_and_its_line(tmp_path: Path) -> None:
     assert [(place.op, place.file, place.line) for place in finding.where] == [("sleep", "train.py", 12)]
 
 
+def test_a_backward_op_is_pointed_at_the_line_of_its_forward_op(tmp_path: Path) -> None:
+    program = Program()
+    for step in range(STEPS):
+        number = {"Sequence number": step + 1}
+        with program.step():
+            with program.frame("train.py(12): fit"):
+                program.events.append(op("aten::mm", program.now, 9, **number, **{"Fwd thread id": 0}))
+                program.python(10)
+            start = program.now
+            for _ in range(4):
+                program.op("aten::clone", (DIRECT_COPY, 100))
+            length = program.now - start
+            program.events.append(op("MmBackward0", start, length, **number, **{"Fwd thread id": 1}))
+            program.wait()
+    (finding,) = [one for one in program.judged(tmp_path).findings if one.rule == "redundant_copies"]
+    assert [(place.op, place.file, place.line) for place in finding.where] == [("aten::clone", "train.py", 12)]
+
+
 def test_a_change_knows_what_went_what_moved_and_what_is_launched_otherwise(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         for _ in range(10):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import polars as pl
 
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import Bench
@@ -14,7 +15,6 @@ from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
 
-MATRIX_CLASSES = {"gemm", "conv"}
 WELL_ABOVE = 1.5
 """A kernel that takes so many times what a square product with its floor takes on an H200 is slow; the rest is not."""
 SIZES = np.array([256, 512, 1024, 2048, 4096, 8192], np.float64)
@@ -24,9 +24,10 @@ FLOORS_NS = {dtype: series[-1] * (SIZES / SIZES[-1]) ** 3 for dtype, series in S
 
 
 def old_kernels(scene: Scene) -> Bools:
-    """Products and convolutions on tensor cores of an older generation than the device has.
+    """Matrix products on tensor cores of an older generation than the device has.
 
-    Misaligned ones, and those on CUDA cores, are old for a reason that is another fix's business.
+    Misaligned ones, and those on CUDA cores, are old for a reason that is another fix's business; what convolutions
+    could reach is not known from products.
     """
     major = scene.trace.devices["compute_major"].drop_nulls()
     if not len(major):
@@ -34,10 +35,12 @@ def old_kernels(scene: Scene) -> Bools:
 
     def old(identity: KernelIdentity) -> bool:
         made_for = re.fullmatch(r"sm(\d+)\d", identity.arch or "")
-        matrix = identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True
+        matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
         return matrix and made_for is not None and int(made_for[1]) < int(major[0])
 
-    chosen: Bools = scene.kernels_where(old) & ~misaligned(scene)
+    names = scene.trace.ops["name"].cast(pl.String).unique()
+    convolving = scene.under_op(*names.filter(names.str.contains("conv")))
+    chosen: Bools = scene.kernels_where(old) & ~misaligned(scene) & ~convolving
     return chosen
 
 
