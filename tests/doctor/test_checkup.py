@@ -188,6 +188,26 @@ def test_an_nsys_without_its_importer() -> None:
     assert "target-only" in found["nsys-importer"].seen
 
 
+def test_the_nsys_of_nsight_compute_with_and_without_libdw() -> None:
+    """As it lies in ncu 2025.3.1, seen on an H200."""
+    machine = healthy()
+    root = "/opt/nvidia/nsight-compute/2025.3.1/host"
+    inside = replace(
+        machine,
+        programs={**machine.programs, "nsys": f"{root}/target-linux-x64/nsys"},
+        folders={
+            **machine.folders,
+            root: ("linux-desktop-glibc_2_11_3-x64", "target-linux-x64"),
+            f"{root}/target-linux-x64": ("libcupti.so.12.9", "libcupti.so.13.0", "nsys"),
+            f"{root}/linux-desktop-glibc_2_11_3-x64": ("QdstrmImporter",),
+        },
+    )
+    assert checks(inside)["nsys-importer"].state == "ok"
+    lacking = checks(with_answers(inside, {"ldd": Answer(0, "\tlibdw.so.1 => not found\n")}))["nsys-importer"]
+    assert (lacking.state, lacking.seen) == ("problem", "QdstrmImporter lacks libdw.so.1")
+    assert lacking.do == ("apt-get install libdw1",)
+
+
 def test_an_importer_without_its_libraries() -> None:
     lacking = Answer(0, "\tlibdw.so.1 => not found\n\tlibc.so.6 => /lib/libc.so.6\n")
     found = checks(with_answers(healthy(), {"ldd": lacking}))["nsys-importer"]

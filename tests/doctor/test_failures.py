@@ -28,6 +28,12 @@ INJECTION = (
     "/usr/bin/python3: symbol lookup error: /opt/nsys/libToolsInjectionProxy64.so: undefined symbol: __libc_dlclose, "
     "version GLIBC_PRIVATE\n"
 )
+KINETO = (
+    "WARNING: init.cpp:116] function cbapi->getCuptiStatus() failed with error "
+    "CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)\n"
+    "INFO: init.cpp:119] If you see CUPTI_ERROR_INSUFFICIENT_PRIVILEGES, refer to https://developer.nvidia.com/x\n"
+)
+"""What torch.profiler prints under nsys."""
 Make = Callable[[Path], Examination]
 
 
@@ -77,6 +83,7 @@ NCU_LOG = "==PROF== Connected to process 12\n==PROF== Disconnected from process 
 CASES: list[tuple[int, State, Make]] = [
     (1, "problem", nsys(idle().error_output(TRACEBACK))),
     (1, "warning", log("==PROF== Disconnected\n==ERROR== The application returned an error code (1).\n")),
+    (1, "warning", log("ModuleNotFoundError: No module named 'x'\nCollecting data...\nGenerating '/tmp/a.qdstrm'\n")),
     (2, "problem", nsys(idle().remark(NO_CUDA))),
     (2, "note", nsys(small().remark(NO_CUDA, pid=(1 << 48) | (99 << 24)))),
     (2, "warning", log("SKIPPED: report.sqlite does not contain CUDA kernel data.\n")),
@@ -89,10 +96,12 @@ CASES: list[tuple[int, State, Make]] = [
     (5, "warning", command("nsys profile -t cuda,nvtx -s none --duration=30 -o /tmp/r python train.py")),
     (6, "problem", nsys(idle().option("PROCESS_0:COMMAND", "/usr/bin/docker").option("PROCESS_0:ARGUMENT_0", "run"))),
     (6, "problem", command("nsys profile -t cuda,nvtx docker run --gpus all pytorch python train.py")),
-    (7, "problem", nsys(small().error_output("RuntimeError: Cannot re-initialize CUDA in forked subprocess\n"))),
+    (7, "warning", nsys(small().error_output("RuntimeError: Cannot re-initialize CUDA in forked subprocess\n"))),
+    (7, "problem", log("RuntimeError: Cannot re-initialize CUDA in forked subprocess.\n")),
     (7, "warning", nsys(small().option("PROCESS_0:COMMAND", "vllm").option("PROCESS_0:ARGUMENT_0", "--tensor-parallel-size=4"))),
     (7, "warning", command("nsys profile -t cuda,nvtx -s none python -m vllm.entrypoints.api_server")),
     (8, "problem", command("nsys profile -t cuda,nvtx -s none -c nvtx -p step --capture-range-end=stop python train.py")),
+    (8, "problem", log("Processing events...\nGenerated:\n\tNo reports were generated\n")),
     (9, "warning", nsys(Export().call(1, 2, "cudaGraphLaunch_v10000").add(
         "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=5, end=90, deviceId=0, contextId=1, streamId=7, correlationId=1,
         globalPid=GLOBAL_PID, graphId=1))),
@@ -105,12 +114,15 @@ CASES: list[tuple[int, State, Make]] = [
     (12, "problem", data(b"NVR\x00\x02\x00\x00\x00\x08\x07\x06\x00\x00\x00\x08\x00\x10\x00\x28\x00", "out.ncu-rep")),
     (12, "problem", command("ncu -k '.*gemm.*' -c 1 --target-processes all python train.py")),
     (13, "problem", log("WARNING: CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED (39)\n")),
+    (13, "problem", log(KINETO)),
+    (13, "warning", nsys(small().error_output(KINETO))),
     (13, "problem", nsys(idle().remark("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: cannot enable", severity=3))),
     (13, "problem", torch_trace_without_kernels),
     (14, "problem", log(NCU_LOG + "==ERROR== Profiling failed because a driver resource was unavailable.\n")),
     (15, "problem", log("Report was created in Nsight Systems version (2026.1.1), newer than 2025.3.1\n")),
     (15, "problem", data(b"1NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.", "out.nsys-rep")),
     (16, "problem", data(b"\x00\x01raw stream", "report.qdstrm")),
+    (16, "problem", log("Importer error status: An unknown error occurred.\nUnable to retrieve the importer version: skipping importation of the QDSTRM file.\n")),
     (16, "problem", log("Generating '/tmp/nsys-report-1.qdstrm'\nImporter error status: The importer binary and its dependencies were not found.\n")),
     (17, "warning", large),
     (17, "warning", log("Import Failed: ErrorText = Wrong event order has been detected when adding events\n")),
@@ -123,6 +135,7 @@ CASES: list[tuple[int, State, Make]] = [
     (20, "problem", log(INJECTION)),
     (21, "note", log("==WARNING== Unable to access the following 6 metrics: ctc__rx_bytes_data_user.sum, ctc__x\n")),
     (21, "warning", log("==ERROR== Failed to find metric sm__inst_executed_pipe_fp16.sum\n")),
+    (21, "warning", log(NCU_LOG + "    sm__inst_executed_pipe_fp16.sum                  (!) n/a\n")),
     (22, "note", data(b'"ID","Process ID","Process Name","Host Name","Kernel Name"\n"0","1","py","h","k"\n', "out.csv")),
     (22, "note", command("ncu -c 1 --target-processes all python train.py")),
 ]  # fmt: skip

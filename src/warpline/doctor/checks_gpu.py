@@ -20,7 +20,7 @@ _SLOWED = {
     0x40: "hardware thermal slowdown",
     0x80: "a hardware power brake",
 }
-_POWER_CAP = 0x4
+_IDLE, _POWER_CAP = 0x1, 0x4
 _BUSY_MIB = 1000
 _LOWERED = 0.98
 
@@ -171,6 +171,8 @@ def _clocks(facts: GpuFacts) -> Finding:
             means = "Times measured now are slower than the chip can be."
             return Finding("clocks", "warning", seen, means, ("nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE",))
     now = ", ".join(sorted({f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz" for gpu in facts.gpus}))
+    if all(bits == _IDLE for bits in facts.reasons):
+        return Finding("clocks", "ok", f"idle at {now}, nothing holds them back")
     if any(bits is not None and bits & _POWER_CAP for bits in facts.reasons):
         return Finding("clocks", "note", f"{now}, held back by the power limit", "Usual under full load.", ())
     return Finding("clocks", "ok", f"{now}, nothing holds them back")

@@ -18,6 +18,8 @@ CUDA_OF_NCU: dict[tuple[int, int], tuple[int, int]] = {
 }  # fmt: skip
 """The CUDA release that each ncu came with, from the labels of NVIDIA's conda channel (anaconda.org/nvidia)."""
 IMPORTER = "QdstrmImporter"
+_PACKAGES = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1", "libbz2.so.1.0": "libbz2-1.0"}
+"""Debian's names for what nsys's importer was seen to lack."""
 _VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?")
 _SCRIPT_TARGET = re.compile(r"(/\S*/(?:nsys|ncu))\b")
 _CUPTI = re.compile(r"libcupti\.so\.(\d+)\.(\d+)$")
@@ -104,7 +106,7 @@ def _importer(nsys: str, machine: Machine) -> Finding:
     """Whether nsys can turn its raw stream into a report."""
     folder = _folder(nsys)
     parent = _folder(folder)
-    places = [folder, *(f"{parent}/{name}" for name in machine.names(parent) if "host" in name.lower())]
+    places = [folder, *(f"{parent}/{name}" for name in machine.names(parent))]
     # Debian keeps the two halves apart.
     places += ["/usr/lib/nsight-systems/host-linux-x64"] if folder.startswith("/usr/lib") else []
     found = next((place for place in places if IMPORTER in machine.names(place)), None)
@@ -118,8 +120,11 @@ def _importer(nsys: str, machine: Machine) -> Finding:
         )
     missing = sorted(set(re.findall(r"^\s*(\S+) => not found", answer.output, re.MULTILINE)))
     if missing:
-        failure = failures.STREAM_NOT_IMPORTED.found(f"{IMPORTER} lacks {', '.join(missing)}", "problem")
-        return Finding("nsys-importer", failure.state, failure.seen, failure.means, failure.do, failure.failure)
+        packages = [_PACKAGES[name] for name in missing if name in _PACKAGES]
+        do = (f"apt-get install {' '.join(packages)}" if packages else "install a full Nsight Systems",)
+        means = "nsys records, and then leaves a .qdstrm that nothing here can turn into a report."
+        seen = f"{IMPORTER} lacks {', '.join(missing)}"
+        return Finding("nsys-importer", "problem", seen, means, do, failures.STREAM_NOT_IMPORTED.number)
     return Finding("nsys-importer", "ok", f"{IMPORTER} and its libraries are there")
 
 

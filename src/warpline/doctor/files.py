@@ -19,6 +19,7 @@ from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, DamagedGzip, Kind, detect
+from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
 from warpline.trace.open import open_trace
 from warpline.units import size
@@ -33,6 +34,8 @@ LARGEST_PACKED = 1 << 30
 _TOOL_OUTPUT = re.compile(
     r"==PROF==|==(?:ERROR|WARNING)==|\bnsys\b|Nsight|Generating '|Processing \[|\[\d+/\d+\]|SKIPPED:|CUPTI|Time \(%\)"
 )
+_RECORDED = re.compile(r"^Collecting data\.\.\.|^Generating '", re.MULTILINE)
+"""nsys ran a program, whose output may stand above."""
 _XZ, _BZIP2 = b"\xfd7zXZ\x00", b"BZh"
 
 
@@ -130,7 +133,8 @@ def _kineto(path: Path) -> list[Finding]:
     elif len(trace.gpu) == 0:
         listed = len(trace.devices)
         means = (
-            f"The process saw {listed} GPU(s), so only the CPU was profiled, or nothing ran on them in these steps."
+            f"The process saw {listed} GPU(s): only the CPU was profiled, or nothing ran in these steps, or another "
+            "tool (nsys, ncu) held CUPTI. The file does not tell which; torch's warnings do."
             if listed
             else "The profile lists no device: the program ran without a GPU, or the profiler did not see one."
         )
@@ -206,6 +210,10 @@ def _log(path: Path, name: str) -> list[Finding]:
         means = "The file is binary and begins like no profile that warpline knows."
         return [Finding("not-a-profile", "unknown", f"{name} is of no known kind", means, ("give a profile or a log",))]
     findings = read_messages(text)
+    if _RECORDED.search(text) and not any(finding.failure == failures.PROGRAM_FAILED.number for finding in findings):
+        ending = ending_of(text)
+        if ending.failed:
+            findings.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
     if findings or _TOOL_OUTPUT.search(text):
         return findings
     seen = "the text holds no line that nsys, ncu or torch is known to print"

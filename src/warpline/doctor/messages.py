@@ -15,6 +15,7 @@ from warpline.doctor.model import Finding, State
 from warpline.sources.nsys.redact import quote
 
 LONGEST_LINE = 2000
+LONGEST_NAME = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,12 @@ MESSAGES = (
         failures.COUNTERS_BUSY,
         means="The counters could not be set up: an ncu older than the driver, DCGM's exporter holding them, WSL2, or "
         "a program that uses green contexts. The message does not tell which.",
+    ),
+    _message(
+        r"No reports were generated",
+        failures.NVTX_RANGE_UNREGISTERED,
+        means="The recording never began: the NVTX range that was to begin it is a plain string, as torch pushes, and "
+        "nsys compares registered ones; or its name differs; or cudaProfilerStart was not called.",
     ),
     _message(r"__libc_dlclose|libToolsInjection\w*\.so: undefined symbol", failures.OLD_NSYS_ON_NEW_GLIBC),
     _message(
@@ -83,7 +90,10 @@ MESSAGES = (
         "These count traffic between chips over C2C, which this machine does not have: harmless.",
         "nothing",
     ),
-    _message(r"Failed to find metric|Unable to access the following \d+ metrics?", failures.METRIC_UNAVAILABLE),
+    _message(
+        r"Failed to find metric|Unable to access the following \d+ metrics?|^\s*\w+__\S+ .*\(!\) n/a",
+        failures.METRIC_UNAVAILABLE,
+    ),
     _message(r"perf event paranoid level|perf_event_paranoid", failures.PERF_PARANOID),
     _message(
         r"No space left on device",
@@ -103,6 +113,8 @@ MESSAGES = (
     ),
 )
 
+_HINT = re.compile(r"If you see")
+"""Kineto explains errors that it did not meet."""
 _NOTHING = re.compile(r"No kernels were profiled", re.IGNORECASE)
 _CHILDREN = re.compile(r"requires the --target-processes all", re.IGNORECASE)
 _AVAILABLE = re.compile(r"^\s*Available Kernels:\s*$", re.IGNORECASE)
@@ -116,6 +128,8 @@ def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -
     found: dict[int, Finding] = {}
     lines = [line[:LONGEST_LINE] for line in text.splitlines()]
     for line in lines:
+        if _HINT.search(line):
+            continue
         for message in MESSAGES:
             if message.pattern.search(line):
                 failure = message.failure
@@ -134,7 +148,7 @@ def _no_kernels_profiled(lines: list[str]) -> Finding:
     listed = next((index for index, line in enumerate(lines) if _AVAILABLE.match(line)), None)
     if listed is not None:
         matches = [_LISTED.match(line) for line in lines[listed + 1 : listed + 6]]
-        names = [quote(match[1], 80) for match in matches if match]
+        names = [_printable(match[1]) for match in matches if match]
         seen = f"ncu profiled nothing, and lists the kernels that ran: {', '.join(names)}"
         means = "Kernels ran, and the filter (-k, --launch-skip, --nvtx-include) matched none of them."
         return failure.found(seen, means=means, do=(f"ncu --kernel-name {_name_of(names)} --launch-count 1 …",))
@@ -145,6 +159,12 @@ def _no_kernels_profiled(lines: list[str]) -> Finding:
             do=("ncu --target-processes all …",),
         )
     return failure.found("it says: No kernels were profiled")
+
+
+def _printable(name: str) -> str:
+    """A kernel's name, which holds no secrets but may be long."""
+    text = "".join(char if char.isprintable() else " " for char in name)
+    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
 
 
 def _name_of(names: list[str]) -> str:

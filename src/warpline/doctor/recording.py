@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 from warpline.doctor import failures
@@ -67,10 +68,20 @@ def _from_texts(evidence: Evidence, findings: list[Finding]) -> list[Finding]:
     known = {finding.failure for finding in findings}
     texts = "\n".join([*evidence.outputs, *evidence.remarks])
     more = [finding for finding in read_messages(texts, unjudged) if finding.failure not in known]
+    if evidence.kernel_processes:
+        more = [_survived(finding) for finding in more]
     # A program that died of the profiler's own failure did not fail by itself.
     if any(finding.failure == failures.OLD_NSYS_ON_NEW_GLIBC.number for finding in more):
         findings = [finding for finding in findings if finding.failure != failures.PROGRAM_FAILED.number]
     return more + findings
+
+
+def _survived(finding: Finding) -> Finding:
+    """A failure of something within the program, in a recording that has its kernels."""
+    if finding.state != "problem":
+        return finding
+    means = f"{finding.means} This recording has its kernels all the same."
+    return replace(finding, state="warning", means=means)
 
 
 def _with_cause(trace: Trace, evidence: Evidence, findings: list[Finding], message: str) -> list[Finding]:
