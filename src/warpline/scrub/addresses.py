@@ -148,7 +148,7 @@ FIRST_RULES = (
     Rule(Kind.URL, _URL, _url, ("://",)),
     Rule(Kind.URL, _GIT, _git, ("git@",)),
 )
-"""Before paths, which URLs contain."""
+"""Before secrets and paths, which URLs contain."""
 RULES = (
     Rule(Kind.USER, _EMAIL, _email, ("@",)),
     Rule(Kind.USER, _ACCOUNT, _account, ("=", ":")),

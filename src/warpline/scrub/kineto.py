@@ -102,16 +102,17 @@ class TraceScrubber:
     def learn(self, piece: bytes) -> None:
         """The first pass."""
         parts = _hidden(piece).split(b'"')
-        fresh = _texts(parts) - self._seen
+        texts = _texts(parts)
+        fresh = [text for text in texts if text not in self._seen]
         for part in fresh:
             if len(part) > 2:
                 text = decoded(part)
                 self.scrubber.learn(text.replace("\0", "\n"))
                 self._note_key(part, text)
-        self._seen |= fresh
+        self._seen.update(fresh)
         if len(self._seen) > MOST_REMEMBERED:
             self._seen.clear()
-        for index, kind in self._keyed(parts, self._regions(parts)):
+        for index, kind in self._keyed(parts, texts, self._regions(parts)):
             if parts[index + 1].strip() == b":" and index + 2 < len(parts):
                 learn_keyed(kind, decoded(parts[index + 2]), self.scrubber)
 
@@ -130,9 +131,9 @@ class TraceScrubber:
         self._in_events = self._in_events or found.start < len(parts)
         return found
 
-    def _keyed(self, parts: list[bytes], where: Regions) -> list[tuple[int, Kind]]:
+    def _keyed(self, parts: list[bytes], texts: dict[bytes, None], where: Regions) -> list[tuple[int, Kind]]:
         """Telling keys of a piece and their kinds, those that are kept left out."""
-        if not self._keys or self._keys.keys().isdisjoint(parts):
+        if texts.keys().isdisjoint(self._keys):
             return []
         found = []
         for index, part in enumerate(parts[:-1]):
@@ -148,7 +149,7 @@ class TraceScrubber:
         where = self._regions(parts)
         texts = _texts(parts)
         leaks = self._leaking(texts)
-        keyed = self._keyed(parts, where)
+        keyed = self._keyed(parts, texts, where)
         if not leaks and not keyed:
             return piece
         places = Places(list(parts), where)
@@ -163,7 +164,7 @@ class TraceScrubber:
                 self.tally.add(kinds, places.of(index))
         return _shown(b'"'.join(part for part in new if part is not None))
 
-    def _leaking(self, texts: set[bytes]) -> dict[bytes, tuple[bytes, tuple[Kind, ...]]]:
+    def _leaking(self, texts: dict[bytes, None]) -> dict[bytes, tuple[bytes, tuple[Kind, ...]]]:
         found = {}
         for text in texts:
             if len(text) < SHORTEST_LEAK:
@@ -195,12 +196,10 @@ class TraceScrubber:
                     done = {here: entry for here, entry in done.items() if new[here] is not None}
                     done[index] = (kind, times)
             elif start == b"[":
-                here = index + 2
-                while here < len(parts) and parts[here + 1].strip() in (b",", b"]", b"],", b"]}", b"]},"):
+                for here in range(index + 2, len(parts) - 1, 2):
                     self._clean_one(parts, new, here, kind, done)
-                    if b"]" in parts[here + 1]:
+                    if parts[here + 1].strip() != b",":
                         break
-                    here += 2
         return done
 
     def _clean_one(
@@ -235,7 +234,7 @@ def _emptied(parts: list[bytes], new: list[bytes | None], gap: int) -> int:
     return (len(parts) - gap) // 2
 
 
-def _texts(parts: list[bytes]) -> set[bytes]:
-    """The distinct texts; all parts where a lost quotation mark has turned texts into what stands between them."""
+def _texts(parts: list[bytes]) -> dict[bytes, None]:
+    """The distinct texts in order; all parts where a lost quotation mark has turned texts into what is between them."""
     between = b"".join(parts[::2]).translate(None, _NUMBERS)
-    return set(parts[1::2] if _NO_TEXT.fullmatch(between) else parts)
+    return dict.fromkeys(parts[1::2] if _NO_TEXT.fullmatch(between) else parts)

@@ -24,6 +24,7 @@ from warpline.scrub.nsys_tables import (
     all_tables,
     batches,
     delete,
+    free_pages,
     opened,
     quoted,
     reset_counters,
@@ -45,22 +46,22 @@ class Export:
     scrubber: Scrubber
     tally: Tally
     write: bool
-    encoding: str
     roles: Roles
 
     def put(self, table: Table, key: Row, column: str, value: Value) -> None:
         """Overwrites one value, unless only leaks are counted."""
         if self.write:
-            update(self.connection, table, key, column, value, self.encoding)
+            update(self.connection, table, key, column, value)
 
 
 def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write: bool, progress: Progress) -> None:
     """Finds what leaks from the export at ``path`` and, if ``write``, takes it out of that very file."""
     try:
         with opened(path, write) as connection:
-            encoding = str(connection.execute("PRAGMA encoding").fetchone()[0]).lower()
             _refuse_programs(connection, shown, write)
-            export = Export(connection, scrubber, tally, write, encoding, find_roles(connection))
+            export = Export(connection, scrubber, tally, write, find_roles(connection))
+            for page in free_pages(path):
+                tally.add(clean_bytes(page, scrubber)[1], "free pages")
             _clean_all(export, progress)
         if write:
             reset_counters(path)

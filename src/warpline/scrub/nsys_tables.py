@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 Value = int | float | str | bytes | None
@@ -94,22 +95,50 @@ def batches(connection: sqlite3.Connection, table: Table) -> Iterator[list[Row]]
         ).fetchall()
 
 
-def update(connection: sqlite3.Connection, table: Table, key: Row, column: str, value: Value, encoding: str) -> None:
+def update(connection: sqlite3.Connection, table: Table, key: Row, column: str, value: Value) -> None:
     """Overwrites one value."""
     mark = "?"
-    if isinstance(value, str):
-        # As bytes, since text that is not UTF-8 could not be bound.
-        raw = value.encode("utf-8", "surrogateescape")
-        value = raw if encoding == "utf-8" else raw.decode("utf-8", "replace").encode(encoding)
-        mark = "CAST(? AS TEXT)"
+    if isinstance(value, str) and not _is_utf8(value):
+        value, mark = value.encode("utf-8", "surrogateescape"), "CAST(? AS TEXT)"
     connection.execute(
         f"UPDATE {quoted(table.name)} SET {quoted(column)} = {mark} WHERE {_where(table)}", (value, *key)
     )
 
 
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def delete(connection: sqlite3.Connection, table: Table, key: Row) -> None:
     """Deletes one row."""
     connection.execute(f"DELETE FROM {quoted(table.name)} WHERE {_where(table)}", key)
+
+
+def free_pages(path: Path) -> Iterator[bytes]:
+    """Pages that belong to no table any more and still hold what was deleted from one."""
+    with path.open("rb") as file:
+        head = file.read(100)
+        page_bytes = int.from_bytes(head[16:18], "big")
+        page_bytes = 65_536 if page_bytes == 1 else page_bytes
+        trunk = int.from_bytes(head[32:36], "big")
+        left = int.from_bytes(head[36:40], "big")
+        # File format, "The Freelist": each trunk page names the next one and the leaves below it.
+        while trunk and left > 0 and page_bytes:
+            page = _page(file, trunk, page_bytes)
+            count = min(int.from_bytes(page[4:8], "big"), page_bytes // 4 - 2, left)
+            for offset in range(8, 8 + 4 * count, 4):
+                yield _page(file, int.from_bytes(page[offset : offset + 4], "big"), page_bytes)
+            yield page[8 + 4 * count :]
+            trunk, left = int.from_bytes(page[:4], "big"), left - count - 1
+
+
+def _page(file: BinaryIO, number: int, page_bytes: int) -> bytes:
+    file.seek(max(number - 1, 0) * page_bytes)
+    return file.read(page_bytes)
 
 
 def reset_counters(path: Path) -> None:

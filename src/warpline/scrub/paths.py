@@ -77,7 +77,7 @@ def shortened(folders: str, names: Pseudonyms) -> str:
 def _site(match: re.Match[str], names: Pseudonyms) -> str | None:
     folders, last = match[2], match[3] or ""
     first = (folders or last).partition("/")[0]
-    if is_pseudonym(first) or not (folders or last):
+    if is_pseudonym(first) or not (folders or last) or HOME.match(match[0]):
         return None
     if not folders:
         # A lone entry of the root, as /mnt/team: a folder unless it is named like a file.

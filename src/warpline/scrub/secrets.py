@@ -50,7 +50,7 @@ LEAST_ENTROPY_BITS = 4.0
 """Bits a character. Thirty random letters and digits have 4.5 on average; names of kernels repeat themselves."""
 SHORTEST_WORD = 4
 MOST_WORDS = 0.25
-"""Share of letters in runs of at least four small ones: over a third in CamelCase names, under a tenth in random text."""
+"""Share of letters in runs of four small ones or more: a third in CamelCase names, under a tenth in random text."""
 LEAST_SWITCHES = 0.45
 """Share of neighbours of different classes (capital, small, digit): 0.62 in random text."""
 _WORD = re.compile(rf"[a-z]{{{SHORTEST_WORD},}}")

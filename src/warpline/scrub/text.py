@@ -11,7 +11,7 @@ from warpline.scrub.pseudonyms import DULL_HOSTS, DULL_USERS, Pseudonyms, is_pse
 from warpline.scrub.rule import Rule
 
 RULES: tuple[Rule, ...] = (
-    *secrets.RULES, *addresses.FIRST_RULES, *paths.RULES, *addresses.RULES, *secrets.LAST_RULES
+    *addresses.FIRST_RULES, *secrets.RULES, *paths.RULES, *addresses.RULES, *secrets.LAST_RULES
 )  # fmt: skip
 _VARIABLE = r"(?:export |declare -x )?[A-Za-z_][A-Za-z0-9_]*="
 _VARIABLE_LINES = re.compile(rf"(?:(?<=\n)|\A)(?:{_VARIABLE}[^\n]*(?:\n|\Z)){{4,}}")
@@ -49,6 +49,7 @@ class Scrubber:
         """Remembers an account."""
         if name not in self.users and not is_pseudonym(name) and name.lower() not in DULL_USERS:
             self.users[name] = None
+            self.names.user(name)
             self._forget()
 
     def learn_host(self, name: str) -> None:
@@ -56,6 +57,7 @@ class Scrubber:
         for form in (name, name.partition(".")[0]):
             if form not in self.hosts and not is_pseudonym(form) and form.lower() not in DULL_HOSTS:
                 self.hosts[form] = None
+                self.names.host(form)
                 self._forget()
 
     def _forget(self) -> None:
