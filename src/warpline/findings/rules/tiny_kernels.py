@@ -7,30 +7,21 @@ from warpline.findings.rule import Claim, Rule
 from warpline.findings.waits import awaited
 from warpline.findings.words import counted
 from warpline.replay.interventions.dispatch import MOST_WAITS
+from warpline.replay.interventions.fewer import LEAST_KERNELS, tiny_kernels
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
-TINY_NS = 5_000
-"""About what a launch costs the CPU: a kernel that is shorter cannot keep the device busy."""
-LEAST_KERNELS = 50
-LEAST_TINY, LEAST_IDLE = 0.8, 0.3
-"""Of the kernels, and of the time."""
+LEAST_IDLE = 0.3
+"""Of the time; a device that is busier is not waiting for launches."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    graph, kernels = evidence.scene.graph, evidence.scene.kind == "kernel"
     change = evidence.changed(RULE.fix)
-    all_tiny = kernels & (graph.measured_end - graph.measured_start < TINY_NS)
-    tiny = all_tiny & (change.work | change.relaunched)
-    count, whole = evidence.per_step(tiny), evidence.per_step(kernels)
+    tiny = tiny_kernels(evidence.scene) & (change.work | change.relaunched)
+    count, whole = evidence.per_step(tiny), evidence.per_step(evidence.scene.kind == "kernel")
     waits = evidence.per_step(awaited(evidence))
-    if (
-        waits <= MOST_WAITS
-        or count < LEAST_KERNELS
-        or evidence.per_step(all_tiny) < LEAST_TINY * whole
-        or evidence.idle_share < LEAST_IDLE
-    ):
+    if waits <= MOST_WAITS or count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(
