@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from warpline.bench.api import bench
+    from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
     from warpline.hardware import roofline
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = ["Trace", "__version__", "bench", "identify", "open", "profile", "region", "roofline", "step"]
+
+bench: Bench
 
 _HOMES = {
     "bench": ("warpline.bench", ""),

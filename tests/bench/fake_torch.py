@@ -75,6 +75,7 @@ class Tensor:
 
     is_cuda = True
     requires_grad = False
+    device = SimpleNamespace(index=0)
 
     def __init__(self, address: int, size: int = 4096, zero: bool = False) -> None:
         self.address, self.size, self.zero = address, size, zero

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -15,9 +16,10 @@ import warpline
 from warpline.bench import measure as engine
 from warpline.bench.calls import Calls
 from warpline.bench.graph import Refusal, capture
-from warpline.bench.measure import Settings, Subject, measure
+from warpline.bench.measure import measure
 from warpline.bench.nvml import Reading
 from warpline.bench.result import Result
+from warpline.bench.subject import Settings, Subject
 from warpline.bench.text import span
 from warpline.bench.watch import Watch
 from warpline.bench.work import Work
@@ -320,3 +322,26 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
 )
 def test_an_interval_shows_the_digits_in_which_its_ends_differ(low: float, high: float, text: str) -> None:
     assert span(low, high) == text
+
+
+def test_events_are_on_the_device_of_the_inputs() -> None:
+    device = Device()
+    torch = fake_torch(device)
+    entered: list[int] = []
+
+    @contextlib.contextmanager
+    def current(index: int) -> Iterator[None]:
+        entered.append(index)
+        yield
+
+    torch.cuda.device = current
+    tensor = Tensor(1)
+    tensor.device = SimpleNamespace(index=1)
+    subject = Subject("it", Calls(lambda x: device.launch(50_000), [(tensor,)]), None)
+    measure([subject], Settings(now=device.now, seconds=0.01), torch)
+    assert entered == [1]
+
+
+def test_the_package_is_what_is_called() -> None:
+    assert warpline.bench is sys.modules["warpline.bench"]
+    assert warpline.bench.compare is warpline.bench.api.compare

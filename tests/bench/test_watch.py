@@ -90,3 +90,14 @@ def test_a_clock_held_low_for_a_reason_is_said() -> None:
     assert clocks.sentence == "the clock stood at 1,410 of 1,980 MHz (power cap)"
     steady.restart()
     assert steady.clocks() is None
+
+
+def test_a_slow_source_is_asked_seldom() -> None:
+    asked = []
+    slow = Watch(lambda: asked.append(1), pause_s=3600.0)  # type: ignore[func-returns-value]
+    for _ in range(5):
+        slow.read()
+    assert len(asked) == 1
+    slow.restart()
+    slow.read()
+    assert len(asked) == 2

@@ -12,7 +12,7 @@ from warpline.bench import command
 from warpline.bench import measure as engine
 from warpline.bench.__main__ import main as plain
 from warpline.bench.calls import Calls
-from warpline.bench.measure import Subject
+from warpline.bench.subject import Settings, Subject
 from warpline.bench.watch import Watch
 from warpline.bench.work import Work
 from warpline.cli import run
@@ -60,7 +60,7 @@ def test_impossible_times_leave_with_4(monkeypatch: pytest.MonkeyPatch, capsys: 
     device = Device()
     monkeypatch.setattr(engine, "watch_device", lambda torch: Watch(None))
     subject = Subject("matmul", Calls(lambda: device.launch(50_000), [()]), Work(2 * 4096**3, 0, "bf16"))
-    results = engine.measure([subject], engine.Settings(now=device.now, seconds=0.01), fake_torch(device))
+    results = engine.measure([subject], Settings(now=device.now, seconds=0.01), fake_torch(device))
     monkeypatch.setattr(command, "answer", lambda request, report: command.Answer(tuple(results)))
     assert run(["bench", "matmul"]) == 4
     assert "matmul on NVIDIA H200: impossible, 50.2 µs was read" in capsys.readouterr().out

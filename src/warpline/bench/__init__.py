@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import Any
 
 from warpline.bench.api import bench, compare
+from warpline.bench.cold import ColdStart, Orders, cold_start
 from warpline.bench.result import Comparison, Note, Result
 
-__all__ = ["Comparison", "Note", "Result", "bench", "compare"]
+__all__ = ["ColdStart", "Comparison", "Note", "Orders", "Result", "bench", "cold_start", "compare"]
 
 
-class _Callable(ModuleType):
-    def __call__(self, *args: Any, **options: Any) -> Result:
-        return bench(*args, **options)
+class Bench(ModuleType):
+    """What `warpline.bench` is: this package, which can be called."""
+
+    __call__ = staticmethod(bench)
+    bench = staticmethod(bench)
+    compare = staticmethod(compare)
+    cold_start = staticmethod(cold_start)
 
 
-sys.modules[__name__].__class__ = _Callable
+sys.modules[__name__].__class__ = Bench

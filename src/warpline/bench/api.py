@@ -7,8 +7,9 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from warpline.bench.calls import Calls, Inputs, calls_of
-from warpline.bench.measure import Settings, Subject, first_call, measure, nothing_ran
+from warpline.bench.measure import measure, nothing_ran
 from warpline.bench.result import Comparison, Note, Result, comparison
+from warpline.bench.subject import Settings, Subject, first_call
 from warpline.bench.work import Work, checked_work
 from warpline.errors import CannotAnswer, UsageError
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +13,8 @@ from warpline.bench.nvml import Reading, open_nvml
 
 FELL = 0.97
 """A clock that loses more than three percent changed the result by about as much."""
+SMI_PAUSE_S = 0.25
+"""nvidia-smi starts a process and asks every device of the machine: tens to hundreds of milliseconds."""
 _FIELDS = "clocks.sm,clocks.mem,clocks.max.sm,temperature.gpu,power.draw"
 
 
@@ -59,17 +63,24 @@ class Watch:
     """Collects readings; without a source it collects none."""
 
     source: Callable[[], Reading | None] | None
+    pause_s: float = 0.0
+    """Between readings: a source that takes long must not slow down what it watches."""
     readings: list[Reading] = field(default_factory=list)
+    _last_s: float = field(default=-math.inf, repr=False)
 
     def read(self) -> None:
-        """One more reading."""
-        reading = self.source() if self.source is not None else None
+        """One more reading, unless it is too early."""
+        if self.source is None or time.monotonic() - self._last_s < self.pause_s:
+            return
+        reading = self.source()
+        self._last_s = time.monotonic()
         if reading is not None:
             self.readings.append(reading)
 
     def restart(self) -> None:
         """Forgets what was read: the warm-up's clock rises from idle and says nothing."""
         self.readings.clear()
+        self._last_s = -math.inf
 
     def clocks(self) -> Clocks | None:
         """All readings together; None without any."""
@@ -100,7 +111,7 @@ def watch_device(torch: Any) -> Watch:
     if sensors is not None:
         return Watch(sensors.read)
     once = smi_reading(uuid)
-    return Watch(None if once is None else lambda: smi_reading(uuid))
+    return Watch(None if once is None else lambda: smi_reading(uuid), SMI_PAUSE_S)
 
 
 def smi_reading(uuid: str) -> Reading | None:

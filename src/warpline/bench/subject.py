@@ -1,0 +1,51 @@
+"""What is measured, and how: a function with its work, and the settings of a measurement."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from warpline.bench.calls import Calls
+from warpline.bench.result import Clock, Host, Note
+from warpline.bench.stopwatch import Call, Now
+from warpline.bench.work import Work
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to measure."""
+
+    flush: bool = True
+    graph: bool = False
+    seconds: float = 0.5
+    warm_up_seconds: float = 3.0
+    now: Now = time.perf_counter_ns
+
+
+@dataclass(slots=True)
+class Subject:
+    """One function being measured."""
+
+    name: str
+    calls: Calls
+    work: Work | None
+    call: Call = field(init=False)
+    """What one sample runs."""
+    per_sample: int = 1
+    clock: Clock = "events"
+    host: Host | None = None
+    notes: list[Note] = field(default_factory=list)
+    first_call_ns: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.call = self.calls
+
+
+def first_call(subject: Subject, now: Now, synchronise: Callable[[], None]) -> None:
+    """The function once, with whatever it loads, compiles or allocates."""
+    synchronise()
+    began = now()
+    subject.calls()
+    synchronise()
+    subject.first_call_ns = now() - began
