@@ -130,7 +130,7 @@ def cold_sentence(cold: ColdStart) -> str:
     """The first call against the steady state."""
     first, steady = duration(cold.first_call_ns), duration(cold.steady_ns)
     ratio = f"{cold.ratio:,.0f}" if cold.ratio >= 10 else f"{cold.ratio:.2g}"
-    times = f"{ratio} times less"
+    times = f"{ratio} times less" if cold.ratio > 1.05 else "no cold start to speak of"
     return f"a stopwatch around the first call shows {first}; a call in the steady state takes {steady}: {times}"
 
 
