@@ -220,8 +220,9 @@ def small_fused_optimizer(program: Program) -> None:
 
 def unfused_optimizer(program: Program) -> None:
     with program.range("Optimizer.step#Adam.step"):
-        for _ in range(28):
-            program.op("aten::mul_", (MUL, 40))
+        for _ in range(5):
+            for name in ("mul_", "lerp_", "addcmul_", "sqrt", "div_", "addcdiv_"):
+                program.op(f"aten::{name}", (MUL, 40))
 
 
 def large_fused_optimizer(program: Program) -> None:

@@ -37,6 +37,7 @@ class Judged:
 
     step_ns: float = STEP_NS
     idle_share: float = 0.25
+    bare_idle_share: float = 1.0
     idle: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
     trace: Recorded = field(default_factory=lambda: Recorded(Window(0, 4 * STEP_NS)))
 
