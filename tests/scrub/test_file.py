@@ -150,6 +150,17 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         scrub(trace(tmp_path), tmp_path / "absent" / "x.json")
 
 
+def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
+    def interrupt(share: float) -> None:
+        if share > 0.5:
+            raise KeyboardInterrupt
+
+    path = trace(tmp_path)
+    with pytest.raises(KeyboardInterrupt):
+        scrub(path, progress=interrupt)
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_progress_goes_from_nothing_to_all(tmp_path: Path) -> None:
     for path in (trace(tmp_path), small().write(tmp_path / "export.sqlite")):
         told: list[float] = []

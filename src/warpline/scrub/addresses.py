@@ -19,6 +19,13 @@ _PUBLIC_PROJECT = re.compile(
     r"github\.com/(?:pytorch|NVIDIA|openai/triton|triton-lang|ROCm|RadeonOpenCompute|huggingface|vllm-project|python)\b"
 )
 _URL = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]{1,15})://([^\s'\"<>\\)\]}\0]+)")
+_IMAGE = re.compile(
+    r"(?<![\w@./:-])((?:[a-z0-9-]+\.)+(?:com|net|org|io|dev|ai|cloud|local|internal|corp|lan|co|eu|de|cn|us|uk|aws))"
+    r"(?::\d+)?/[\w./-]+:[\w.-]+"
+)
+_PUBLIC_REGISTRY = re.compile(
+    r"(?:docker|nvcr|ghcr|quay|gcr)\.io|registry\.k8s\.io|mcr\.microsoft\.com|public\.ecr\.aws"
+)
 _GIT = re.compile(r"\bgit@[\w.-]+:[\w./~-]+")
 _EMAIL = re.compile(r"(?<![\w.+-])([A-Za-z0-9_][\w.+-]*)@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})\b")
 _DOTTED = re.compile(
@@ -73,6 +80,11 @@ def _url(match: re.Match[str], names: Pseudonyms) -> str | None:
     if f"{shown}{end}" == rest:
         return None
     return f"{scheme}://{shown}{end})" if end.endswith(REMOVED[:-1]) else f"{scheme}://{shown}{end}"
+
+
+def _image(match: re.Match[str], names: Pseudonyms) -> str | None:
+    public = _PUBLIC_REGISTRY.fullmatch(match[1]) or _PUBLIC.fullmatch(match[1])
+    return None if public else f"{names.host(match[1])}/{REMOVED}"
 
 
 def _git(match: re.Match[str], _: Pseudonyms) -> str:
@@ -147,6 +159,7 @@ def accounts_in(text: str) -> set[str]:
 FIRST_RULES = (
     Rule(Kind.URL, _URL, _url, ("://",)),
     Rule(Kind.URL, _GIT, _git, ("git@",)),
+    Rule(Kind.URL, _IMAGE, _image, ("/",)),
 )
 """Before secrets and paths, which URLs contain."""
 RULES = (
