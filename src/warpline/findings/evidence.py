@@ -65,6 +65,13 @@ class Evidence:
         length = self.trace.window.length_ns
         return sum(self.idle.values()) / length if length else 0.0
 
+    @cached_property
+    def bare_idle_share(self) -> float:
+        """Share of the bare step in which the device has nothing of that step to do, other streams counted once."""
+        graph, work = self.scene.graph, np.flatnonzero(self.in_steps(self.scene.is_work))
+        spans = union(graph.measured_start[work], graph.measured_end[work])
+        return max(0.0, 1 - float((spans.ends - spans.starts).sum()) / self.steps / self.step_ns)
+
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that began, or were launched, in the steps in view."""
         inside: Bools = nodes & (self.scene.step != NONE)

@@ -43,10 +43,10 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
     same = Gain(1.0, 1.0, 1.0), StepTime(step, step, step)
     waited = max(WAITS, key=lambda cause: evidence.idle[cause])
     tried = f"no fix that was replayed gains over 5 % (the best {best:.2f}x) on a step of {duration(step)}."
-    if evidence.idle_share < MOST_IDLE or not evidence.idle[waited]:
-        return Verdict(
-            "healthy", None, f"Healthy: the GPU is busy {1 - evidence.idle_share:.0%} of the time, and {tried}", *same
-        )
+    idle_share = min(evidence.idle_share, evidence.bare_idle_share)
+    if idle_share < MOST_IDLE or not evidence.idle[waited]:
+        busy = f"the GPU is busy {1 - idle_share:.0%} of the time"
+        return Verdict("healthy", None, f"Healthy: {busy}, and {tried}", *same)
     part = evidence.idle[waited] / evidence.trace.window.length_ns
     idle = f"the GPU is idle {evidence.idle_share:.0%} of the time, {part:.0%} for that reason"
     sentence = f"{NAMES[waited]}: {idle}, but {tried}"

@@ -214,7 +214,7 @@ class Scene:
         return result
 
     @cached_property
-    def _roots(self) -> Int64s:
+    def roots(self) -> Int64s:
         """The outermost op around each op; NONE for none, at the end."""
         ops = self.trace.ops
         parents = np.append(integers(ops["parent"]), NONE)
@@ -226,16 +226,32 @@ class Scene:
                 return root
             root = np.where(climbing, above, root)
 
+    def root_op_at(self, segments: Int64s) -> Int64s:
+        """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""
+        outermost = self.trace.ops.with_row_index("row").filter(pl.col("depth") == 0)
+        rows, threads, starts, ends = (integers(outermost[name]) for name in ("row", "thread", "start_ns", "end_ns"))
+        middle = (self.graph.measured_start[segments] + self.graph.measured_end[segments]) // 2
+        found = np.full(len(segments), NONE, np.int64)
+        for lane in np.unique(self.graph.lane[segments]):
+            own = np.flatnonzero(threads == lane)
+            mine = np.flatnonzero(self.graph.lane[segments] == lane)
+            if not len(own):
+                continue
+            spot = np.searchsorted(starts[own], middle[mine], side="right") - 1
+            inside = (spot >= 0) & (middle[mine] < ends[own][spot])
+            found[mine[inside]] = rows[own][spot[inside]]
+        return found
+
     @cached_property
     def root_op(self) -> Int64s:
         """The outermost op around each work's launch; NONE elsewhere."""
-        result: Int64s = self._roots[self.op]
+        result: Int64s = self.roots[self.op]
         return result
 
     @cached_property
     def root_op_of_call(self) -> Int64s:
         """The outermost op around each API call; NONE elsewhere."""
-        result: Int64s = self._roots[self.op_of_call]
+        result: Int64s = self.roots[self.op_of_call]
         return result
 
     @cached_property

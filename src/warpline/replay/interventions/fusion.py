@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from warpline.replay.bench import NOTHING, Bench
@@ -9,6 +11,7 @@ from warpline.replay.interventions import constants
 from warpline.replay.interventions.dispatch import launch_runs
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import CALL, Bools, Int64s
+from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
@@ -18,7 +21,9 @@ OPTIMIZER_RANGE = r"^Optimizer\.step"
 KERNELS_PER_PARAMETER = 8
 """Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
 LARGE_SHARE = 0.4
-"""Kernels of a chain with at least this share of the longest one's time touch the whole tensor."""
+"""Kernels of a chain that move at least this share of what the largest moves touch the whole tensor."""
+PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addcdiv": 4, "sqrt": 2, "copy": 2}
+"""Tensors that an op of an optimiser reads and writes; scalars are free."""
 MANY_KERNELS = 12
 """An optimiser step with fewer kernels is fused already, or nearly so."""
 
@@ -37,12 +42,14 @@ def torch_compile(bench: Bench, case: int) -> int:
     optimizer = scene.within_ranges(OPTIMIZER_RANGE)
     usable = scene.in_steps & ~bench.gone & ~optimizer & scene.is_work
     fusible = scene.kernels(*FUSIBLE) & usable
-    fused, removed = 0, [NOTHING]
+    fused, removed, floor = 0, [NOTHING], scene.floor_ns()
     for lane in np.unique(scene.graph.lane[fusible]):
         for chain in _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step):
             lengths = bench.graph.duration[chain]
             longest, whole = int(chain[lengths.argmax()]), float(lengths.sum())
-            shortest = float(lengths[lengths >= LARGE_SHARE * lengths.max()].min())
+            # By their bytes where these are known: a slow kernel may touch no more than a fast one.
+            size = floor[chain] if floor[longest] > 0 else lengths
+            shortest = float(lengths[size >= LARGE_SHARE * size.max()].min())
             new = shortest + constants.FUSED_CHAIN.at(case) * (float(lengths.max()) - shortest)
             new = min(whole, new)
             removed.append(chain[chain != longest])
@@ -100,7 +107,7 @@ def fused_optimizer(bench: Bench, case: int) -> int:
         if len(mine) < MANY_KERNELS:
             continue
         foreach = sum("multi_tensor" in name for name in scene.name[mine]) > len(mine) // 2
-        share = (constants.FOREACH_OPTIMIZER_DEVICE if foreach else constants.FUSED_OPTIMIZER_DEVICE).at(case)
+        share = min(1.0, constants.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
         whole = float(bench.graph.duration[mine].sum())
         parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if foreach else 1)
         host = constants.FUSED_OPTIMIZER_BASE_NS.at(case) + parameters * constants.FUSED_OPTIMIZER_PARAMETER_NS.at(case)
@@ -112,3 +119,15 @@ def fused_optimizer(bench: Bench, case: int) -> int:
         bench.graph.duration[int(calls[mine[0]])] = min(host, now)
         changed += len(mine)
     return changed
+
+
+def _remaining_passes(scene: Scene, kernels: Int64s) -> float:
+    """Share of the tensors read and written that a fused update still reads and writes.
+
+    The ops tell which update it is: roots come with Adam (four tensors read, three written), several ops with momentum,
+    a single one is plain descent, which reads two and writes one whether it is fused or not.
+    """
+    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(scene.op_name[kernels].tolist())]
+    passes = sum(PASSES.get(name, 2) for name in names)
+    needed = 7 if "sqrt" in names else 5 if len(names) > 1 else 3
+    return min(1.0, needed / max(passes, 1))

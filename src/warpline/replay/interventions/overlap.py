@@ -58,7 +58,7 @@ def streams(bench: Bench, case: int) -> int:
     sms = scene.trace.devices["sm_count"].drop_nulls()
     limit = SMALL_GRID_SHARE * (int(sms[0]) if len(sms) else DEFAULT_SMS)
     blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
-    small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit)
+    small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~scene.kernels("comm")
     small &= bench.graph.duration >= LONG_KERNEL_NS
     return len(chosen) + _side_by_side(bench, small, blocks, limit / SMALL_GRID_SHARE)
 

@@ -19,6 +19,8 @@ MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
 ALIGNMENT_HALF, ALIGNMENT_SINGLE = 8, 4
 """Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
+PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
+"""Ops whose shapes are those of a product; a convolution's are not."""
 MEMORY_CLASSES = ("elementwise", "norm", "softmax", "reduction", "layout", "memory", "pooling")
 
 
@@ -29,6 +31,22 @@ def _on_cuda_cores(identity: KernelIdentity) -> bool:
         and identity.dtype.a in {"f32", None}
         and identity.dtype.out in {"f32", None}
     )
+
+
+def in_double(identity: KernelIdentity) -> bool:
+    """Whether a kernel computes in 64 bits."""
+    return "f64" in {identity.dtype.a, identity.dtype.acc, identity.dtype.out}
+
+
+def _shorten_doubles(bench: Bench, case: int) -> int:
+    """Kernels in 64 bits take the time of 32 bits, products that of TF32."""
+    scene = bench.scene
+    doubles = scene.kernels_where(in_double) & scene.in_steps & ~bench.gone
+    matrix = doubles & scene.kernels(*MATRIX_CLASSES)
+    for nodes, share in ((matrix, constants.DOUBLE_TO_TF32), (doubles & ~matrix, constants.DOUBLE_MEMORY)):
+        chosen = np.flatnonzero(nodes)
+        bench.shorten(chosen, bench.graph.duration[chosen] * share.at(case))
+    return int(doubles.sum())
 
 
 def _attends_in_fp32(identity: KernelIdentity) -> bool:
@@ -68,7 +86,7 @@ def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats,
     "tf32",
     10,
     "fp32 matrix products and convolutions run on tensor cores in TF32.",
-    "Ten bits of mantissa are enough for the products.",
+    "Ten bits of mantissa are enough for the products, and 32 bits for what is computed in 64.",
     "A product gains what square products of the same duration gain on an H200, and never passes the roofline.",
 )
 def tf32(bench: Bench, case: int) -> int:
@@ -78,7 +96,8 @@ def tf32(bench: Bench, case: int) -> int:
         return 0
     nodes = scene.kernels_where(_on_cuda_cores) & scene.in_steps & ~bench.gone
     _drop_transposes(bench, nodes)
-    return _convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
+    changed = _convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
+    return changed + _shorten_doubles(bench, case)
 
 
 @intervention(
@@ -95,8 +114,10 @@ def bf16(bench: Bench, case: int) -> int:
     if not _has_new_types(scene):
         return 0
     usable = scene.in_steps & ~bench.gone
-    changed = 0
+    changed = _shorten_doubles(bench, case)
     _drop_transposes(bench, scene.kernels_where(_on_cuda_cores) & usable)
+    doubles = scene.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in MATRIX_CLASSES)
+    _convert(bench, doubles & usable, "bf16", constants.TF32_NS, constants.BF16_NS, case)
     for test, series in ((_on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
         changed += _convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
     casts = np.flatnonzero(scene.under_op("aten::_to_copy") & scene.kernels("memory", "elementwise", "layout") & usable)
@@ -133,7 +154,7 @@ def misaligned(scene: Scene) -> Bools:
     known = {pair: _odd(*pair) for pair in set(zip(shapes[scene.work], dtypes[scene.work], strict=True))}
     result = np.zeros(len(scene.graph), bool)
     result[scene.work] = [known[pair] for pair in zip(shapes[scene.work], dtypes[scene.work], strict=True)]
-    result &= scene.op != NONE
+    result &= np.isin(scene.op_name, PRODUCTS)
     return result
 
 

@@ -22,13 +22,18 @@ COLD_SEGMENT_NS = Range(40_000, 60_000, 500_000, "planted cold starts on an H200
 STEADY_COLD_NS = 2_000_000
 """Where every step is as long as the others, this much shows that code is compiled or planned anew in each of them."""
 UNEVEN = 1.5
-WARM_SEGMENT_NS = 20_000.0
+WARM_SEGMENT_NS = 30_000.0
 """What is left of it when it is warm: the dispatch of an op."""
 TRIED_KERNELS = 6
 TUNED_OPS = ["aten::cudnn_convolution", "aten::miopen_convolution", "aten::_convolution", "aten::convolution"]
 """Ops that launch more kernels than this when cuDNN or MIOpen tries out algorithms."""
 LOADED_CALL_NS = 1_000.0
 """What is left of a call that loads code when there is nothing to load."""
+PLANNING_NS = Range(300_000, 500_000, 2_000_000, "plans of cuFFT on an H200's host take 2 to 4 ms")
+DISPATCH_NS = 60_000.0
+"""An op that spends more CPU time than this for each call and op within it does more than to dispatch them."""
+LEAST_PLANNING = 0.2
+"""Share of the step that planning takes at least."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
 
@@ -52,7 +57,9 @@ def warm_up(bench: Bench, case: int) -> int:
     uneven |= int((cold & (graph.duration > STEADY_COLD_NS)).sum()) > scene.step_count / 2
     limit = COLD_SEGMENT_NS.at(case) if uneven else np.inf
     long = np.flatnonzero(cold & (graph.duration > limit))
-    graph.duration[long] = WARM_SEGMENT_NS
+    calls = scene.call_of_work[scene.work]
+    launching = np.isin(graph.before[long], graph.row[calls[calls != NONE]])
+    graph.duration[long] = np.where(launching, WARM_SEGMENT_NS, LOADED_CALL_NS)
     changed = len(long)
     names = scene.call_name
     for name in set(names[graph.kind == CALL].tolist()):
@@ -66,7 +73,7 @@ def warm_up(bench: Bench, case: int) -> int:
         slow = calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)] if uneven else calls[:0]
         graph.duration[slow] = usual
         changed += len(slow)
-    changed += _without_trials(bench)
+    changed += _without_trials(bench) + _without_plans(bench, case)
     bench.best_step = changed > 0
     return changed
 
@@ -86,3 +93,32 @@ def _without_trials(bench: Bench) -> int:
     chosen = scene.call_of_work[last[tuned]]
     bench.graph.duration[chosen[chosen != NONE]] = WARM_SEGMENT_NS
     return len(trials)
+
+
+def _without_plans(bench: Bench, case: int) -> int:
+    """Ops that compute on the CPU for much longer than dispatching takes are planning: warm, they find their plan.
+
+    The tables that they copy to the device and clear there are part of the plan.
+    """
+    scene, graph = bench.scene, bench.graph
+    ops = scene.trace.ops
+    segments = np.flatnonzero((graph.kind == SEGMENT) & scene.in_steps & (scene.op_share > 0.5))
+    root = scene.root_op_at(segments)
+    segments, root = segments[root != NONE], root[root != NONE]
+    computing, within = np.zeros(len(ops) + 1), np.zeros(len(ops) + 1)
+    np.add.at(computing, root, graph.duration[segments])
+    np.add.at(within, scene.roots, 1.0)
+    np.add.at(within, scene.root_op_of_call[graph.kind == CALL], 1.0)
+    launches = np.zeros(len(ops) + 1, bool)
+    launches[scene.root_op[scene.work]] = True
+    planning = (computing > PLANNING_NS.at(case)) & (computing > DISPATCH_NS * within) & launches
+    planning[NONE] = False
+    if computing[planning].sum() < LEAST_PLANNING * scene.step_count * float(
+        np.median(scene.marks.lengths(graph, simulate(graph)))
+    ):
+        return 0
+    mine = planning[root]
+    graph.duration[segments[mine]] *= (WARM_SEGMENT_NS / np.maximum(computing, 1.0))[root[mine]]
+    tables = scene.work[planning[scene.root_op[scene.work]] & (scene.kind[scene.work] != "kernel")]
+    bench.remove_work(tables[~bench.gone[tables]], dispatch=False)
+    return int(planning.sum())
