@@ -5,7 +5,7 @@ import sys
 import torch
 from torch import nn
 
-FAILS_AT = int(sys.argv[1]) if len(sys.argv) > 1 else 13
+FAILS_AT = int(sys.argv[1]) if len(sys.argv) > 1 else 30
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 8)).to(device)
 optimizer = torch.optim.Adam(model.parameters())

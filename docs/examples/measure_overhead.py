@@ -18,9 +18,13 @@ import tempfile
 import time
 from pathlib import Path
 
-STEPS = 70
-PARTS = {"before (steps 3 to 7)": slice(3, 8), "recorded (10 to 15)": slice(10, 16), "after (20 on)": slice(20, None)}
-"""Steps of the default schedule: 8 bare, 2 of warm-up, 6 recorded."""
+STEPS = 90
+PARTS = {
+    "before (steps 12 to 23)": slice(12, 24),
+    "recorded (26 to 31)": slice(26, 32),
+    "after (40 on)": slice(40, None),
+}
+"""Steps of the schedule: 24 bare, 2 of warm-up, 6 recorded."""
 
 
 def work(kind: str, times: Path) -> None:
@@ -59,7 +63,8 @@ def measured(kind: str, recorded: bool, folder: Path) -> list[float]:
     program = [sys.executable, __file__, "--work", kind, "--times", str(times)]
     if recorded:
         run = folder / f"run-{time.monotonic_ns()}"
-        program = [sys.executable, "-m", "warpline", "run", "--no-diagnose", "--output", str(run), "--", *program]
+        options = ["--skip", "24", "--output", str(run)]
+        program = [sys.executable, "-m", "warpline.capture", *options, "--", *program]
     subprocess.run(program, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return [float(span) for span in json.loads(times.read_text())]
 
@@ -69,13 +74,14 @@ def main() -> None:
     parser.add_argument("--work", choices=("small", "large"))
     parser.add_argument("--times", type=Path)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--only", nargs="+", default=("small", "large"), choices=("small", "large"))
     options = parser.parse_args()
     if options.work:
         work(options.work, options.times)
         return
-    print(f"{'program':8} {'steps':22} {'alone':>10} {'under run':>10}   ratio (of each pair)")
+    print(f"{'program':8} {'steps':24} {'alone':>10} {'under run':>10}   ratio (of each pair)")
     with tempfile.TemporaryDirectory() as folder:
-        for kind in ("small", "large"):
+        for kind in options.only:
             pairs = [
                 (measured(kind, False, Path(folder)), measured(kind, True, Path(folder)))
                 for _ in range(options.repeats)
@@ -85,7 +91,7 @@ def main() -> None:
                 ratios = sorted(b / a for a, b in medians)
                 alone, under = (statistics.median(column) / 1e6 for column in zip(*medians, strict=True))
                 spread = f"{statistics.median(ratios):.3f} ({ratios[0]:.3f} to {ratios[-1]:.3f})"
-                print(f"{kind:8} {part:22} {alone:7.3f} ms {under:7.3f} ms   {spread}", flush=True)
+                print(f"{kind:8} {part:24} {alone:7.3f} ms {under:7.3f} ms   {spread}", flush=True)
 
 
 if __name__ == "__main__":

@@ -76,3 +76,17 @@ def test_what_happens_between_a_lap_and_the_next_beginning_is_not_counted(clock:
         clock[0] += 1000
         timed.resume()
     assert timed.summary(cold=0).max_ns == 10  # type: ignore[union-attr]
+
+
+def test_steps_that_still_get_faster_are_not_settled(clock: list[int]) -> None:
+    def settled(*spans: int) -> bool:
+        timed = Laps(fake_torch(on_gpu=False))
+        timed.lap()
+        for span in spans:
+            clock[0] += span
+            timed.lap()
+        return timed.summary(cold=0).settled  # type: ignore[union-attr]
+
+    assert not settled(100, 80, 60, 40)
+    assert settled(50, 48, 52, 49)
+    assert settled(40, 60, 80)

@@ -81,7 +81,9 @@ def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...
 
 
 def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_its_bare_steps_are_timed(tmp_path: Path) -> None:
-    run = record(tmp_path, MODEL + "for step in range(12): train()\nprint('trained', *sys.argv[1:])", arguments=("--lr", "1"))
+    # Recorded steps are made slower than bare ones, whatever else this machine does.
+    script = MODEL + "for step in range(12):\n    train()\n    time.sleep(0 if step < 4 else 0.05)\nprint('trained', *sys.argv[1:])"
+    run = record(tmp_path, script, arguments=("--lr", "1"))
     assert (run.code, run.out) == (0, "trained --lr 1\n")
     assert len(run.step_names()) == 2
     assert run.entry["steps_found_by"] == "optimizer.step"
@@ -94,6 +96,26 @@ def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_its_bare_steps_a
     assert manifest["schema"] == "warpline.run/1"
     assert manifest["versions"]["torch"].startswith(__import__("torch").__version__)
     assert manifest["files"] == ["trace.json.gz"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "kept", "note"),
+    [
+        ("0.05", True, "recording changed the program, or its surroundings did"),
+        ("0.4 / (step + 1)", False, "the bare ones were not warm yet; give a larger --skip"),
+    ],
+    ids=["steady", "warming"],
+)
+def test_bare_steps_slower_than_recorded_ones_are_doubted(tmp_path: Path, seconds: str, kept: bool, note: str) -> None:
+    script = MODEL + f"for step in range(14):\n    train()\n    time.sleep({seconds} if step < 8 else 0)"
+    run = record(tmp_path, script, "--skip", "8", "--warmup", "1", "--steps", "3")
+    assert (run.entry["bare_step_ns"] is not None) is kept
+    assert run.entry["notes"][0].endswith(note)
+
+
+def test_without_skip_bare_steps_go_on_until_they_have_settled(tmp_path: Path) -> None:
+    run = record(tmp_path, MODEL + "for step in range(60): train()", "--steps", "2")
+    assert 10 <= run.entry["first_step"] <= 26
 
 
 def test_no_secret_reaches_the_manifest(tmp_path: Path) -> None:
@@ -146,7 +168,7 @@ def test_two_optimizers_that_alternate_make_one_step(tmp_path: Path) -> None:
 
 
 def test_a_crash_keeps_its_exit_code_and_the_trace_up_to_it(tmp_path: Path) -> None:
-    run = record(tmp_path, (EXAMPLES / "crash.py").read_text(), "--steps", "6", arguments=("13",))
+    run = record(tmp_path, (EXAMPLES / "crash.py").read_text(), "--skip", "8", "--steps", "6", arguments=("13",))
     assert run.code == 1
     assert "RuntimeError: mat1 and mat2" in run.err
     assert len(run.step_names()) == run.entry["steps_recorded"] == 3
@@ -203,7 +225,7 @@ def test_the_whole_of_a_short_program_can_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "line"),
     [
-        (MODEL + "for step in range(5): train()", "too-few-steps: the program ended after 5 steps (optimizer.step), and the recording would have begun after 10; try --skip 1 --warmup 1 --steps 2"),
+        (MODEL + "for step in range(5): train()", "too-few-steps: the program ended after 5 steps (optimizer.step), and the recording would have begun after 26; try --skip 1 --warmup 1 --steps 2"),
         ("import torch; torch.ones(1)", "no-steps: no step was found, and the program ended before the window of time opened"),
         ("print('no torch here')", "no-torch: no Python process of the program imported torch"),
     ],

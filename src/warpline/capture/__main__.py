@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from warpline.capture.plan import NCU, NSYS, TORCH, Plan
+from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
 from warpline.capture.run import Request, chosen_tool, prepared, run, say_on_stderr
 from warpline.errors import WarplineError
@@ -24,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plan = Plan(
             folder="",
             tool=chosen_tool(request),
-            skip=options.skip,
+            **skipping(options.skip),
             warmup=options.warmup,
             steps=options.steps,
             seconds=options.seconds,
@@ -53,7 +53,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("--name")
     parser.add_argument("--output", type=Path)
-    for name in ("skip", "warmup", "steps", "megabytes"):
+    parser.add_argument("--skip", type=int)
+    for name in ("warmup", "steps", "megabytes"):
         parser.add_argument(f"--{name}", type=int, default=getattr(default, name))
     parser.add_argument("--seconds", type=float, default=default.seconds)
     parser.add_argument("--after", type=float, default=default.after_s)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 COLD = 2
-"""First steps, which load, tune and allocate: left out where enough others follow."""
+"""First steps, which load, tune and allocate: these and a third of all are left out where enough others follow."""
 FEWEST = 3
+STILL_WARMING = 0.95
+"""Later steps that take less than this share of earlier ones: the program is not warm yet."""
 
 
 @dataclass(frozen=True)
@@ -22,6 +24,8 @@ class StepTime:
     steps: int
     how: str
     """`cuda events` or `clock`."""
+    settled: bool
+    """Whether the later half of the steps is about as slow as the earlier half."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,10 @@ class Laps:
     def __len__(self) -> int:
         return len(self._ends)
 
+    def elapsed_s(self) -> float:
+        """Seconds from the first lap to the last."""
+        return (self._ends[-1].clock_ns - self._ends[0].clock_ns) / 1e9 if self._ends else 0.0
+
     def restart(self) -> None:
         """Forget what was timed."""
         self._ends.clear()
@@ -78,9 +86,15 @@ class Laps:
         ]
         if not times:
             return None
+        cold = max(cold, len(times) // 3) if cold else 0
         kept = times[min(cold, max(len(times) - FEWEST, 0)) :]
         how = "cuda events" if by_events else "clock"
-        return StepTime(round(statistics.median(kept)), min(kept), max(kept), len(kept), how)
+        return StepTime(round(statistics.median(kept)), min(kept), max(kept), len(kept), how, _settled(kept))
+
+
+def _settled(times: list[int]) -> bool:
+    half = len(times) // 2
+    return not half or statistics.median(times[half:]) >= STILL_WARMING * statistics.median(times[:half])
 
 
 def _between(begin: _Mark, end: _Mark, by_events: bool) -> int:

@@ -81,6 +81,7 @@ def manifest_of(plan: Plan, parts: list[dict[str, Any]], **facts: Any) -> dict[s
         "versions": versions,
         "bounds": {
             "skip": plan.skip,
+            "settle_s": plan.settle_s,
             "warmup": plan.warmup,
             "steps": plan.steps,
             "seconds": plan.seconds,

@@ -17,7 +17,7 @@ from warpline.capture.agent import agent
 from warpline.capture.launch import Ending
 from warpline.capture.listeners import Listeners
 from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
-from warpline.capture.plan import Plan
+from warpline.capture.plan import Plan, skipping
 from warpline.capture.process_record import RECORDED
 from warpline.capture.session import Session
 from warpline.capture.silence import why_nothing
@@ -44,7 +44,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         name: str | Callable[..., Any] | None = None,
         *,
         steps: int | None = None,
-        skip: int = Plan.skip,
+        skip: int | None = None,
         warmup: int = Plan.warmup,
         seconds: float = Plan.seconds,
         megabytes: int = Plan.megabytes,
@@ -61,7 +61,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         self._steps = steps
         self._plan = Plan(
             folder="",
-            skip=skip,
+            **skipping(skip),
             warmup=warmup,
             steps=steps or Plan.steps,
             seconds=seconds,

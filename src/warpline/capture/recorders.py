@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,7 +25,9 @@ def _as_ours() -> Iterator[None]:
     global _ours  # noqa: PLW0603 - one profiler a process, as torch has it
     before, _ours = _ours, True
     try:
-        yield
+        with warnings.catch_warnings():  # torch's advice on profilers is meant for whoever wrote one
+            warnings.simplefilter("ignore")
+            yield
     finally:
         _ours = before
 
@@ -138,7 +141,8 @@ class RangeRecorder:
             self._push()
 
     def stop(self, whole: bool) -> None:
-        self._pop()
+        if whole:  # a step that was cut short stays open: without an end it is not taken for one
+            self._pop()
         wait_for_gpu(self._torch)
         if self._recording:
             self._torch.cuda.profiler.stop()

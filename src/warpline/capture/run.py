@@ -20,6 +20,7 @@ from warpline.capture.process_record import NOTHING, RECORDED, read_parts
 from warpline.capture.program import Program, has_torch, run_name
 from warpline.capture.silence import why_nothing
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
+from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
 from warpline.errors import UsageError, WarplineError
 
@@ -110,6 +111,7 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
     command = words_of(command_of(request, plan))
     environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
     environment.setdefault("KINETO_LOG_LEVEL", "99")  # Kineto tells of its stages on stderr
+    environment.setdefault(TEARDOWN, "1")
     before, revision = gpu_states(), git_state()
     started = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 - Python 3.9
     watcher = _Watcher(folder, request, plan, say)

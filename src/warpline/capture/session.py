@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,9 +17,12 @@ from warpline.capture.laps import Laps
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, recorder_for
+from warpline.capture.signals import Sigterm, interrupts_held
 from warpline.capture.steps import NAMES, StepFinder
+from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes
 
 WAITING, RECORDS, WINDOW, DONE = "waiting", "records", "window", "done"
+SLOWER = 1.03
 LATER_STEPS = 8
 """Steps timed after the recording, to show what it leaves behind."""
 
@@ -51,7 +52,7 @@ class Session:
         self._position = 0
         self._before_bytes = 0
         self._grown_bytes = 0
-        self._sigterm: Any = None
+        self._sigterm = Sigterm(lambda: self.close("SIGTERM"))
 
     def boundary(self, source: int, who: int = 0, patience: int = 0) -> None:
         """Something that may be the end of a step has happened."""
@@ -74,6 +75,7 @@ class Session:
 
     def graph_captured(self) -> None:
         """A CUDA graph is about to be captured: what came before were warm-ups of another kind."""
+        keep_attached_with_graphs(self._torch)
         if self.phase == WAITING:
             self.finder.restart()
             self._laps.restart()
@@ -109,7 +111,8 @@ class Session:
 
     def abandon(self) -> None:
         """Forgets the recording: it belongs to the process that this one was forked from."""
-        self.phase, self._recorder, self._sigterm = DONE, None, None
+        self.phase, self._recorder = DONE, None
+        self._sigterm.release()
 
     def stand_down(self, note: str) -> None:
         """The program profiles itself: leave it alone."""
@@ -143,7 +146,7 @@ class Session:
     def weigh(self) -> None:
         """Looks at how much the process has grown while it recorded; called from the side, since it takes a while."""
         if self.recording_since:
-            self._grown_bytes = _resident_bytes() - self._before_bytes
+            self._grown_bytes = resident_bytes() - self._before_bytes
 
     def capturing(self) -> bool:
         """Whether a CUDA graph is being captured, when nothing may wait for the GPU."""
@@ -155,7 +158,7 @@ class Session:
         if self.plan.tool != TORCH or self.plan.whole:
             return False
         recorder, self._recorder, self.phase = self._recorder, None, WAITING
-        self._release_sigterm()
+        self._sigterm.release()
         if recorder is not None:
             recorder.stop(whole=True)
         self.note("the profiler was on before the bare steps were timed")
@@ -163,14 +166,12 @@ class Session:
         return True
 
     def _advance(self, position: int) -> None:
-        first = max(self.plan.skip, 1)
         if self.phase == WAITING:
             self._laps.lap()
-            if position >= first:
+            if self.plan.has_settled(position, self._laps.elapsed_s()):
                 self.finder.lock()
                 if self.plan.tool != NCU:  # which holds up every launch, recorded or not
                     self.record.bare_step_ns = self._laps.summary()
-                self._position = position
                 self.record.first_step = position + self.plan.warmup
                 self._start(by_steps=True)
         elif self.phase == RECORDS:
@@ -186,7 +187,7 @@ class Session:
         if passed >= 0:
             self._laps.lap()
         if passed == 0:
-            self.recording_since, self._before_bytes = time.monotonic(), _resident_bytes()
+            self.recording_since, self._before_bytes = time.monotonic(), resident_bytes()
         bound = "steps" if passed >= self.plan.steps else (self.over_bounds() if passed > 0 else None)
         self.record.steps_recorded = max(passed, 0)
         if bound:
@@ -204,20 +205,20 @@ class Session:
         self._recorder.start(by_steps)
         self.phase = RECORDS if by_steps else WINDOW
         if not by_steps or not self.plan.warmup:
-            self.recording_since, self._before_bytes = time.monotonic(), _resident_bytes()
+            self.recording_since, self._before_bytes = time.monotonic(), resident_bytes()
         self.record.state = RECORDING
         self.record.write(Path(self.plan.folder))
-        self._catch_sigterm()
+        self._sigterm.hold()
         if by_steps and not self.plan.warmup:
             self._laps.lap()
 
     def _finish(self, reason: str, whole: bool) -> None:
         recorder, by_steps = self._recorder, self.phase == RECORDS
         self.phase, self._recorder = DONE, None
-        self._release_sigterm()
+        self._sigterm.release()
         if recorder is None:
             return
-        with _interrupts_held():
+        with interrupts_held():
             self.record.recorded_step_ns = self._laps.summary(cold=0) if self.record.steps_recorded else None
             recorder.stop(whole)
             began = bool(self.recording_since)
@@ -226,6 +227,7 @@ class Session:
                 self._export(recorder)
             else:
                 self.note("the program ended during the profiler's warm-up")
+            self._doubt_bare_steps()
             self.record.state = RECORDED if began else NOTHING
             self.record.ended_by = reason
             self._keep()
@@ -235,6 +237,18 @@ class Session:
             self.note("the profiler was on before the bare steps were timed")
         elif not by_steps or not whole:
             self._rest()
+
+    def _doubt_bare_steps(self) -> None:
+        """Recording makes no step faster: bare steps that are slower and still get faster were not warm."""
+        bare, recorded = self.record.bare_step_ns, self.record.recorded_step_ns
+        if not bare or not recorded or bare.median_ns <= SLOWER * recorded.median_ns:
+            return
+        times = f"bare steps took {bare.median_ns:,} ns, recorded ones {recorded.median_ns:,} ns"
+        if bare.settled:
+            self.note(f"{times}: recording changed the program, or its surroundings did")
+        else:
+            self.record.bare_step_ns = None
+            self.note(f"{times}: the bare ones were not warm yet; give a larger --skip")
 
     def _export(self, recorder: Recorder) -> None:
         if not recorder.suffix:
@@ -277,54 +291,3 @@ class Session:
             self._rest()
         finally:
             self._busy = False
-
-    def _catch_sigterm(self) -> None:
-        """SIGTERM ends a program without a word; while recording it is given time for one."""
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            self._sigterm = signal.signal(signal.SIGTERM, self._on_sigterm)
-
-    def _release_sigterm(self) -> None:
-        # Compared by equality: a bound method is a new object each time.
-        if self._sigterm is not None and signal.getsignal(signal.SIGTERM) == self._on_sigterm:
-            with contextlib.suppress(ValueError):  # not in the main thread
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._sigterm = None
-
-    def _on_sigterm(self, number: int, frame: object) -> None:
-        self.close("SIGTERM")
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextlib.contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Ctrl-C while the trace is written waits until it is."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[int] = []
-    before = signal.getsignal(signal.SIGINT)
-    if before is None:
-        yield
-        return
-    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            os.kill(os.getpid(), signal.SIGINT)
-
-
-def is_data_worker() -> bool:
-    """Whether this process is a DataLoader's."""
-    data = sys.modules.get("torch.utils.data")
-    return data is not None and data.get_worker_info() is not None
-
-
-def _resident_bytes() -> int:
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - read many times a second
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0

@@ -100,6 +100,7 @@ def torch_flags(plan: Plan, injected: str) -> list[Flag]:
     return [
         flag(f"PYTHONPATH={injected}:…", why="Python imports warpline's sitecustomize, which waits for torch"),
         flag(f"skip={plan.skip}", why="steps that run bare and are timed: the first are cold, the rest are the truth"),
+        flag(f"settle_s={plan.settle_s:g}", why="bare steps go on for so long, up to three times as many"),
         flag(f"warmup={plan.warmup}", why="steps under the profiler that are not kept: its own first calls are there"),
         flag(f"steps={plan.steps}", why="recorded steps"),
         flag(f"seconds={plan.seconds:g}", why="the recording never lasts longer"),

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.session import DONE, RECORDS, WAITING, Session, is_data_worker
+from warpline.capture.session import DONE, RECORDS, WAITING, Session
+from warpline.capture.this_process import is_data_worker
 
 TICK_S = 0.1
 GRACE = 1.5

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warpline.capture.plan import NCU, NSYS, TORCH, Plan
+from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.cli.diagnose import show
 from warpline.cli.options import JsonOption, open_with_progress
 from warpline.errors import UsageError, WarplineError
@@ -40,7 +40,8 @@ ToolOption = Annotated[
     typer.Option("--with", metavar="TOOL", help="torch (by default), nsys or ncu.", rich_help_panel=_WHAT),
 ]
 SkipOption = Annotated[
-    int, typer.Option("--skip", min=0, help="Bare steps first, timed.", rich_help_panel=_HOW_MUCH)
+    int | None,
+    typer.Option("--skip", min=0, help="Bare steps first, timed; by default 8 to 24.", rich_help_panel=_HOW_MUCH),
 ]
 WarmupOption = Annotated[
     int, typer.Option("--warmup", min=0, help="Steps under the profiler, not kept.", rich_help_panel=_HOW_MUCH)
@@ -99,7 +100,7 @@ def run(
     program: ProgramArgument = None,
     module: ModuleOption = False,
     tool: ToolOption = None,
-    skip: SkipOption = _DEFAULT.skip,
+    skip: SkipOption = None,
     warmup: WarmupOption = _DEFAULT.warmup,
     steps: StepCountOption = _DEFAULT.steps,
     seconds: SecondsOption = _DEFAULT.seconds,
@@ -141,7 +142,7 @@ def run(
 
     plan = Plan(
         folder="",
-        skip=skip,
+        **skipping(skip),
         warmup=warmup,
         steps=steps,
         seconds=seconds,
@@ -268,10 +269,10 @@ def _answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
 
 def _changed(plan: Plan) -> list[str]:
     """The options that differ from the defaults, as the command line has them."""
-    words: list[str] = []
+    words = [] if plan.settle_s else ["--skip", str(plan.skip)]
     for field, value in asdict(plan).items():
         name = "after" if field == "after_s" else field
-        if value == getattr(_DEFAULT, field) or field in {"folder", "tool", "step_range"}:
+        if value == getattr(_DEFAULT, field) or field in {"folder", "tool", "step_range", "skip", "settle_s"}:
             continue
         words += [f"--{'' if value else 'no-'}{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
     return words

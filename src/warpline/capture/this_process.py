@@ -1,0 +1,34 @@
+"""Small questions about the process that is recorded."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+TEARDOWN = "TEARDOWN_CUPTI"
+"""With 1, Kineto detaches CUPTI when a recording ends; else every later launch stays slower."""
+DETACHES_WITH_GRAPHS = (12, 6)
+"""CUDA from which on that does no harm to CUDA graphs; torch itself draws the line there."""
+
+
+def keep_attached_with_graphs(torch: Any) -> None:
+    """Does without detaching in a program with CUDA graphs on an old CUDA."""
+    version = str(getattr(torch.version, "cuda", None) or "0").split(".")
+    if tuple(int(part) for part in version[:2] if part.isdecimal()) < DETACHES_WITH_GRAPHS:
+        os.environ[TEARDOWN] = "0"
+
+
+def is_data_worker() -> bool:
+    """Whether this process is a DataLoader's."""
+    data = sys.modules.get("torch.utils.data")
+    return data is not None and data.get_worker_info() is not None
+
+
+def resident_bytes() -> int:
+    """Memory of this process; 0 where /proc does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:  # noqa: PTH123 - read many times a second
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 0
