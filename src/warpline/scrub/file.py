@@ -67,7 +67,9 @@ def scrub(
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         result = _work(file, part, keep, progress, packed=target.suffix == ".gz", target=target)
-        part.replace(target)
+        if in_place:
+            shutil.copymode(file, part)
+        part.replace(target.resolve())
     except OSError as error:
         raise WarplineError("cannot-write", f"{target} cannot be written: {error.strerror or error}") from error
     finally:

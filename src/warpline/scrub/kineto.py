@@ -20,8 +20,9 @@ from warpline.scrub.text import Scrubber
 PIECE_BYTES = 4 << 20
 LONGEST_PIECE = 64 << 20
 """A text without the end of an event for so long is cut where it is."""
-MOST_REMEMBERED = 1 << 20
-"""Distinct texts whose result is kept."""
+MOST_REMEMBERED_BYTES = 64 << 20
+"""Distinct texts whose result is kept, each counted with what Python adds to it."""
+OVERHEAD_BYTES = 120
 LONGEST_KEY = 64
 SHORTEST_LEAK = 5
 
@@ -97,6 +98,7 @@ class TraceScrubber:
     _keys: dict[bytes, tuple[Kind | None, Kind]] = field(default_factory=dict)
     """Keys whose values leak by what they are: the kind within an event, and outside."""
     _seen: set[bytes] = field(default_factory=set)
+    _remembered_bytes: int = 0
     _in_events: bool = False
 
     def learn(self, piece: bytes) -> None:
@@ -110,7 +112,7 @@ class TraceScrubber:
                 self.scrubber.learn(text.replace("\0", "\n"))
                 self._note_key(part, text)
         self._seen.update(fresh)
-        if len(self._seen) > MOST_REMEMBERED:
+        if self._too_much(fresh):
             self._seen.clear()
         for index, kind in self._keyed(parts, texts, self._regions(parts)):
             if parts[index + 1].strip() == b":" and index + 2 < len(parts):
@@ -125,6 +127,15 @@ class TraceScrubber:
         """Back to the beginning, for the second pass."""
         self._in_events = False
         self._seen.clear()
+        self._remembered_bytes = 0
+
+    def _too_much(self, texts: list[bytes]) -> bool:
+        """Whether what is remembered must be forgotten, now that these are added."""
+        self._remembered_bytes += sum(map(len, texts)) + OVERHEAD_BYTES * len(texts)
+        if self._remembered_bytes <= MOST_REMEMBERED_BYTES:
+            return False
+        self._remembered_bytes = 0
+        return True
 
     def _regions(self, parts: list[bytes]) -> Regions:
         found = regions(parts, self._in_events)
@@ -174,7 +185,7 @@ class TraceScrubber:
             except KeyError:
                 cleaned, kinds = self.scrubber.clean(decoded(text))
                 result = (encoded(cleaned), kinds) if kinds else None
-                if len(self._known) >= MOST_REMEMBERED:
+                if self._too_much([text]):
                     self._known.clear()
                 self._known[text] = result
             if result is not None:

@@ -36,6 +36,7 @@ from warpline.scrub.text import Scrubber
 Progress = Callable[[float], None]
 """Called with the share of the work that is done."""
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeError)
+_OUT_OF_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 
 @dataclass(slots=True)
@@ -66,6 +67,12 @@ def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write
         if write:
             reset_counters(path)
     except _ERRORS as error:
+        if getattr(error, "sqlite_errorname", "").startswith(_OUT_OF_ROOM):
+            raise WarplineError(
+                "cannot-write",
+                f"{shown} cannot be scrubbed: {error}",
+                "make room on the disk, or point TMPDIR at a roomier one",
+            ) from error
         raise UnreadableFile(
             "damaged-file",
             f"{shown} cannot be scrubbed, as its tables are damaged ({error})",

@@ -16,6 +16,8 @@ Row = tuple[Value, ...]
 BATCH_ROWS = 2000
 ALWAYS_READ = ("guid",)
 """Columns that identify even where they hold a number."""
+ROLE_COLUMNS = {"StringIds": ("id",), "PROCESSES": ("globalPid",)}
+"""Numbers that say what the texts beside them are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Table:
 
     name: str
     columns: tuple[str, ...]
+    """Those that hold texts, and those that say what the texts are."""
     keys: tuple[str, ...]
     """``rowid`` or a name for it; the primary key where a table has none."""
     has_rowid: bool
@@ -61,15 +64,21 @@ def tables_with_text(connection: sqlite3.Connection) -> list[Table]:
     """Tables with a text or a blob in any row, whatever their columns are declared as."""
     found = []
     for name, columns in all_tables(connection).items():
-        tests = [f"typeof({quoted(column)}) IN ('text', 'blob')" for column in columns]
-        tests += [f"{quoted(column)} <> 0" for column in columns if column.lower() in ALWAYS_READ]
-        if connection.execute(f"SELECT 1 FROM {quoted(name)} WHERE {' OR '.join(tests)} LIMIT 1").fetchall():
-            found.append(_table(connection, name, columns))
+        tests = [
+            f"max(typeof({quoted(column)}) IN ('text', 'blob')"
+            + (f" OR {quoted(column)} <> 0)" if column.lower() in ALWAYS_READ else ")")
+            for column in columns
+        ]
+        (holds,) = connection.execute(f"SELECT {', '.join(tests)} FROM {quoted(name)}").fetchall()
+        texts = [column for column, held in zip(columns, holds, strict=True) if held]
+        if texts:
+            roles = [column for column in ROLE_COLUMNS.get(name, ()) if column in columns and column not in texts]
+            found.append(_table(connection, name, columns, (*texts, *roles)))
     return found
 
 
-def _table(connection: sqlite3.Connection, name: str, columns: tuple[str, ...]) -> Table:
-    taken = {column.lower() for column in columns}
+def _table(connection: sqlite3.Connection, name: str, all_columns: tuple[str, ...], columns: tuple[str, ...]) -> Table:
+    taken = {column.lower() for column in all_columns}
     rowid = next((word for word in ("rowid", "_rowid_", "oid") if word not in taken), "rowid")
     try:
         connection.execute(f"SELECT {rowid} FROM {quoted(name)} LIMIT 0")

@@ -22,8 +22,9 @@ SHORTEST_LEARNT = 5
 """Names shorter than this are not looked for in running text: they would be found by chance."""
 # Names that are also those of chips, which must stay.
 _CHIP = re.compile(r"(?i)(?:[a-z]{1,3}\d{2,4}[a-z]?|mi\d{3}x?)")
-MOST_REMEMBERED = 200_000
-LONGEST_REMEMBERED = 4096
+MOST_REMEMBERED = 50_000
+LONGEST_REMEMBERED = 1024
+"""Results that are kept for texts that come again: at most some 100 MB."""
 
 
 class Scrubber:
