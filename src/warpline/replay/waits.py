@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.replay.model import Floats, Int64s
+from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.streams import Works
 from warpline.replay.threads import TopCalls
 from warpline.trace import api_names
@@ -90,6 +90,11 @@ def _kinds(names: Names) -> Int64s:
     return how
 
 
+def _matching(names: Names, pattern: str) -> Bools:
+    known = {name: re.search(pattern, name) is not None for name in set(names.tolist())}
+    return np.array([known[name] for name in names.tolist()], bool)
+
+
 def _own_copies(
     trace: Trace, calls: TopCalls, works: Works, names: Names, how: Int64s
 ) -> tuple[Int64s, Int64s]:
@@ -98,8 +103,7 @@ def _own_copies(
     copies = (gpu["kind"].cast(pl.String) == "memcpy").to_numpy() & (works.call != NONE)
     position = works.call[copies]
     rows = np.flatnonzero(copies)
-    name_blocks = np.array([bool(re.search(api_names.BLOCKING_COPY, name)) for name in names], bool)
-    is_copy = np.array([bool(re.search(api_names.COPY, name)) for name in names], bool)
+    name_blocks, is_copy = _matching(names, api_names.BLOCKING_COPY), _matching(names, api_names.COPY)
     pageable = (
         (gpu["source_memory"].cast(pl.String) == "Pageable") | (gpu["target_memory"].cast(pl.String) == "Pageable")
     ).fill_null(False).to_numpy()[rows]
