@@ -1,0 +1,163 @@
+"""`warpline.profile`, `warpline.region` and `warpline.step` within a program, on the CPU."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warpline
+from warpline.capture import marks
+from warpline.capture.listeners import Listeners
+from warpline.capture.plan import Plan
+from warpline.capture.session import Session
+from warpline.errors import WarplineError
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def events(path: Path | None) -> list[dict[str, Any]]:
+    assert path is not None
+    with gzip.open(path, "rt") as text:
+        return json.load(text)["traceEvents"]
+
+
+def names(path: Path | None) -> list[str]:
+    return [str(event.get("name")) for event in events(path)]
+
+
+def work() -> None:
+    torch.randn(8, 8) @ torch.randn(8, 8)
+
+
+def test_a_block_is_recorded_whole(capsys: pytest.CaptureFixture[str]) -> None:
+    with warpline.profile("block") as p:
+        for _ in range(3):
+            work()
+    assert names(p.trace).count("aten::matmul") == 3
+    assert p.folder is not None
+    assert p.folder.name.endswith("-block")
+    manifest = json.loads((p.folder / "manifest.json").read_text())
+    assert manifest["schema"] == "warpline.run/1"
+    assert manifest["files"] == ["trace.json.gz"]
+    assert "type: warpline .warpline/runs/" in capsys.readouterr().err
+
+
+def test_steps_in_a_block_are_told_or_found() -> None:
+    with warpline.profile("told", skip=2, warmup=1, steps=2) as told:
+        for _ in range(8):
+            work()
+            warpline.step()
+    assert sum(name.startswith("ProfilerStep#") for name in names(told.trace)) == 2
+    assert names(told.trace).count("aten::matmul") == 2
+    model = torch.nn.Linear(8, 8)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    with warpline.profile("found", skip=2, warmup=1, steps=2) as found:
+        for _ in range(8):
+            model(torch.randn(2, 8)).sum().backward()
+            optimizer.step()
+    assert names(found.trace).count("Optimizer.step#SGD.step") == 2
+
+
+def test_every_call_of_a_decorated_function_is_a_step() -> None:
+    @warpline.profile("calls", skip=2, warmup=1, steps=3)
+    def call(times: int) -> int:
+        """Works."""
+        for _ in range(times):
+            work()
+        return times
+
+    assert [call(2) for _ in range(8)] == [2] * 8
+    assert call.__doc__ == "Works."
+    assert names(call.trace).count("aten::matmul") == 6
+
+
+def test_it_decorates_without_brackets_and_methods_too() -> None:
+    class Trainer:
+        @warpline.profile
+        def train(self, value: int) -> int:
+            work()
+            return value
+
+    trainer = Trainer()
+    assert [trainer.train(at) for at in range(40)] == list(range(40))
+    assert names(Trainer.train.trace).count("aten::matmul") == 6
+
+
+def test_nothing_recorded_is_said_and_not_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+    with warpline.profile("short", skip=5, steps=3) as p:
+        for _ in range(4):
+            warpline.step()
+    assert p.trace is None
+    assert "warpline: too-few-steps: the program ended after 4 steps (warpline.step)" in capsys.readouterr().err
+
+
+def test_an_exception_passes_and_what_was_recorded_stays() -> None:
+    with pytest.raises(ValueError, match="mine"), warpline.profile("failing") as p:
+        work()
+        raise ValueError("mine")
+    assert "aten::matmul" in names(p.trace)
+
+
+def test_a_second_profiler_is_refused() -> None:
+    with torch.profiler.profile(), pytest.raises(WarplineError, match="profiler-on"):
+        warpline.profile("second").__enter__()
+
+
+def test_regions_nest_and_show_in_the_trace() -> None:
+    @warpline.region("inner")
+    def inner() -> None:
+        work()
+
+    with warpline.profile("regions") as p, warpline.region("outer"):
+        inner()
+        inner()
+    found = [event for event in events(p.trace) if event.get("name") in {"outer", "inner"}]
+    outer = next(event for event in found if event["name"] == "outer")
+    inners = [event for event in found if event["name"] == "inner"]
+    assert len(inners) == 2
+    for one in inners:
+        assert outer["ts"] <= one["ts"]
+        assert one["ts"] + one["dur"] <= outer["ts"] + outer["dur"]
+
+
+def test_a_region_opens_nothing_while_nobody_records(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(name: str) -> None:
+        raise AssertionError(name)
+
+    monkeypatch.setattr(torch.profiler, "record_function", never)
+    with warpline.region("off"):
+        work()
+
+
+def test_under_nsys_a_region_is_an_nvtx_range_also_when_it_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+    monkeypatch.setattr(marks, "_UNDER_NSYS", True)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_push", said.append)
+    monkeypatch.setattr(torch.cuda.nvtx, "range_pop", lambda: said.append("pop"))
+    with pytest.raises(KeyError), warpline.region("a"), warpline.region("b"):
+        raise KeyError
+    assert said == ["a", "b", "pop", "pop"]
+
+
+def test_listening_leaves_torch_as_it_was(tmp_path: Path) -> None:
+    def state() -> list[object]:
+        return [
+            torch.compile, torch.cuda.CUDAGraph.replay, torch.cuda.nvtx.range_push, torch.profiler.profile.__init__,
+            torch.profiler.profile.step, torch.profiler.profile.export_chrome_trace, torch.autograd.profiler.profile.__init__,
+            "export_chrome_trace" in vars(torch.profiler.profile), torch.nn.modules.module._has_any_global_hook(),
+        ]  # fmt: skip
+
+    before = state()
+    listeners = Listeners(torch, Session(torch, Plan(folder=str(tmp_path))))
+    assert state() != before
+    listeners.remove()
+    assert state() == before
