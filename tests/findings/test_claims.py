@@ -13,9 +13,12 @@ from small_programs import (
     ALL_REDUCE,
     DIRECT_COPY,
     GEMM_BF16,
+    GEMM_DOUBLE,
+    GEMM_FP32,
     GEMM_ODD,
     GEMM_TF32,
     MUL,
+    MUL_DOUBLE,
     SIDE_STREAM,
     SOFTMAX,
     STEPS,
@@ -95,6 +98,43 @@ def test_only_clones_are_redundant_copies(tmp_path: Path) -> None:
 def test_products_in_16_bits_are_not_full_precision(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
+        program.large_product(500)
+
+    assert "takes 350 µs a step (matrix products and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
+
+
+def test_doubles_and_fp32_products_are_counted_apart(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(2):
+            program.op("aten::mm", (GEMM_FP32, 680), dtype="float")
+        program.op("aten::mm", (GEMM_DOUBLE, 500), dtype="double")
+        for _ in range(3):
+            program.op("aten::mul", (MUL_DOUBLE, 20), dtype="double")
+
+    found = claims(tmp_path, body)
+    assert "1 product (500 µs) and 3 other kernels (60.0 µs) a step compute in 64 bits" in found["double_precision"]
+    assert ": 2 a step, 1.36 ms;" in found["fp32_gemm"]
+
+
+def test_a_stray_double_does_not_take_the_credit_of_fp32_products(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_FP32, 680), dtype="float")
+        program.op("aten::mul", (MUL_DOUBLE, 5), dtype="double")
+
+    assert {"fp32_gemm", "double_precision"} & set(claims(tmp_path, body)) == {"fp32_gemm"}
+
+
+def test_without_fp32_products_only_doubles_are_spoken_of(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_DOUBLE, 500), dtype="double")
+
+    assert {"fp32_gemm", "double_precision", "full_precision"} & set(claims(tmp_path, body)) == {"double_precision"}
+
+
+def test_work_in_32_bits_leaves_doubles_out(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
+        program.op("aten::mul", (MUL_DOUBLE, 10), dtype="double")
         program.large_product(500)
 
     assert "takes 350 µs a step (matrix products and attention 350 µs)" in claims(tmp_path, body)["full_precision"]

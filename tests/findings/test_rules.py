@@ -14,11 +14,13 @@ from small_programs import (
     DIRECT_COPY,
     FUSED_ADAM,
     GEMM_BF16,
+    GEMM_DOUBLE,
     GEMM_FP32,
     GEMM_ODD,
     GEMM_OLD,
     GEMM_TF32,
     MUL,
+    MUL_DOUBLE,
     SCAN,
     SIDE_STREAM,
     SOFTMAX,
@@ -171,6 +173,18 @@ def softmax_of_a_classifier(program: Program) -> None:
     program.op("aten::mm", (GEMM_BF16, 160))
     program.op("aten::_softmax", (SOFTMAX, 580))
     program.op("aten::mm", (GEMM_BF16, 150))
+
+
+def double_precision(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mul", (MUL_DOUBLE, 100), shapes=[[4096, 4096], [4096]], types=["float", "double"])
+        program.op("aten::mm", (GEMM_DOUBLE, 1100), dtype="double")
+
+
+def numbers_in_double(program: Program) -> None:
+    for _ in range(2):
+        program.op("aten::mul", (MUL, 100), shapes=[[4096, 4096], []], types=["float", "double"])
+        program.op("aten::mm", (GEMM_TF32, 1100), dtype="float")
 
 
 def fp32_gemm(program: Program) -> None:
@@ -414,6 +428,7 @@ CASES: dict[str, tuple[Body, Body]] = {
     "cat_growth": (cat_growth, small_cat),
     "redundant_copies": (redundant_copies, copies_into_a_cache),
     "unfused_attention": (unfused_attention, softmax_of_a_classifier),
+    "double_precision": (double_precision, numbers_in_double),
     "fp32_gemm": (fp32_gemm, tf32_gemm),
     "misaligned_gemm": (misaligned_gemm, aligned_gemm),
     "channels_first": (channels_first, channels_last),

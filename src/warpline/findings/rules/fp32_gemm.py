@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import counted
+from warpline.replay.interventions.precision import in_double
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -12,7 +13,9 @@ from warpline.units import duration
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     change = evidence.changed(RULE.fix)
-    slow = change.work & ~change.gone
+    slow = change.work & ~change.gone & ~evidence.scene.kernels_where(in_double)
+    if not evidence.per_step(slow):
+        return None
     return Claim(
         f"fp32 products run on CUDA cores: {counted(evidence.per_step(slow))} a step, "
         f"{duration(evidence.time_per_step(slow))}; tensor cores do them several times faster in TF32.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
+from warpline.replay.interventions.precision import in_double
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -16,9 +17,10 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if evidence.gains("tf32", WORTH_TRYING_FIRST):
         return None
     change = evidence.changed(RULE.fix)
-    products = change.work & evidence.scene.kernels("gemm", "conv", "attention")
-    casts = change.work & change.gone
-    moving = change.work & ~products & ~casts
+    single = change.work & ~evidence.scene.kernels_where(in_double)
+    products = single & evidence.scene.kernels("gemm", "conv", "attention")
+    casts = single & change.gone
+    moving = single & ~products & ~casts
     parts = [
         f"{what} {duration(evidence.time_per_step(nodes))}"
         for what, nodes in (
@@ -31,9 +33,9 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not parts:
         return None
     return Claim(
-        f"Work in 32 bits takes {duration(evidence.time_per_step(change.work))} a step ({', '.join(parts)}); in bf16 "
+        f"Work in 32 bits takes {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}); in bf16 "
         "it takes less.",
-        evidence.costliest_places(change.work),
+        evidence.costliest_places(single),
     )
 
 
