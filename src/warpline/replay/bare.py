@@ -17,6 +17,8 @@ from warpline.trace.trace import Trace
 MANIFEST = "manifest.json"
 """What `warpline run` writes beside its traces."""
 FEWEST_STEPS = 3
+STRAY = 1.25
+"""How far the range goes from the median at most."""
 MOST_COST = 3.0
 """Recording may cost this many times what is expected of it, if a stopwatch says so."""
 ROUNDS = 12
@@ -41,8 +43,10 @@ def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float
     stopwatch = measured_step_ns(trace.path)
     if stopwatch is not None:
         fitted = _fitted(trace, graph, step_of, stopwatch["median_ns"])
-        low, high = sorted((stopwatch["min_ns"], stopwatch["max_ns"]))
-        return BareSteps([fitted] * len(CASES), [low, stopwatch["median_ns"], high], measured=True)
+        middle = stopwatch["median_ns"]
+        # One step that was disturbed says nothing about the others.
+        low, high = max(stopwatch["min_ns"], middle / STRAY), min(stopwatch["max_ns"], middle * STRAY)
+        return BareSteps([fitted] * len(CASES), [low, middle, high], measured=True)
     graphs = [_less(graph, recording_cost(trace, graph, case)) for case in range(len(CASES))]
     return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
 
@@ -53,7 +57,7 @@ def measured_step_ns(trace: Path) -> dict[str, float] | None:
         manifest = json.loads((trace.parent / MANIFEST).read_text(encoding="utf-8"))
         entries = [entry for entry in manifest["traces"] if entry["file"] == trace.name]
         timed: dict[str, Any] = entries[0]["bare_step_ns"]
-        if timed["steps"] < FEWEST_STEPS:
+        if timed["steps"] < FEWEST_STEPS or not timed.get("settled", True):
             return None
         return {key: float(timed[key]) for key in ("median_ns", "min_ns", "max_ns")}
     except (OSError, ValueError, KeyError, IndexError, TypeError):
