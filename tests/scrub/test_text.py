@@ -157,3 +157,13 @@ def test_an_environment_that_is_kept_is_still_searched_for_tokens() -> None:
     cleaned, kinds = Scrubber([Kind.ENVIRONMENT]).clean("LANG=C\0API_TOKEN=abc123\0HOME=/home/alice")
     assert cleaned == "LANG=C\0API_TOKEN=(removed)\0HOME=/home/user-1"
     assert set(kinds) == {Kind.TOKEN, Kind.USER}
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["-" * 200_000, "--token" * 30_000, "/a" * 100_000, "a." * 100_000, "secret_" * 30_000 + ":", "ab:" * 60_000],
+    ids=["dashes", "options", "folders", "dots", "names", "pairs"],
+)
+def test_long_texts_take_time_in_proportion(text: str) -> None:
+    """Text on which a careless pattern would run for hours; here it ends."""
+    Scrubber().clean(text)

@@ -28,8 +28,9 @@ _PUBLIC_REGISTRY = re.compile(
 )
 _GIT = re.compile(r"\bgit@[\w.-]+:[\w./~-]+")
 _EMAIL = re.compile(r"(?<![\w.+-])([A-Za-z0-9_][\w.+-]*)@((?:[A-Za-z0-9-]+\.)+[A-Za-z]{2,})\b")
+_ENDINGS = "internal|local|localdomain|lan|corp|intranet|com|net|org|edu|gov|mil"
 _DOTTED = re.compile(
-    r"(?<![\w@./:-])((?:[A-Za-z0-9-]+\.){2,}(?:internal|local|localdomain|lan|corp|intranet|com|net|org|edu|gov|mil))"
+    rf"(?<![\w@./:-])((?:[A-Za-z0-9-]+\.){{2,}}(?:{_ENDINGS}))"
     r"(?![\w(-]|\.\w)",
     re.IGNORECASE,
 )
@@ -164,12 +165,12 @@ FIRST_RULES = (
 """Before secrets and paths, which URLs contain."""
 RULES = (
     Rule(Kind.USER, _EMAIL, _email, ("@",)),
-    Rule(Kind.USER, _ACCOUNT, _account, ("=", ":")),
-    Rule(Kind.HOST, _FIELD, _field, ("=", ":")),
+    Rule(Kind.USER, _ACCOUNT, _account, ("user", "logname")),
+    Rule(Kind.HOST, _FIELD, _field, ("host", "node", "computername", "master_addr")),
     Rule(Kind.HOST, _CLOUD, _cloud, ("ip-",)),
-    Rule(Kind.HOST, _DOTTED, _dotted, (".",)),
+    Rule(Kind.HOST, _DOTTED, _dotted, tuple(f".{end}" for end in _ENDINGS.split("|"))),
     Rule(Kind.IDENTIFIER, _UUID, _uuid, ("-",)),
-    Rule(Kind.IDENTIFIER, _SERIAL, _serial, ("erial", "ERIAL", "sset", "achine")),
+    Rule(Kind.IDENTIFIER, _SERIAL, _serial, ("serial", "asset", "machine")),
     Rule(Kind.ADDRESS, _HARDWARE, _hardware, (":", "-")),
     Rule(Kind.ADDRESS, _IP6, _ip6, (":",)),
     Rule(Kind.ADDRESS, _IP4, _ip4, (".",)),

@@ -103,8 +103,8 @@ def users_in(text: str) -> set[str]:
 RULES = (
     Rule(Kind.USER, HOME, _home, ("/",)),
     Rule(Kind.USER, TILDE, _tilde, ("~",)),
-    Rule(Kind.USER, WINDOWS, _user, (":",)),
-    Rule(Kind.USER, CACHE, _user, ("/", "\\")),
+    Rule(Kind.USER, WINDOWS, _user, ("users", "documents and settings")),
+    Rule(Kind.USER, CACHE, _user, ("torchinductor", "triton_cache", "pip-build", "jax_cache", "tmux")),
     Rule(Kind.PATH, SITE, _site, ("/",)),
     Rule(Kind.PATH, OTHER, _other, ("/",)),
 )

@@ -18,12 +18,14 @@ class Rule:
     pattern: re.Pattern[str]
     replacement: Callable[[re.Match[str], Pseudonyms], str | None]
     needles: tuple[str, ...]
-    """One of these is in every match: a quick way to pass over most texts; empty where there is no such sign."""
+    """One of these, in small letters, is in every match: a quick way to pass over most texts; empty where none is."""
+
+    def may_match(self, lowered: str) -> bool:
+        """Whether a text, given in small letters, can hold a match."""
+        return not self.needles or any(needle in lowered for needle in self.needles)
 
     def apply(self, text: str, names: Pseudonyms, found: list[Kind]) -> str:
         """The text with all matches replaced, each of which is added to ``found``."""
-        if self.needles and not any(needle in text for needle in self.needles):
-            return text
 
         def replaced(match: re.Match[str]) -> str:
             new = self.replacement(match, names)

@@ -14,7 +14,7 @@ from warpline.scrub.rule import Rule
 _KNOWN = re.compile(
     r"""(?<![A-Za-z0-9])(?:
       hf_[A-Za-z0-9]{20,} | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_\w{20,} | glpat-[\w-]{16,}
-    | (?=[\w-]*\d)sk-[\w-]{20,} | [srp]k_(?:live|test)_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{30,} | r8_[A-Za-z0-9]{30,}
+    | sk-(?=[\w-]*\d)[\w-]{20,} | [srp]k_(?:live|test)_[A-Za-z0-9]{16,} | gsk_[A-Za-z0-9]{30,} | r8_[A-Za-z0-9]{30,}
     | xox[abeoprs]-[\w-]{10,} | A(?:KIA|SIA|ROA|IDA)[A-Z0-9]{12,} | AIza[\w-]{30,} | ya29\.[\w-]{20,}
     | npm_[A-Za-z0-9]{30,} | pypi-[\w-]{30,} | dop_v1_[0-9a-f]{40,} | SG\.[\w-]{16,}\.[\w-]{16,} | nvapi-[\w-]{20,}
     | dckr_pat_[\w-]{20,} | eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)? | \d{8,10}:AA[\w-]{30,}
@@ -87,14 +87,22 @@ def _random(match: re.Match[str], _: Pseudonyms) -> str | None:
     return REMOVED if looks_random(match[0]) else None
 
 
+_PREFIXES = (
+    "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "k_live_", "k_test_", "gsk_", "r8_",
+    "xox", "akia", "asia", "aroa", "aida", "aiza", "ya29.", "npm_", "pypi-", "dop_v1_", "sg.", "nvapi-", "dckr_pat_",
+    "eyj", ":aa",
+)  # fmt: skip
+_NAMES = ("token", "secret", "passw", "passphrase", "key", "credential", "cookie", "_pat", "_auth", "_pwd", "pass")
+
+FIRST_RULES = (Rule(Kind.TOKEN, _PRIVATE_KEY, _whole, ("-----begin",)),)
+"""Over lines; the others look at one line at a time."""
 RULES = (
-    Rule(Kind.TOKEN, _PRIVATE_KEY, _whole, ("-----BEGIN",)),
-    Rule(Kind.TOKEN, _AUTHORISATION, _value, ("uthori", "UTHORI")),
-    Rule(Kind.TOKEN, _BEARER, _value, ("earer ", "EARER ")),
-    Rule(Kind.TOKEN, _KNOWN, _whole, ()),
-    Rule(Kind.TOKEN, _ASSIGNED, _value, ("=",)),
-    Rule(Kind.TOKEN, _TOLD, _value, (":",)),
-    Rule(Kind.TOKEN, _OPTION, _value, ("-",)),
+    Rule(Kind.TOKEN, _AUTHORISATION, _value, ("authori",)),
+    Rule(Kind.TOKEN, _BEARER, _value, ("bearer",)),
+    Rule(Kind.TOKEN, _KNOWN, _whole, _PREFIXES),
+    Rule(Kind.TOKEN, _ASSIGNED, _value, _NAMES),
+    Rule(Kind.TOKEN, _TOLD, _value, _NAMES),
+    Rule(Kind.TOKEN, _OPTION, _value, _NAMES),
 )
 LAST_RULES = (Rule(Kind.TOKEN, _RUN, _random, ()),)
 """After paths and addresses are gone, which are long too."""

@@ -85,11 +85,22 @@ class Scrubber:
         if Kind.ENVIRONMENT not in self.keep and text.count("\n") >= 3:
             text, blocks = _VARIABLE_LINES.subn(f"{REMOVED}\n", text)
             found += [Kind.ENVIRONMENT] * blocks
+        if Kind.TOKEN not in self.keep:
+            for rule in secrets.FIRST_RULES:
+                if rule.may_match(text.lower()):
+                    text = rule.apply(text, self.names, found)
+        if "\n" not in text.rstrip("\n"):
+            return self._clean_line(text, found), tuple(found)
+        return "".join(self._clean_line(line, found) for line in text.splitlines(keepends=True)), tuple(found)
+
+    def _clean_line(self, text: str, found: list[Kind]) -> str:
         if self._learnt is None:
             self._learnt = self._learnt_rules()
+        lowered = text.lower()
         for rule in (*self._rules, *self._learnt):
-            text = rule.apply(text, self.names, found)
-        return text, tuple(found)
+            if rule.may_match(lowered):
+                text = rule.apply(text, self.names, found)
+        return text
 
     def _clean_parts(self, text: str, inner: str) -> tuple[str, tuple[Kind, ...]]:
         """Texts with zeros between: an environment or a command line, as /proc shows them; or none at all."""
