@@ -449,6 +449,12 @@ GAINS_NOTHING = {"profiler_distortion"}
 """Rules about the profile, not about the program: gains are counted from the step without a profiler."""
 
 
+SPEAKS_TO_THE_PROGRAM = {
+    "hidden_sync", "pageable_copy", "per_parameter_optimizer", "unfused_optimizer", "slow_input", "launch_bound",
+}  # fmt: skip
+"""Rules that say what this very program should write; test_advice.py looks at what they say."""
+
+
 def judged(folder: Path, body: Body) -> Judgement:
     program = Program()
     for _ in range(STEPS):
@@ -479,7 +485,8 @@ def test_every_rule_is_tested_and_has_a_fix_that_can_be_replayed() -> None:
 def test_the_fault_is_found(rule: str, judgement_of: Judge) -> None:
     finding = found(judgement_of(CASES[rule][0]))[rule]
     (made_by,) = [one for one in RULES if one.name == rule]
-    assert (finding.cause, finding.fix, finding.how) == (made_by.cause, made_by.fix, made_by.how)
+    assert (finding.cause, finding.fix) == (made_by.cause, made_by.fix)
+    assert finding.how == made_by.how or rule in SPEAKS_TO_THE_PROGRAM
     if rule in GAINS_NOTHING:
         assert (finding.gain.expected, finding.confidence) == (1.0, "low")
     else:

@@ -115,11 +115,17 @@ class Evidence:
         graph = self.scene.graph
         return self._op_places(nodes, (graph.measured_end - graph.measured_start).astype(np.float64))
 
+    def written_ops(self, nodes: Bools) -> Int64s:
+        """The op of the program's own that led to each of these nodes: of a backward op's, the forward op."""
+        written: Int64s = self._forward_ops[self.scene.op[self._under_ops(nodes)]]
+        return written
+
+    def _under_ops(self, nodes: Bools) -> Int64s:
+        return np.flatnonzero(self.in_steps(nodes) & (self.scene.op != NONE))
+
     def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
-        chosen = np.flatnonzero(self.in_steps(nodes) & (self.scene.op != NONE))
-        ops, table = self.scene.op[chosen], self.trace.ops
-        names = table["name"].gather(ops).cast(pl.String)
-        written = self._forward_ops[ops]
+        chosen, table = self._under_ops(nodes), self.trace.ops
+        names, written = table["name"].gather(self.scene.op[chosen]).cast(pl.String), self.written_ops(nodes)
         moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
         return self.places_at(names, *moments, weight[chosen])
 

@@ -36,6 +36,11 @@ class Place:
     line: int | None
     count: int
 
+    @property
+    def spot(self) -> str:
+        """`train.py:12`, the line on which a function begins; empty where no frames were recorded."""
+        return f"{self.file}:{self.line}" if self.file else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -82,7 +82,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         new_step_ns=_rounded(after),
         confidence=_confidence(rule, prediction, evidence),
         where=claim.places,
-        how=rule.how,
+        how=claim.how or rule.how,
         verify=f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms",
     )
 

@@ -16,6 +16,8 @@ class Claim:
 
     sentence: str
     places: tuple[Place, ...] = ()
+    how: str | None = None
+    """What this program should write, where the trace shows enough to say it; replaces the rule's."""
 
 
 Look = Callable[[Evidence, Prediction], Claim | None]
@@ -29,6 +31,7 @@ class Rule:
     cause: Cause
     fix: str
     how: str
+    """What to write, for any program."""
     look: Look
     most: Confidence = "high"
     """The highest confidence that the evidence can ever support."""

@@ -46,8 +46,7 @@ def places(where: tuple[Place, ...]) -> str:
     """Where to look: lines of the program with their ops, or ops alone where no line is known."""
     lines: dict[str, list[str]] = {}
     for place in where:
-        line = f"{place.file}:{place.line}" if place.file else ""
-        lines.setdefault(line, []).append(place.op or "?")
+        lines.setdefault(place.spot, []).append(place.op or "?")
     parts = [
         (f"{line} " if line else "") + ", ".join(ops[:LISTED_OPS]) + (" …" if len(ops) > LISTED_OPS else "")
         for line, ops in lines.items()

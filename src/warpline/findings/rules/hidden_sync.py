@@ -5,9 +5,10 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.findings.evidence import Evidence
+from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.waits import awaited
-from warpline.findings.words import counted, listed, several
+from warpline.findings.words import counted, in_function, listed, several
 from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
 from warpline.trace.names import named
@@ -32,6 +33,22 @@ AS_WRITTEN = {
     "cudaEventSynchronize": "event.synchronize()",
 }
 """What a program writes, by the outermost op (or the call) in which it then waits."""
+INSTEAD = {
+    ".item()": "total += loss.detach(), and total.item() every n-th step",
+    "`if` on a tensor": "torch.where(condition, a, b) instead of `if` on a tensor",
+    "boolean mask": "torch.where(mask, x, 0) instead of x[mask]",
+    "masked_select": "torch.where(mask, x, 0) instead of masked_select",
+    "nonzero": "the mask itself instead of nonzero",
+    "unique": "unique once, before the loop",
+    "torch.equal": "(a == b).all(), read later, instead of torch.equal",
+    ".to() or .cpu()": "pinned memory and non_blocking=True for .to() and .cpu()",
+    "copy_": "pinned memory and non_blocking=True for copy_",
+    "torch.cuda.synchronize()": "no torch.cuda.synchronize()",
+    "stream.synchronize()": "no stream.synchronize()",
+    "event.synchronize()": "stream.wait_event(event) instead of event.synchronize()",
+}
+"""What to write in its place."""
+NAMES_EVERY_LINE = "torch.cuda.set_sync_debug_mode('warn') names every line that waits."
 LISTED = 4
 SOME_GAIN = 1.01
 """Fewer waits than one a step are those around the measurement, unless they cost more than this."""
@@ -46,11 +63,24 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
     dry = evidence.idle["sync"] / evidence.steps
+    places = evidence.host_places(calls)
     return Claim(
         f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
         f"{duration(evidence.time_in_calls(calls))} in all, and the GPU runs dry for {duration(dry)}.",
-        evidence.host_places(calls),
+        places,
+        _how(places),
     )
+
+
+def _how(places: tuple[Place, ...]) -> str | None:
+    """What to write instead of these waits, function by function; None where none of them is a known one."""
+    advice: dict[str, dict[str, None]] = {}
+    for place in places:
+        written = AS_WRITTEN.get(place.op or "")
+        if written in INSTEAD:
+            advice.setdefault(place.spot, {})[INSTEAD[written]] = None
+    parts = [f"Do not wait{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
+    return " ".join([*parts, NAMES_EVERY_LINE]) if parts else None
 
 
 def _written(evidence: Evidence, calls: Bools) -> str:
@@ -74,7 +104,7 @@ def _clipping_line(evidence: Evidence) -> str | None:
         return None
     moments = (frames[name].cast(pl.Int64).to_numpy() for name in ("thread", "start_ns"))
     (place, *_) = evidence.places_at(pl.Series(["clip_grad_norm_"]), *moments)
-    return f" in {place.file}:{place.line}" if place.file else ""
+    return f" in {place.spot}" if place.spot else ""
 
 
 RULE = Rule(
@@ -83,8 +113,7 @@ RULE = Rule(
     fix="remove_sync",
     how=(
         "Keep results on the device: total += loss.detach() and total.item() every n-th step; torch.where(mask, x, 0) "
-        "instead of x[mask]; no `if` on a tensor; print nothing inside the loop. "
-        "torch.cuda.set_sync_debug_mode('warn') names every line that waits."
+        f"instead of x[mask]; no `if` on a tensor; print nothing inside the loop. {NAMES_EVERY_LINE}"
     ),
     look=look,
     least_gain=0.0,

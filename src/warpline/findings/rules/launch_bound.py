@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
+import polars as pl
+
+from warpline.analyses.where import frame_names, user_frames
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
+from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
+from warpline.trace.link import ids, integers
+from warpline.trace.nesting import NONE, nearest_marked
 from warpline.units import duration
 
 LEAST_SHARE = 0.05
 """Of the time; less is not worth a graph."""
+MOST = 0.5
+"""Of the launches; what launches fewer is not what to capture."""
+FRAME = r"^(.+)\((\d+)\): (.+)$"
+INSTANCE = r"_\d+$"
+"""torch numbers the modules of a class: Block_0, Block_1."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -24,7 +36,34 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The GPU waits {share:.0%} of the time for the CPU to launch {several(launches, 'operation')} a step of "
         f"{duration(evidence.time_per_step(captured) / launches)} each.",
         evidence.places(captured),
+        _how(evidence, captured),
     )
+
+
+def _how(evidence: Evidence, captured: Bools) -> str | None:
+    """The general advice, led by the module, else the function, that launches most of it; None without frames."""
+    for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
+        counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
+        if len(counted) and counted["count"][0] >= MOST * evidence.in_steps(captured).sum():
+            return f"Most of it is launched by {counted['launcher'][0]}. {RULE.how}"
+    return None
+
+
+def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
+    """The outermost nn.Module around the op that led to each launch."""
+    python, frames = evidence.trace.python, integers(evidence.trace.ops["frame"])
+    parents, modules = integers(python["parent"]), python["module"].is_not_null().to_numpy()
+    within = np.append(nearest_marked(parents, modules), NONE)
+    around = np.append(nearest_marked(parents, modules & (within[parents] == NONE)), NONE)
+    rows = around[frames[evidence.written_ops(captured)]]
+    return "the module " + python["module"].gather(ids(rows)).cast(pl.String).str.replace(INSTANCE, "")
+
+
+def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
+    """The user's own function that wrote the op that led to each launch, and where it begins."""
+    ops, table = evidence.written_ops(captured), evidence.trace.ops
+    rows = user_frames(evidence.trace, integers(table["thread"])[ops], integers(table["start_ns"])[ops])
+    return frame_names(evidence.trace, rows).str.replace(FRAME, "${3} (${1}:${2})")
 
 
 RULE = Rule(

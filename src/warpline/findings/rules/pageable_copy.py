@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
-from warpline.findings.words import several
+from warpline.findings.words import in_function, several
 from warpline.replay.interventions.transfers import SMALL_COPY_BYTES
+from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
 from warpline.units import duration, size
+
+UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"
+DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -27,17 +31,25 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{several(evidence.per_step(copies), 'copy', 'copies')} a step ({size(total)}, "
         f"{duration(evidence.time_per_step(copies))}) {way} pageable memory: each blocks the CPU until it is staged.",
         evidence.places(copies),
+        "; ".join(
+            _advice(evidence, nodes, text)
+            for nodes, text in ((up, UPLOAD), (down, DOWNLOAD))
+            if evidence.per_step(nodes)
+        ),
     )
+
+
+def _advice(evidence: Evidence, copies: Bools, text: str) -> str:
+    """What to write for copies of one direction, and in which function most of them are."""
+    places = evidence.places(copies)
+    return text + in_function(places[0].spot if places else "")
 
 
 RULE = Rule(
     name="pageable_copy",
     cause="transfer",
     fix="pin_memory",
-    how=(
-        "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True); for results a buffer made once, "
-        "host = torch.empty(shape, pin_memory=True), and host.copy_(x, non_blocking=True)"
-    ),
+    how=f"{UPLOAD}; {DOWNLOAD}",
     look=look,
     least_gain=0.0,
 )

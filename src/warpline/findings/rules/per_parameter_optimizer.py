@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
+from warpline.findings.optimizers import fused_version
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
@@ -27,6 +28,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The optimizer launches {several(count, 'kernel')} a step of "
         f"{duration(evidence.time_per_step(kernels) / count)} each, several for each parameter.",
         evidence.places(kernels),
+        fused_version(evidence, kernels),
     )
 
 

@@ -7,14 +7,14 @@ import polars as pl
 
 from warpline.analyses.gaps import loading_spans
 from warpline.analyses.host_activity import LOADING
-from warpline.analyses.where import frame_names
+from warpline.analyses.where import LIBRARY, Site, frame_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
-from warpline.findings.words import listed
+from warpline.findings.words import in_function, listed
 from warpline.replay.whatif import Prediction
 from warpline.trace.link import integers
-from warpline.trace.names import named
+from warpline.trace.names import matches, named
 from warpline.trace.trace import Trace
 from warpline.units import duration
 
@@ -34,10 +34,39 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     loading = _loading(evidence.trace)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
     among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
+    places = _places(evidence, loading)
     return Claim(
         f"The GPU is idle for {duration(waited)} of each step while the program gets its data{among}.",
-        _places(evidence, loading),
+        places,
+        _how(evidence.trace, loading, places),
     )
+
+
+def _how(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str | None:
+    """The general advice, led by what is known of the loader; None where nothing is."""
+    iterators = _within(trace.ranges, trace)["name"].cast(pl.String)
+    if iterators.str.contains("_SingleProcessDataLoaderIter").any():
+        reading = _own_function(trace, loading)
+        inside = f", most of it in {reading}" if reading else ""
+        return f"The DataLoader has no workers: it loads in the loop's own process{inside}. {RULE.how}"
+    if iterators.str.contains("_MultiProcessingDataLoaderIter").any():
+        return f"The DataLoader's workers are too few or too slow: more of them, or less work a sample. {RULE.how}"
+    if not len(loading):
+        return None
+    return f"Now {places[0].op} holds the loop{in_function(places[0].spot)}. {RULE.how}"
+
+
+def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
+    """The function of the program's own, called while it loads, that takes the most time."""
+    own = trace.python.filter(~matches(trace.python["name"], LIBRARY)).select(
+        pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64)
+    )
+    spans = loading.select("thread", "start_ns", begun="start_ns", until="end_ns").sort("start_ns")
+    during = own.sort("start_ns").join_asof(spans, on="start_ns", by="thread", check_sortedness=False)
+    called = _outermost(during.filter(pl.col("start_ns") > pl.col("begun"), pl.col("end_ns") <= pl.col("until")))
+    by_name = called.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("time"))
+    site = Site.parse(by_name.sort("time", "name", descending=[True, False])["name"][0]) if len(by_name) else None
+    return f"{site.function} ({site.file}:{site.line})" if site else None
 
 
 def _loading(trace: Trace) -> pl.DataFrame:

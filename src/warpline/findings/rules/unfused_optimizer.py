@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
+from warpline.findings.optimizers import fused_version
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.rules.per_parameter_optimizer import LONG_KERNEL_NS
 from warpline.findings.words import several
@@ -24,6 +25,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} a step: each "
         "reads and writes memory that one fused kernel would touch once.",
         evidence.places(kernels),
+        fused_version(evidence, kernels),
     )
 
 

@@ -1,0 +1,189 @@
+"""What a finding tells this very program to write, and that it says no more than the trace shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from kineto_files import op
+from small_programs import GEMM_BF16, MUL, STEPS, Program
+
+from warpline.findings.rules import RULES
+
+Body = Callable[[Program], None]
+
+
+def advice(folder: Path, body: Body) -> dict[str, str]:
+    """What each finding of the program says under `how`."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+    return {finding.rule: finding.how for finding in program.judged(folder).findings}
+
+
+def general(rule: str) -> str:
+    (how,) = [one.how for one in RULES if one.name == rule]
+    return how
+
+
+def wait_in(program: Program, name: str) -> None:
+    start = program.now
+    program.wait()
+    program.events.append(op(name, start, program.now - start))
+
+
+def test_each_kind_of_wait_has_its_own_replacement_in_its_own_function(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        with program.frame("train.py(12): fit") as fit:
+            for name in ("aten::item", "aten::item", "aten::index"):
+                program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+                wait_in(program, name)
+            with program.frame("metrics.py(3): count", fit):
+                program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+                wait_in(program, "aten::nonzero")
+
+    how = advice(tmp_path, body)["hidden_sync"]
+    assert (
+        "in the function at train.py:12: total += loss.detach(), and total.item() every n-th step; torch.where(mask"
+        in how
+    )
+    assert "in the function at metrics.py:3: the mask itself instead of nonzero." in how
+    assert "`if`" not in how
+    assert "synchronize" not in how
+
+
+def test_without_frames_no_function_is_named(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(4):
+            program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+            wait_in(program, "aten::item")
+
+    how = advice(tmp_path, body)["hidden_sync"]
+    assert how.startswith("Do not wait: total += loss.detach()")
+
+
+def test_an_unknown_wait_gets_the_general_advice(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(4):
+            program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+            wait_in(program, "my::op")
+
+    assert advice(tmp_path, body)["hidden_sync"] == general("hidden_sync")
+
+
+UP, DOWN = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
+
+
+@pytest.mark.parametrize(
+    ("kinds", "said", "unsaid"),
+    [((UP,), "DataLoader", "torch.empty"), ((DOWN,), "torch.empty", "DataLoader"), ((UP, DOWN), "torch.empty", "…;")],
+    ids=["up", "down", "both"],
+)
+def test_pinning_is_told_for_the_direction_of_the_copies(
+    kinds: tuple[str, ...], said: str, unsaid: str, tmp_path: Path
+) -> None:
+    def body(program: Program) -> None:
+        with program.frame("train.py(12): fit"):
+            for kind in kinds:
+                program.copy(kind, 3000, 32 << 20)
+            program.large_product(500)
+
+    how = advice(tmp_path, body)["pageable_copy"]
+    assert said in how
+    assert unsaid not in how
+    assert how.count("in the function at train.py:12") == len(kinds)
+
+
+@pytest.mark.parametrize(
+    ("optimizer", "said"),
+    [
+        ("SGD", "torch.optim.SGD(model.parameters(), …, fused=True), without foreach=False"),
+        ("RMSprop", "torch.optim has no fused RMSprop: step = torch.compile(optimizer.step)"),
+    ],
+)
+def test_the_optimizer_is_the_one_whose_range_was_recorded(optimizer: str, said: str, tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        with program.range(f"Optimizer.step#{optimizer}.step"):
+            for _ in range(56):
+                program.op("aten::mul_", (MUL, 1), cpu=12)
+        program.wait()
+
+    assert advice(tmp_path, body)["per_parameter_optimizer"].startswith(said)
+
+
+def test_an_optimizer_without_a_name_gets_the_general_advice(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        with program.range("Optimizer.step"):
+            for _ in range(56):
+                program.op("aten::mul_", (MUL, 1), cpu=12)
+        program.wait()
+
+    assert advice(tmp_path, body)["per_parameter_optimizer"] == general("per_parameter_optimizer")
+
+
+def load(program: Program, iterator: str | None = None) -> None:
+    """A batch: a DataLoader's iterator, or a read in the loop, that takes three milliseconds in a function."""
+    with (
+        program.frame("train.py(12): fit") as fit,
+        program.frame("torch/utils/data/dataloader.py(736): __next__", fit) as get,
+    ):
+        program.python(10)
+        if iterator is None:
+            with program.frame("photos.py(7): __getitem__", get):
+                program.python(3000)
+        else:
+            name = f"enumerate(DataLoader)#{iterator}.__next__"
+            with program.range(name), program.frame("photos.py(7): __getitem__", get):
+                program.python(3000)
+    program.copy("HtoD (Pinned -> Device)", 10, 1 << 16)
+    program.large_product(500)
+    program.wait()
+
+
+@pytest.mark.parametrize(
+    ("iterator", "said"),
+    [
+        (
+            "_SingleProcessDataLoaderIter",
+            "has no workers: it loads in the loop's own process, most of it in __getitem__ (photos.py:7)",
+        ),
+        ("_MultiProcessingDataLoaderIter", "workers are too few or too slow"),
+        (None, "Now __next__ holds the loop in the function at photos.py:7. "),
+    ],
+)
+def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str, tmp_path: Path) -> None:
+    how = advice(tmp_path, lambda program: load(program, iterator))["slow_input"]
+    assert said in how
+    assert how.endswith(general("slow_input"))
+
+
+def launches(program: Program) -> None:
+    for _ in range(30):
+        program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
+
+
+def test_the_outermost_module_that_launches_most_is_named(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        with program.frame("nn.Module: Network_0") as outer:
+            program.python(1)
+            with program.frame("nn.Module: Block_3", outer):
+                launches(program)
+        program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
+
+    assert advice(tmp_path, body)["launch_bound"].startswith("Most of it is launched by the module Network. ")
+
+
+def test_without_a_module_the_function_is_named(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        with program.frame("train.py(12): fit") as fit:
+            launches(program)
+            with program.frame("nn.Module: Head_0", fit):
+                program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
+
+    assert advice(tmp_path, body)["launch_bound"].startswith("Most of it is launched by fit (train.py:12). ")
+
+
+def test_without_frames_nobody_is_named(tmp_path: Path) -> None:
+    assert advice(tmp_path, launches)["launch_bound"] == general("launch_bound")
