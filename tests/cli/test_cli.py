@@ -38,7 +38,7 @@ def test_demo_diagnoses_the_bundled_trace(capsys: pytest.CaptureFixture[str]) ->
     assert run(["demo", "--json"]) == 0
     answer = json.loads(capsys.readouterr().out)
     assert answer["trace"]["steps"] == 4
-    assert answer["trace"]["health"] == []
+    assert [entry["code"] for entry in answer["trace"]["health"]] == ["profiler-distortion"]
 
 
 def test_steps_narrow_the_window(capsys: pytest.CaptureFixture[str]) -> None:

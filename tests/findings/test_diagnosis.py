@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from kineto_files import annotation, copy, launched, op, write
 from paths import RECORDINGS
+from small_programs import H200, MUL, STEPS, Program
 
 import warpline
 from warpline.analyses.gaps import CAUSES
@@ -87,3 +88,28 @@ def test_the_queue_is_as_deep_as_what_waits(tmp_path: Path) -> None:
     queue = diagnose(warpline.open(write(tmp_path, events))).queue
     assert queue is not None
     assert (queue.maximum, queue.mean, queue.empty_share) == (3, 1.5, 0.25)
+
+
+def written(folder: Path, ops: int, length: float) -> Path:
+    """Steps of short ops that launch kernels of this length."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for _ in range(ops):
+                program.op("aten::mul", (MUL, length), cpu=3, launch=4)
+            program.wait()
+    return write(folder, program.events, **H200)
+
+
+def test_a_profile_that_made_the_step_much_longer_is_doubted(tmp_path: Path) -> None:
+    diagnosis = diagnose(warpline.open(written(tmp_path, 60, 1), cache=False), why=True)
+    (entry,) = [one for one in diagnosis.health if one.code == "profiler-distortion"]
+    assert entry.severity == "warning"
+    assert "without a profiler" in entry.message
+    assert diagnosis.judgement is not None
+    assert diagnosis.judgement.evidence.question.replay.measured_step_ns > 1.5 * diagnosis.judgement.evidence.step_ns
+
+
+def test_a_step_that_the_device_paces_is_not_distorted(tmp_path: Path) -> None:
+    diagnosis = diagnose(warpline.open(written(tmp_path, 4, 500), cache=False), why=True)
+    assert "profiler-distortion" not in {entry.code for entry in diagnosis.health}

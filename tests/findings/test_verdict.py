@@ -15,7 +15,7 @@ from warpline.analyses.gaps import CAUSES
 from warpline.findings.evidence import Evidence
 from warpline.findings.model import Cause, Confidence, Finding, Gain, StepTime
 from warpline.findings.rules import RULES
-from warpline.findings.verdict import verdict_of
+from warpline.findings.verdict import FIXES, verdict_of
 from warpline.trace.trace import Window
 
 STEP_NS = 3_000_000
@@ -115,7 +115,7 @@ def test_gains_under_five_percent_are_healthy(gain: float) -> None:
 def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
     verdict = verdict_of([], EVIDENCE)
     assert verdict.cause == "healthy"
-    assert "75%" in verdict.sentence
+    assert "75 %" in verdict.sentence
     assert "3.00 ms" in verdict.sentence
 
 
@@ -124,7 +124,7 @@ def test_an_idle_device_is_not_healthy_though_no_fix_helps() -> None:
     verdict = verdict_of([finding("hidden_sync", 1.03)], cast(Evidence, Judged(idle_share=0.75, idle=waiting)))
     assert (verdict.cause, verdict.fix) == ("sync", None)
     assert verdict.gain == Gain(1.0, 1.0, 1.0)
-    for part in ("synchronisation", "75%", "50%", "1.03x", "3.00 ms"):
+    for part in ("synchronisation", "75 %", "50 %", "1.03×", "3.00 ms"):
         assert part in verdict.sentence
 
 
@@ -134,15 +134,30 @@ def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:
     for part in (
         "synchronisation",
         "8 synchronising calls a step",
-        "remove_sync",
-        "3.00 ms",
-        "1.50 ms",
-        "2x",
-        "1.8-2.2x",
+        "not waiting would bring the step",
+        "from 3.00 ms to 1.50 ms",
+        "(2.0×, range 1.8–2.2×)",
     ):
         assert part in verdict.sentence
     assert verdict.gain == chosen.gain
     assert verdict.new_step_ns == chosen.new_step_ns
+
+
+def test_every_fix_of_a_rule_has_words_for_the_sentence() -> None:
+    assert set(FIXES) == {rule.fix for rule in RULES}
+
+
+def test_a_step_that_the_claim_names_is_not_named_again() -> None:
+    chosen = finding("launch_bound", 12.0, "The GPU waits 87 % of each 3.00 ms step for the CPU.")
+    assert verdict_of([chosen], EVIDENCE).sentence == (
+        "Dispatch-bound: the GPU waits 87 % of each 3.00 ms step for the CPU; a CUDA graph would bring the step to 250 µs "
+        "(12×, range 11–13×)."
+    )
+
+
+@pytest.mark.parametrize(("gain", "said"), [(1.361, "1.36×"), (4.0, "4.0×"), (177.1, "177×"), (1251.8, "1,252×")])
+def test_speed_ups_have_the_digits_that_matter(gain: float, said: str) -> None:
+    assert f"({said}, range" in verdict_of([finding("cold_start", gain)], EVIDENCE).sentence
 
 
 def test_the_verdict_as_json_has_the_contract_s_keys() -> None:

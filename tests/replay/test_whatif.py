@@ -24,7 +24,7 @@ from warpline.reports.whatif import render
 DESIGN = (
     "remove_sync cuda_graph torch_compile pin_memory prefetch tf32 bf16 pad sdpa channels_last fused_optimizer batch "
     "coalesce_copies reduce_before_copy preallocate no_empty_cache streams overlap_comm at_roofline drop_copies warm_up "
-    "drop_casts even_out fewer_kernels fill_gpu newer_kernels record_lighter"
+    "drop_casts even_out fewer_kernels fill_gpu newer_kernels"
 )
 SGEMM = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass_80_simt_sgemm_128x64_8x5_nn_align1::Params)"
 ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 2ul> >"

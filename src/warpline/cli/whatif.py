@@ -36,7 +36,7 @@ def whatif(
 
     The fixes: at_roofline, batch, bf16, channels_last, coalesce_copies, cuda_graph, drop_casts, drop_copies, even_out,
     fewer_kernels, fill_gpu, fused_optimizer, newer_kernels, no_empty_cache, overlap_comm, pad, pin_memory, preallocate,
-    prefetch, record_lighter, reduce_before_copy, remove_sync, sdpa, streams, tf32, torch_compile, warm_up.
+    prefetch, reduce_before_copy, remove_sync, sdpa, streams, tf32, torch_compile, warm_up.
 
     Examples:
 

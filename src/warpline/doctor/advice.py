@@ -43,7 +43,7 @@ ADVICE: dict[str, str] = {
 HARMLESS = {
     *("newer-schema", "older-schema", "unknown-category", "capture-range", "time-limit", "devices-renumbered"),
     *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
-    *("missing-shapes", "helper-processes"),
+    *("missing-shapes", "helper-processes", "profiler-distortion"),
 }
 """Doubts about single figures, which every answer repeats: no sign that recording went wrong."""
 FOLDED = {"no-kernels", "no-gpu-work", "empty-trace"}

@@ -17,7 +17,7 @@ from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.errors import CannotAnswer
-from warpline.sources.health import HealthEntry
+from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
 
 if TYPE_CHECKING:
@@ -113,9 +113,11 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
     `why` replays the trace for findings and a verdict; by default where that takes a second or two.
     """
+    judgement = _judgement(trace, why)
+    health = trace.health_entries + (judgement.health if judgement else [])
     return Diagnosis(
         trace=trace,
-        health=trace.health_entries,
+        health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
         devices=device_times(trace),
         gaps=idle_gaps(trace),
         steps=step_times(trace),
@@ -123,7 +125,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         launches=launch_calls(trace),
         copies=copies(trace),
         queue=queue_depth(trace),
-        judgement=_judgement(trace, why),
+        judgement=judgement,
     )
 
 

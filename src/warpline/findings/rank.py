@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from warpline.errors import CannotAnswer
+from warpline.findings.distortion import profiler_distortion
 from warpline.findings.evidence import Evidence
 from warpline.findings.model import Confidence, Finding, Gain, StepTime, Verdict
 from warpline.findings.rule import Rule
@@ -13,6 +14,7 @@ from warpline.findings.rules import RULES
 from warpline.findings.verdict import verdict_of
 from warpline.replay.interventions import interventions
 from warpline.replay.whatif import Estimate, Prediction
+from warpline.sources.health import HealthEntry
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
@@ -36,6 +38,8 @@ class Judgement:
     findings: list[Finding]
     verdict: Verdict
     evidence: Evidence
+    health: list[HealthEntry]
+    """What the replay shows to be doubtful about the profile."""
 
 
 def steps_to_judge(trace: Trace) -> Trace:
@@ -57,7 +61,8 @@ def judge(trace: Trace) -> Judgement:
     evidence = Evidence(steps_to_judge(trace))
     findings = [finding for finding in (_apply(rule, evidence) for rule in RULES) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
-    return Judgement(findings, verdict_of(findings, evidence), evidence)
+    distortion = profiler_distortion(evidence)
+    return Judgement(findings, verdict_of(findings, evidence), evidence, [distortion] if distortion else [])
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:

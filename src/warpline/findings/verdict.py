@@ -20,6 +20,20 @@ NAMES = {
     "transfer": "Held up by copies", "input": "Waiting for data", "memory": "Held up by the allocator",
     "comm": "Held up by communication", "cold_start": "Still starting up", "healthy": "Healthy",
 }  # fmt: skip
+FIXES = {
+    "at_roofline": "kernels near the roof", "batch": "one batch instead of the loop", "bf16": "bf16",
+    "channels_last": "channels last", "coalesce_copies": "one copy instead of many", "cuda_graph": "a CUDA graph",
+    "drop_casts": "doing without the casts", "drop_copies": "doing without the copies",
+    "even_out": "kernels as short as their siblings",
+    "fewer_kernels": "fusing them (torch.compile and fused=True)", "fill_gpu": "more blocks",
+    "fused_optimizer": "a fused optimizer", "newer_kernels": "kernels of the chip's own generation",
+    "no_empty_cache": "keeping the allocator's cache", "overlap_comm": "communication beside computation",
+    "pad": "padded sizes", "pin_memory": "pinned memory", "preallocate": "buffers made once",
+    "prefetch": "prefetching in the background", "reduce_before_copy": "reducing on the GPU before the copy",
+    "remove_sync": "not waiting", "sdpa": "fused attention (sdpa)", "streams": "streams of their own", "tf32": "TF32",
+    "torch_compile": "torch.compile", "warm_up": "a warm-up before",
+}  # fmt: skip
+"""The fixes of the rules, as a sentence has them."""
 
 
 def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
@@ -27,13 +41,21 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     chosen = _chosen(findings)
     if chosen is None:
         return _without_a_fix(findings, evidence)
-    gain, after = chosen.gain, chosen.new_step_ns
+    gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
+    claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
+    expected, low, high = _in_digits_of(gain.expected, gain.expected, gain.low, gain.high)
     sentence = (
-        f"{NAMES[chosen.cause]}: {chosen.claim[0].lower()}{chosen.claim[1:].rstrip('.')}; {chosen.fix} would bring "
-        f"the step from {duration(evidence.step_ns)} to {duration(after.expected)} "
-        f"({gain.expected:.2g}x, range {gain.low:.2g}-{gain.high:.2g}x)."
+        f"{NAMES[chosen.cause]}: {claim}; {FIXES[chosen.fix]} would bring the step "
+        f"{'' if before in claim else f'from {before} '}to {duration(after.expected)} "
+        f"({expected}×, range {low}–{high}×)."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
+
+
+def _in_digits_of(gain: float, *values: float) -> list[str]:
+    """Speed-ups with the digits that matter to one of them: 1.36, 2.4, 12, 1,252."""
+    decimals = 2 if gain < 2 else 1 if gain < 10 else 0
+    return [f"{value:,.{decimals}f}" for value in values]
 
 
 def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
@@ -42,13 +64,13 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
     best = max((finding.gain.expected for finding in findings), default=1.0)
     same = Gain(1.0, 1.0, 1.0), StepTime(step, step, step)
     waited = max(WAITS, key=lambda cause: evidence.idle[cause])
-    tried = f"no fix that was replayed gains over 5 % (the best {best:.2f}x) on a step of {duration(step)}."
+    tried = f"no fix that was replayed gains over 5 % (the best {best:.2f}×) on a step of {duration(step)}."
     idle_share = min(evidence.idle_share, evidence.bare_idle_share)
     if idle_share < MOST_IDLE or not evidence.idle[waited]:
-        busy = f"the GPU is busy {1 - idle_share:.0%} of the time"
+        busy = f"the GPU is busy {100 * (1 - idle_share):.0f} % of the time"
         return Verdict("healthy", None, f"Healthy: {busy}, and {tried}", *same)
     part = evidence.idle[waited] / evidence.trace.window.length_ns
-    idle = f"the GPU is idle {evidence.idle_share:.0%} of the time, {part:.0%} for that reason"
+    idle = f"the GPU is idle {100 * evidence.idle_share:.0f} % of the time, {100 * part:.0f} % for that reason"
     sentence = f"{NAMES[waited]}: {idle}, but {tried}"
     return Verdict(waited, None, sentence, *same)
 

@@ -24,7 +24,6 @@ from warpline.findings.rules import (
     old_architecture,
     pageable_copy,
     per_parameter_optimizer,
-    profiler_distortion,
     redundant_copies,
     results_not_overlapped,
     serialised_streams,
@@ -72,6 +71,5 @@ RULES: tuple[Rule, ...] = tuple(
         uncompiled,
         tiny_kernels,
         below_roofline,
-        profiler_distortion,
     )
 )

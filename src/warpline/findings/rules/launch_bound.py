@@ -16,7 +16,7 @@ from warpline.trace.nesting import NONE, nearest_marked
 from warpline.units import duration
 
 LEAST_SHARE = 0.05
-"""Of the time; less is not worth a graph."""
+"""Of the step; less is not worth a graph."""
 MOST = 0.5
 """Of the launches; what launches fewer is not what to capture."""
 FRAME = r"^(.+)\((\d+)\): (.+)$"
@@ -29,12 +29,12 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     captured = evidence.changed(RULE.fix).relaunched
     launches = evidence.per_step(captured)
     waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
-    share = waiting / max(evidence.trace.window.length_ns, 1)
+    share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
     if share < LEAST_SHARE or not launches:
         return None
     return Claim(
-        f"The GPU waits {share:.0%} of the time for the CPU to launch {several(launches, 'operation')} a step of "
-        f"{duration(evidence.time_per_step(captured) / launches)} each.",
+        f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
+        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}.",
         evidence.places(captured),
         _how(evidence, captured),
     )

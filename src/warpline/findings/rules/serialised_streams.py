@@ -21,8 +21,9 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not evidence.per_step(kernels) or saved < evidence.exposed_per_step(copies):
         return None
     return Claim(
-        f"The same kernels run one after the other, though each fills at most {SMALL_GRID_SHARE:.0%} of the GPU: "
-        f"{several(evidence.per_step(kernels), 'kernel')} a step, {duration(evidence.time_per_step(kernels))}.",
+        "The same kernels run one after the other, though each fills at most "
+        f"{100 * SMALL_GRID_SHARE:.0f} % of the GPU: {several(evidence.per_step(kernels), 'kernel')} a step, "
+        f"{duration(evidence.time_per_step(kernels))}.",
         evidence.costliest_places(kernels),
     )
 

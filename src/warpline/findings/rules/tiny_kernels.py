@@ -27,8 +27,8 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     return Claim(
         f"A stream of tiny kernels: {counted(count)} of {counted(whole)} kernels a step take {duration(time / count)} "
         f"on average, {duration(time)} of work in a step of {duration(evidence.step_ns)}; {counted(waits)} waits keep "
-        f"it from being one CUDA graph, but {counted(evidence.per_step(tiny & change.gone))} of them can be fused "
-        "away.",
+        f"it from being one CUDA graph, but {counted(evidence.per_step(tiny & change.gone))} of the kernels can "
+        "be fused away.",
         evidence.places(tiny),
     )
 

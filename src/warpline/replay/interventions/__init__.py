@@ -12,7 +12,6 @@ from warpline.replay.interventions import (  # noqa: F401 - importing registers 
     kernels,
     overlap,
     precision,
-    recording,
     stragglers,
     transfers,
     waiting,

@@ -1,0 +1,31 @@
+"""A profile that slowed the program down so much that its own times mislead."""
+
+from __future__ import annotations
+
+from warpline.findings.evidence import Evidence
+from warpline.findings.words import listed
+from warpline.sources.health import HealthEntry
+from warpline.units import duration
+
+LEAST_DISTORTION = 1.5
+"""Recorded step over bare step; recording costs a dispatch-bound step this much even without stacks."""
+
+
+def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
+    """What recording did to the step, where that is much: a doubt about the profile, no fault of the program."""
+    bare, recorded = evidence.question.bare_step_ns, evidence.question.replay.measured_step_ns
+    if recorded < LEAST_DISTORTION * bare.expected:
+        return None
+    trace = evidence.trace
+    extras = {
+        "Python stacks": len(trace.python),
+        "shapes": int(trace.ops["shapes"].is_not_null().sum()),
+        "memory events": len(trace.memory),
+    }
+    with_what = listed(name for name, count in extras.items() if count) or "nothing but ops and calls"
+    message = (
+        f"recording (with {with_what}) made the step {recorded / bare.expected:.1f} times as long: "
+        f"{duration(recorded)} here, about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}) "
+        "without a profiler, from which all gains are counted"
+    )
+    return HealthEntry("profiler-distortion", "warning", message)
