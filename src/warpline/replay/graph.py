@@ -33,7 +33,6 @@ from warpline.replay.model import (
     Graph,
     Int8s,
     Int64s,
-    Lags,
 )
 from warpline.replay.streams import Delays, Works, measured_delays, stream_works
 from warpline.replay.threads import Handoffs, TopCalls, handoffs, top_calls
@@ -119,8 +118,7 @@ def build_graph(trace: Trace) -> Graph:
     segment_of, call_of, return_of = _threads(draft, trace, calls, waits, handed, origin)
     places = _Places(segment_of, call_of, return_of, int(root[0]), origin)
     unexplained = _works(draft, trace, works, calls, waits, delays, places)
-    lags = Lags(delays.named(delays.launch), delays.named(delays.queue), waits.release_by_name)
-    return _ordered(draft, origin, works.streams, lags, unexplained)
+    return _ordered(draft, origin, unexplained)
 
 
 def _threads(
@@ -232,9 +230,7 @@ def _passing(works: Works, edges: WorkEdges, delays: Delays) -> Floats:
     return np.full(len(delay), usual)
 
 
-def _ordered(
-    draft: _Draft, origin: int, streams: list[tuple[int, int, int, int]], lags: Lags, unexplained: int
-) -> Graph:
+def _ordered(draft: _Draft, origin: int, unexplained: int) -> Graph:
     """Sorts the nodes so that causes come first, and drops the edges that contradict that order."""
     kind, lane, row, before, start, end, turn = (
         np.concatenate([getattr(part, name) for part in draft.nodes])
@@ -254,7 +250,7 @@ def _ordered(
     by_target = np.flatnonzero(forward)[np.argsort(targets[forward], kind="stable")]
     return Graph(
         kind[order].astype(np.int8), lane[order], row[order], before[order], start[order], end[order], duration[order],
-        sources[by_target], targets[by_target], lag[by_target], edge_kind[by_target], origin, streams, lags,
+        sources[by_target], targets[by_target], lag[by_target], edge_kind[by_target], origin,
         dropped_edges=int((~forward).sum()), unexplained_ns=unexplained,
     )  # fmt: skip
 

@@ -6,7 +6,7 @@ other plus a lag. What begins together with a call hangs on the segment before t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -31,25 +31,13 @@ ended just before, or what filled the device (its lag is negative: so long befor
 room)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lags:
-    """Delays of the hardware and the driver, as this trace shows them, in nanoseconds."""
-
-    launch_ns: dict[str, float]
-    """From the end of the launching call to the begin of its work on an empty stream, by kind of work."""
-    queue_ns: dict[str, float]
-    """From the end of one piece of queued work to the begin of the next on its stream, by kind."""
-    release_ns: dict[str, float]
-    """From the end of the awaited work to the return of the waiting call, by the call's name."""
-
-
 @dataclass(slots=True)
 class Graph:
     """Nodes in topological order, and edges sorted by the node they lead to."""
 
     kind: Int8s
     lane: Int64s
-    """Thread (row of `threads`) of a CPU node; stream number of the graph (see `streams`) of work."""
+    """Thread (row of `threads`) of a CPU node; number of the stream of work."""
     row: Int64s
     """Row of `api` or of `gpu`; -1 for segments and joins. A segment before a call has that call in `before`."""
     before: Int64s
@@ -62,14 +50,10 @@ class Graph:
     lag: Floats
     edge_kind: Int8s
     origin_ns: int
-    streams: list[tuple[int, int, int, int]]
-    """Process, device, context and stream of each stream lane."""
-    lags: Lags
     dropped_edges: int = 0
     """Edges that would have run against time, and were left out."""
     unexplained_ns: int = 0
     """Delay of work that nothing recorded explains; it is kept as it was measured."""
-    notes: list[str] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -83,7 +67,6 @@ class Graph:
             edge_from=self.edge_from.copy(),
             edge_to=self.edge_to.copy(),
             edge_kind=self.edge_kind.copy(),
-            notes=list(self.notes),
         )
 
     def without_edges(self, gone: Bools) -> Graph:

@@ -24,10 +24,6 @@ from warpline.trace.trace import Trace
 
 Texts = npt.NDArray[np.object_]
 
-
-INPUT_RANGE = r"(?i)DataLoader|data_?load|load_?data|next_batch|get_batch"
-INPUT_FRAME = r"(?i)dataloader\.py|torch/utils/data|built-in function sleep|imread|PIL/"
-"""Ranges and Python frames in which a program gets its data."""
 OP_LEVELS = 6
 """How many ops up a name is looked for."""
 

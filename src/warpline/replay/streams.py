@@ -60,6 +60,7 @@ class Works:
     in_launch: Bools
     """Whether `previous` belongs to the same CUDA-graph launch."""
     streams: list[tuple[int, int, int, int]]
+    """Process, device, context and stream of each lane."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +71,6 @@ class Delays:
     queue: Floats
     queue_of: Floats
     """Of each work, by its kind and the kind of the work before it: a kernel after a memset in a graph waits longer."""
-
-    def named(self, values: Floats) -> dict[str, float]:
-        """By the kinds' names."""
-        return dict(zip(KINDS, values.tolist(), strict=True))
 
 
 def stream_works(trace: Trace, calls: TopCalls) -> Works:

@@ -52,7 +52,6 @@ class Waits:
     """… and of the work it waits for."""
     release_ns: Floats
     """… and the time from the end of the work to the return of the call."""
-    release_by_name: dict[str, float]
 
 
 def call_waits(trace: Trace, calls: TopCalls, works: Works) -> Waits:
@@ -250,7 +249,7 @@ def _with_costs(
     last_end = np.full(len(calls.row), np.iinfo(np.int64).min // 2)
     np.maximum.at(last_end, call, works.end[work])
     waited = (how != NO_WAIT) & (last_end > calls.start)
-    own, release, by_name = length.copy(), np.zeros(len(call)), {}
+    own, release = length.copy(), np.zeros(len(call))
     groups = np.array([f"{name}|{kind}" for name, kind in zip(names, how, strict=True)], object)
     for group in set(groups[how != NO_WAIT].tolist()):
         mine = groups == group
@@ -261,8 +260,7 @@ def _with_costs(
         usual_release = float(np.median(after)) if len(after) else OWN_COST_NS
         own[held] = np.minimum(usual, length[held])
         release[np.isin(call, np.flatnonzero(mine))] = usual_release
-        by_name[group.split("|")[0]] = usual_release
     # What the host does after its own copy (it moves the data out of the staging buffer) belongs to that copy's size.
     itself = how[call] == OWN
     release[itself] = (calls.end[call] - works.end[work])[itself]
-    return Waits(how, own, call, work, release, by_name)
+    return Waits(how, own, call, work, release)
