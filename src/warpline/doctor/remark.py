@@ -9,8 +9,6 @@ from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Finding
 
-LONGEST_SCRIPT_LINES = 20_000
-
 
 @dataclass(frozen=True, slots=True)
 class Remark:

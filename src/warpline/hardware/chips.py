@@ -15,7 +15,6 @@ TENSOR = "tensor"
 VECTOR = "vector"
 DRAM = "dram"
 L2 = "l2"
-NVLINK = "nvlink"
 PCIE = "pcie"
 
 _TABLES = ("nvidia.toml", "amd.toml")

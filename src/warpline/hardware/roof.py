@@ -54,11 +54,6 @@ class Roof:
         )
         return paper if on_paper or measured is None else measured
 
-    def ridge(self, dtype: str, unit: str = TENSOR) -> float | None:
-        """FLOPs per byte above which work in that type is bound by compute."""
-        compute, memory = self.compute(dtype, unit), self.bandwidth(DRAM)
-        return compute.value / memory.value if compute and memory else None
-
     def _measured(self, key: str) -> Figure | None:
         return self.ceilings.figure(key) if self.ceilings is not None and key else None
 

@@ -12,8 +12,6 @@ from warpline.kernels.grammar import is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
-_GEMV = ("gemv", "gemvx")
-_LIBRARY = re.compile(r"cublas|internal::gemvx")
 _TENSOR = re.compile(r"cublasGemvTensor\w*<([\w: ]+?)>")
 _OLD = re.compile(r"(?:magma_|fermi|sm\d+_|kepler_|maxwell_)?([sdczhCSDZ])gemm\w*")
 _SOLVERS = ("getrf", "getrs", "getrfs", "potrf", "geqrf", "trsm", "trsv", "laswp", "ipiv", "syevj", "gesvd", "larft")

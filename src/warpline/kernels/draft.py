@@ -7,8 +7,6 @@ from typing import Any
 
 from warpline.kernels.identity import MATRIX_CLASSES, DataTypes, KernelIdentity, Token
 
-DTYPE_ROLES = ("a", "b", "out", "acc")
-
 
 class Draft:
     """A KernelIdentity in the making. ``set`` is the only way in, so that no value lacks a reason."""

@@ -58,10 +58,6 @@ class Database:
     """Columns of every real table; views and virtual tables are not listed, hence never touched."""
     damage: list[Damage] = field(default_factory=list)
 
-    def has(self, table: str) -> bool:
-        """Whether the export has the table (an absent one means: nothing collected)."""
-        return table in self.columns
-
     def fetch(
         self, table: str, integers: Iterable[str] = (), texts: Iterable[str] = (), numbers: Iterable[str] = ()
     ) -> pl.DataFrame:

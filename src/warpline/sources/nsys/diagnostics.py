@@ -60,7 +60,6 @@ class Remarks:
     clock_faults: Counter[str] = field(default_factory=Counter)
     others: Counter[tuple[int, str]] = field(default_factory=Counter)
     """Severity and text of warnings and errors whose meaning is not known here."""
-    benign: int = 0
     range_start: str = ""
     """What began the recording in the midst of the program, where something did. nsys then always says that events
     may be missing, as the program goes on; none are as long as CUPTI hands back all its buffers."""
@@ -96,9 +95,7 @@ def _sort(remarks: Remarks, severity: int, pid: int, text: str, count: int) -> N
         remarks.cupti_failures[quote(text)] += count
     elif _CLOCK.search(text):
         remarks.clock_faults[quote(text)] += count
-    elif _BENIGN.search(text):
-        remarks.benign += count
-    else:
+    elif not _BENIGN.search(text):
         remarks.others[(severity, quote(text))] += count
 
 

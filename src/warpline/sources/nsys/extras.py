@@ -18,7 +18,7 @@ METRICS = "GPU_METRICS"
 # ENUM_CUPTI_SYNC_TYPE
 SYNC_KINDS = {1: "event", 2: "stream_wait_event", 3: "stream", 4: "context"}
 # ENUM_CUDA_DEV_MEM_EVENT_OPER
-ALLOCATED, FREED = 0, 1
+FREED = 1
 CUDA_DEVICE_TYPE = 1
 """torch's DeviceType for CUDA, as the ``memory`` table counts."""
 
