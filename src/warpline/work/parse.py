@@ -22,8 +22,8 @@ def call_from_kineto(
     parent: OpCall | None = None,
 ) -> OpCall:
     """The call of an op from its `Input Dims`, `Input type`, `Input Strides` and `Concrete Inputs`."""
-    dims, kinds = _list(shapes), _list(dtypes)
-    steps, texts = _list(strides), _list(concrete)
+    dims, kinds = json_list(shapes), json_list(dtypes)
+    steps, texts = json_list(strides), json_list(concrete)
     arguments = tuple(
         _argument(_at(dims, i), _at(kinds, i), _at(steps, i), _at(texts, i)) for i in range(max(len(dims), len(kinds)))
     )
@@ -55,7 +55,8 @@ def _integers(value: Any) -> tuple[int, ...] | None:
     return tuple(value)
 
 
-def _list(text: str | None) -> list[Any]:
+def json_list(text: str | None) -> list[Any]:
+    """A recorded list; empty where there is none, or where the text is something else."""
     if not text:
         return []
     try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import polars as pl
 
@@ -14,6 +12,7 @@ from warpline.replay.model import SYNC, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
+from warpline.work.parse import json_list
 
 LEAST_REPEATS = 4
 LONGEST_PERIOD = 12
@@ -100,9 +99,5 @@ def _waits(bench: Bench, turns: Int64s) -> bool:
 
 
 def _single_row(shapes: str) -> bool:
-    try:
-        sizes = json.loads(shapes or "[]")
-    except ValueError:
-        return False
-    matrices = [size for size in sizes if isinstance(size, list) and len(size) == 2]
+    matrices = [size for size in json_list(shapes) if isinstance(size, list) and len(size) == 2]
     return len(matrices) >= 2 and matrices[0][0] == 1 and matrices[0][1] > 1

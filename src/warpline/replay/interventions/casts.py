@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import numpy as np
@@ -11,6 +10,7 @@ from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
 from warpline.replay.model import Bools
 from warpline.replay.scene import Scene
+from warpline.work.parse import json_list
 
 
 def casts(scene: Scene) -> Bools:
@@ -28,10 +28,7 @@ def casts(scene: Scene) -> Bools:
 @cache
 def _changes_type(dtypes: str) -> bool | None:
     """Whether target and source of a copy differ; None where they are not recorded."""
-    try:
-        types = json.loads(dtypes or "[]")
-    except ValueError:
-        return None
+    types = json_list(dtypes)
     if len(types) < 2 or not types[0] or not types[1]:
         return None
     return bool(types[0] != types[1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 
 import numpy as np
@@ -14,6 +13,7 @@ from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
+from warpline.work.parse import json_list
 
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
@@ -160,11 +160,7 @@ def misaligned(scene: Scene) -> Bools:
 
 @cache
 def _odd(shapes: str, dtypes: str) -> bool:
-    try:
-        sizes, types = json.loads(shapes or "[]"), json.loads(dtypes or "[]")
-    except ValueError:
-        return False
-    for size, dtype in zip(sizes, types, strict=False):
+    for size, dtype in zip(json_list(shapes), json_list(dtypes), strict=False):
         matrix = isinstance(size, list) and len(size) >= 2 and all(isinstance(value, int) for value in size)
         half = dtype in {"c10::Half", "c10::BFloat16"}
         unit = ALIGNMENT_HALF if half else ALIGNMENT_SINGLE if dtype == "float" else 1
