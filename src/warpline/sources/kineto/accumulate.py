@@ -9,16 +9,11 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET, UnsetType
 
-from warpline.sources.kineto.columns import Columns
-from warpline.sources.kineto.events import FIELDS, Field, Int64s, Sparse
+from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int64s, RawEvents, Sparse
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, label_of, merge_equal
 from warpline.sources.kineto.tolerant import Event
 
 KEYS = list(FIELDS)
-DTYPES: list[Any] = [
-    np.uint8, np.int32, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64, np.uint32,
-]  # fmt: skip
-"""Of the ten dense columns, in the order of `Columns`."""
 
 
 class Accumulator:
@@ -112,7 +107,7 @@ class Accumulator:
                     kept_values.append(kept)
         self.append(dense, sparse, texts)
 
-    def columns(self, skipped: int, first_skipped: int, waste: int) -> Columns:
+    def events(self, skipped: int, first_skipped: int) -> RawEvents:
         dense: list[npt.NDArray[Any]] = [
             np.concatenate([block[index] for block in self._blocks] or [np.empty(0, dtype)])
             for index, dtype in enumerate(DTYPES)
@@ -127,7 +122,7 @@ class Accumulator:
                 values = codes[values].astype(np.int64)
             fields[key] = Sparse(rows, values)
         phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
-        return Columns(
+        return RawEvents(
             phase=phase,
             category=category,
             name=name,
@@ -145,7 +140,6 @@ class Accumulator:
             texts=texts,
             skipped=skipped,
             first_skipped=first_skipped,
-            waste=waste,
         )
 
 

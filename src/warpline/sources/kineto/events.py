@@ -83,6 +83,12 @@ class Sparse:
     """One value a row (INTEGER), three a row as an (n, 3) array (TRIPLE), or codes into `texts` (TEXT)."""
 
 
+DTYPES: tuple[Any, ...] = (
+    np.uint8, np.int32, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64, np.uint32,
+)  # fmt: skip
+"""Of the first ten columns of `RawEvents`, which every event has."""
+
+
 @dataclass(slots=True)
 class RawEvents:
     """All events of a file in file order. Codes index the lists below; -1 means the key is absent."""
@@ -112,7 +118,7 @@ class RawEvents:
     """Process and thread ids as JSON text, for example `730` or `"stream 7"`: strings and integers in their one
     canonical spelling (legal JSON whatever the file held), other values as the file spells them."""
     texts: list[str]
-    header: dict[str, Any]
+    header: dict[str, Any] = field(default_factory=dict)
     """Top-level keys of the file other than traceEvents, from before and after the events."""
     skipped: int = 0
     """Events that were malformed and skipped over."""

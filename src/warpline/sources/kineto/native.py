@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.columns import Columns, Status, Step, address_of
-from warpline.sources.kineto.events import FIELDS, Field, Int32s, Sparse
+from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int32s, RawEvents, Sparse
+from warpline.sources.kineto.scanner import Status, Step, address_of
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, merge_equal
 from warpline.sources.kineto.tolerant import Text
 
@@ -30,9 +30,6 @@ PART_BYTES = 4 << 20
 """Shorter parts are not worth a thread."""
 
 _NO_MEMORY: Final = -1
-_DTYPES: Final[list[Any]] = [
-    np.uint8, np.int32, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64, np.uint32,
-]  # fmt: skip
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
 
 
@@ -165,11 +162,11 @@ class NativeScanner:
         text = ctypes.string_at(arena.value or 0, stops[-1])
         return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
-    def columns(self) -> Columns:
+    def events(self) -> RawEvents:
         count = self._library.scan_count(self._handle)
         dense = [
             self._array(self._library.scan_column(self._handle, index), dtype, count)
-            for index, dtype in enumerate(_DTYPES)
+            for index, dtype in enumerate(DTYPES)
         ]
         phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
         categories, category_codes = merge_equal(map(decode_string, self._strings(_CATEGORIES)))
@@ -177,8 +174,8 @@ class NativeScanner:
         labels, label_codes = merge_equal(map(decode_label, self._strings(_LABELS)))
         texts, text_codes = merge_equal(map(decode_raw, self._strings(_TEXTS)))
         fields = {key: self._field(index, kind, text_codes) for index, (key, kind) in enumerate(FIELDS.items())}
-        skipped, first_skipped, waste = self._skipped()
-        return Columns(
+        skipped, first_skipped, _ = self._skipped()
+        return RawEvents(
             phase=phase,
             category=_recode(category, category_codes, len(categories)),
             name=_recode(name, name_codes, len(names)),
@@ -196,7 +193,6 @@ class NativeScanner:
             texts=texts,
             skipped=skipped,
             first_skipped=first_skipped,
-            waste=waste,
         )
 
     def _field(self, index: int, kind: Field, text_codes: Int32s) -> Sparse:

@@ -15,9 +15,9 @@ import msgspec
 
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.accumulate import KEYS, Accumulator
-from warpline.sources.kineto.columns import Columns, Status, Step, address_of
 from warpline.sources.kineto.decimals import parse_decimal, parse_times, parse_triple
-from warpline.sources.kineto.events import FIELDS, MISSING, Field
+from warpline.sources.kineto.events import FIELDS, MISSING, Field, RawEvents
+from warpline.sources.kineto.scanner import Status, Step, address_of
 from warpline.sources.kineto.tolerant import Text
 
 BLOCK = 256 << 10
@@ -108,9 +108,9 @@ class PythonScanner:
                 return outcome
             position = outcome
 
-    def columns(self) -> Columns:
+    def events(self) -> RawEvents:
         self._flush()
-        return self._events.columns(self._skipped, self._first_skipped, self._waste)
+        return self._events.events(self._skipped, self._first_skipped)
 
     def _skip(self, offset: int) -> None:
         self._skipped += 1

@@ -14,12 +14,12 @@ from typing import Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.arguments import read_arguments
-from warpline.sources.kineto.columns import Columns, Scanner, Status, Step
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import MAGIC, Inflater, ahead, too_large
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.python_scan import PythonScanner
+from warpline.sources.kineto.scanner import Scanner, Status, Step
 
 __all__ = ["MAX_BYTES", "ScannerName", "read_arguments", "scan_file"]
 
@@ -172,30 +172,10 @@ def _read_tail(text: bytes, length: int, header: Header) -> None:
 
 
 def _assemble(scanner: NativeScanner | PythonScanner, header: Header, truncated: bool, size: int) -> RawEvents:
-    columns: Columns = scanner.columns()
-    if header.bare_list and len(columns.phase) and not columns.phase.any():
+    events = scanner.events()
+    if header.bare_list and len(events) and not events.phase.any():
         raise not_a_trace("its list holds objects that are no events")
-    return RawEvents(
-        phase=columns.phase,
-        category=columns.category,
-        name=columns.name,
-        process=columns.process,
-        thread=columns.thread,
-        time_ns=columns.time_ns,
-        duration_ns=columns.duration_ns,
-        flow=columns.flow,
-        args_offset=columns.args_offset,
-        args_length=columns.args_length,
-        fields=columns.fields,
-        categories=columns.categories,
-        names=columns.names,
-        labels=columns.labels,
-        texts=columns.texts,
-        header=header.keys,
-        skipped=columns.skipped,
-        first_skipped=columns.first_skipped,
-        truncated=truncated,
-        bytes_read=size,
-        scanner="native" if isinstance(scanner, NativeScanner) else "python",
-        notes=header.notes,
-    )
+    events.header, events.notes = header.keys, header.notes
+    events.truncated, events.bytes_read = truncated, size
+    events.scanner = "native" if isinstance(scanner, NativeScanner) else "python"
+    return events

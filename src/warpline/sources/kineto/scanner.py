@@ -1,4 +1,4 @@
-"""What both scanners share with the stream that feeds them: a step's outcome, and the finished columns."""
+"""What both scanners share with the stream that feeds them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from warpline.sources.kineto.events import Int32s, Int64s, Sparse, UInt8s, UInt32s
+from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.tolerant import Text
 
 
@@ -34,39 +34,14 @@ class Step:
     """Relative to the window."""
 
 
-@dataclass(slots=True)
-class Columns:
-    """The events without the file around them; see `RawEvents` for the meaning of each."""
-
-    phase: UInt8s
-    category: Int32s
-    name: Int32s
-    process: Int32s
-    thread: Int32s
-    time_ns: Int64s
-    duration_ns: Int64s
-    flow: Int64s
-    args_offset: Int64s
-    args_length: UInt32s
-    fields: dict[str, Sparse]
-    categories: list[str]
-    names: list[str]
-    labels: list[str]
-    texts: list[str]
-    skipped: int
-    first_skipped: int
-    waste: int
-    """Bytes of malformed events that were read twice."""
-
-
 class Scanner(Protocol):
     """Reads events out of successive windows of text."""
 
     def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
         """Reads from `start` on; `base` is the window's offset in the file, `final` says that no more follows."""
 
-    def columns(self) -> Columns:
-        """All events so far. The scanner must not be fed again."""
+    def events(self) -> RawEvents:
+        """All events so far, without the file around them. The scanner must not be fed again."""
 
 
 def address_of(buffer: Any) -> int:
