@@ -150,7 +150,7 @@ def load(program: Program, iterator: str | None = None) -> None:
             "has no workers: it loads in the loop's own process, most of it in __getitem__ (photos.py:7)",
         ),
         ("_MultiProcessingDataLoaderIter", "workers are too few or too slow"),
-        (None, "Now __next__ holds the loop in the function at photos.py:7. "),
+        (None, "Now DataLoader holds the loop in the function at photos.py:7. "),
     ],
 )
 def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str, tmp_path: Path) -> None:

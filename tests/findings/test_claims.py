@@ -113,7 +113,7 @@ def test_doubles_and_fp32_products_are_counted_apart(tmp_path: Path) -> None:
 
     found = claims(tmp_path, body)
     assert "1 product (500 µs) and 3 other kernels (60.0 µs) a step compute in 64 bits" in found["double_precision"]
-    assert ": 2 a step, 1.36 ms;" in found["fp32_gemm"]
+    assert ": 2 a step, 1.36 ms." in found["fp32_gemm"]
 
 
 def test_a_stray_double_does_not_take_the_credit_of_fp32_products(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import cast
 
@@ -153,6 +153,16 @@ def test_a_step_that_the_claim_names_is_not_named_again() -> None:
         "Dispatch-bound: the GPU waits 87 % of each 3.00 ms step for the CPU; a CUDA graph would bring the step to 250 µs "
         "(12×, range 11–13×)."
     )
+
+
+def test_a_kernel_as_long_as_the_step_is_not_taken_for_it() -> None:
+    chosen = finding("misaligned_gemm", 2.0, "Products run on slower kernels: 1 a step, 3.00 ms.")
+    assert "the step from 3.00 ms to 1.50 ms" in verdict_of([chosen], EVIDENCE).sentence
+
+
+def test_a_range_that_is_none_is_not_said() -> None:
+    chosen = replace(finding("hidden_sync", 2.0), gain=Gain(2.0, 2.0, 2.0))
+    assert verdict_of([chosen], EVIDENCE).sentence.endswith("to 1.50 ms (2.0×).")
 
 
 @pytest.mark.parametrize(("gain", "said"), [(1.361, "1.36×"), (4.0, "4.0×"), (177.1, "177×"), (1251.8, "1,252×")])

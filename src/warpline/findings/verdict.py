@@ -31,7 +31,7 @@ FIXES = {
     "pad": "padded sizes", "pin_memory": "pinned memory", "preallocate": "buffers made once",
     "prefetch": "prefetching in the background", "reduce_before_copy": "reducing on the GPU before the copy",
     "remove_sync": "not waiting", "sdpa": "fused attention (sdpa)", "streams": "streams of their own", "tf32": "TF32",
-    "torch_compile": "torch.compile", "warm_up": "a warm-up before",
+    "torch_compile": "torch.compile", "warm_up": "a warm-up beforehand",
 }  # fmt: skip
 """The fixes of the rules, as a sentence has them."""
 
@@ -43,11 +43,12 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
         return _without_a_fix(findings, evidence)
     gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
     claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
+    known = any(text in claim for text in (f"{before} step", f"step of {before}"))
     expected, low, high = _in_digits_of(gain.expected, gain.expected, gain.low, gain.high)
+    spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
         f"{NAMES[chosen.cause]}: {claim}; {FIXES[chosen.fix]} would bring the step "
-        f"{'' if before in claim else f'from {before} '}to {duration(after.expected)} "
-        f"({expected}×, range {low}–{high}×)."
+        f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
-from warpline.findings.words import several
+from warpline.findings.words import listed, several
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -12,16 +12,20 @@ from warpline.units import duration
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     change = evidence.changed(RULE.fix)
-    transposes, convolutions = change.work & change.gone, change.work & ~change.gone
-    if not evidence.per_step(change.work):
+    transposes, norms = change.work & change.gone, evidence.scene.kernels("norm")
+    kept = change.work & ~change.gone
+    parts = [
+        f"{several(evidence.per_step(nodes), *noun)} ({duration(evidence.time_per_step(nodes))})"
+        for nodes, *noun in (
+            (transposes, "transposing kernel"),
+            (kept & ~norms, "convolution"),
+            (kept & norms, "kernel of norms", "kernels of norms"),
+        )
+        if evidence.per_step(nodes)
+    ]
+    if not parts:
         return None
-    return Claim(
-        f"Convolutions run channels-first: {several(evidence.per_step(transposes), 'transposing kernel')} a step take "
-        f"{duration(evidence.time_per_step(transposes))}, and "
-        f"{several(evidence.per_step(convolutions), 'convolution')} in that layout "
-        f"{duration(evidence.time_per_step(convolutions))}.",
-        evidence.places(change.work),
-    )
+    return Claim(f"Convolutions run channels-first: {listed(parts)} a step.", evidence.places(change.work))
 
 
 RULE = Rule(

@@ -18,7 +18,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     return Claim(
         f"fp32 products run on CUDA cores: {counted(evidence.per_step(slow))} a step, "
-        f"{duration(evidence.time_per_step(slow))}; tensor cores do them several times faster in TF32.",
+        f"{duration(evidence.time_per_step(slow))}.",
         evidence.costliest_places(slow),
     )
 

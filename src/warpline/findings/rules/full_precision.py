@@ -33,8 +33,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not parts:
         return None
     return Claim(
-        f"Work in 32 bits takes {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}); in bf16 "
-        "it takes less.",
+        f"Work in 32 bits takes {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}).",
         evidence.costliest_places(single),
     )
 

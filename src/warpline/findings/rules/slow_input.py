@@ -22,6 +22,7 @@ LEAST_SHARE = 0.03
 LEAST_STEPS = 2
 """One step has no other to load beside."""
 LISTED = 3
+LOADER = r"(?i)dataloader"
 SHORT_NAME = r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$"
 """What a Python frame runs: `<built-in function sleep>`, `torch/utils/data/dataloader.py(733): __next__`."""
 
@@ -80,8 +81,10 @@ def _loading(trace: Trace) -> pl.DataFrame:
     ])  # fmt: skip
     rows = _outermost(_within(rows, trace))
     rows = rows if len(rows) else _silences(trace)
-    short = pl.coalesce(pl.col("name").str.extract(SHORT_NAME, 1), pl.col("name").str.extract(SHORT_NAME, 2), "name")
-    return rows.with_columns(label=short, time=pl.col("end_ns") - pl.col("start_ns"))
+    name = pl.col("name")
+    short = pl.coalesce(name.str.extract(SHORT_NAME, 1), name.str.extract(SHORT_NAME, 2), name)
+    label = pl.when(name.str.contains(LOADER)).then(pl.lit("DataLoader")).otherwise(short)
+    return rows.with_columns(label=label, time=pl.col("end_ns") - pl.col("start_ns"))
 
 
 def _within(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
