@@ -56,12 +56,12 @@ def test_the_softmax_of_a_loss_is_no_attention(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         program.op("aten::bmm", (GEMM_BF16, 160))
         program.op("aten::_softmax", (SOFTMAX, 580))
-        program.op("aten::bmm", (GEMM_BF16, 160))
+        program.op("aten::bmm", (GEMM_BF16, 150))
         for _ in range(20):
             program.large_product(10)
         program.op("aten::_log_softmax", (SOFTMAX, 300))
 
-    assert "softmax 1 time a step (about 3 kernels each, 900 µs in all)" in claims(tmp_path, body)["unfused_attention"]
+    assert "softmax 1 time a step (about 3 kernels each, 890 µs in all)" in claims(tmp_path, body)["unfused_attention"]
 
 
 def test_products_outside_the_loop_are_not_counted(tmp_path: Path) -> None:
