@@ -8,7 +8,7 @@ device was measured. What no time can go below is the data sheet, with the cache
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -136,24 +136,8 @@ def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
     )
 
 
-class _Floors:
-    """Floors of calls, each distinct one found once: calls with the same arguments share one `Work`."""
-
-    def __init__(self, roof: Roof | None) -> None:
-        self._roof = roof
-        self._known: dict[tuple[int, tuple[str, str]], _Floor] = {}
-
-    def of(self, work: Work, math: tuple[str, str]) -> _Floor:
-        key = (id(work), math)
-        if key not in self._known:
-            self._known[key] = _floor(work, math, self._roof)
-        return self._known[key]
-
-
-def _add(entry: Entry, piece: Piece, floor: _Floor, share: float, time_ns: float) -> None:
-    work = piece.work
-    if work is None:
-        return
+def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, time_ns: float) -> None:
+    entry.count += 1
     entry.time_ns += time_ns
     entry.flops += share * (work.matrix_flops or work.total_flops)
     entry.read_bytes += share * work.read_bytes
@@ -171,48 +155,48 @@ def _add(entry: Entry, piece: Piece, floor: _Floor, share: float, time_ns: float
     entry.estimate = entry.estimate or work.estimate
 
 
-def _kernels(gathered: Gathered, piece: Piece) -> list[str]:
-    return [gathered.rows[position].name for position in piece.rows if gathered.rows[position].kind == "kernel"]
-
-
-def _by_op(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[Entry]:
-    entries: dict[tuple[str, ...], Entry] = {}
-    floors = _Floors(roof)
+def _priced(
+    gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None
+) -> Iterator[tuple[Piece, Work, tuple[str, str], _Floor]]:
+    """Each piece with its work, the type and unit of its arithmetic, and its floor."""
+    floors: dict[tuple[int, tuple[str, str]], _Floor] = {}
     for piece in pieces:
         if piece.work is None:
             continue
-        math = math_of(piece.work, _kernels(gathered, piece))
+        rows = (gathered.rows[position] for position in piece.rows)
+        math = math_of(piece.work, [row.name for row in rows if row.kind == "kernel"])
+        key = (id(piece.work), math)  # calls with the same arguments share one `Work`
+        if key not in floors:
+            floors[key] = _floor(piece.work, math, roof)
+        yield piece, piece.work, math, floors[key]
+
+
+def _by_op(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
+    entries: dict[tuple[str, ...], Entry] = {}
+    for piece, work, math, floor in _priced(gathered, pieces, roof):
         key = (piece.op, piece.shapes, piece.dtypes, *math)
         if key not in entries:
-            entries[key] = Entry(
-                piece.op, piece.shapes, piece.dtypes, piece.work.model, " ".join(math).strip(), link=piece.work.link
-            )
-        entries[key].count += 1
-        _add(entries[key], piece, floors.of(piece.work, math), 1.0, piece.time_ns)
+            label = " ".join(math).strip()
+            entries[key] = Entry(piece.op, piece.shapes, piece.dtypes, work.model, label, link=work.link)
+        _add(entries[key], piece, work, floor, 1.0, piece.time_ns)
     return list(entries.values())
 
 
-def _by_kernel(gathered: Gathered, pieces: list[Piece], roof: Roof | None) -> list[Entry]:
+def _by_kernel(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
     """Kernels of one call share its work in proportion to their time; a memset on the way gets none."""
     entries: dict[tuple[str, ...], Entry] = {}
-    floors = _Floors(roof)
-    for piece in pieces:
-        if piece.work is None:
-            continue
-        math = math_of(piece.work, _kernels(gathered, piece))
-        floor = floors.of(piece.work, math)
+    for piece, work, math, floor in _priced(gathered, pieces, roof):
         rows = [gathered.rows[position] for position in piece.rows]
         copies_only = all(row.kind != "kernel" for row in rows)
         worked_ns = sum(row.time_ns for row in rows if copies_only or row.kind == "kernel")
         for row in rows:
             mine = copies_only or row.kind == "kernel"
-            key = (row.name, piece.work.model if mine else "helper", *math)
+            key = (row.name, work.model if mine else "helper", *math)
             if key not in entries:
                 label = " ".join(math).strip() if mine else ""
-                entries[key] = Entry(row.name, "", "", key[1], label, link=piece.work.link)
-            entries[key].count += 1
+                entries[key] = Entry(row.name, "", "", key[1], label, link=work.link)
             share = row.time_ns / worked_ns if mine and worked_ns else 0.0
-            _add(entries[key], piece, floor, share, row.time_ns)
+            _add(entries[key], piece, work, floor, share, row.time_ns)
     return list(entries.values())
 
 
