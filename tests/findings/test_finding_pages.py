@@ -11,12 +11,12 @@ from types import ModuleType
 import pytest
 from paths import DATA, ROOT
 
+from warpline import api_names
 from warpline.findings import rank, verdict
 from warpline.findings.rule import Rule
 from warpline.findings.rules import RULES
 from warpline.replay import bench, scene
 from warpline.replay.interventions import constants, interventions
-from warpline.trace import api_names
 
 PAGES = ROOT / "docs" / "findings"
 HEADINGS = ["What it is", "How it is measured", "When it is wrong", "How to fix", "How to verify"]

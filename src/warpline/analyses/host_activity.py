@@ -12,9 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, LAUNCH, STREAM_WAIT
 from warpline.intervals import EMPTY, Spans, difference, union
-from warpline.trace.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.trace.launches import is_launch
 from warpline.trace.link import integers
 from warpline.trace.names import by_name, matches, named
 from warpline.trace.trace import Trace
@@ -174,7 +173,7 @@ def _launches_of_new_code(trace: Trace) -> pl.Series:
     launches = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "name", "start_ns")
     first = launches.sort("start_ns").unique("name", keep="first")["api_id"]
     calls = trace.api[first.to_list()] if len(first) else trace.api.head(0)
-    slow = calls.select(is_launch() & (pl.col("end_ns") - pl.col("start_ns") > FIRST_LAUNCH_NS)).to_series()
+    slow = calls.select(named(LAUNCH) & (pl.col("end_ns") - pl.col("start_ns") > FIRST_LAUNCH_NS)).to_series()
     return first.filter(slow)
 
 

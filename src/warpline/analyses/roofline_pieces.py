@@ -15,8 +15,10 @@ from functools import cache, cached_property
 
 import polars as pl
 
+from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
 from warpline.sources.kineto.arguments import read_arguments
+from warpline.trace.names import named
 from warpline.trace.trace import Trace
 from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
 from warpline.work.collective import work_of_record
@@ -85,7 +87,7 @@ class Gathered:
         product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
         threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
         api = self.trace.api.with_row_index("api_id").select(
-            pl.col("api_id").cast(pl.UInt32), replay=pl.col("name").cast(pl.String).str.contains("GraphLaunch")
+            pl.col("api_id").cast(pl.UInt32), replay=named(GRAPH_LAUNCH)
         )
         frame = self.gpu.join(api, on="api_id", how="left", maintain_order="left").select(
             pl.col("kind").cast(pl.String),

@@ -13,7 +13,7 @@ import polars as pl
 from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
 from warpline.analyses.where import frame_names, user_frames, with_sites
-from warpline.trace.api_names import COPY
+from warpline.api_names import COPY
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.nesting import NONE, nearest_marked

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline import api_names
 from warpline.findings.evidence import Evidence
 from warpline.replay.interventions.waiting import awaited_calls
 from warpline.replay.model import CALL, Bools
-from warpline.trace import api_names
 from warpline.trace.nesting import NONE
 
 

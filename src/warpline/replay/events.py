@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline import api_names
 from warpline.replay.model import Floats, Int64s
 from warpline.replay.streams import Delays, Works
 from warpline.replay.threads import TopCalls
 from warpline.replay.waits import SLACK_NS
-from warpline.trace import api_names
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.nesting import NONE

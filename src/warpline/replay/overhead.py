@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from warpline.api_names import KERNEL_LAUNCH
 from warpline.replay.model import CALL, SEGMENT, THREAD, WORK, Floats, Graph, Int64s
-from warpline.trace.launches import KERNEL_LAUNCH
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline import api_names
 from warpline.analyses.gaps import loading_spans
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
@@ -17,7 +18,6 @@ from warpline.kernels import KernelIdentity, identify
 from warpline.replay.floors import Floors
 from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
 from warpline.replay.steps import StepMarks
-from warpline.trace import api_names
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace

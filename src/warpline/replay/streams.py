@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from warpline.api_names import GRAPH_LAUNCH
 from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.threads import TopCalls
-from warpline.trace.launches import GRAPH_LAUNCH
 from warpline.trace.link import integers
-from warpline.trace.names import named
+from warpline.trace.names import is_migration, named
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
@@ -75,8 +75,7 @@ class Delays:
 
 def stream_works(trace: Trace, calls: TopCalls) -> Works:
     """All work but unified-memory migrations, which no stream orders."""
-    migration = pl.col("copy_kind").cast(pl.String).str.starts_with("Unified").fill_null(False)
-    gpu = trace.gpu.with_row_index("row").filter(~migration)
+    gpu = trace.gpu.with_row_index("row").filter(~is_migration())
     keys = np.stack([integers(gpu[name]) for name in ("process", "device", "context", "stream")])
     start, end, rows = (integers(gpu[name]) for name in ("start_ns", "end_ns", "row"))
     labels, lane = np.unique(keys, axis=1, return_inverse=True) if len(gpu) else (keys, np.empty(0, np.int64))

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline import api_names
 from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.streams import Works
 from warpline.replay.threads import TopCalls
-from warpline.trace import api_names
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace

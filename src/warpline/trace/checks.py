@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
-from warpline.trace.launches import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, is_launch
 from warpline.trace.link import Tables, integers
-from warpline.trace.names import named
+from warpline.trace.names import is_migration, named
 from warpline.trace.nesting import NONE
 from warpline.units import duration, share
 
@@ -67,7 +67,7 @@ def _gpu_work(tables: Tables) -> list[HealthEntry]:
         return []
     if not any(len(tables[name]) for name in ("api", "ops", "ranges", "python", "osrt")):
         return [HealthEntry("empty-trace", "error", "The file holds no events at all.")]
-    launches = len(tables["api"].filter(is_launch()))
+    launches = len(tables["api"].filter(named(LAUNCH)))
     if launches:
         message = f"No GPU work is recorded, although {launches:,} launches are: the profiler lost or never flushed it."
     elif len(tables["api"]):
@@ -81,7 +81,7 @@ def _gpu_work(tables: Tables) -> list[HealthEntry]:
 
 def _unlinked_work(tables: Tables) -> list[HealthEntry]:
     gpu, api = tables["gpu"], tables["api"]
-    orphans = gpu.filter(pl.col("api_id").is_null(), ~_is_migration())
+    orphans = gpu.filter(pl.col("api_id").is_null(), ~is_migration())
     if not len(orphans) or not len(gpu):
         return []
     busy = union(integers(gpu["start_ns"]), integers(gpu["end_ns"])).total_ns()
@@ -120,11 +120,6 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
     return entries
 
 
-def _is_migration() -> pl.Expr:
-    """Unified-memory pages move by themselves: no call launches them, and they run beside everything."""
-    return pl.col("copy_kind").cast(pl.String).str.starts_with("Unified").fill_null(False)
-
-
 def _severity(part: float, whole: float) -> Severity:
     return "warning" if part > NOTABLE_SHARE * whole else "info"
 
@@ -148,7 +143,7 @@ def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
         return []
     answered = np.zeros(len(api) + 1, bool)
     answered[integers(gpu["api_id"])] = True
-    launches = api.select(launch=is_launch())["launch"].to_numpy() & ~_captured(api)
+    launches = api.select(launch=named(LAUNCH))["launch"].to_numpy() & ~_captured(api)
     failed = (api["return_code"].fill_null(0) != 0).to_numpy()
     silent = np.flatnonzero(launches & ~answered[:-1] & ~failed)
     if not len(silent):
@@ -179,7 +174,7 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
     ordered = (
         gpu.with_columns(in_graph=pl.Series(in_graph))
         .filter(~pl.col("in_graph"), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
-        .filter(~_is_migration())
+        .filter(~is_migration())
         .sort("device", "context", "stream", "start_ns", "end_ns")
         .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
     )

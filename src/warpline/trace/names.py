@@ -18,6 +18,12 @@ def named(pattern: str, column: str = "name") -> pl.Expr:
     return pl.col(column).map_batches(lambda series: matches(series, pattern), return_dtype=pl.Boolean)
 
 
+def is_migration() -> pl.Expr:
+    """Rows of ``gpu`` in which pages of unified memory move by themselves: no call launches them, and no stream orders
+    them."""
+    return named("^Unified", "copy_kind")
+
+
 def by_name(column: pl.Series, answer: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """A function of names, given for each row: `answer` sees every distinct name once."""
     distinct = column.unique().drop_nulls()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from warpline import api_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
 from warpline.replay.whatif import Prediction
-from warpline.trace import api_names
 from warpline.units import duration
 
 

@@ -6,12 +6,12 @@ import re
 
 import numpy as np
 
+from warpline import api_names
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
 from warpline.replay.model import CALL, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace import api_names
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
 """Share of a concatenation that remains when only the new part is written into a buffer."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline import api_names
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import OPTIMISTIC, intervention
@@ -75,7 +76,7 @@ def cuda_graph(bench: Bench, case: int) -> int:
     launches = np.zeros(len(graph), np.int64)
     alive = (calls_of_work != NONE) & ~bench.gone[scene.work]
     np.add.at(launches, calls_of_work[alive], 1)
-    already = np.array(["GraphLaunch" in name for name in scene.call_name])
+    already = scene.calls_like(api_names.GRAPH_LAUNCH)
     captured = np.zeros(len(graph), bool)
     for run in launch_runs(bench, everything, case):
         count = int(launches[run].sum())

@@ -6,11 +6,11 @@ import re
 
 import numpy as np
 
+from warpline import api_names
 from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import EXPECTED, PESSIMISTIC, intervention
 from warpline.replay.model import RELEASE, SYNC, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace import api_names
 from warpline.trace.nesting import NONE
 
 COUNTING = ("aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::equal")

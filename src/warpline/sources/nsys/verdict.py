@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from warpline.api_names import LAUNCH
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.columns import Notes
 from warpline.sources.nsys.database import Database
@@ -12,8 +13,6 @@ from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, Facts
 from warpline.sources.nsys.program import Ending, read_ending
 from warpline.sources.nsys.strings import Strings
 
-LAUNCH = r"^cu(?:da)?(?:Launch(?:Cooperative)?Kernel|LaunchGrid|Launch$|GraphLaunch)"
-"""Calls that make a device work; cudaLaunchHostFunc, which does not, is left out."""
 # CUDA errors after which a context is unusable, and running out of memory; not ready (600) and the like are normal.
 OUT_OF_MEMORY = 2
 STICKY_ERRORS = range(700, 720)

@@ -1,4 +1,4 @@
-"""Which API calls hold the CPU until the device is done, by name: runtime and driver, CUDA and HIP.
+"""API calls by name, runtime and driver, CUDA and HIP: which give the device work, and which hold the CPU.
 
 The names say what a call *may* wait for; whether it did is read from the times. Sources: the CUDA Runtime API
 reference, "API synchronization behavior" (copies that involve pageable memory return only when they are staged
@@ -7,6 +7,15 @@ or done; cudaFree synchronises implicitly), and the HIP API reference, which fol
 
 from __future__ import annotations
 
+KERNEL_LAUNCH = (
+    r"^(cuda|cu|hip|hipExt)(Module)?Launch((Cooperative)?(Kernel|Device$)|Grid|$)|^hipExtLaunch|^hipExtModuleLaunch"
+)
+"""Launches one kernel (up to CUDA 9 with cudaLaunch and cuLaunchGrid); cudaLaunchHostFunc runs on the CPU."""
+GRAPH_LAUNCH = r"^(cuda|cu|hip)GraphLaunch"
+LAUNCH = f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}"
+BEGIN_CAPTURE = r"^(cuda|cu|hip)StreamBeginCapture"
+END_CAPTURE = r"^(cuda|cu|hip)StreamEndCapture"
+"""Between the two, launches only make a graph."""
 DEVICE_WAIT = r"^(cudaDeviceSynchronize|cuCtxSynchronize|hipDeviceSynchronize|hipCtxSynchronize)"
 """Waits for everything on the device."""
 FREE = r"^(cudaFree|cuMemFree|hipFree)(Host|Array)?$|^(cudaHostUnregister|hipHostFree|hipHostUnregister)"
