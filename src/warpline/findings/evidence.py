@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from functools import cached_property
 
@@ -19,6 +18,7 @@ from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE, nearest_marked
 from warpline.trace.trace import Trace
+from warpline.work.parse import json_list
 
 LISTED_PLACES = 5
 
@@ -190,9 +190,5 @@ class Evidence:
 
 def _matrices(shapes: str) -> str:
     """Shapes of a product's matrices for people: 4096x2047 by 2047x4093."""
-    try:
-        sizes = json.loads(shapes)
-    except ValueError:
-        return shapes
-    matrices = [size for size in sizes if isinstance(size, list) and len(size) >= 2]
+    matrices = [size for size in json_list(shapes) if isinstance(size, list) and len(size) >= 2]
     return " by ".join("x".join(str(value) for value in size) for size in matrices) or shapes
