@@ -10,7 +10,6 @@ from nsys_files import GLOBAL_PID, Export, small
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys import read_nsys
 from warpline.sources.nsys.program import ending_of
-from warpline.sources.nsys.redact import quote, redacted
 
 TRACEBACK = """Traceback (most recent call last):
   File "/home/ada/work/demo.py", line 7, in <module>
@@ -239,26 +238,3 @@ def test_impossible_times_are_left_out_and_counted(tmp_path: Path) -> None:
     rows = read_nsys(export.write(tmp_path / "export.sqlite"))
     assert rows.tables["gpu"].height == 4
     assert "3 of 5 rows of CUPTI_ACTIVITY_KIND_KERNEL" in rows.health[0].message
-
-
-@pytest.mark.parametrize(
-    ("text", "safe"),
-    [
-        ("open /home/ada/a/b.txt failed", "open …/b.txt failed"),
-        ("ada@cluster-7: denied", "…@…: denied"),
-        ("GET https://internal.corp/x?y=1 failed", "GET https://… failed"),
-        ("C:\\Users\\ada\\x.exe", "…\\x.exe"),
-        ("api_key=sk-123 rejected", "api_key=… rejected"),
-        ("--hf-token abc --lr 1", "--hf-token … --lr 1"),
-        ("unexpected token in line", "unexpected token in line"),
-        ("ratio 1/2 and a/b", "ratio 1/2 and a/b"),
-    ],
-)
-def test_quotes_carry_no_paths_hosts_or_secrets(text: str, safe: str) -> None:
-    assert redacted(text) == safe
-
-
-def test_quotes_are_one_short_line() -> None:
-    line = quote("\x1b[31mError\x1b[0m:\n" + "x y " * 200)
-    assert len(line) <= 160
-    assert line.startswith("Error: x y")

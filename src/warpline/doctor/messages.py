@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from warpline.doctor import failures
 from warpline.doctor.failures import Failure
 from warpline.doctor.model import Finding, State
-from warpline.sources.nsys.redact import quote
+from warpline.scrub.quote import quote
 
 LONGEST_LINE = 2000
 LONGEST_NAME = 80

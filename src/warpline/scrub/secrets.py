@@ -106,3 +106,12 @@ RULES = (
 )
 LAST_RULES = (Rule(Kind.TOKEN, _RUN, _random, ()),)
 """After paths and addresses are gone, which are long too."""
+
+
+def without_secrets(text: str) -> str:
+    """A text of which nothing but its secrets is taken out."""
+    names, found = Pseudonyms(), list[Kind]()
+    for rule in (*FIRST_RULES, *RULES, *LAST_RULES):
+        if rule.may_match(text.lower()):
+            text = rule.apply(text, names, found)
+    return text

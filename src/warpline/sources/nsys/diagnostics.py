@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from warpline.scrub.quote import LONGEST_INPUT, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import Database
-from warpline.sources.nsys.redact import LONGEST_INPUT, quote
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 WARNING, ERROR = 2, 3

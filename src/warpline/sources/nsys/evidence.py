@@ -6,10 +6,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from warpline.scrub.quote import LONGEST_INPUT
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.facts import Facts, read_facts
-from warpline.sources.nsys.redact import LONGEST_INPUT
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.unpack import plain_sqlite
 

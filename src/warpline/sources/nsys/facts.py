@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
+from warpline.scrub.quote import redacted
 from warpline.sources.nsys.database import Database
-from warpline.sources.nsys.redact import redacted
 
 NEWEST_SCHEMA = (3, 28)
 OLDEST_SCHEMA = (2, 9)

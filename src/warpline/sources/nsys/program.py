@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from warpline.scrub.quote import quote
 from warpline.sources.nsys.database import Database
-from warpline.sources.nsys.redact import quote
 from warpline.sources.nsys.strings import Strings
 
 LAST_LINES = 40

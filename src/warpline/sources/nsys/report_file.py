@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.sources.nsys.redact import quote
+from warpline.scrub.quote import quote
 
 HEADER_BYTES = 256
 EXPORT_SECONDS = 1800

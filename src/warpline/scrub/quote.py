@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import re
 
+from warpline.scrub.kinds import REMOVED
+from warpline.scrub.secrets import SECRET_NAME, without_secrets
+
 LONGEST_QUOTE = 160
 LONGEST_INPUT = 2000
 """What is longer is cut before it is searched: the patterns take time that grows faster than the text."""
 
-_SECRET_WORD = r"[\w-]*(?:token|secret|passw(?:or)?d|api[_-]?key|credential)[\w-]*"
-_SECRET = re.compile(rf"(?i)(\b{_SECRET_WORD}\s*[=:]\s*|--?{_SECRET_WORD}\s+)\S+")
+# More than `secrets` takes: a quote loses nothing by it.
+_NAMED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}[\"']?\s*[=:]\s*|--?{SECRET_NAME}\s+)\S+")
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://[^\s'\")>]+", re.IGNORECASE)
 _AT_HOST = re.compile(r"\b[\w.+-]+@[\w.-]+")
 _POSIX_PATH = re.compile(r"(?<![\w.])~?/(?:[^\s/'\":;,()<>]+/)+")
@@ -22,8 +25,8 @@ _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 def redacted(text: str) -> str:
     """The text with paths cut down to their last part, and hosts, addresses and secrets left out."""
-    text = text[:LONGEST_INPUT]
-    text = _SECRET.sub(r"\1…", text)
+    text = without_secrets(text[:LONGEST_INPUT]).replace(REMOVED, "…")
+    text = _NAMED.sub(r"\1…", text)
     text = _URL.sub(r"\1://…", text)
     text = _AT_HOST.sub("…@…", text)
     text = _POSIX_PATH.sub("…/", text)
