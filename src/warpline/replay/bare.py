@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from warpline.capture.manifest import MANIFEST
 from warpline.replay.model import Graph
 from warpline.replay.overhead import CASES, EXPECTED, recording_cost
 from warpline.trace.trace import Trace
 
-MANIFEST = "manifest.json"
-"""What `warpline run` writes beside its traces."""
 FEWEST_STEPS = 3
 STRAY = 1.25
 """How far the range goes from the median at most."""
