@@ -20,7 +20,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     kernels = evidence.changed(RULE.fix).work
     count = evidence.per_step(kernels)
-    if count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
+    if count < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
         return None
     if evidence.time_per_step(kernels) >= LONG_KERNEL_NS * count:
         return None

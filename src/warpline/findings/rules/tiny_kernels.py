@@ -21,7 +21,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     tiny = tiny_kernels(evidence.scene) & (change.work | change.relaunched)
     count, whole = evidence.per_step(tiny), evidence.per_step(evidence.scene.kind == "kernel")
     waits = evidence.per_step(awaited(evidence))
-    if waits <= MOST_WAITS or count < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
+    if waits <= MOST_WAITS or count < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(

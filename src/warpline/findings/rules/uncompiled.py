@@ -19,7 +19,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if already_compiled(evidence, change.work):
         return None
     launches = change.gone | change.relaunched
-    if evidence.per_step(change.work) < LEAST_KERNELS or evidence.idle_share < LEAST_IDLE:
+    if evidence.per_step(change.work) < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
         return None
     return Claim(
         f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "

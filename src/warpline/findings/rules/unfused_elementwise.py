@@ -20,7 +20,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if already_compiled(evidence, change.work):
         return None
     chains = change.work
-    if evidence.idle_share >= MOST_IDLE or evidence.per_step(chains) < LEAST_KERNELS:
+    if evidence.bare_idle_share >= MOST_IDLE or evidence.per_step(chains) < LEAST_KERNELS:
         return None
     return Claim(
         f"{several(evidence.per_step(chains), 'kernel')} a step ({duration(evidence.time_per_step(chains))}) read and "

@@ -18,7 +18,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     kernels = evidence.changed(RULE.fix).work
     count = evidence.per_step(kernels)
-    launches_matter = evidence.idle_share >= MOST_IDLE and evidence.time_per_step(kernels) < LONG_KERNEL_NS * count
+    launches_matter = evidence.bare_idle_share >= MOST_IDLE and evidence.time_per_step(kernels) < LONG_KERNEL_NS * count
     if not count or launches_matter:
         return None
     return Claim(
