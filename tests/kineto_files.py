@@ -13,20 +13,17 @@ MAIN = 100
 AUTOGRAD = 200
 
 
+def _span(category: str, name: str, start: float, length: float, process: int, thread: int, args: Event) -> Event:
+    return {
+        "ph": "X", "cat": category, "name": name, "pid": process, "tid": thread, "ts": start, "dur": length, "args": args,
+    }  # fmt: skip
+
+
 def op(
     name: str, start: float, length: float, *, thread: int = MAIN, external: int | None = None, **arguments: Any
 ) -> Event:
     args = {"External id": external, **arguments} if external is not None else dict(arguments)
-    return {
-        "ph": "X",
-        "cat": "cpu_op",
-        "name": name,
-        "pid": PROCESS,
-        "tid": thread,
-        "ts": start,
-        "dur": length,
-        "args": args,
-    }
+    return _span("cpu_op", name, start, length, PROCESS, thread, args)
 
 
 def call(
@@ -41,16 +38,7 @@ def call(
     process: int = PROCESS,
 ) -> Event:
     args = {"correlation": correlation} | ({"External id": external} if external is not None else {})
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": process,
-        "tid": thread,
-        "ts": start,
-        "dur": length,
-        "args": args,
-    }
+    return _span(category, name, start, length, process, thread, args)
 
 
 def kernel(
@@ -65,16 +53,7 @@ def kernel(
     **arguments: Any,
 ) -> Event:
     args = {"device": device, "context": 1, "stream": stream, "correlation": correlation, **arguments}
-    return {
-        "ph": "X",
-        "cat": category,
-        "name": name,
-        "pid": device,
-        "tid": stream,
-        "ts": start,
-        "dur": length,
-        "args": args,
-    }
+    return _span(category, name, start, length, device, stream, args)
 
 
 def copy(name: str, start: float, length: float, correlation: int, size: int, *, stream: int = 7) -> Event:
@@ -86,30 +65,12 @@ def memset(start: float, length: float, correlation: int, *, stream: int = 7) ->
 
 
 def annotation(name: str, start: float, length: float, *, thread: int = MAIN) -> Event:
-    return {
-        "ph": "X",
-        "cat": "user_annotation",
-        "name": name,
-        "pid": PROCESS,
-        "tid": thread,
-        "ts": start,
-        "dur": length,
-        "args": {},
-    }
+    return _span("user_annotation", name, start, length, PROCESS, thread, {})
 
 
 def frame(name: str, start: float, length: float, number: int, parent: int | None, *, thread: int = MAIN) -> Event:
     args = {"Python id": number, "Python parent id": parent}
-    return {
-        "ph": "X",
-        "cat": "python_function",
-        "name": name,
-        "pid": PROCESS,
-        "tid": thread,
-        "ts": start,
-        "dur": length,
-        "args": args,
-    }
+    return _span("python_function", name, start, length, PROCESS, thread, args)
 
 
 def launched(name: str, launch: float, start: float, length: float, correlation: int, **where: Any) -> list[Event]:

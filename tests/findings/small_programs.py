@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -133,3 +133,15 @@ class Program:
     def judged(self, folder: Path) -> Judgement:
         """Findings and verdict of the program."""
         return judge(warpline.open(write(folder, self.events, **H200), cache=False))
+
+
+Body = Callable[[Program], None]
+
+
+def judged(folder: Path, body: Body) -> Judgement:
+    """What the rules say of a program whose every step has this body."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+    return program.judged(folder)

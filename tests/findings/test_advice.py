@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from kineto_files import op
-from small_programs import GEMM_BF16, MUL, STEPS, Program
+from small_programs import GEMM_BF16, MUL, Body, Program, judged
 
 from warpline.findings.rules import RULES
-
-Body = Callable[[Program], None]
 
 
 def advice(folder: Path, body: Body) -> dict[str, str]:
     """What each finding of the program says under `how`."""
-    program = Program()
-    for _ in range(STEPS):
-        with program.step():
-            body(program)
-    return {finding.rule: finding.how for finding in program.judged(folder).findings}
+    return {finding.rule: finding.how for finding in judged(folder, body).findings}
 
 
 def general(rule: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -22,24 +21,16 @@ from small_programs import (
     SIDE_STREAM,
     SOFTMAX,
     STEPS,
+    Body,
     Program,
+    judged,
 )
 
 import warpline
 from warpline.findings.changes import change_of
 from warpline.findings.model import Finding
-from warpline.findings.rank import Judgement, judge
+from warpline.findings.rank import judge
 from warpline.findings.words import counted, listed, several
-
-Body = Callable[[Program], None]
-
-
-def judged(folder: Path, body: Body) -> Judgement:
-    program = Program()
-    for _ in range(STEPS):
-        with program.step():
-            body(program)
-    return program.judged(folder)
 
 
 def claims(folder: Path, body: Body) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from pathlib import Path
 
 import pytest
 from small_programs import (
@@ -24,18 +23,17 @@ from small_programs import (
     SCAN,
     SIDE_STREAM,
     SOFTMAX,
-    STEPS,
     TO_FIRST,
     TO_LAST,
+    Body,
     Program,
+    judged,
 )
 
 from warpline.findings.model import Finding
 from warpline.findings.rank import Judgement
 from warpline.findings.rules import RULES
 from warpline.replay.interventions import interventions
-
-Body = Callable[[Program], None]
 
 
 def cold_start(program: Program) -> None:
@@ -437,14 +435,6 @@ SPEAKS_TO_THE_PROGRAM = {
     "hidden_sync", "pageable_copy", "per_parameter_optimizer", "unfused_optimizer", "slow_input", "launch_bound",
 }  # fmt: skip
 """Rules that say what this very program should write; test_advice.py looks at what they say."""
-
-
-def judged(folder: Path, body: Body) -> Judgement:
-    program = Program()
-    for _ in range(STEPS):
-        with program.step():
-            body(program)
-    return program.judged(folder)
 
 
 def found(judgement: Judgement) -> dict[str, Finding]:
