@@ -17,7 +17,6 @@ def test_everything_that_a_recording_tells(tmp_path: Path) -> None:
     assert evidence.outputs[0].endswith("the end\n")
     assert len(evidence.outputs[0]) == LONGEST_OUTPUT
     assert evidence.remarks == ("Loaded CUPTI library: /opt/nsys/target-linux-x64/libcupti.so.12.9",)
-    assert evidence.cupti == "12.9"
     assert evidence.kernel_processes == {PID}
     assert evidence.rows["CUPTI_ACTIVITY_KIND_KERNEL"] == 2
     assert "OSRT_API" not in evidence.rows
@@ -25,4 +24,4 @@ def test_everything_that_a_recording_tells(tmp_path: Path) -> None:
 
 def test_an_empty_recording_tells_little(tmp_path: Path) -> None:
     evidence = read_evidence(Export().add("ANALYSIS_DETAILS", duration=1).write(tmp_path / "r.sqlite"))
-    assert (evidence.outputs, evidence.remarks, evidence.kernel_processes, evidence.cupti) == ((), (), frozenset(), "")
+    assert (evidence.outputs, evidence.remarks, evidence.kernel_processes) == ((), (), frozenset())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +15,6 @@ from warpline.sources.nsys.unpack import plain_sqlite
 LONGEST_OUTPUT = 200_000
 """A failure is told at the end of an output."""
 _GPU_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
-_CUPTI_LIBRARY = re.compile(r"libcupti\.so\.(\d+\.\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +30,6 @@ class Evidence:
     """Processes that ran kernels or graphs."""
     rows: dict[str, int]
     """Rows by table, of those that have any."""
-    cupti: str = ""
-    """The CUDA version of the CUPTI that recorded, where nsys said it."""
 
 
 def read_evidence(path: Path) -> Evidence:
@@ -42,14 +38,12 @@ def read_evidence(path: Path) -> Evidence:
         remarks = tuple(
             text[:LONGEST_INPUT] for text in database.fetch("DIAGNOSTIC_EVENT", texts=["text"])["text"].drop_nulls()
         )
-        loaded = [found[1] for text in remarks if (found := _CUPTI_LIBRARY.search(text))]
         return Evidence(
             read_facts(database),
             _outputs(database),
             remarks,
             frozenset(pid for table in _GPU_TABLES for pid in _processes(database, table)),
             _rows(database),
-            loaded[-1] if loaded else "",
         )
 
 
