@@ -25,7 +25,7 @@ app.command()(stats)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, trace: Trace, *arguments: str) -> tuple[int, str, str]:
-    monkeypatch.setattr("warpline.trace.open.open_trace", lambda _: trace)
+    monkeypatch.setattr("warpline.trace.open.open_trace", lambda _, **options: trace)
     result = CliRunner().invoke(app, ["any.json", *arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception

@@ -54,9 +54,12 @@ class Budget:
         return "cpu" if self.dispatch_ns > self.work_ns else "gpu"
 
     @property
-    def crossover_ops(self) -> float:
-        """How many launches the CPU can make in the time of the step's GPU work: beyond these it is the bottleneck."""
-        return self.work_ns / self.cpu_ns if self.cpu_ns else float("inf")
+    def crossover_ops(self) -> float | None:
+        """How many launches the CPU can make in the time of the step's GPU work: beyond these it is the bottleneck.
+
+        None where a launch takes no time.
+        """
+        return self.work_ns / self.cpu_ns if self.cpu_ns else None
 
     @property
     def graph_ns(self) -> float:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
 
-from warpline.cli.options import JsonOption, report_console
+from warpline.cli.options import JsonOption
+from warpline.cli.output import print_json, report_console
 from warpline.errors import UsageError
 
 
@@ -66,7 +66,7 @@ def bench(
     )
     found = answer(request, lambda line: typer.echo(line, err=True))
     if as_json:
-        typer.echo(json.dumps(found.as_dict(), indent=1, ensure_ascii=False))
+        print_json(found.as_dict())
     else:
         console = report_console()
         console.print(render(found, request, console.width))
@@ -79,6 +79,6 @@ def _list(as_json: bool) -> None:
     from warpline.reports.bench import listing  # noqa: PLC0415
 
     if as_json:
-        typer.echo(json.dumps(listed(), indent=1, ensure_ascii=False))
+        print_json(listed())
     else:
         report_console().print(listing())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from warpline.cli.options import report_console
+from warpline.cli.output import json_text, print_json, refuse_existing, report_console, write_text
 from warpline.errors import UsageError
 from warpline.hardware import Roof, chips, roof_of
 
@@ -52,7 +51,7 @@ def device(
         return
     roof = roof_of(name)
     if as_json:
-        typer.echo(json.dumps(_as_dict(roof), indent=1, ensure_ascii=False))
+        print_json({"schema": "warpline.device/1", **_as_dict(roof)})
         return
     from warpline.reports.roofline import device_text  # noqa: PLC0415
 
@@ -62,8 +61,7 @@ def device(
 def _list(as_json: bool) -> None:
     roofs = [roof_of(chip) for chip in chips()]
     if as_json:
-        document = {"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]}
-        typer.echo(json.dumps(document, indent=1, ensure_ascii=False))
+        print_json({"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]})
         return
     typer.echo(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
     for roof in roofs:
@@ -104,15 +102,14 @@ def _measure(output: Path | None, force: bool, as_json: bool) -> None:
     from warpline.bench.ceilings import measure  # noqa: PLC0415
     from warpline.hardware.ceilings import user_directory  # noqa: PLC0415
 
-    if output is not None and output.exists() and not force:
-        raise UsageError("file-exists", f"{output} exists already", "add -f to overwrite it")
+    refuse_existing(output, force)
     document = measure(lambda line: typer.echo(line, err=True))
     if output is None:
         plain = re.sub(r"[^a-z0-9]+", "-", str(document["device"]["name"]).lower()).strip("-")
         output = user_directory() / f"{plain}.json"
         output.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(document, indent=1) + "\n"
-    output.write_text(text, encoding="utf-8")
+    text = json_text(document)
+    write_text(output, text)
     if as_json:
         sys.stdout.write(text)
     typer.echo(f"wrote {output}", err=True)

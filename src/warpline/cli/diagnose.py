@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +15,8 @@ from warpline.cli.options import (
     StepsOption,
     TraceArgument,
     open_with_progress,
-    report_console,
 )
+from warpline.cli.output import print_json, report_console
 
 WhyOption = Annotated[
     bool | None,
@@ -70,8 +68,7 @@ def show(
 
     diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache), why)
     if as_json:
-        json.dump(diagnosis.to_dict(), sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json(diagnosis.to_dict())
         return
     from warpline.reports.terminal import render  # noqa: PLC0415
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpline.cli.options import JsonOption, report_console
+from warpline.cli.options import JsonOption
+from warpline.cli.output import print_json, report_console
 
 if TYPE_CHECKING:
     from warpline.doctor.model import Examination
@@ -48,8 +47,7 @@ def doctor(
 
     examinations = _examine(subjects or [], as_json)
     if as_json:
-        json.dump(to_document(examinations), sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json(to_document(examinations))
     else:
         from warpline.reports.doctor import print_doctor  # noqa: PLC0415
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
 import typer
 
+from warpline.cli.output import print_json, report_console
 from warpline.errors import UsageError
 
 
@@ -38,13 +38,11 @@ def kernel(
     arch = _arch(device)
     found = [identify(name, arch) for name in wanted]
     if as_json:
-        typer.echo(json.dumps([identity.to_dict() for identity in found], ensure_ascii=False, indent=2))
+        print_json([identity.to_dict() for identity in found])
         return
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.reports.kernel import kernel_report  # noqa: PLC0415
 
-    console = Console(file=sys.stdout, soft_wrap=False)
+    console = report_console()
     for identity in found:
         console.print(kernel_report(identity))
 

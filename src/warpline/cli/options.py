@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from warpline.trace.trace import Trace
 
 TraceArgument = Annotated[
@@ -26,17 +24,7 @@ StepRangeOption = Annotated[
     str | None, typer.Option("--step-range", metavar="NAME", help="The NVTX range or record_function that is one step.")
 ]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the file itself, even if it was read before.")]
-PIPE_WIDTH = 140
-"""How wide a report is when it goes to a file or another program."""
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
-
-
-def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
-    """Where a report is printed: as wide as the terminal, or as it reads best in a file or another program."""
-    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
-
-    console = Console()
-    return console if console.is_terminal else Console(width=pipe_width)
 
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,8 +14,8 @@ from warpline.cli.options import (
     StepsOption,
     TraceArgument,
     open_with_progress,
-    report_console,
 )
+from warpline.cli.output import print_json, report_console
 from warpline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -50,8 +48,7 @@ def path(
 
     table = dispatch_path(open_with_progress(trace, steps, step_range, no_cache), op).head(top)
     if as_json:
-        json.dump({"schema": PATH_SCHEMA, "ops": table.to_dicts()}, sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json({"schema": PATH_SCHEMA, "ops": table.to_dicts()})
         return
     from warpline.reports.path import render_path  # noqa: PLC0415
 
@@ -91,15 +88,14 @@ def budget(
         cpu_ns=cpu_us * 1e3 if cpu_us is not None else known.cpu_ns if known else 0,
         gpu_ns=gpu_us * 1e3 if gpu_us is not None else known.gpu_ns if known else 0,
     )
+    if not result.step_ns:
+        raise UsageError("no-time", "a step that takes neither CPU nor GPU time has no bound", "give --cpu-us, --gpu-us")
     if as_json:
-        json.dump(_as_dict(result), sys.stdout, indent=1)
-        sys.stdout.write("\n")
+        print_json(_as_dict(result))
         return
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.reports.path import render_budget  # noqa: PLC0415
 
-    Console().print(render_budget(result))
+    report_console().print(render_budget(result))
 
 
 def _as_dict(budget: Budget) -> dict[str, Any]:

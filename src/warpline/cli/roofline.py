@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -17,8 +15,8 @@ from warpline.cli.options import (
     StepsOption,
     TraceArgument,
     open_with_progress,
-    report_console,
 )
+from warpline.cli.output import print_json, refuse_existing, report_console, write_text
 from warpline.errors import UsageError
 
 PIPE_WIDTH = 160
@@ -66,15 +64,13 @@ def roofline(
 
     if plot is not None and plot.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "end it in .svg")
-    if plot is not None and plot.exists() and not force:
-        raise UsageError("file-exists", f"{plot} exists already", "add -f to overwrite it")
+    refuse_existing(plot, force)
     table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by.value, device=device)
     if plot is not None:
-        plot.write_text(svg(table, f"{trace.name} on {table.device}"), encoding="utf-8")
+        write_text(plot, svg(table, f"{trace.name} on {table.device}"))
         typer.echo(f"wrote {plot}", err=True)
     if as_json:
-        json.dump(to_dict(table, str(trace)), sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json(to_dict(table, str(trace)))
         return
     console = report_console(PIPE_WIDTH)
     console.print(render(table, str(trace), top, console.width))

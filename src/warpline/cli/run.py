@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import shutil
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +15,7 @@ import typer
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.cli.diagnose import show
 from warpline.cli.options import JsonOption, open_with_progress
+from warpline.cli.output import print_json
 from warpline.errors import UsageError, WarplineError
 
 if TYPE_CHECKING:
@@ -198,8 +198,7 @@ def _print_answer(
         "nothing": nothing.line() if nothing else None,
         "diagnosis": _diagnosed(wanted) if wanted is not None else None,
     }
-    json.dump(answer, sys.stdout, indent=1, ensure_ascii=False)
-    sys.stdout.write("\n")
+    print_json(answer)
 
 
 def _diagnosed(trace: Path) -> dict[str, Any]:
@@ -285,7 +284,7 @@ def _print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> 
 
     if as_json:
         parts = [{"words": list(flag.words), "why": flag.why} for flag in flags]
-        typer.echo(json.dumps({"schema": SCHEMA, "command": words_of(flags), "flags": parts}, indent=1))
+        print_json({"schema": SCHEMA, "command": words_of(flags), "flags": parts})
     elif explain:
         width = min(max(len(shlex.join(flag.words)) for flag in flags), 60)
         for flag in flags:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warpline.cli.options import JsonOption, report_console
+from warpline.cli.options import JsonOption
+from warpline.cli.output import print_json, report_console
 from warpline.errors import EXIT_FAILED, UsageError
 from warpline.scrub.kinds import Kind
 
@@ -58,8 +57,7 @@ def scrub(
         else:
             result = work.scrub(file, output, keep=keep or (), in_place=in_place, force=force, progress=progress)
     if as_json:
-        json.dump(_as_dict(result), sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json(_as_dict(result))
     else:
         from warpline.reports.scrub import render_scrub  # noqa: PLC0415
 

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from warpline.cli.options import NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
+from warpline.cli.output import print_json
 from warpline.errors import UsageError
 from warpline.reports.tabular import Format
 
@@ -57,10 +58,7 @@ def sql(
             ) from error
     frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
     if as_json or output_format is Format.JSON:
-        import json  # noqa: PLC0415
-
-        json.dump(to_records(frame), sys.stdout, ensure_ascii=False, indent=1)
-        sys.stdout.write("\n")
+        print_json(to_records(frame))
     elif output_format is Format.CSV:
         sys.stdout.write(to_csv(frame))
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpline.errors import CannotAnswer, UsageError, WarplineError
+from warpline.cli.options import NoCacheOption, TraceArgument, open_with_progress
+from warpline.cli.output import json_text, refuse_existing, write_text
+from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.tabular import Format, table_text, to_csv, to_records
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TA
 
 
 def stats(
-    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="An nsys export or a torch.profiler trace.")],
+    trace: TraceArgument,
     report: Annotated[
         list[str] | None,
         typer.Option(
@@ -42,6 +43,7 @@ def stats(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; its suffix picks the format.")
     ] = None,
     force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
+    no_cache: NoCacheOption = False,
 ) -> None:
     """Print the reports of nsys stats, with the same names, columns and numbers, from any trace.
 
@@ -56,13 +58,11 @@ def stats(
       warpline stats profile.sqlite -r cuda_gpu_trace -o gpu.csv
     """
     from warpline.analyses.stats import find_report  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.trace.open import open_trace  # noqa: PLC0415
 
     chosen = _chosen_format(output_format, as_json, output)
     wanted = [find_report(name) for name in _names(report)]
-    if output is not None and output.exists() and not force:
-        raise UsageError("file-exists", f"{output} exists already", "add -f to overwrite it")
-    opened = open_trace(trace)
+    refuse_existing(output, force)
+    opened = open_with_progress(trace, None, None, no_cache)
     answers: dict[Report, pl.DataFrame] = {}
     refusals: dict[Report, str] = {}
     for entry in wanted:
@@ -77,10 +77,7 @@ def stats(
     if output is None:
         typer.echo(text, nl=False)
     else:
-        try:
-            output.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise WarplineError("cannot-write", f"{output}: {error.strerror}", "give another file with -o") from error
+        write_text(output, text)
 
 
 def _names(report: list[str] | None) -> list[str]:
@@ -114,7 +111,7 @@ def _render(answers: dict[Report, pl.DataFrame], refusals: dict[Report, str], ch
             "reports": {entry.name: to_records(frame) for entry, frame in answers.items()},
             "unanswered": {entry.name: message for entry, message in refusals.items()},
         }
-        return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+        return json_text(document)
     if chosen is Format.CSV:
         return "\n".join(to_csv(frame) for frame in answers.values())
     return "\n".join(table_text(frame, f"{entry.title} ({entry.name})", width) for entry, frame in answers.items())

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import Annotated
 
 import typer
@@ -15,8 +13,8 @@ from warpline.cli.options import (
     StepsOption,
     TraceArgument,
     open_with_progress,
-    report_console,
 )
+from warpline.cli.output import print_json, report_console
 
 PIPE_WIDTH = 120
 
@@ -54,7 +52,6 @@ def whatif(
     predictions = [predict(opened, fix)] if fix else every_fix(opened)
     if as_json:
         answer = predictions[0].to_dict() if fix else [prediction.to_dict() for prediction in predictions]
-        json.dump(answer, sys.stdout, indent=1, ensure_ascii=False)
-        sys.stdout.write("\n")
+        print_json(answer)
         return
     report_console(PIPE_WIDTH).print(render(predictions[0], str(trace)) if fix else render_all(predictions, str(trace)))

@@ -38,8 +38,10 @@ def render_budget(budget: Budget) -> RenderableType:
         f"{count} x {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
         f"{count} x {duration(budget.gpu_ns)} of GPU each = {duration(budget.work_ns)} to run",
         f"→ bound by {slower}: a step takes {duration(budget.step_ns)} at best",
-        f"crossover: with the same work in under {budget.crossover_ops:,.0f} launches the GPU would be the limit",
         f"as one CUDA graph: {duration(graph)} ({budget.step_ns / graph:.1f}x)",
         f"with 4 times fewer launches (fusion): {duration(fused)} ({budget.step_ns / fused:.1f}x)",
     ]
+    crossover = budget.crossover_ops
+    if crossover is not None:
+        lines.insert(3, f"crossover: with the same work in under {crossover:,.0f} launches the GPU would be the limit")
     return Text("\n".join(lines))
