@@ -5,12 +5,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from paths import ROOT
 
+from warpline.cli import app, run
 from warpline.trace.schema import TABLES
 
 SOURCE = ROOT / "src" / "warpline"
@@ -21,8 +27,7 @@ def tables_text() -> str:
     parts = []
     for name, columns in TABLES.items():
         rows = "".join(
-            f"| `{column}` | {about.dtype.__name__} | {about.meaning} |\n".replace("|", "|")
-            for column, about in columns.items()
+            f"| `{column}` | {about.dtype.__name__} | {about.meaning} |\n" for column, about in columns.items()
         )
         parts.append(f"## {name}\n\n| column | type | meaning |\n|---|---|---|\n{rows}\n")
     return "".join(parts)
@@ -54,10 +59,57 @@ def test_every_health_code_is_documented() -> None:
 @pytest.mark.parametrize(
     "page", [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md"], ids=lambda page: page.name
 )
-def test_links_between_pages_lead_somewhere(page: object) -> None:
-    from pathlib import Path  # noqa: PLC0415
-
-    file = Path(str(page))
-    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", file.read_text()):
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text()):
         if not target.startswith(("http:", "https:")):
-            assert (file.parent / target).exists(), target
+            assert (page.parent / target).exists(), target
+
+
+DEMO = str(SOURCE / "data" / "demo.json.gz")
+ANSWERS = {
+    "bench": ["--list"],
+    "budget": [DEMO],
+    "device": ["H200"],
+    "diagnose": [DEMO],
+    "doctor": ["nsys profile python train.py"],
+    "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
+    "path": [DEMO],
+    "roofline": [DEMO],
+    "scrub": ["--check", DEMO],
+    "sql": [DEMO],
+    "whatif": [DEMO, "--fix", "cuda_graph"],
+}
+BY_NAME = {"device": {"tensor", "vector", "bandwidth", "values"}, "kernel": {"reasons"}, "roofline": {"ceilings"}}
+"""Parts of an answer whose keys are names of types, links or fields."""
+
+
+def fields(answer: Any, by_name: set[str]) -> Iterator[str]:
+    """The names of all fields of an answer."""
+    if isinstance(answer, list):
+        for item in answer:
+            yield from fields(item, by_name)
+    elif isinstance(answer, dict):
+        for name, value in answer.items():
+            yield name
+            yield from fields(list(value.values()) if name in by_name and value else value, by_name)
+
+
+@pytest.mark.parametrize("command", ANSWERS)
+def test_every_field_of_an_answer_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    run([command, *ANSWERS[command], "--json"])
+    answer = json.loads(capsys.readouterr().out)
+    page = (ROOT / "docs" / "commands" / f"{command}.md").read_text()
+    documented = set(re.findall(r"\w+", page))
+    assert set(fields(answer, BY_NAME.get(command, set()))) - {"schema"} <= documented
+    if isinstance(answer, dict):
+        assert answer["schema"] in page
+
+
+COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_option_is_documented(command: str) -> None:
+    words = set(re.findall(r"--[a-z][a-z-]+", (ROOT / "docs" / "commands" / f"{command}.md").read_text()))
+    options = [{*option.opts, *option.secondary_opts} for option in COMMANDS[command].params]
+    assert [names for names in options if any(name.startswith("--") for name in names) and not names & words] == []
