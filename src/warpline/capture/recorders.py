@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import threading
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,6 +39,9 @@ class Recorder(Protocol):
 
     suffix: str
 
+    def can_stop_here(self) -> bool:
+        """Whether this thread can be the one that ends it."""
+
     def start(self, by_steps: bool) -> None:
         """Begins the warm-up, or at once where there are no steps."""
 
@@ -65,6 +70,11 @@ class TorchRecorder:
         self._profiler: Any = None
         self._passed = 0
         self._whole = True
+        self._thread: threading.Thread | None = None
+
+    def can_stop_here(self) -> bool:
+        """torch keeps a profiler with the thread that starts it; stopping it from another one ends the process."""
+        return self._thread is None or self._thread is threading.current_thread()
 
     def start(self, by_steps: bool) -> None:
         torch, plan = self._torch, self._plan
@@ -77,7 +87,14 @@ class TorchRecorder:
             "with_stack": plan.stacks,
             "profile_memory": plan.memory,
         }
+        all_threads = None
+        if threading.current_thread() is not threading.main_thread():  # which may end before the recording does
+            all_threads = _all_threads()
         with _as_ours():
+            if all_threads is not None:
+                wanted["experimental_config"] = all_threads
+            else:
+                self._thread = threading.current_thread()
             if by_steps:
                 wanted["schedule"] = self._action
             self._profiler = torch.profiler.profile(**wanted)
@@ -112,6 +129,14 @@ class TorchRecorder:
             _rename_step(path, self._passed)
 
 
+def _all_threads() -> Any:
+    """The setting that makes a profiler one of the whole process; None where torch does not have it yet."""
+    try:
+        return importlib.import_module("torch._C._profiler")._ExperimentalConfig(profile_all_threads=True)
+    except (ImportError, AttributeError, TypeError):
+        return None
+
+
 class RangeRecorder:
     """cudaProfilerStart and cudaProfilerStop around the recorded steps, and an NVTX range over each of them."""
 
@@ -122,6 +147,9 @@ class RangeRecorder:
         self._passed = 0
         self._recording = False
         self._in_range = False
+
+    def can_stop_here(self) -> bool:
+        return True
 
     def start(self, by_steps: bool) -> None:
         if not by_steps:

@@ -17,9 +17,9 @@ from warpline.capture.laps import Laps
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, recorder_for
-from warpline.capture.signals import Sigterm, interrupts_held
+from warpline.capture.signals import LastWords, signals_held
 from warpline.capture.steps import NAMES, StepFinder
-from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes
+from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes, tracing_check
 
 WAITING, RECORDS, WINDOW, DONE = "waiting", "records", "window", "done"
 SLOWER = 1.03
@@ -43,23 +43,23 @@ class Session:
         self.window_taken = False
         """Whether a window of time was recorded for want of steps."""
         self._torch = torch
-        self._is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
+        self._is_traced = tracing_check(torch)
         self._on_idle = on_idle
         self._laps = Laps(torch)
         self._recorder: Recorder | None = None
-        self._thread: int | None = None
+        self._thread: threading.Thread | None = None
         self._busy = False
         self._position = 0
         self._before_bytes = 0
         self._grown_bytes = 0
-        self._sigterm = Sigterm(lambda: self.close("SIGTERM"))
+        self._last_words = LastWords(self.close)
 
     def boundary(self, source: int, who: int = 0, patience: int = 0) -> None:
         """Something that may be the end of a step has happened."""
-        if self._busy or self._is_compiling():
+        if self._busy or self._is_traced():
             return
         with self._careful():
-            if self._thread not in {None, threading.get_ident()} or self.capturing() or is_data_worker():
+            if not self._is_our_thread() or self.capturing() or is_data_worker():
                 return
             if self.phase == WINDOW and not self._leave_window():
                 return
@@ -67,7 +67,7 @@ class Session:
             position = self.finder.hear(source, who, patience)
             if not position:
                 return
-            self._thread = threading.get_ident()
+            self._thread = threading.current_thread()
             if self.finder.chosen != chosen or position <= self._position:
                 self._laps.restart()
             self._position = position
@@ -89,12 +89,12 @@ class Session:
             return
         with self._careful():
             self.window_taken = True
-            self._thread = threading.get_ident()
+            self._thread = threading.current_thread()
             self._start(by_steps=False)
 
     def close(self, reason: str) -> None:
         """Ends the recording wherever it is, writes it, and stays silent from then on."""
-        with self._careful():
+        with signals_held(), self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish(reason, whole=False)
             elif self.phase == DONE and self.record.state == RECORDED and len(self._laps) > 1:
@@ -104,15 +104,15 @@ class Session:
         self.phase = DONE
 
     def cut(self, bound: str) -> None:
-        """Ends the recording at a bound, within a step."""
-        if not self._busy and self.phase in {RECORDS, WINDOW}:
+        """Ends the recording at a bound, within a step; where another thread is recorded, its next step does."""
+        if not self._busy and self.phase in {RECORDS, WINDOW} and self._recorder and self._recorder.can_stop_here():
             with self._careful():
                 self._finish(bound, whole=False)
 
     def abandon(self) -> None:
         """Forgets the recording: it belongs to the process that this one was forked from."""
         self.phase, self._recorder = DONE, None
-        self._sigterm.release()
+        self._last_words.release()
 
     def stand_down(self, note: str) -> None:
         """The program profiles itself: leave it alone."""
@@ -153,12 +153,17 @@ class Session:
         cuda = self._torch.cuda
         return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
+    def _is_our_thread(self) -> bool:
+        """Whether this thread's steps count: those of one thread do, and of another once that one has ended."""
+        thread = self._thread
+        return thread is None or thread is threading.current_thread() or not thread.is_alive()
+
     def _leave_window(self) -> bool:
         """Steps are better than a window, which is then thrown away; nsys records only once."""
         if self.plan.tool != TORCH or self.plan.whole:
             return False
         recorder, self._recorder, self.phase = self._recorder, None, WAITING
-        self._sigterm.release()
+        self._last_words.release()
         if recorder is not None:
             recorder.stop(whole=True)
         self.note("the profiler was on before the bare steps were timed")
@@ -201,24 +206,26 @@ class Session:
         describe(self.record, self._torch)
         if by_steps:
             self.record.steps_found_by = NAMES[self.finder.chosen or 0]
-        self._recorder = recorder_for(self._torch, self.plan)
-        self._recorder.start(by_steps)
-        self.phase = RECORDS if by_steps else WINDOW
-        if not by_steps or not self.plan.warmup:
-            self.recording_since, self._before_bytes = time.monotonic(), resident_bytes()
-        self.record.state = RECORDING
-        self.record.write(Path(self.plan.folder))
-        self._sigterm.hold()
+        with signals_held():
+            self._recorder = recorder_for(self._torch, self.plan)
+            self._recorder.start(by_steps)
+            self.phase = RECORDS if by_steps else WINDOW
+            if not by_steps or not self.plan.warmup:
+                self.recording_since, self._before_bytes = time.monotonic(), resident_bytes()
+            self.record.state = RECORDING
+            self.record.write(Path(self.plan.folder))
+        self._last_words.hold()
         if by_steps and not self.plan.warmup:
             self._laps.lap()
 
     def _finish(self, reason: str, whole: bool) -> None:
         recorder, by_steps = self._recorder, self.phase == RECORDS
         self.phase, self._recorder = DONE, None
-        self._sigterm.release()
         if recorder is None:
             return
-        with interrupts_held():
+        if not recorder.can_stop_here():
+            raise RuntimeError("the recorded thread has ended, and torch's profiler with it")
+        with signals_held():
             self.record.recorded_step_ns = self._laps.summary(cold=0) if self.record.steps_recorded else None
             recorder.stop(whole)
             began = bool(self.recording_since)
@@ -231,6 +238,7 @@ class Session:
             self.record.state = RECORDED if began else NOTHING
             self.record.ended_by = reason
             self._keep()
+        self._last_words.release()
         self._laps.restart()
         if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
             self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still come
@@ -255,7 +263,15 @@ class Session:
             return
         folder = Path(self.plan.folder)
         path = folder / self.record.file if self.record.file else claim_name(folder, self.record, recorder.suffix)
-        recorder.export(path)
+        try:
+            recorder.export(path)
+            if not path.stat().st_size:  # torch says nothing where it cannot write
+                raise OSError("the trace could not be written: is the disk full, or is there a limit on files?")
+        except (OSError, RuntimeError):
+            self.record.file = None
+            for left in (path, path.with_name(f"{path.name}.tmp")):
+                left.unlink(missing_ok=True)  # makes room to say so
+            raise
         self.record.file = path.name
 
     def _keep(self) -> None:
@@ -284,6 +300,7 @@ class Session:
             yield
         except Exception as error:
             self._recorder = None
+            self._last_words.release()
             self.note(f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
             self.record.state, self.record.ended_by = NOTHING, "error"
             with contextlib.suppress(OSError):

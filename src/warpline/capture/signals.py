@@ -8,50 +8,60 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
+SILENT = (signal.SIGTERM, signal.SIGHUP)
+"""End a program without a word: a scheduler's, and that of a terminal that is closed."""
 
-class Sigterm:
-    """SIGTERM ends a program without a word; while it is held, the word is said first.
 
-    A handler of the program's own is left alone.
+class LastWords:
+    """While they are held, signals that end a program without a word have the word said first.
+
+    Handlers of the program's own are left alone, and so is SIGHUP under nohup.
     """
 
-    def __init__(self, say: Callable[[], None]) -> None:
+    def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
-        self._held = False
+        self._held: list[int] = []
 
     def hold(self) -> None:
         """From here on."""
-        in_main = threading.current_thread() is threading.main_thread()
-        if in_main and signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, self._on_signal)
-            self._held = True
+        if threading.current_thread() is not threading.main_thread():
+            return
+        for number in SILENT:
+            if signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, self._on_signal)
+                self._held.append(number)
 
     def release(self) -> None:
         """As it was, unless the program has set a handler since."""
-        # Compared by equality: a bound method is a new object each time.
-        if self._held and signal.getsignal(signal.SIGTERM) == self._on_signal:
-            with contextlib.suppress(ValueError):  # not in the main thread
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self._held = False
+        for number in self._held:
+            # Compared by equality: a bound method is a new object each time.
+            if signal.getsignal(number) == self._on_signal:
+                with contextlib.suppress(ValueError):  # not in the main thread
+                    signal.signal(number, signal.SIG_DFL)
+        self._held.clear()
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self._say()
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        os.kill(os.getpid(), signal.SIGTERM)
+        signal.signal(number, signal.SIG_IGN)  # `timeout` and others send it twice
+        self._say(signal.Signals(number).name)
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
 
 
 @contextlib.contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Ctrl-C while the trace is written waits until it is."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is None:
+def signals_held() -> Iterator[None]:
+    """Ctrl-C and the like wait until the trace is written."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, _: came.append(number))
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *SILENT)}
+    known = {number: handler for number, handler in handlers.items() if handler is not None}
+    for number in known:
+        signal.signal(number, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-        if came:
-            os.kill(os.getpid(), signal.SIGINT)
+        for number, handler in known.items():
+            signal.signal(number, handler)
+        for sent in dict.fromkeys(came):
+            os.kill(os.getpid(), sent)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import Any
 
 TEARDOWN = "TEARDOWN_CUPTI"
@@ -17,6 +18,13 @@ def keep_attached_with_graphs(torch: Any) -> None:
     version = str(getattr(torch.version, "cuda", None) or "0").split(".")
     if tuple(int(part) for part in version[:2] if part.isdecimal()) < DETACHES_WITH_GRAPHS:
         os.environ[TEARDOWN] = "0"
+
+
+def tracing_check(torch: Any) -> Callable[[], bool]:
+    """A function that says whether torch compiles or traces what runs now: what we call would become part of it."""
+    is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
+    is_tracing = torch.jit.is_tracing
+    return lambda: bool(is_compiling() or is_tracing())
 
 
 def is_data_worker() -> bool:

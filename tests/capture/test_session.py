@@ -1,0 +1,91 @@
+"""A session driven by hand: threads, a full disk, and whatever else must not reach the program."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from warpline.capture.plan import Plan
+from warpline.capture.recorders import TorchRecorder
+from warpline.capture.session import DONE, Session
+from warpline.capture.steps import OPTIMIZER
+
+torch = pytest.importorskip("torch", reason="torch is not installed")
+
+
+def session_in(folder: Path) -> Session:
+    return Session(torch, Plan(folder=str(folder), skip=2, settle_s=0.0, warmup=1, steps=50))
+
+
+def steps(session: Session, count: int) -> None:
+    for _ in range(count):
+        torch.randn(8, 8) @ torch.randn(8, 8)
+        session.boundary(OPTIMIZER)
+
+
+def in_a_thread(call: Any, *arguments: Any) -> None:
+    thread = threading.Thread(target=call, args=arguments)
+    thread.start()
+    thread.join()
+
+
+def written(folder: Path) -> dict[str, Any]:
+    (part,) = (folder / "parts").glob("*.json")
+    return json.loads(part.read_text())
+
+
+def test_a_thread_that_is_recorded_may_end_before_the_recording(tmp_path: Path) -> None:
+    session = session_in(tmp_path)
+    in_a_thread(steps, session, 6)
+    session.close("exit")
+    assert (written(tmp_path)["state"], written(tmp_path)["steps_recorded"]) == ("recorded", 3)
+    assert "aten::matmul" in (tmp_path / "trace.json").read_text()
+
+
+def test_a_thread_for_every_step_is_followed(tmp_path: Path) -> None:
+    session = session_in(tmp_path)
+    for _ in range(6):
+        in_a_thread(steps, session, 1)
+    session.close("exit")
+    assert (written(tmp_path)["state"], written(tmp_path)["steps_recorded"]) == ("recorded", 3)
+
+
+def test_steps_of_a_second_thread_do_not_count_while_the_first_lives(tmp_path: Path) -> None:
+    session = session_in(tmp_path)
+    steps(session, 1)
+    in_a_thread(steps, session, 9)
+    assert session.finder.seen[OPTIMIZER] == 1
+
+
+def test_a_profiler_of_one_thread_is_not_stopped_from_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch would end the process with a segmentation fault."""
+    monkeypatch.setattr(TorchRecorder, "can_stop_here", lambda recorder: False)
+    session = session_in(tmp_path)
+    steps(session, 4)
+    recorder = session._recorder
+    session.cut("seconds")
+    assert session._recorder is recorder
+    session.close("exit")
+    assert (session.phase, written(tmp_path)["ended_by"]) == (DONE, "error")
+    assert "the recorded thread has ended" in written(tmp_path)["notes"][0]
+    assert recorder is not None
+    recorder.stop(whole=False)
+
+
+def test_a_trace_that_cannot_be_written_is_said_and_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(recorder: TorchRecorder, path: Path) -> None:
+        path.with_name("trace.json.tmp").write_text("half")
+
+    monkeypatch.setattr(TorchRecorder, "export", full)
+    session = session_in(tmp_path)
+    steps(session, 6)
+    session.close("exit")
+    assert written(tmp_path)["state"] == "nothing"
+    assert "the trace could not be written" in written(tmp_path)["notes"][0]
+    assert [path.name for path in tmp_path.iterdir()] == ["parts"]
