@@ -25,7 +25,7 @@ demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
 test: $(VENV)/developing  ## run the tests
 	$(BIN)/python -m pytest -n auto
 
-lint: $(VENV)/developing
+lint: $(VENV)/developing  ## ruff, mypy and import-linter
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
@@ -38,6 +38,6 @@ format: $(VENV)/developing  ## sort imports and fix what can be fixed
 bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks/results
 	$(BIN)/python benchmarks/run.py
 
-clean:
+clean:  ## remove the environment and what was built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	rm -f src/warpline/sources/kineto/_scan.so src/warpline/replay/_simulate.so

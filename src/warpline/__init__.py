@@ -35,6 +35,10 @@ _HOMES = {
 }
 
 
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """Loads the analysis side when it is first used, so that importing warpline costs nothing."""
     if name not in _HOMES:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from warpline.cli.output import json_text, print_json, refuse_existing, report_console, write_text
 from warpline.errors import UsageError
-from warpline.hardware import Roof, chips, roof_of
+
+if TYPE_CHECKING:
+    from warpline.hardware import Roof
 
 MEASURE = "measure"
 PIPE_WIDTH = 200
@@ -49,6 +51,8 @@ def device(
     if name is None:
         _list(as_json)
         return
+    from warpline.hardware import roof_of  # noqa: PLC0415 - the tables load only when they are used
+
     roof = roof_of(name)
     if as_json:
         print_json({"schema": "warpline.device/1", **_as_dict(roof)})
@@ -59,6 +63,8 @@ def device(
 
 
 def _list(as_json: bool) -> None:
+    from warpline.hardware import chips, roof_of  # noqa: PLC0415
+
     roofs = [roof_of(chip) for chip in chips()]
     if as_json:
         print_json({"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]})
