@@ -89,7 +89,7 @@ def budget(
         gpu_ns=gpu_us * 1e3 if gpu_us is not None else known.gpu_ns if known else 0,
     )
     if not result.step_ns:
-        raise UsageError("no-time", "a step that takes neither CPU nor GPU time has no bound", "give --cpu-us, --gpu-us")
+        raise UsageError("no-time", "a step without CPU and GPU time has no bound", "give --cpu-us or --gpu-us")
     if as_json:
         print_json(_as_dict(result))
         return
