@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import ast
 import datetime
+import errno
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from paths import ROOT
 
-from warpline.capture import tools
+from warpline.capture import manifest, tools
 from warpline.capture.container import docker_flags
-from warpline.capture.manifest import in_use, new_folder
+from warpline.capture.manifest import gather, in_use, new_folder
 from warpline.capture.plan import Plan
+from warpline.capture.process_record import ProcessRecord, read_parts
 from warpline.capture.program import program_of, run_name
 from warpline.capture.surroundings import mattering_variables, scrubbed_command
 from warpline.capture.tools import find_tool, ncu_flags, nsys_flags, words_of
@@ -66,6 +69,84 @@ def test_secrets_and_the_home_folder_are_left_out_of_the_command(monkeypatch: py
     monkeypatch.setenv("HOME", "/home/me")
     said = scrubbed_command(["/home/me/bin/python", "train.py", "--hf-token", "abc", "--api_key=def", "--lr", "1"])
     assert said == ["~/bin/python", "train.py", "--hf-token", "…", "--api_key=…", "--lr", "1"]
+
+
+@pytest.mark.parametrize(
+    ("word", "kept"),
+    [
+        ("https://me:hush@host/x", "https://…@host/x"),
+        ("hf_hushhushhushhushhush", "…"),
+        ('{"token": "hush"}', '{"token": "…"}'),
+        ("login(token='hush', n=1)", "login(token='…', n=1)"),
+        ("WANDB_API_KEY=hush", "WANDB_API_KEY=…"),
+        ("Authorization: Bearer hushhushhush", "Authorization: …"),
+        ("--data=/home/me/set", "--data=~/set"),
+        ("--max-tokens=128", "--max-tokens=128"),
+        ("tokenizer=bpe", "tokenizer=bpe"),
+        ("monkey.py", "monkey.py"),
+    ],
+)
+def test_a_secret_is_left_out_wherever_it_stands_in_a_word(word: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    assert scrubbed_command(["train", word]) == ["train", kept]
+
+
+@pytest.mark.parametrize("option", ["--key", "-k", "--access-key", "--pw", "--wandb.key", "--hf-token"])
+def test_the_word_after_an_option_for_a_secret_is_left_out(option: str) -> None:
+    said = scrubbed_command(["train", option, "hush", "next"])
+    assert said == ["train", option, "hush" if option == "-k" else "…", "next"]
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "a/b", "..", "."])
+def test_a_name_is_one_folder(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(WarplineError, match="bad-name"):
+        new_folder(name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".warpline").write_text("")
+    with pytest.raises(WarplineError, match=r"no-folder: \.warpline cannot be a folder: .*; choose another with --output"):
+        new_folder("name")
+    with pytest.raises(WarplineError, match="no-folder"):
+        new_folder("name", tmp_path / ".warpline" / "inside")
+
+
+def test_runs_that_start_together_have_folders_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ThreadPoolExecutor(8) as pool:
+        folders = list(pool.map(lambda _: new_folder("name"), range(32)))
+    assert len(set(folders)) == 32
+
+
+def test_a_very_long_script_has_a_name_that_a_folder_can_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    script = tmp_path / f"{'日' * 80}.py"
+    script.write_text("")
+    name = run_name(program_of([str(script)]), datetime.datetime(2026, 1, 2))
+    assert new_folder(name).is_dir()
+
+
+def test_a_trace_that_cannot_be_packed_stays_plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(manifest.shutil, "copyfileobj", full)
+    record = ProcessRecord(state="recorded", file="trace.json", pid=7)
+    record.write(tmp_path)
+    (tmp_path / "trace.json").write_text("{}")
+    (part,) = gather(tmp_path)
+    assert part["file"] == "trace.json"
+    assert [path.name for path in tmp_path.iterdir()] == ["trace.json"]
+
+
+def test_processes_with_steps_come_before_one_that_only_waited(tmp_path: Path) -> None:
+    ProcessRecord(state="recorded", file="trace.json", pid=1).write(tmp_path)
+    for rank, pid in ((1, 2), (0, 3), (None, 4)):
+        ProcessRecord(state="recorded", file=f"{pid}.json", pid=pid, rank=rank, steps_recorded=6).write(tmp_path)
+    assert [part["pid"] for part in read_parts(tmp_path)] == [3, 2, 4, 1]
 
 
 def test_nsys_records_a_range_that_the_steps_open_and_lets_the_program_run_on() -> None:

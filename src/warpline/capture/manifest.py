@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import itertools
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from typing import Any
 from warpline import __version__
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
+from warpline.errors import UsageError, WarplineError
 
 SCHEMA = "warpline.run/1"
 MANIFEST = "manifest.json"
@@ -22,15 +26,25 @@ _HOME = ".warpline"
 
 def new_folder(name: str, output: Path | None = None) -> Path:
     """The folder of a new run: `.warpline/runs/NAME`, or the one asked for, if it is not in use."""
-    if output is None:
-        home = Path(_HOME)
-        home.mkdir(exist_ok=True)
-        keep_out = home / ".gitignore"
-        if not keep_out.exists():
-            keep_out.write_text("*\n", encoding="ascii")
-        output = _unused(home / "runs" / name)
-    output.mkdir(parents=True, exist_ok=True)
+    if len(Path(name).parts) != 1 or name == os.pardir:
+        raise UsageError("bad-name", f"{name!r} is no name for a folder", "use --output for one elsewhere")
+    try:
+        if output is None:
+            return _made(_home() / "runs", name).absolute()
+        output.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        what = f"{error.filename or output or _HOME} cannot be a folder: {error.strerror or error}"
+        raise WarplineError("no-folder", what, "choose another with --output FOLDER") from error
     return output.absolute()
+
+
+def _home() -> Path:
+    home = Path(_HOME)
+    home.mkdir(exist_ok=True)
+    keep_out = home / ".gitignore"
+    if not keep_out.exists():
+        keep_out.write_text("*\n", encoding="ascii")
+    return home
 
 
 def in_use(folder: Path) -> bool:
@@ -38,11 +52,15 @@ def in_use(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
-def _unused(path: Path) -> Path:
-    candidate, number = path, 2
-    while candidate.exists():
-        candidate, number = path.with_name(f"{path.name}-{number}"), number + 1
-    return candidate
+def _made(runs: Path, name: str) -> Path:
+    """A new folder of that name, or of one with a number: runs that start together do not share one."""
+    runs.mkdir(exist_ok=True)
+    for number in itertools.count(1):
+        folder = runs / (name if number == 1 else f"{name}-{number}")
+        with contextlib.suppress(FileExistsError):
+            folder.mkdir()
+            return folder
+    raise AssertionError  # the count never ends
 
 
 def gather(folder: Path) -> list[dict[str, Any]]:
@@ -63,8 +81,12 @@ def _packed(path: Path) -> Path:
     target = path.with_name(f"{path.name}.gz")
     if not path.exists():
         return target
-    with path.open("rb") as plain, gzip.open(target, "wb", compresslevel=COMPRESSION) as packed:
-        shutil.copyfileobj(plain, packed, 1 << 20)
+    try:
+        with path.open("rb") as plain, gzip.open(target, "wb", compresslevel=COMPRESSION) as packed:
+            shutil.copyfileobj(plain, packed, 1 << 20)
+    except OSError:  # no room for both: the plain one will do
+        target.unlink(missing_ok=True)
+        return path
     path.unlink()
     return target
 
@@ -110,5 +132,9 @@ def _versions(parts: list[dict[str, Any]]) -> dict[str, str | None]:
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
     """Writes it, readable by people too."""
     path = folder / MANIFEST
-    path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    try:
+        path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    except OSError as error:
+        what = f"{path} could not be written: {error.strerror or error}"
+        raise WarplineError("not-written", what, "make room, or choose another folder with --output") from error
     return path

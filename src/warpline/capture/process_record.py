@@ -92,6 +92,8 @@ def claim_name(folder: Path, record: ProcessRecord, suffix: str) -> Path:
 
 
 def read_parts(folder: Path) -> list[dict[str, Any]]:
-    """What all processes wrote, those of low rank first."""
+    """What all processes wrote: those with steps first, since one that starts others only waits, and low ranks."""
     parts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / PARTS).glob("*.json"))]
-    return sorted(parts, key=lambda part: (part["rank"] is None, part["rank"] or 0, part["pid"]))
+    return sorted(
+        parts, key=lambda part: (not part["steps_recorded"], part["rank"] is None, part["rank"] or 0, part["pid"])
+    )

@@ -158,7 +158,10 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             "environment": mattering_variables(os.environ),
             "files": [part["file"] for part in parts if part["file"]],
         }
-        write_manifest(folder, manifest_of(session.plan, parts, **facts))
+        try:
+            write_manifest(folder, manifest_of(session.plan, parts, **facts))
+        except WarplineError as error:  # the program comes first
+            print(f"warpline: {error.line()}", file=sys.stderr)
         nothing = why_nothing(folder, session.plan, parts, Ending(0, None, 0.0, interrupted=False))
         if nothing is not None:
             print(f"warpline: {nothing.line()}", file=sys.stderr)

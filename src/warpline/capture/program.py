@@ -18,6 +18,8 @@ PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
 STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Programs that start Python with the environment they were given."""
 ASK_SECONDS = 60
+LONGEST_NAME = 60
+"""Of a run: letters take up to four bytes, and a folder's name has 255."""
 
 
 @dataclass(frozen=True)
@@ -103,4 +105,4 @@ def _script_name(words: Sequence[str], is_python: bool) -> str:
 
 
 def _plain(text: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.") or "program"
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:LONGEST_NAME] or "program"

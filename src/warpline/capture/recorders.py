@@ -60,6 +60,18 @@ def recorder_for(torch: Any, plan: Plan) -> Recorder:
     return TorchRecorder(torch, plan) if plan.tool == TORCH else RangeRecorder(torch, plan)
 
 
+def export_whole(recorder: Recorder, path: Path) -> None:
+    """Writes it down whole, or leaves nothing of it and says so."""
+    try:
+        recorder.export(path)
+        if not path.stat().st_size:  # torch says nothing where it cannot write
+            raise OSError("the trace could not be written: is the disk full, or is there a limit on the size of files?")
+    except (OSError, RuntimeError):
+        for left in (path, path.with_name(f"{path.name}.tmp")):
+            left.unlink(missing_ok=True)  # makes room to say so
+        raise
+
+
 class TorchRecorder:
     """torch.profiler, its steps driven from outside."""
 

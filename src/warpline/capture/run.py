@@ -138,7 +138,10 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
         files=[trace.name for trace in traces],
         versions=_tool_versions(plan, before),
     )
-    write_manifest(folder, manifest)
+    try:
+        write_manifest(folder, manifest)
+    except WarplineError as error:  # the trace may be there all the same
+        say(error.line())
     own = [Path(path) for part in parts for path in part["own_traces"] if Path(path).is_file()]
     trace = next(iter(traces), None) or next(reversed(own), None)
     nothing = None if trace else _nothing(folder, plan, parts, ending)
@@ -148,7 +151,8 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
 
 def _traces(folder: Path, plan: Plan, parts: list[dict[str, Any]]) -> list[Path]:
     if plan.tool == TORCH:
-        return [folder / part["file"] for part in parts if part["state"] == RECORDED and part["file"]]
+        files = [folder / part["file"] for part in parts if part["state"] == RECORDED and part["file"]]
+        return [file for file in files if file.is_file()]
     return sorted([*folder.glob("*.nsys-rep"), *folder.glob("*.ncu-rep")])
 
 

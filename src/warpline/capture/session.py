@@ -16,7 +16,7 @@ from typing import Any
 from warpline.capture.laps import Laps
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
-from warpline.capture.recorders import Recorder, recorder_for
+from warpline.capture.recorders import Recorder, export_whole, recorder_for
 from warpline.capture.signals import LastWords, signals_held
 from warpline.capture.steps import NAMES, StepFinder
 from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes, tracing_check
@@ -263,15 +263,8 @@ class Session:
             return
         folder = Path(self.plan.folder)
         path = folder / self.record.file if self.record.file else claim_name(folder, self.record, recorder.suffix)
-        try:
-            recorder.export(path)
-            if not path.stat().st_size:  # torch says nothing where it cannot write
-                raise OSError("the trace could not be written: is the disk full, or is there a limit on files?")
-        except (OSError, RuntimeError):
-            self.record.file = None
-            for left in (path, path.with_name(f"{path.name}.tmp")):
-                left.unlink(missing_ok=True)  # makes room to say so
-            raise
+        self.record.file = None
+        export_whole(recorder, path)
         self.record.file = path.name
 
     def _keep(self) -> None:

@@ -38,7 +38,8 @@ def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endin
     if part["ended_by"] == "other profiler":
         return "own-profiler", part["notes"][0], "diagnose the trace that it writes: warpline TRACE"
     if part["ended_by"] == "error":
-        return "not-recorded", f"the recording failed: {part['notes'][0]}", "try --with nsys, and please report it"
+        hint = "choose a folder elsewhere with --output" if _is_about_files(part) else "try --with nsys, and report it"
+        return "not-recorded", f"the recording failed: {part['notes'][-1]}", hint
     seen = max(part["steps_seen"].values(), default=0)
     if seen:
         return _too_few(plan, seen, max(part["steps_seen"], key=lambda name: part["steps_seen"][name]))
@@ -49,10 +50,15 @@ def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endin
     )
 
 
+def _is_about_files(part: dict[str, Any]) -> bool:
+    kind = part["notes"][-1].partition(":")[0]
+    return kind in {"OSError", "FileNotFoundError", "PermissionError", "FileExistsError", "NotADirectoryError"}
+
+
 def _nobody(plan: Plan, ending: Ending) -> tuple[str, str, str]:
     if ending.exit_code:
         how = ending.signal or f"exit code {ending.exit_code}"
-        return "nothing-recorded", f"the program ended with {how} before it had imported torch", "see its own message"
+        return "nothing-recorded", f"the program ended with {how} before anything was recorded", "see its own message"
     return (
         "no-torch",
         "no Python process of the program imported torch (or Python ran with -I, -E or -S)",

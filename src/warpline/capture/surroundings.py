@@ -29,7 +29,18 @@ HARMLESS = re.compile(
 )
 """Those of them whose values are numbers and switches."""
 _PLAIN_VALUE = re.compile(r"[\w.,:+ -]{0,64}")
-_SECRET = re.compile(r"(?i)(?:token|secret|passw|api[_-]?key|credential|auth)")
+_SECRET = re.compile(
+    r"(?i)token(?!s\b|iz)|secret|passw|passphrase|credential|auth(?!or\b)|cookie"
+    r"|(?:api|access|private|account)[_-]?key|(?:^|[\W_])(?:key|pw|pwd|pat)$"
+)
+"""Names of what a manifest must not hold."""
+_KNOWN_SECRET = re.compile(
+    r"(?<![A-Za-z0-9])(?:hf_|gh[a-z]_|github_pat_|glpat-|sk-|nvapi-|xox[a-z]-|A[KS]IA|eyJ|(?i:bearer) )[\w.~+/=-]{12,}"
+    r"|(?<=://)[^/@\s]+(?=@)"
+)
+"""Keys by their published beginnings, and user and password in an address."""
+_TOLD_SECRET = re.compile(r"(?i)((?:token|secret|passw\w*|credentials?|key)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]+")
+"""A secret within a word, its name before it."""
 GPU_FACTS = {
     "index": "index",
     "name": "name",
@@ -64,9 +75,9 @@ def scrubbed_command(command: Sequence[str]) -> list[str]:
     for word in command:
         name, equals, _ = word.partition("=")
         secret = bool(_SECRET.search(name)) and name.startswith("-")
-        bare = "…" if hide_next else (f"{name}=…" if equals and _SECRET.search(name) else word)
+        bare = f"{name}=…" if equals and secret else _TOLD_SECRET.sub(r"\1…", _KNOWN_SECRET.sub("…", word))
+        kept.append("…" if hide_next else bare.replace(home, "~") if len(home) > 1 else bare)
         hide_next = secret and not equals
-        kept.append(bare.replace(home, "~", 1) if len(home) > 1 and bare.startswith(home) else bare)
     return kept
 
 
