@@ -14,14 +14,13 @@ from kineto_files import Event
 import warpline
 from warpline.replay import replay
 from warpline.replay.bench import Bench
-from warpline.replay.model import NODE_KINDS, Graph
+from warpline.replay.model import WORK, Graph
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
 from warpline.replay.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
 from warpline.replay.waits import OWN_COST_NS
 
 CALL_NS = 4_000
-WORK = NODE_KINDS.index("work")
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.replay import WhatIf, replay, whatif
 from warpline.replay.interventions import constants, interventions
-from warpline.replay.overhead import EXPECTED, HIGH, KINETO, LOW, recording_cost
+from warpline.replay.overhead import CASES, KINETO, recording_cost
 from warpline.reports.whatif import render
 
 DESIGN = (
@@ -138,7 +138,7 @@ def test_recording_costs_are_taken_from_the_cpu_and_never_from_the_device(tmp_pa
     assert (cost[work] == 0).all()
     assert (cost <= graph.duration).all()
     assert cost.sum() > 0
-    costs = [recording_cost(trace, graph, case).sum() for case in (LOW, EXPECTED, HIGH)]
+    costs = [recording_cost(trace, graph, case).sum() for case in CASES]
     assert costs == sorted(costs, reverse=True)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from warpline.capture.manifest import MANIFEST
 from warpline.replay.model import Graph
-from warpline.replay.overhead import CASES, EXPECTED, recording_cost
+from warpline.replay.overhead import CASES, EXPECTED_STEP, recording_cost
 from warpline.trace.trace import Trace
 
 FEWEST_STEPS = 3
@@ -34,7 +34,7 @@ class BareSteps:
     @property
     def expected_ns(self) -> float:
         """The step as a stopwatch would show it, or did."""
-        return self.steps_ns[EXPECTED]
+        return self.steps_ns[EXPECTED_STEP]
 
 
 def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float]) -> BareSteps:
@@ -46,7 +46,7 @@ def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float
         # One step that was disturbed says nothing about the others.
         low, high = max(stopwatch["min_ns"], middle / STRAY), min(stopwatch["max_ns"], middle * STRAY)
         return BareSteps([fitted] * len(CASES), [low, middle, high], measured=True)
-    graphs = [_less(graph, recording_cost(trace, graph, case)) for case in range(len(CASES))]
+    graphs = [_less(graph, recording_cost(trace, graph, case)) for case in CASES]
     return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
 
 
@@ -69,7 +69,7 @@ def _less(graph: Graph, cost: Any) -> Graph:
 
 def _fitted(trace: Trace, graph: Graph, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
     """The graph less as much of the expected cost as brings its step to the measured one, within limits."""
-    cost = recording_cost(trace, graph, EXPECTED)
+    cost = recording_cost(trace, graph, EXPECTED_STEP)
     few, much = 0.0, MOST_COST
     for _ in range(ROUNDS):
         middle = (few + much) / 2

@@ -18,13 +18,11 @@ Bools = npt.NDArray[np.bool_]
 
 # Kinds of nodes.
 SEGMENT, CALL, RELEASE, JOIN, WORK = range(5)
-NODE_KINDS = ("segment", "call", "release", "join", "work")
 """CPU between calls; an API call (without its waiting); its return once the wait is over; a thread waiting for
 another; something a device ran."""
 
 # Kinds of edges.
 THREAD, LAUNCH, STREAM, SYNC, EVENT, HANDOFF, INFERRED, CONTENTION = range(8)
-EDGE_KINDS = ("thread", "launch", "stream", "sync", "event", "handoff", "inferred", "contention")
 """Program order; call to work; order within a stream; work to the call that waits for it; work to work of another
 stream through an event; thread to thread; work to work by the times alone: what
 ended just before, or what filled the device (its lag is negative: so long before the end of the other did the work find

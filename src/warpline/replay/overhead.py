@@ -19,8 +19,8 @@ from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
-LOW, EXPECTED, HIGH = range(3)
-CASES = ("low", "expected", "high")
+CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
+"""The bare step at its lowest (recording cost much), as expected, and at its highest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ PROFILER_STEP = r"^ProfilerStep#"
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
 
 
-def recording_cost(trace: Trace, graph: Graph, case: int = EXPECTED) -> Floats:
+def recording_cost(trace: Trace, graph: Graph, case: int = EXPECTED_STEP) -> Floats:
     """What recording, and a bad moment of the host, cost each CPU node. What a segment cannot bear, its call bears."""
     costs = NSYS if trace.source == "nsys" else KINETO
     slowness = _host_slowness(trace)

@@ -13,7 +13,7 @@ from warpline.replay.bench import Bench
 from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.model import Graph
-from warpline.replay.overhead import EXPECTED as EXPECTED_COST
+from warpline.replay.overhead import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
@@ -93,10 +93,10 @@ class WhatIf:
         self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
         self._scale = 1.0
         self._bare = find_bare_steps(trace, self.replay.graph, self.step_ns)
-        self.scene = Scene(trace, self._bare.graphs[EXPECTED_COST], self.replay.marks)
+        self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks)
         if self._bare.measured:
             # What the replay misses of the measured step, it misses of the mended one too.
-            self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_COST])
+            self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_STEP])
         self._tried: dict[tuple[tuple[str, ...], int, int], tuple[float, list[int]]] = {}
 
     @property
@@ -119,16 +119,17 @@ class WhatIf:
     def ask(self, *names: str) -> Prediction:
         """Predicts the step with these fixes together."""
         chosen = find_interventions(list(names))
-        cases = ((1, EXPECTED), (1, OPTIMISTIC), (1, PESSIMISTIC), (0, OPTIMISTIC), (2, PESSIMISTIC))
-        results = {(cost, case): self._try(chosen, cost, case) for cost, case in cases}
+        cases = [(EXPECTED_STEP, case) for case in (PESSIMISTIC, EXPECTED, OPTIMISTIC)]
+        extremes = [(LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC)]
+        results = {(bare, case): self._try(chosen, bare, case) for bare, case in (*cases, *extremes)}
         new = {key: step for key, (step, _) in results.items()}
         middle = self._bare.expected_ns
-        gains = [middle / new[1, case] for case in (PESSIMISTIC, EXPECTED, OPTIMISTIC)]
-        times = [new[0, OPTIMISTIC], new[1, EXPECTED], new[2, PESSIMISTIC]]
+        gains = [middle / new[key] for key in cases]
+        times = [new[LOW_STEP, OPTIMISTIC], new[EXPECTED_STEP, EXPECTED], new[HIGH_STEP, PESSIMISTIC]]
         return Prediction(
             fixes=tuple(
                 AppliedFix(item.name, item.summary, item.assumptions, changed)
-                for item, changed in zip(chosen, results[1, EXPECTED][1], strict=True)
+                for item, changed in zip(chosen, results[EXPECTED_STEP, EXPECTED][1], strict=True)
             ),
             measured_step_ns=self.replay.measured_step_ns,
             replayed_step_ns=self.replay.replayed_step_ns,
@@ -141,14 +142,14 @@ class WhatIf:
 
     def gains(self, name: str, least: float) -> bool:
         """Whether a fix finds something to change and is expected to gain at least so much: one replay, not five."""
-        step, changed = self._try(find_interventions([name]), 1, EXPECTED)
+        step, changed = self._try(find_interventions([name]), EXPECTED_STEP, EXPECTED)
         return any(changed) and self._bare.expected_ns / step >= least
 
-    def _try(self, chosen: list[Intervention], cost: int, case: int) -> tuple[float, list[int]]:
-        """The step with the fixes, for one cost of recording and one case of the fixes; each is tried once."""
-        key = (tuple(item.name for item in chosen), cost, case)
+    def _try(self, chosen: list[Intervention], bare: int, case: int) -> tuple[float, list[int]]:
+        """The step with the fixes, for one bare step and one case of the fixes; each is tried once."""
+        key = (tuple(item.name for item in chosen), bare, case)
         if key not in self._tried:
-            bench = Bench(self.scene, self._bare.graphs[cost])
+            bench = Bench(self.scene, self._bare.graphs[bare])
             changed = [item.apply(bench, case) for item in chosen]
             # Loading in the background cannot take longer than it took in the foreground.
             floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
