@@ -7,20 +7,20 @@ op's time and not of its work. Time with no model keeps the reason.
 
 from __future__ import annotations
 
-import json
 from bisect import bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 
 import polars as pl
 
+from warpline.analyses.op_calls import OpCalls
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
 from warpline.sources.kineto.arguments import read_arguments
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
-from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
+from warpline.work import Launch, Work
 from warpline.work.collective import work_of_record
 from warpline.work.launches import work_of_launch
 
@@ -124,7 +124,7 @@ class Gathered:
     @cached_property
     def pieces(self) -> list[Piece]:
         """Every GPU row belongs to exactly one."""
-        calls = _Calls(self.trace)
+        calls = OpCalls(self.trace)
         with_op: dict[tuple[int, str], list[int]] = defaultdict(list)
         pieces: list[Piece] = []
         for position, row in enumerate(self.rows):
@@ -166,7 +166,7 @@ class Gathered:
             piece.why = IN_GRAPH if row.graph or row.kind == "graph" else NO_SHAPES_NSYS if nsys else NO_OP
         return piece
 
-    def _of_op(self, calls: _Calls, op: int, link: str, positions: list[int]) -> Piece:
+    def _of_op(self, calls: OpCalls, op: int, link: str, positions: list[int]) -> Piece:
         rows = [self.rows[position] for position in positions]
         name, shapes, dtypes = calls.text(op)
         time_ns = sum(row.time_ns for row in rows)
@@ -187,7 +187,7 @@ class Gathered:
         return piece
 
     def _climb(
-        self, calls: _Calls, pieces: list[Piece], unmodelled: list[tuple[int, Piece]], modelled: set[int]
+        self, calls: OpCalls, pieces: list[Piece], unmodelled: list[tuple[int, Piece]], modelled: set[int]
     ) -> list[Piece]:
         """Gives time without a model to the nearest op around it that has one, unless part of that op's work was
         already counted within it."""
@@ -212,64 +212,8 @@ class Gathered:
         return [piece for piece in pieces if id(piece) not in gone] + list(merged.values())
 
 
-class _Calls:
-    """Ops by row, and the work of each distinct call, found once."""
-
-    def __init__(self, trace: Trace) -> None:
-        texts = [pl.col(name).cast(pl.String) for name in ("name", "shapes", "dtypes", "strides", "concrete")]
-        columns = trace.ops.select(*texts, "parent")
-        self._texts = {name: columns[name].to_list() for name in columns.columns}
-        self._known: dict[object, Work | None] = {}
-
-    def text(self, op: int) -> tuple[str, str, str]:
-        """Name, shapes and types as recorded."""
-        return self._texts["name"][op] or "", _compact(self._texts["shapes"][op]), _compact(self._texts["dtypes"][op])
-
-    def ancestors(self, op: int) -> list[int]:
-        """Ops around it, the nearest first."""
-        found: list[int] = []
-        parent = self._texts["parent"][op]
-        while parent is not None and len(found) < 64:
-            found.append(parent)
-            parent = self._texts["parent"][parent]
-        return found
-
-    def work(self, op: int, launches: tuple[Launch, ...]) -> Work | None:
-        """The work of a call; launches matter only where the arguments hide something."""
-        key = (*self._key(op), launches if "TensorList" in (self._texts["dtypes"][op] or "") else ())
-        if key not in self._known:
-            self._known[key] = work_of(self._call(op, launches))
-        return self._known[key]
-
-    def why(self, op: int, launches: tuple[Launch, ...]) -> str:
-        """Why a call has no work."""
-        if not (self._texts["dtypes"][op] or "").strip("[]"):
-            return "the trace has no shapes: record with record_shapes=True"
-        return why_no_work(self._call(op, launches))
-
-    def _key(self, op: int) -> tuple[object, ...]:
-        own = tuple(self._texts[key][op] for key in ("name", "shapes", "dtypes", "strides", "concrete"))
-        parent = self._texts["parent"][op]
-        return (*own, self._texts["shapes"][parent] if parent is not None else None)
-
-    def _call(self, op: int, launches: tuple[Launch, ...], depth: int = 1) -> OpCall:
-        parent = self._texts["parent"][op]
-        around = self._call(parent, (), depth - 1) if depth and parent is not None else None
-        texts = [self._texts[key][op] for key in ("name", "shapes", "dtypes", "strides", "concrete")]
-        return call_from_kineto(texts[0] or "", *texts[1:], launches=launches, parent=around)
-
-
 def _by_name_and_size(launch: Launch) -> tuple[str, int]:
     return launch.name, launch.blocks or 0
-
-
-@cache
-def _compact(text: str | None) -> str:
-    """JSON on one line, however the file was indented."""
-    try:
-        return json.dumps(json.loads(text), separators=(", ", ": ")) if text else ""
-    except ValueError:
-        return text or ""
 
 
 def transfer(kind: str, copy_kind: str | None, size: int | None) -> Work | None:
