@@ -11,7 +11,7 @@ from warpline.trace.trace import Trace
 def copies(trace: Trace) -> pl.DataFrame:
     """Copies and memsets by name (direction and memory kinds), with bytes and achieved bandwidth.
 
-    The bandwidth counts only operations whose size is recorded.
+    Bytes and bandwidth count only operations whose size is recorded; they are null where none is.
     """
     length = pl.col("end_ns") - pl.col("start_ns")
     sized = pl.col("bytes").is_not_null()
@@ -22,7 +22,7 @@ def copies(trace: Trace) -> pl.DataFrame:
         .agg(
             count=pl.len(),
             total_ns=length.sum(),
-            bytes=pl.col("bytes").sum(),
+            bytes=pl.when(sized.any()).then(pl.col("bytes").sum()),
             sized_ns=length.filter(sized).sum(),
             largest_bytes=pl.col("bytes").max(),
         )

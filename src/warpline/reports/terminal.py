@@ -226,10 +226,8 @@ def _copies(diagnosis: Diagnosis, width: int) -> Table:
     rows = []
     for row in diagnosis.copies.rows(named=True):
         rate = f"{size(row['bytes_per_second'])}/s" if row["bytes_per_second"] else "–"
-        largest = size(row["largest_bytes"]) if row["largest_bytes"] is not None else "–"
-        rows.append(
-            [duration(row["total_ns"]), f"{row['count']:,}", size(row["bytes"]), largest, rate, _copy_name(row)]
-        )
+        whole, largest = ("–" if row[key] is None else size(row[key]) for key in ("bytes", "largest_bytes"))
+        rows.append([duration(row["total_ns"]), f"{row['count']:,}", whole, largest, rate, _copy_name(row)])
     return numbers_table(["total", "count", "bytes", "largest", "bandwidth", "copy"], rows, width)
 
 
