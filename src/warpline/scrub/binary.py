@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from warpline.scrub.kinds import Kind
-
-if TYPE_CHECKING:
-    from warpline.scrub.text import Scrubber
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]{4,}")
 # Several texts with a zero between are an environment or a command line.
@@ -18,13 +15,13 @@ _WIDE_BIG = re.compile(rb"(?:(?:\x00[\t\n\r\x20-\x7e]){2,}(?:\x00\x00)?)+")
 _FILLER = "x"
 
 
-def clean_bytes(raw: bytes, scrubber: Scrubber) -> tuple[bytes, tuple[Kind, ...]]:
-    """The bytes with every text that leaks overwritten, and the kinds of what was found."""
+def clean_bytes(raw: bytes, clean: Callable[[str], tuple[str, tuple[Kind, ...]]]) -> tuple[bytes, tuple[Kind, ...]]:
+    """The bytes with every text that leaks overwritten, and the kinds of what was found; ``clean`` is a scrubber's."""
     found: list[Kind] = []
 
     def replaced(match: re.Match[bytes], encoding: str) -> bytes:
         text = match[0].decode(encoding, "surrogateescape" if encoding == "utf-8" else "strict")
-        _, kinds = scrubber.clean(text)
+        _, kinds = clean(text)
         if not kinds:
             return match[0]
         found.extend(kinds)

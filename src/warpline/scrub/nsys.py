@@ -62,7 +62,7 @@ def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write
             _refuse_programs(connection, shown, write)
             export = Export(connection, scrubber, tally, write, find_roles(connection))
             for page in free_pages(path):
-                tally.add(clean_bytes(page, scrubber)[1], "free pages")
+                tally.add(clean_bytes(page, scrubber.clean)[1], "free pages")
             _clean_all(export, progress)
         if write:
             reset_counters(path)
@@ -175,7 +175,7 @@ def _cleaned(export: Export, table: Table, column: str, value: Value, values: Ro
         new = identifier(value, scrubber)
         return new, () if new == value else (Kind.IDENTIFIER,)
     if isinstance(value, bytes):
-        return clean_bytes(value, scrubber)
+        return clean_bytes(value, scrubber.clean)
     if not isinstance(value, str):
         return value, ()
     role = _role(export, table, column, values)

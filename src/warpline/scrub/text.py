@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 
 from warpline.scrub import addresses, paths, secrets
+from warpline.scrub.binary import clean_bytes
 from warpline.scrub.kinds import REMOVED, Kind
 from warpline.scrub.pseudonyms import DULL_HOSTS, DULL_USERS, Pseudonyms, is_pseudonym
 from warpline.scrub.rule import Rule
@@ -105,9 +106,7 @@ class Scrubber:
     def _clean_parts(self, text: str, inner: str) -> tuple[str, tuple[Kind, ...]]:
         """Texts with zeros between: an environment or a command line, as /proc shows them; or none at all."""
         if _BINARY.search(inner):
-            from warpline.scrub.binary import clean_bytes  # noqa: PLC0415 - it uses the scrubber itself
-
-            raw, kinds = clean_bytes(text.encode("utf-8", "surrogateescape"), self)
+            raw, kinds = clean_bytes(text.encode("utf-8", "surrogateescape"), self.clean)
             return raw.decode("utf-8", "surrogateescape"), kinds
         parts = [part for part in inner.split("\0") if part]
         kind = Kind.ENVIRONMENT if any(map(_VARIABLE_START.match, parts)) else Kind.COMMAND
