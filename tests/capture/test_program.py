@@ -19,6 +19,7 @@ from warpline.capture.manifest import gather, in_use, new_folder
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import ProcessRecord, read_parts
 from warpline.capture.program import program_of, run_name
+from warpline.capture.run import Request, chosen_tool
 from warpline.capture.surroundings import mattering_variables, scrubbed_command
 from warpline.capture.tools import find_tool, ncu_flags, nsys_flags, words_of
 from warpline.errors import WarplineError
@@ -48,6 +49,21 @@ def test_a_python_script_is_known_by_its_first_line(tmp_path: Path) -> None:
     script.write_text(f"#!{sys.executable}\n")
     script.chmod(0o755)
     assert program_of([str(script), "train.py"]).python == sys.executable
+
+
+@pytest.mark.parametrize("first", ["#!/bin/bash", "#!/usr/bin/env bash", "#!/bin/sh -e"])
+def test_a_script_of_a_shell_likely_starts_python_so_torch_records_it(first: str, tmp_path: Path) -> None:
+    script = tmp_path / "train"
+    script.write_text(f"{first}\npython train.py\n")
+    script.chmod(0o755)
+    program = program_of([str(script)])
+    assert (program.wraps, program.is_python) == (True, False)
+    assert chosen_tool(Request(program)) == "torch"
+    assert chosen_tool(Request(program_of(["env", "A=1", "python", "train.py"]))) == "torch"
+
+
+def test_another_program_is_left_to_nsys() -> None:
+    assert chosen_tool(Request(program_of(["ls"]))) == "nsys"
 
 
 @pytest.mark.parametrize("words", [[], ["absent.py"], ["no-such-program-anywhere"]])

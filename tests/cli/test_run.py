@@ -12,7 +12,12 @@ from pathlib import Path
 import pytest
 from paths import DATA, ROOT
 
+from warpline.capture.__main__ import _parser
+from warpline.capture.launch import Ending
+from warpline.capture.run import Run
 from warpline.cli import run
+from warpline.cli.recorded import answer
+from warpline.errors import WarplineError
 
 EXAMPLES = ROOT / "docs" / "examples"
 FEW = ("--skip", "3", "--warmup", "1", "--steps", "2")
@@ -88,6 +93,10 @@ def test_a_program_without_torch_says_what_to_type(tmp_path: Path, monkeypatch: 
         (["run", "--with", "gprof", "--", "sh"], 2, "unknown-tool"),
         (["run", "--steps", "0", "--", "sh"], 2, "usage"),
         (["run", "--container", "image"], 2, "no-program"),
+        (["run", "--container", "", "train.py"], 2, "no-program"),
+        (["run", "--container", "image", "--output", "there", "train.py"], 2, "no-output"),
+        (["run", "--exec", "--", "sh"], 2, "no-container"),
+        (["run", "--name", "../there", "--with", "torch", "--", "sh"], 2, "bad-name"),
     ],
 )
 def test_mistakes_are_one_line(arguments: list[str], code: int, word: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,6 +152,49 @@ def test_the_container_command_is_printed_to_be_pasted(tmp_path: Path, monkeypat
     assert printed.endswith(
         "image:1 \\\n  python3 -m warpline.capture --with torch --steps 3 --no-shapes -m -- package.train --lr 1\n"
     )
+
+
+def test_the_container_command_survives_a_shell_and_is_understood_inside(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    options = ["--with", "ncu", "--name", "a b", "--kernel", "gemm|x", "--launches", "3", "--tool-arg=--nvtx", "--stop", "--skip", "0"]
+    assert run(["run", "--container", "image:1", *options, "--", "python", "it's a.py", "$HOME", "", "日"]) == 0
+    script = "docker() { printf '%s\\0' \"$@\"; }\n" + capsys.readouterr().out
+    said = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
+    inner = _parser().parse_args(said[said.index("warpline.capture") + 1 :])
+    assert inner.program == ["--", "python", "it's a.py", "$HOME", "", "日"]
+    assert (inner.tool, inner.name, inner.kernel, inner.launches, inner.tool_arg) == ("ncu", "a b", "gemm|x", 3, ["--nvtx"])
+    assert (inner.stop, inner.skip, inner.module) == (True, 0, False)
+
+
+def test_a_container_that_leaves_nothing_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    docker = tmp_path / "docker"
+    docker.write_text("#!/bin/sh\nexit 125\n")
+    docker.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    assert run(["run", "--container", "image:1", "--exec", "train.py"]) == 125
+    assert "warpline: no-run: the container left no run here" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])
+def test_a_trace_that_cannot_be_diagnosed_keeps_the_programs_exit_code_and_is_named(
+    as_json: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = tmp_path / "trace.json.gz"
+    trace.write_bytes(b"")
+    manifest = {"schema": "warpline.run/1", "files": [trace.name]}
+    ending = Ending(7, None, 1.0, interrupted=False)
+    with pytest.raises(WarplineError) as caught:
+        answer(Run(tmp_path, manifest, ending, 7, trace, None), diagnose=True, as_json=as_json)
+    assert (caught.value.exit_code, caught.value.code) == (7, "empty-file")
+    printed = capsys.readouterr()
+    assert f"the run is in {tmp_path}" in printed.err
+    if as_json:
+        assert json.loads(printed.out)["nothing"].startswith("empty-file")
 
 
 def test_the_container_runs_when_asked_to_and_its_run_is_diagnosed(

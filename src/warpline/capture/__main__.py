@@ -10,6 +10,7 @@ from pathlib import Path
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.program import program_of
 from warpline.capture.run import Request, chosen_tool, prepared, run, say_on_stderr
+from warpline.capture.tools import NCU_LAUNCHES
 from warpline.errors import WarplineError
 
 
@@ -18,8 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     words = options.program[1:] if options.program[:1] == ["--"] else options.program
     try:
+        program = program_of(words, options.module)
+        extra = tuple(options.tool_arg)
         request = Request(
-            program_of(words, options.module), options.tool, options.name, options.output, options.stop
+            program, options.tool, options.name, options.output, options.stop, options.kernel, options.launches, extra
         )
         plan = Plan(
             folder="",
@@ -53,6 +56,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-m", dest="module", action="store_true")
     parser.add_argument("--name")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--kernel", default="")
+    parser.add_argument("--launches", type=int, default=NCU_LAUNCHES)
+    parser.add_argument("--tool-arg", action="append", default=[])
     parser.add_argument("--skip", type=int)
     for name in ("warmup", "steps", "megabytes"):
         parser.add_argument(f"--{name}", type=int, default=getattr(default, name))

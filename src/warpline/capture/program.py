@@ -17,6 +17,11 @@ from warpline.errors import UsageError
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
 STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Programs that start Python with the environment they were given."""
+WRAPPERS = frozenset(
+    ("sh", "bash", "dash", "zsh", "env", "nice", "time", "timeout", "stdbuf", "numactl", "taskset", "make",
+     "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "srun", "mpirun")
+)  # fmt: skip
+"""Programs that start whatever they are told to, with the environment they were given."""
 ASK_SECONDS = 60
 LONGEST_NAME = 60
 """Of a run: letters take up to four bytes, and a folder's name has 255."""
@@ -32,6 +37,8 @@ class Program:
     is_python: bool
     name: str
     """A word for it: the script's or the module's name."""
+    wraps: bool = False
+    """Whether it is not Python, and likely starts it."""
 
 
 def program_of(words: Sequence[str], module: bool = False) -> Program:
@@ -49,9 +56,11 @@ def program_of(words: Sequence[str], module: bool = False) -> Program:
     found = shutil.which(words[0])
     if found is None:
         raise UsageError("no-program", f"{words[0]} is not a program that can be found", "check PATH or its spelling")
-    named = _python_of(Path(found))
-    is_python = named is not None or Path(words[0]).name in STARTERS
-    return Program(tuple(words), named, is_python, _plain(_script_name(words, is_python)))
+    interpreters = [found, *_first_line(Path(found))]
+    named = next((_on_path(word) for word in interpreters if PYTHON.fullmatch(Path(word).name)), None)
+    is_python = named is not None or Path(found).name in STARTERS
+    wraps = not is_python and any(Path(word).name in WRAPPERS for word in interpreters)
+    return Program(tuple(words), named, is_python, _plain(_script_name(words, is_python)), wraps)
 
 
 def has_torch(python: str) -> bool:
@@ -78,19 +87,18 @@ def _python() -> str:
     return shutil.which("python") or shutil.which("python3") or sys.executable
 
 
-def _python_of(found: Path) -> str | None:
-    if PYTHON.fullmatch(found.name):
-        return str(found)
+def _first_line(script: Path) -> list[str]:
+    """The words after `#!`; none where there is no such line."""
     try:
-        with found.open("rb") as file:
+        with script.open("rb") as file:
             first = file.readline(512).decode("utf-8", "replace").strip()
     except OSError:
-        return None
-    words = first[2:].split() if first.startswith("#!") else []
-    for word in words:
-        if PYTHON.fullmatch(Path(word).name):
-            return word if Path(word).is_absolute() else shutil.which(word)
-    return None
+        return []
+    return first[2:].split() if first.startswith("#!") else []
+
+
+def _on_path(word: str) -> str | None:
+    return word if Path(word).is_absolute() else shutil.which(word)
 
 
 def _script_name(words: Sequence[str], is_python: bool) -> str:

@@ -68,7 +68,9 @@ def export_whole(recorder: Recorder, path: Path) -> None:
             raise OSError("the trace could not be written: is the disk full, or is there a limit on the size of files?")
     except (OSError, RuntimeError):
         for left in (path, path.with_name(f"{path.name}.tmp")):
-            left.unlink(missing_ok=True)  # makes room to say so
+            with contextlib.suppress(OSError):
+                os.truncate(left, 0)  # torch may have it open; this makes room to say what happened
+                left.unlink()
         raise
 
 

@@ -60,14 +60,14 @@ class Run:
 
 
 def chosen_tool(request: Request) -> str:
-    """The tool asked for; else torch.profiler, unless the program's Python has no torch."""
+    """The tool asked for; else torch.profiler, unless it is plain that there is no Python, or that it has no torch."""
     if request.tool is not None:
         if request.tool not in {TORCH, NSYS, NCU}:
             raise UsageError("unknown-tool", f"--with takes torch, nsys or ncu, not {request.tool!r}")
         return request.tool
     program = request.program
     if not program.is_python:
-        return NSYS
+        return TORCH if program.wraps else NSYS
     if program.python is not None and not has_torch(program.python):
         raise WarplineError(
             "no-torch",

@@ -11,6 +11,8 @@ from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import RECORDED, RECORDING
 from warpline.errors import EXIT_INCONCLUSIVE, WarplineError
 
+_ELSEWHERE = "make room, or choose a folder elsewhere with --output"
+
 
 def why_nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError | None:
     """The reason that there is no trace; None where there is one."""
@@ -26,6 +28,8 @@ def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endin
         first = problems.read_text(encoding="utf-8", errors="replace").splitlines()[0][:300]
         return "not-armed", f"warpline could not start within the program: {first}", "try --with nsys"
     if any(part["state"] == RECORDING for part in parts):
+        if not ending.exit_code:
+            return "not-recorded", "the program ended well and left no trace: is the disk full?", _ELSEWHERE
         return (
             "recording-lost",
             f"the program ended hard ({ending.signal or f'exit code {ending.exit_code}'}) while it was recorded; "
@@ -38,7 +42,7 @@ def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endin
     if part["ended_by"] == "other profiler":
         return "own-profiler", part["notes"][0], "diagnose the trace that it writes: warpline TRACE"
     if part["ended_by"] == "error":
-        hint = "choose a folder elsewhere with --output" if _is_about_files(part) else "try --with nsys, and report it"
+        hint = _ELSEWHERE if _is_about_files(part) else "try --with nsys, and report it"
         return "not-recorded", f"the recording failed: {part['notes'][-1]}", hint
     seen = max(part["steps_seen"].values(), default=0)
     if seen:

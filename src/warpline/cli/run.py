@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shlex
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
-from warpline.cli.diagnose import show
-from warpline.cli.options import JsonOption, open_with_progress
-from warpline.cli.output import print_json
-from warpline.errors import UsageError, WarplineError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from warpline.capture.run import Run
-    from warpline.capture.tools import Flag
+from warpline.capture.tools import NCU_LAUNCHES
+from warpline.cli.options import JsonOption
+from warpline.cli.recorded import answer, answer_from, print_flags
+from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 
 CONTEXT = {"allow_interspersed_args": False}
 """Whatever follows the program's first word is the program's."""
@@ -112,7 +104,7 @@ def run(
     stacks: StacksOption = _DEFAULT.stacks,
     memory: MemoryOption = _DEFAULT.memory,
     kernel: KernelOption = "",
-    launches: LaunchesOption = 20,
+    launches: LaunchesOption = NCU_LAUNCHES,
     tool_arg: ArgumentOption = None,
     name: NameOption = None,
     output: OutputOption = None,
@@ -156,80 +148,24 @@ def run(
     extra = tuple(tool_arg or ())
     words = list(program or [])
     if container is not None:
-        if not words:
+        if not words or not container:
             raise UsageError("no-program", "there is nothing to run", "type: warpline run --container IMAGE train.py")
-        flags = ["--stop"] * stop + ["-m"] * module
-        inner = ["--with", tool or TORCH, *_changed(plan), *(["--name", name] if name else []), *flags, "--", *words]
+        if output is not None:
+            raise UsageError("no-output", "a container writes to .warpline/runs in this folder", "use --name")
+        inner = ["--with", tool or TORCH, *_changed(plan)]
+        inner += [f"--{option}={value}" for option, value in (("name", name), ("kernel", kernel)) if value]
+        inner += ["--launches", str(launches)] * (launches != NCU_LAUNCHES) + [f"--tool-arg={word}" for word in extra]
+        inner += ["--stop"] * stop + ["-m"] * module + ["--", *words]
         return _in_container(container, tool or TORCH, inner, execute, diagnose, explain, as_json)
+    if execute:
+        raise UsageError("no-container", "--exec runs the command of --container", "add --container IMAGE")
     request = Request(program_of(words, module), tool, name, output, stop, kernel, launches, extra, as_json)
     plan = Plan(**{**asdict(plan), "tool": chosen_tool(request)})
     if explain:
-        _print_flags(explanation(request, Plan(**{**asdict(plan), "folder": "FOLDER"})), as_json)
+        print_flags(explanation(request, Plan(**{**asdict(plan), "folder": "FOLDER"})), as_json)
         return 0
     result = record(request, prepared(request, plan), say_on_stderr)
-    return _answer(result, diagnose, as_json)
-
-
-def _answer(result: Run, diagnose: bool, as_json: bool) -> int:
-    """The diagnosis of what was recorded, or one line on why there is none."""
-    _print_answer(result.manifest, result.folder, _readable(result.trace), result.nothing, diagnose, as_json)
-    if result.nothing is not None:
-        raise result.nothing
-    _say_where(result)
-    return result.exit_code
-
-
-def _print_answer(
-    manifest: dict[str, Any],
-    folder: Path,
-    trace: Path | None,
-    nothing: WarplineError | None,
-    diagnose: bool,
-    as_json: bool,
-) -> None:
-    wanted = trace if diagnose else None
-    if not as_json:
-        if wanted is not None:
-            show(wanted, as_json=False, steps=None, step_range=None, top=10, why=None, no_cache=False)
-        return
-    answer = {
-        **manifest,
-        "folder": str(folder),
-        "nothing": nothing.line() if nothing else None,
-        "diagnosis": _diagnosed(wanted) if wanted is not None else None,
-    }
-    print_json(answer)
-
-
-def _diagnosed(trace: Path) -> dict[str, Any]:
-    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
-
-    return analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
-
-
-def _readable(trace: Path | None) -> Path | None:
-    """The trace that can be diagnosed; an nsys report as its SQLite export, kept beside it."""
-    if trace is None or trace.suffix == ".ncu-rep":
-        return None
-    if trace.suffix != ".nsys-rep":
-        return trace
-    from warpline.sources.nsys.report_file import export_report  # noqa: PLC0415 - polars loads only when it is used
-
-    return export_report(trace, trace.parent).rename(trace.with_suffix(".sqlite"))
-
-
-def _say_where(result: Run) -> None:
-    folder = _short(result.folder)
-    typer.echo(f"warpline: the run is in {folder}", err=True)
-    others = result.manifest["files"][1:]
-    if others:
-        typer.echo(f"warpline: {len(others)} more traces there: warpline diagnose {folder}/{others[0]}", err=True)
-    if result.trace is not None and result.trace.suffix == ".ncu-rep":
-        typer.echo(f"warpline: the report of Nsight Compute is {_short(result.trace)}", err=True)
-
-
-def _short(path: Path) -> Path:
-    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    return answer(result, diagnose, as_json)
 
 
 def _in_container(
@@ -244,26 +180,21 @@ def _in_container(
         raise UsageError("unknown-tool", f"--with takes torch, nsys or ncu, not {tool!r}")
     flags = docker_flags(image, tool, inner, Path.cwd())
     if not execute:
-        _print_flags(flags, as_json, explain=explain)
+        print_flags(flags, as_json, explain=explain)
         return 0
     if shutil.which("docker") is None:
         raise WarplineError("docker-missing", "docker is not on PATH", "leave out --exec to see the command")
     before = _runs()
     code = launch(words_of(flags), os.environ, output_to_stderr=as_json).exit_code
-    for made in sorted(_runs() - before):
-        _answer_from(made, diagnose, as_json)
+    made = sorted(_runs() - before)
+    if not made:
+        raise WarplineError("no-run", "the container left no run here", "see its messages above", code or EXIT_FAILED)
+    answer_from(made[-1], diagnose, as_json)
     return code
 
 
 def _runs() -> set[Path]:
     return set(Path(".warpline", "runs").glob("*/manifest.json"))
-
-
-def _answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
-    """The diagnosis of a run that was made elsewhere, from its folder."""
-    written = json.loads(manifest.read_text(encoding="utf-8"))
-    trace = manifest.parent / written["files"][0] if written["files"] else None
-    _print_answer(written, manifest.parent, _readable(trace), None, diagnose, as_json)
 
 
 def _changed(plan: Plan) -> list[str]:
@@ -275,19 +206,3 @@ def _changed(plan: Plan) -> list[str]:
             continue
         words += [f"--{'' if value else 'no-'}{name}"] if isinstance(value, bool) else [f"--{name}", str(value)]
     return words
-
-
-def _print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> None:
-    """A command line: for a shell, for a person, or for a program."""
-    from warpline.capture.manifest import SCHEMA  # noqa: PLC0415
-    from warpline.capture.tools import words_of  # noqa: PLC0415
-
-    if as_json:
-        parts = [{"words": list(flag.words), "why": flag.why} for flag in flags]
-        print_json({"schema": SCHEMA, "command": words_of(flags), "flags": parts})
-    elif explain:
-        width = min(max(len(shlex.join(flag.words)) for flag in flags), 60)
-        for flag in flags:
-            typer.echo(f"{shlex.join(flag.words):{width}}  {flag.why}")
-    else:
-        typer.echo(" \\\n  ".join(shlex.join(flag.words) for flag in flags))

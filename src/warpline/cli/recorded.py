@@ -1,0 +1,115 @@
+"""What ``warpline run`` answers: the diagnosis of what was recorded, or one line on why there is none."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from warpline.cli.diagnose import show
+from warpline.cli.options import open_with_progress
+from warpline.cli.output import print_json
+from warpline.errors import WarplineError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from warpline.capture.run import Run
+    from warpline.capture.tools import Flag
+
+
+def answer(result: Run, diagnose: bool, as_json: bool) -> int:
+    """Prints it; the exit code is the program's, also where the trace cannot be diagnosed and the program failed."""
+    nothing = result.nothing
+    try:
+        _print_answer(result.manifest, result.folder, _readable(result.trace), nothing, diagnose, as_json)
+    except WarplineError as error:
+        nothing = WarplineError(error.code, error.message, error.hint, result.exit_code or error.exit_code)
+        if as_json:
+            _print_answer(result.manifest, result.folder, None, nothing, diagnose=False, as_json=True)
+    if result.trace is not None:
+        _say_where(result)
+    if nothing is not None:
+        raise nothing
+    return result.exit_code
+
+
+def answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
+    """The diagnosis of a run that was made elsewhere, from its folder."""
+    written = json.loads(manifest.read_text(encoding="utf-8"))
+    trace = manifest.parent / written["files"][0] if written["files"] else None
+    _print_answer(written, manifest.parent, _readable(trace), None, diagnose, as_json)
+
+
+def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> None:
+    """A command line: for a shell, for a person, or for a program."""
+    from warpline.capture.manifest import SCHEMA  # noqa: PLC0415
+    from warpline.capture.tools import words_of  # noqa: PLC0415
+
+    if as_json:
+        parts = [{"words": list(flag.words), "why": flag.why} for flag in flags]
+        print_json({"schema": SCHEMA, "command": words_of(flags), "flags": parts})
+    elif explain:
+        width = min(max(len(shlex.join(flag.words)) for flag in flags), 60)
+        for flag in flags:
+            typer.echo(f"{shlex.join(flag.words):{width}}  {flag.why}")
+    else:
+        typer.echo(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
+
+
+def _print_answer(
+    manifest: dict[str, Any],
+    folder: Path,
+    trace: Path | None,
+    nothing: WarplineError | None,
+    diagnose: bool,
+    as_json: bool,
+) -> None:
+    wanted = trace if diagnose else None
+    if not as_json:
+        if wanted is not None:
+            show(wanted, as_json=False, steps=None, step_range=None, top=10, why=None, no_cache=False)
+        return
+    print_json(
+        {
+            **manifest,
+            "folder": str(folder),
+            "nothing": nothing.line() if nothing else None,
+            "diagnosis": _diagnosed(wanted) if wanted is not None else None,
+        }
+    )
+
+
+def _diagnosed(trace: Path) -> dict[str, Any]:
+    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
+
+    return analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
+
+
+def _readable(trace: Path | None) -> Path | None:
+    """The trace that can be diagnosed; an nsys report as its SQLite export, kept beside it."""
+    if trace is None or trace.suffix == ".ncu-rep":
+        return None
+    if trace.suffix != ".nsys-rep":
+        return trace
+    from warpline.sources.nsys.report_file import export_report  # noqa: PLC0415 - polars loads only when it is used
+
+    return export_report(trace, trace.parent).rename(trace.with_suffix(".sqlite"))
+
+
+def _say_where(result: Run) -> None:
+    folder = _short(result.folder)
+    typer.echo(f"warpline: the run is in {folder}", err=True)
+    others = result.manifest["files"][1:]
+    if others:
+        more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
+        typer.echo(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
+    if result.trace is not None and result.trace.suffix == ".ncu-rep":
+        typer.echo(f"warpline: the report of Nsight Compute is {_short(result.trace)}", err=True)
+
+
+def _short(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
