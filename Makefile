@@ -39,5 +39,5 @@ bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks
 	$(BIN)/python benchmarks/run.py
 
 clean:  ## remove the environment and what was built
-	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 	rm -f src/warpline/sources/kineto/_scan.so src/warpline/replay/_simulate.so
