@@ -15,6 +15,7 @@ import polars as pl
 
 from warpline.api_names import KERNEL_LAUNCH
 from warpline.replay.model import CALL, SEGMENT, THREAD, WORK, Floats, Graph, Int64s
+from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
@@ -60,7 +61,6 @@ NEAR_EVENTS_NS = 80_000.0
 """Only so much CPU time around each event scales with the host's moment: sleeps and long computations do not."""
 LEAST_SHARE = 0.33
 """A segment or call keeps at least this share of its recorded length."""
-PROFILER_STEP = r"^ProfilerStep#"
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
 
 

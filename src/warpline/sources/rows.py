@@ -12,6 +12,9 @@ import polars as pl
 
 from warpline.sources.health import HealthEntry
 
+PROFILER_STEP = r"^ProfilerStep#\d+"
+"""Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""
+
 
 @dataclass(slots=True)
 class Rows:

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.errors import UsageError
+from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.link import integers
 from warpline.trace.schema import conform, empty
 
-PROFILER_STEP = r"^ProfilerStep#\d+"
 LEAST_REPEATS = 3
 ANCHORS_TRIED = 64
 SAME_SPACING = 0.9

@@ -15,7 +15,7 @@ from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.facts import devices, meta
 from warpline.sources.kineto.selection import Mask, Selection, Source
 from warpline.sources.kineto.threads import Threads
-from warpline.sources.rows import Rows
+from warpline.sources.rows import PROFILER_STEP, Rows
 
 # The table that each category goes to. Capitalised names are those of 2021.
 CATEGORIES = {
@@ -53,7 +53,6 @@ SYNC_KINDS = {
     "Stream Sync": "stream",
     "Context Sync": "context",
 }
-STEP_NAME = r"^ProfilerStep#\d+"
 FAR_NS = 500_000_000_000_000_000
 """Sixteen years: no recording spans them, and times within them can be added without overflow."""
 LAST_NS = int(np.iinfo(np.int64).max)
@@ -75,7 +74,7 @@ def tables(raw: RawEvents) -> Rows:
 
     # In 2021 profiler steps were operators.
     is_op = (kinds == KINDS.index("op")) & spans & timed
-    is_step = is_op & source.named(STEP_NAME)
+    is_step = is_op & source.named(PROFILER_STEP)
     is_annotation = (kinds == KINDS.index("annotation")) & spans & timed
     annotations = source.select(is_annotation | is_step)
     memory = source.select((raw.phase == ord("i")) & timed & source.named(MEMORY_NAME))
