@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,28 @@ def test_steps_in_a_block_are_told_or_found() -> None:
     assert names(found.trace).count("Optimizer.step#SGD.step") == 2
 
 
+def test_two_optimizers_that_alternate_make_one_step() -> None:
+    model = torch.nn.Linear(8, 8)
+    pair = [torch.optim.SGD(model.parameters(), lr=0.1), torch.optim.Adam(model.parameters())]
+    with warpline.profile("two", skip=3, warmup=1, steps=2) as p:
+        for _ in range(12):
+            for optimizer in pair:
+                model(torch.randn(2, 8)).sum().backward()
+                optimizer.step()
+    assert names(p.trace).count("Optimizer.step#Adam.step") == 2
+    assert names(p.trace).count("Optimizer.step#SGD.step") == 2
+
+
+@pytest.mark.filterwarnings("error:Using `torch.compile:UserWarning")
+def test_a_compiled_model_is_heard_without_a_warning() -> None:
+    with warpline.profile("compiled", skip=3, warmup=1, steps=2) as p, torch.no_grad():
+        fast = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Linear(8, 8)), backend="eager")
+        for _ in range(16):
+            fast(torch.randn(4, 8))
+    assert sum(name.startswith("ProfilerStep#") for name in names(p.trace)) == 2
+    assert names(p.trace).count("aten::addmm") == 4
+
+
 def test_every_call_of_a_decorated_function_is_a_step() -> None:
     @warpline.profile("calls", skip=2, warmup=1, steps=3)
     def call(times: int) -> int:
@@ -75,8 +98,10 @@ def test_every_call_of_a_decorated_function_is_a_step() -> None:
             work()
         return times
 
-    assert [call(2) for _ in range(8)] == [2] * 8
+    assert [call(2) for _ in range(30)] == [2] * 30
     assert call.__doc__ == "Works."
+    assert call.folder is not None
+    assert sorted(path.name for path in call.folder.iterdir()) == ["manifest.json", "trace.json.gz"]
     assert names(call.trace).count("aten::matmul") == 6
 
 
@@ -105,6 +130,21 @@ def test_an_exception_passes_and_what_was_recorded_stays() -> None:
         work()
         raise ValueError("mine")
     assert "aten::matmul" in names(p.trace)
+
+
+def test_a_forked_process_has_no_part_in_it() -> None:
+    with warpline.profile("forking", skip=2, warmup=1, steps=4) as p:
+        for at in range(12):
+            work()
+            warpline.step()
+            if at == 4 and not os.fork():
+                for _ in range(9):
+                    warpline.step()
+                p.__exit__(None, None, None)
+                os._exit(0)
+    assert names(p.trace).count("aten::matmul") == 4
+    assert p.folder is not None
+    assert sorted(path.name for path in p.folder.iterdir()) == ["manifest.json", "trace.json.gz"]
 
 
 def test_a_second_profiler_is_refused() -> None:

@@ -8,21 +8,18 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from paths import ROOT
 
-from warpline.capture.laps import StepTime
-from warpline.capture.session import Session
-
 pytest.importorskip("torch", reason="torch is not installed")
 
 EXAMPLES = ROOT / "docs" / "examples"
+TIMEOUT_S = 600
+"""Of a program that hangs; none of them takes more than seconds of work."""
 FEW = ("--skip", "3", "--warmup", "1", "--steps", "2")
 MODEL = """
 import os, signal, sys, time
@@ -35,7 +32,7 @@ def train():
     optimizer.step()
 """
 UNTIL_RECORDED = """
-end = time.time() + 60
+end = time.time() + 300
 while time.time() < end and not os.path.exists('run/trace.json'): torch.randn(64, 64) @ torch.randn(64, 64)
 """
 
@@ -75,7 +72,8 @@ def environment() -> dict[str, str]:
 
 
 def command(folder: Path, *arguments: str) -> list[str]:
-    return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *arguments]
+    patient = () if "--after" in arguments else ("--after", str(TIMEOUT_S))  # a slow start must not open a window
+    return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *patient, *arguments]
 
 
 def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
@@ -83,87 +81,33 @@ def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...
     folder = tmp_path / "run"
     words = command(folder, *(options or FEW), "program.py", *arguments)
     done = subprocess.run(
-        words, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=120, check=False
+        words, capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False
     )
     return Outcome(done.returncode, done.stdout, done.stderr, folder)
 
 
-def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_its_bare_steps_are_timed(tmp_path: Path) -> None:
-    # Recorded steps are made slower than bare ones, whatever else this machine does.
-    script = MODEL + "for step in range(12):\n    train()\n    time.sleep(0 if step < 4 else 0.05)\nprint('trained', *sys.argv[1:])"
-    run = record(tmp_path, script, arguments=("--lr", "1"))
-    assert (run.code, run.out) == (0, "trained --lr 1\n")
+def test_a_training_loop_is_recorded_by_its_optimizer_steps_and_no_secret_is_kept(tmp_path: Path) -> None:
+    script = MODEL + "for step in range(14): train()\nprint('trained', *sys.argv[1:])"
+    run = record(tmp_path, script, *FEW, arguments=("--lr", "1", "--api-key", "hush", "--token=hush"))
+    assert (run.code, run.out) == (0, "trained --lr 1 --api-key hush --token=hush\n")
     assert len(run.step_names()) == 2
     assert run.entry["steps_found_by"] == "optimizer.step"
     assert (run.entry["first_step"], run.entry["steps_recorded"], run.entry["ended_by"]) == (4, 2, "steps")
-    bare = run.entry["bare_step_ns"]
-    assert bare["steps"] == 2
-    assert 0 < bare["min_ns"] <= bare["median_ns"] <= bare["max_ns"]
     assert run.entry["later_step_ns"]["steps"] >= 5
     manifest = run.manifest
     assert manifest["schema"] == "warpline.run/1"
     assert manifest["versions"]["torch"].startswith(__import__("torch").__version__)
     assert manifest["files"] == ["trace.json.gz"]
-
-
-@pytest.mark.parametrize(
-    ("settled", "kept", "note"),
-    [
-        (True, True, "recording changed the program, or its surroundings did"),
-        (False, False, "the bare ones were not warm yet; give a larger --skip"),
-    ],
-    ids=["steady", "warming"],
-)
-def test_bare_steps_slower_than_recorded_ones_are_doubted(settled: bool, kept: bool, note: str) -> None:
-    bare, recorded = (StepTime(median, median, median, 8, "clock", settled) for median in (2_000, 1_000))
-    notes: list[str] = []
-    session = SimpleNamespace(record=SimpleNamespace(bare_step_ns=bare, recorded_step_ns=recorded), note=notes.append)
-    Session._doubt_bare_steps(session)  # type: ignore[arg-type]
-    assert (session.record.bare_step_ns is not None) is kept
-    assert notes[0].endswith(note)
-
-
-def test_bare_steps_faster_than_recorded_ones_are_believed() -> None:
-    bare, recorded = (StepTime(median, median, median, 8, "clock", False) for median in (1_000, 2_000))
-    notes: list[str] = []
-    session = SimpleNamespace(record=SimpleNamespace(bare_step_ns=bare, recorded_step_ns=recorded), note=notes.append)
-    Session._doubt_bare_steps(session)  # type: ignore[arg-type]
-    assert session.record.bare_step_ns is bare
-    assert not notes
+    text = (run.folder / "manifest.json").read_text()
+    assert "very-secret" not in text
+    assert "hush" not in text
+    assert manifest["environment"]["NCCL_HOSTID"] == "(set)"
+    assert manifest["environment"]["OMP_NUM_THREADS"] == "1"
 
 
 def test_without_skip_bare_steps_go_on_until_they_have_settled(tmp_path: Path) -> None:
     run = record(tmp_path, MODEL + "for step in range(60): train()", "--steps", "2")
     assert 10 <= run.entry["first_step"] <= 26
-
-
-def test_no_secret_reaches_the_manifest(tmp_path: Path) -> None:
-    run = record(tmp_path, MODEL + "for step in range(12): train()", *FEW, arguments=("--api-key", "hush", "--token=hush"))
-    text = (run.folder / "manifest.json").read_text()
-    assert "very-secret" not in text
-    assert "hush" not in text
-    assert run.manifest["environment"]["NCCL_HOSTID"] == "(set)"
-    assert run.manifest["environment"]["OMP_NUM_THREADS"] == "1"
-
-
-def test_an_inference_loop_is_recorded_by_its_outermost_forward_calls(tmp_path: Path) -> None:
-    script = MODEL + "with torch.no_grad():\n    for step in range(16): model(torch.randn(4, 8))"
-    run = record(tmp_path, script)
-    assert run.entry["steps_found_by"] == "forward"
-    assert len(run.step_names()) == 2
-    # Two Linear layers in each recorded step: the inner modules did not count.
-    assert run.names().count("aten::addmm") == 4
-
-
-def test_a_compiled_model_is_heard_without_a_warning(tmp_path: Path) -> None:
-    script = MODEL + (
-        "fast = torch.compile(model, backend='eager')\n"
-        "with torch.no_grad():\n    for step in range(16): fast(torch.randn(4, 8))"
-    )
-    run = record(tmp_path, script)
-    assert "global hooks" not in run.err
-    assert run.entry["steps_found_by"] == "forward"
-    assert run.names().count("aten::addmm") == 4
 
 
 def test_warpline_step_is_believed_before_the_optimizer(tmp_path: Path) -> None:
@@ -173,17 +117,6 @@ def test_warpline_step_is_believed_before_the_optimizer(tmp_path: Path) -> None:
     run = record(tmp_path, script)
     assert run.entry["steps_found_by"] == "warpline.step"
     assert run.names().count("second half") == 2
-
-
-def test_two_optimizers_that_alternate_make_one_step(tmp_path: Path) -> None:
-    script = MODEL + (
-        "other = torch.optim.Adam(model.parameters())\n"
-        "for step in range(12):\n    train()\n    model(torch.randn(4, 8)).sum().backward()\n    other.step()"
-    )
-    run = record(tmp_path, script)
-    assert run.entry["steps_recorded"] == 2
-    assert run.names().count("Optimizer.step#Adam.step") == 2
-    assert run.names().count("Optimizer.step#SGD.step") == 2
 
 
 def test_a_crash_keeps_its_exit_code_and_the_trace_up_to_it(tmp_path: Path) -> None:
@@ -301,14 +234,14 @@ def test_ctrl_c_leaves_a_usable_trace(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(MODEL + "while True:\n    train()\n    print('step', flush=True)\n    time.sleep(0.02)")
     folder = tmp_path / "run"
     process = subprocess.Popen(
-        command(folder, "--skip", "3", "--steps", "100000", "--seconds", "60", "program.py"),
+        command(folder, "--skip", "3", "--steps", "100000", "--seconds", str(TIMEOUT_S), "program.py"),
         stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment(),
     )
     assert process.stdout is not None
     for _ in range(12):
         process.stdout.readline()
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=TIMEOUT_S)
     run = Outcome(process.returncode, "", "", folder)
     assert run.code == 130
     assert len(run.step_names()) == run.entry["steps_recorded"] >= 2
@@ -326,7 +259,7 @@ def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> No
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "work.py").write_text(MODEL + "for step in range(12): train()\nprint(__name__, sys.marked)")
     done = subprocess.run(
-        command(tmp_path / "run", *FEW, "-m", "package.work"), capture_output=True, text=True, cwd=tmp_path, timeout=120,
+        command(tmp_path / "run", *FEW, "-m", "package.work"), capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S,
         env={**environment(), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{tmp_path}"}, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n")
@@ -343,7 +276,7 @@ def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     done = subprocess.run(
         command(tmp_path / "run", *FEW, "--", *torchrun, "program.py"),
-        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=180, check=False,
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     run = Outcome(0, "", "", tmp_path / "run")
@@ -355,10 +288,8 @@ def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
 
 def test_stdin_and_stdout_pass_through(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import sys; sys.stdout.write(sys.stdin.read().upper())")
-    began = time.monotonic()
     done = subprocess.run(
         command(tmp_path / "run", "program.py"), input="hello", capture_output=True, text=True, cwd=tmp_path,
-        env=environment(), timeout=60, check=False,
+        env=environment(), timeout=TIMEOUT_S, check=False,
     )  # fmt: skip
     assert done.stdout == "HELLO"
-    assert time.monotonic() - began < 60

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from warpline.capture import laps
+from warpline.capture.laps import StepTime
 from warpline.capture.plan import Plan
 from warpline.capture.recorders import TorchRecorder
 from warpline.capture.session import DONE, Session
@@ -89,3 +92,44 @@ def test_a_trace_that_cannot_be_written_is_said_and_leaves_no_file(
     assert written(tmp_path)["state"] == "nothing"
     assert "the trace could not be written" in written(tmp_path)["notes"][0]
     assert [path.name for path in tmp_path.iterdir()] == ["parts"]
+
+
+def test_steps_are_timed_before_while_and_after_they_are_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0
+    monkeypatch.setattr(laps, "time", SimpleNamespace(perf_counter_ns=lambda: now))
+    session = Session(torch, Plan(folder=str(tmp_path), skip=8, settle_s=0.0, warmup=1, steps=3))
+    for step in range(24):
+        now += 100 if step < 8 else 300 if step < 12 else 200
+        session.boundary(OPTIMIZER)
+    times = {name: written(tmp_path)[f"{name}_step_ns"] for name in ("bare", "recorded", "later")}
+    assert {name: (time["median_ns"], time["steps"]) for name, time in times.items()} == {
+        "bare": (100, 5), "recorded": (300, 3), "later": (200, 8),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("settled", "kept", "note"),
+    [
+        (True, True, "recording changed the program, or its surroundings did"),
+        (False, False, "the bare ones were not warm yet; give a larger --skip"),
+    ],
+    ids=["steady", "warming"],
+)
+def test_bare_steps_slower_than_recorded_ones_are_doubted(settled: bool, kept: bool, note: str) -> None:
+    bare, recorded = (StepTime(median, median, median, 8, "clock", settled) for median in (2_000, 1_000))
+    notes: list[str] = []
+    session = SimpleNamespace(record=SimpleNamespace(bare_step_ns=bare, recorded_step_ns=recorded), note=notes.append)
+    Session._doubt_bare_steps(session)  # type: ignore[arg-type]
+    assert (session.record.bare_step_ns is not None) is kept
+    assert notes[0].endswith(note)
+
+
+def test_bare_steps_faster_than_recorded_ones_are_believed() -> None:
+    bare, recorded = (StepTime(median, median, median, 8, "clock", False) for median in (1_000, 2_000))
+    notes: list[str] = []
+    session = SimpleNamespace(record=SimpleNamespace(bare_step_ns=bare, recorded_step_ns=recorded), note=notes.append)
+    Session._doubt_bare_steps(session)  # type: ignore[arg-type]
+    assert session.record.bare_step_ns is bare
+    assert not notes

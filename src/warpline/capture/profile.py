@@ -19,7 +19,7 @@ from warpline.capture.listeners import Listeners
 from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
 from warpline.capture.plan import Plan, skipping
 from warpline.capture.process_record import RECORDED
-from warpline.capture.session import Session
+from warpline.capture.session import DONE, Session
 from warpline.capture.silence import why_nothing
 from warpline.capture.steps import EXPLICIT
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
@@ -108,9 +108,9 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         """Says that a step has ended."""
         if self._listeners is not None:
             marks.step()
-        elif self._session is not None:
+        elif self._session is not None and self.trace is None:
             self._session.boundary(EXPLICIT)
-            if self._session.record.state == RECORDED and self.trace is None and self._session.phase == "done":
+            if self._session.record.state == RECORDED and self._session.phase == DONE:
                 self._end("steps")
 
     def _begin(self, listen: bool) -> None:
@@ -128,6 +128,14 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         if listen:
             self._listeners = Listeners(torch, self._session)
         Watch(torch, self._session)
+        os.register_at_fork(after_in_child=self._forget)
+
+    def _forget(self) -> None:
+        """A forked process has no part in the recording."""
+        self._stop_listening()
+        if self._session is not None:
+            self._session.abandon()
+        self._listeners = self.folder = None
 
     def _stop_listening(self) -> None:
         if self._listeners is not None:

@@ -181,7 +181,7 @@ class Session:
                 self._start(by_steps=True)
         elif self.phase == RECORDS:
             self._recorded_step(position)
-        elif self.phase == DONE and self.record.state == RECORDED:
+        elif self.phase == DONE and self.record.state == RECORDED and self.record.later_step_ns is None:
             self._laps.lap()
             if len(self._laps) > LATER_STEPS:
                 self._note_later_steps()
