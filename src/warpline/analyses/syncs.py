@@ -23,7 +23,8 @@ FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
 def sync_points(trace: Trace) -> pl.DataFrame:
-    """One row a place: what waits (`kind`), in which op, from where, how often, and how long it blocked."""
+    """One row a place: what waits (`kind`), in which op, from where, how often, and how long it blocked; `calls` are
+    the rows of `api`."""
     numbered = trace.api.with_row_index("call")
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
@@ -36,12 +37,15 @@ def sync_points(trace: Trace) -> pl.DataFrame:
     frames = user_frames(trace, integers(calls["thread"]), integers(calls["start_ns"]))
     rows = calls.select(
         "kind",
-        pl.col("name").cast(pl.String).alias("call"),
+        calls=pl.col("call"),
+        call=pl.col("name").cast(pl.String),
         op=_outermost_ops(trace, integers(calls["op_id"])),
         frame=frame_names(trace, frames),
         blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
-    grouped = rows.group_by("kind", "call", "op", "frame").agg(count=pl.len(), blocked_ns=pl.col("blocked_ns").sum())
+    grouped = rows.group_by("kind", "call", "op", "frame").agg(
+        count=pl.len(), blocked_ns=pl.col("blocked_ns").sum(), calls=pl.col("calls")
+    )
     return with_sites(grouped).sort("blocked_ns", "count", "call", "op", descending=[True, True, False, False])
 
 

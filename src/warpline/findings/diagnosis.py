@@ -42,6 +42,8 @@ class Diagnosis:
     kernels: pl.DataFrame
     launches: pl.DataFrame
     copies: pl.DataFrame
+    syncs: pl.DataFrame
+    """Places at which the CPU waits, per step: how long, and what not waiting would return."""
     queue: QueueDepth | None
     judgement: Judgement | None
     """Findings and verdict; None when there is nothing to replay, or replaying was not wanted."""
@@ -87,6 +89,7 @@ class Diagnosis:
             "kernels": self.kernels.to_dicts(),
             "launches": self.launches.to_dicts(),
             "copies": self.copies.to_dicts(),
+            "syncs": self.syncs.to_dicts(),
             "queue_depth": asdict(self.queue) if self.queue else None,
         }
 
@@ -124,9 +127,16 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
         copies=copies(trace),
+        syncs=_syncs(trace, judgement),
         queue=queue_depth(trace),
         judgement=judgement,
     )
+
+
+def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
+    from warpline.findings.sync_places import sync_places  # noqa: PLC0415 - as the replay
+
+    return sync_places(trace, judgement.evidence.question if judgement else None)
 
 
 def _calls_per_step(trace: Trace) -> float:

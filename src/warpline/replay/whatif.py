@@ -12,7 +12,7 @@ from warpline.replay.bare import find_bare_steps
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
-from warpline.replay.model import Graph
+from warpline.replay.model import CALL, Graph, Int64s
 from warpline.replay.overhead import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
@@ -139,6 +139,14 @@ class WhatIf:
             gain=_around(gains),
             steps=self.replay.marks.count,
         )
+
+    def without_waits_ns(self, calls: Int64s) -> float:
+        """The step if these calls (rows of `api`) returned without waiting for the device."""
+        bench = Bench(self.scene, self._bare.graphs[EXPECTED_STEP])
+        graph = bench.graph
+        nodes = np.flatnonzero((graph.kind == CALL) & np.isin(graph.row, calls))
+        bench.stop_waiting(nodes)
+        return self.step_ns(bench.settle())
 
     def gains(self, name: str, least: float) -> bool:
         """Whether a fix finds something to change and is expected to gain at least so much: one replay, not five."""

@@ -15,6 +15,7 @@ from rich.text import Text
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.words import counted
 from warpline.reports.findings import explained, gains
 from warpline.reports.numbers import numbers_table
 from warpline.units import duration, share, size
@@ -39,6 +40,7 @@ CAUSE_MEANING = {
     "unknown": "nothing recorded explains it",
 }
 LISTED_STEPS = 8
+LISTED_SYNCS = 6
 ROOM_FOR_SPREAD = 110
 """Terminals narrower than this show two figures of each kernel's spread instead of five."""
 
@@ -60,6 +62,8 @@ def render(diagnosis: Diagnosis, top: int = 10, width: int = 120) -> RenderableT
         parts += [_title("Launches"), _launches(diagnosis, width)]
     if len(diagnosis.copies):
         parts += [_title("Copies"), _copies(diagnosis, width)]
+    if len(diagnosis.syncs):
+        parts += [_title("Waits of the CPU, per step"), _syncs(diagnosis, width)]
     parts += [_title("Next"), _next(diagnosis, width)]
     return Group(*parts)
 
@@ -229,6 +233,18 @@ def _copies(diagnosis: Diagnosis, width: int) -> Table:
         whole, largest = ("–" if row[key] is None else size(row[key]) for key in ("bytes", "largest_bytes"))
         rows.append([duration(row["total_ns"]), f"{row['count']:,}", whole, largest, rate, _copy_name(row)])
     return numbers_table(["total", "count", "bytes", "largest", "bandwidth", "copy"], rows, width)
+
+
+def _syncs(diagnosis: Diagnosis, width: int) -> RenderableType:
+    rows = []
+    for row in diagnosis.syncs.head(LISTED_SYNCS).rows(named=True):
+        back = "–" if row["returned_ns"] is None else duration(row["returned_ns"])
+        place = f"{row['file']}:{row['line']}" if row["file"] else ""
+        what = " ".join(word for word in (row["op"], f"{row['call']} ({row['kind']})", place) if word)
+        rows.append([counted(row["count"]), duration(row["blocked_ns"]), back, what])
+    table = numbers_table(["calls", "blocked", "given back", "where"], rows, width)
+    more = len(diagnosis.syncs) - LISTED_SYNCS
+    return Group(table, Text(f"  {more} more places", style="bright_black")) if more > 0 else table
 
 
 def _copy_name(row: dict[str, Any]) -> str:

@@ -1,0 +1,34 @@
+"""Where the CPU waits, and what it would gain by not waiting there: often much less than the time it is blocked."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warpline.analyses.syncs import sync_points
+from warpline.replay.whatif import WhatIf
+from warpline.trace.link import integers
+from warpline.trace.trace import Trace
+
+REPLAYED = 12
+"""Places of which the return is found: those that block longest."""
+
+
+def sync_places(trace: Trace, question: WhatIf | None) -> pl.DataFrame:
+    """The places of `sync_points` per step, those that block longest first; `returned_ns` is null where nothing was
+    replayed."""
+    points = sync_points(question.trace if question else trace)
+    steps = max(len((question.trace if question else trace).steps_in_view), 1)
+    returned: list[int | None] = [None] * len(points)
+    if question is not None:
+        bare = question.step_ns(question.scene.graph)
+        # A blocking copy and the wait after it, in one op, only give something back together.
+        spots = list(points.select("op", "file", "line").iter_rows())
+        for place, spot in enumerate(spots[:REPLAYED]):
+            same = [other for other, also in enumerate(spots) if also == spot] if spot[0] else [place]
+            calls = integers(points["calls"][same].list.explode())
+            returned[place] = max(0, round(bare - question.without_waits_ns(calls)))
+    return points.select(
+        "kind", "call", "op", (pl.col("count") / steps).alias("count"),
+        (pl.col("blocked_ns") / steps).round().cast(pl.Int64).alias("blocked_ns"),
+        pl.Series("returned_ns", returned, dtype=pl.Int64), "file", "line", "function",
+    )  # fmt: skip
