@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import statistics
 import subprocess
 import sys
@@ -89,6 +90,8 @@ class Orders:
     device: str = "auto"
 
 
+ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
+"""How the last part of a traceback begins; its message may have several lines."""
 Runner = Callable[[Orders, bool, dict[str, str]], dict[str, Any]]
 
 
@@ -148,7 +151,8 @@ def run_child(orders: Orders, split: bool, environment: dict[str, str]) -> dict[
         except subprocess.TimeoutExpired as error:
             raise CannotAnswer("cold-timeout", f"a fresh process took over {TIMEOUT_S} s") from error
         if done.returncode != 0 or not output.exists():
-            reason = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            said = done.stderr.strip().splitlines() or ["it said nothing"]
+            reason = next((line for line in reversed(said) if ERROR.match(line)), said[-1])
             hint = "pip install torch" if "torch" in reason else "run it without --cold"
             raise CannotAnswer("cold-failed", f"a fresh process ended with {done.returncode}: {reason}", hint)
         answer: dict[str, Any] = json.loads(output.read_text())

@@ -10,6 +10,7 @@ from typing import Any, cast
 from warpline.bench.api import Device, bench, compare
 from warpline.bench.cold import ColdStart, Orders, cold_start
 from warpline.bench.experiments import EXPERIMENTS, Experiment, precision, prepared, shape_of
+from warpline.bench.failures import failures_said, prints_on_stderr
 from warpline.bench.program import load, names_a_program
 from warpline.bench.result import Comparison, Result, document
 from warpline.errors import EXIT_INCONCLUSIVE, CannotAnswer, UsageError
@@ -56,6 +57,11 @@ class Answer:
 
 def answer(request: Request, report: Report = lambda line: None) -> Answer:
     """Measures what is asked for."""
+    with failures_said(), prints_on_stderr():
+        return _measured(request, report)
+
+
+def _measured(request: Request, report: Report) -> Answer:
     if request.device not in ("auto", "cuda", "cpu"):
         raise UsageError("bad-device", f"no device is called {request.device!r}", "auto, cuda or cpu")
     if names_a_program(request.what):
@@ -83,7 +89,12 @@ def _experiment(request: Request, experiment: Experiment, report: Report) -> Ans
     results = []
     for dtype in dtypes:
         with precision(torch, dtype):
-            ready = prepared(experiment, torch, shape, dtype, device)
+            try:
+                ready = prepared(experiment, torch, shape, dtype, device)
+            except (RuntimeError, MemoryError) as error:
+                reason = (str(error).splitlines() or ["out of memory"])[0]
+                message = f"its inputs cannot be made: {reason}"
+                raise CannotAnswer("does-not-fit", message, "try a smaller --shape") from error
             report(f"timing {ready.name}")
             results.append(
                 bench(

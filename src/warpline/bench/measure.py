@@ -14,7 +14,7 @@ from typing import Any
 from warpline.bench.graph import Refusal, Replay, capture
 from warpline.bench.notes import notes_on
 from warpline.bench.result import Note, Place, Result
-from warpline.bench.sampling import collect, warmed
+from warpline.bench.sampling import SLOW_NS, collect, warmed
 from warpline.bench.stopwatch import (
     CLOCK_READS_PER_SAMPLE,
     L2_TIMES,
@@ -59,7 +59,8 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
     resolution = stopwatch.resolution_ns()
     for subject in subjects:
         subject.clock = "cpu"
-        expected = max(min(stopwatch.time([subject.calls] * 3)), 1.0)
+        few = 3 if subject.first_call_ns < SLOW_NS else 1
+        expected = max(min(stopwatch.time([subject.calls] * few)), 1.0)
         subject.per_sample = max(1, round(CLOCK_READS_PER_SAMPLE * resolution / expected))
         subject.call = Repeated(subject.calls, subject.per_sample) if subject.per_sample > 1 else subject.calls
     warm_up = warmed(stopwatch, subjects, settings, least_seconds=0.0)

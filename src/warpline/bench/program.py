@@ -5,13 +5,14 @@ from __future__ import annotations
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from warpline.bench.calls import Arguments, Inputs
+from warpline.bench.failures import program_failed
 from warpline.errors import UsageError, WarplineError
 
 INPUTS = "inputs"
@@ -59,9 +60,8 @@ def load_module(path: str) -> ModuleType:
     sys.modules[file.stem] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise WarplineError("program-failed", f"{path} failed when it was loaded, {reason}", "run it alone") from error
+    except (Exception, SystemExit) as error:
+        raise program_failed(f"{path}, when it was loaded,", error, str(file)) from error
     return module
 
 
@@ -74,16 +74,24 @@ def arguments_for(module: ModuleType, function: Callable[..., object], name: str
     if not callable(maker):
         hint = f"add def {INPUTS}() to the file, which returns them as a tuple"
         raise UsageError("no-inputs", f"{name} needs {', '.join(needed)}", hint)
-    made = maker()
-    sets = made if isinstance(made, list) else [made]
+    try:
+        made = maker()
+        sets = list(made) if isinstance(made, (list, Iterator)) else [made]
+    except (Exception, SystemExit) as error:
+        raise program_failed(f"{maker.__name__} of {name}", error, str(module.__file__)) from error
+    if made is None:
+        raise UsageError("no-inputs", f"{maker.__name__}() gave nothing", "have it return a tuple of arguments")
     return [arguments if isinstance(arguments, tuple) else (arguments,) for arguments in sets]
 
 
 def _needed(function: Callable[..., object]) -> list[str]:
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         return []
+    by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
+    if by_name:
+        raise UsageError("by-name", f"it needs {', '.join(by_name)} by name", "wrap it in a function that gives them")
     return [
         parameter.name
         for parameter in parameters

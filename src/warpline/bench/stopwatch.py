@@ -12,6 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from warpline.errors import CannotAnswer
+
 Call = Callable[[], object]
 Now = Callable[[], int]
 SPIN_HZ = 2_000_000_000
@@ -23,6 +25,10 @@ SHORTEST_HOLD_NS = 20_000
 LONGEST_PROBE_NS = 100_000_000
 CLOCK_READS_PER_SAMPLE = 200
 """A CPU sample is long enough that reading the clock, some 50 ns, is half a percent of it."""
+
+
+LONGEST_TICK_READS = 1_000_000
+"""A tenth of a second: no clock worth the name stands still for so long."""
 
 
 class Stopwatch(Protocol):
@@ -131,14 +137,24 @@ class CpuStopwatch:
             began = self._now()
             call()
             samples.append(float(self._now() - began))
+        if min(samples) < 0:
+            raise CannotAnswer("bad-clock", "the clock went backwards while it was timed", "measure again")
         if meanwhile is not None:
             meanwhile()
         return samples
 
     def resolution_ns(self) -> float:
-        """Time that two readings with nothing between them show, at its middle."""
+        """Time that two readings with nothing between them show, at its middle; a whole tick of a coarse clock."""
         readings = sorted(self.time([_nothing] * 101))
-        return readings[50]
+        return readings[50] or self._tick_ns()
+
+    def _tick_ns(self) -> float:
+        began = self._now()
+        for _ in range(LONGEST_TICK_READS):
+            passed = self._now() - began
+            if passed > 0:
+                return float(passed)
+        return 0.0
 
 
 class Repeated:

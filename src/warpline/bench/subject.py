@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine, Generator
 from dataclasses import dataclass, field
 
 from warpline.bench.calls import Calls
 from warpline.bench.result import Clock, Host, Note
 from warpline.bench.stopwatch import Call, Now
 from warpline.bench.work import Work
+from warpline.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,10 @@ def first_call(subject: Subject, now: Now, synchronise: Callable[[], None]) -> N
     """The function once, with whatever it loads, compiles or allocates."""
     synchronise()
     began = now()
-    subject.calls()
+    result = subject.calls()
     synchronise()
     subject.first_call_ns = now() - began
+    if isinstance(result, (Generator, Coroutine)):
+        result.close()
+        what = f"calling {subject.name} only makes a {type(result).__name__}, of which nothing runs"
+        raise UsageError("nothing-runs", what, "time a function that uses it up")

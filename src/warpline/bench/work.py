@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +60,8 @@ def checked_work(flops: float | None, bytes_: float | None, dtype: str | None, u
         raise UsageError("bad-dtype", f"no data type is called {dtype!r}", f"one of {', '.join(TYPES)}")
     if flops is None and bytes_ is None:
         return None
-    if (flops or 0) < 0 or (bytes_ or 0) < 0:
-        raise UsageError("bad-work", "flops and bytes must not be negative")
+    if not all(0 <= amount < math.inf for amount in (flops or 0.0, bytes_ or 0.0)):
+        raise UsageError("bad-work", "flops and bytes must be numbers, and not negative")
     if flops and dtype is None:
         raise UsageError("no-dtype", "FLOPs have a peak per data type", "add dtype='bf16' or another")
     return Work(flops or 0.0, bytes_ or 0.0, dtype or "fp32", unit)
