@@ -42,15 +42,25 @@ class Site:
         return cls(found["file"], int(found["line"]), found["function"]) if found else None
 
 
+class UserFrames:
+    """The frames of the user's own code, made ready for many questions."""
+
+    def __init__(self, trace: Trace) -> None:
+        own = ~matches(trace.python["name"], LIBRARY).to_numpy()
+        self._own_or_above = np.append(nearest_marked(integers(trace.python["parent"]), own), NONE)
+        self._frames = trace.frames if len(own) else None
+
+    def at(self, threads: Int64s, moments: Int64s) -> Int64s:
+        """Row of `python` of the innermost own frame on that thread at that moment, or NONE."""
+        if self._frames is None:
+            return np.full(len(moments), NONE, np.int64)
+        found: Int64s = self._own_or_above[self._frames.innermost(threads, moments)]
+        return found
+
+
 def user_frames(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
-    """Row of `python` of the innermost frame of the user's own code on that thread at that moment, or NONE."""
-    python = trace.python
-    if not len(python):
-        return np.full(len(moments), NONE, np.int64)
-    own = ~matches(python["name"], LIBRARY).to_numpy()
-    parents = integers(python["parent"])
-    own_or_above = nearest_marked(parents, own)
-    return np.append(own_or_above, NONE)[trace.frames.innermost(threads, moments)]
+    """The same for a single question."""
+    return UserFrames(trace).at(threads, moments)
 
 
 def frame_names(trace: Trace, frames: Int64s) -> pl.Series:

@@ -18,5 +18,5 @@ def already_compiled(evidence: Evidence, nodes: Bools) -> bool:
     regions = evidence.trace.ops["name"].cast(str).unique()
     names = regions.filter(regions.str.contains(REGION)).to_list()
     compiled = scene.under_op(*names) if names else np.zeros(len(mine), bool)
-    compiled |= scene.kernels_where(lambda kernel: kernel.library == "triton")
+    compiled = compiled | scene.kernels_where(lambda kernel: kernel.library == "triton")
     return bool(mine.any()) and float(compiled[mine].mean()) >= MOST_COMPILED

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.gaps import CAUSES, idle_gaps
-from warpline.analyses.where import frame_names, user_frames, with_sites
+from warpline.analyses.where import UserFrames, frame_names, with_sites
 from warpline.findings.changes import Change, change_of
 from warpline.findings.model import Place
 from warpline.intervals import difference, union
@@ -51,6 +51,11 @@ class Evidence:
     def step_ns(self) -> float:
         """The step without the profiler, as replayed."""
         return self.question.bare_step_ns.expected
+
+    @cached_property
+    def user_frames(self) -> UserFrames:
+        """Frames of the user's own code."""
+        return UserFrames(self.trace)
 
     @cached_property
     def idle(self) -> dict[str, int]:
@@ -168,7 +173,7 @@ class Evidence:
         """What was done at these moments, by label and by the user's own line, the weightiest first."""
         if not len(labels):
             return ()
-        frames = frame_names(self.trace, user_frames(self.trace, threads, moments))
+        frames = frame_names(self.trace, self.user_frames.at(threads, moments))
         weights = np.ones(len(labels)) if weight is None else weight
         rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
         counted = with_sites(rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len()))

@@ -12,7 +12,7 @@ import numpy as np
 
 from warpline.capture.manifest import MANIFEST
 from warpline.replay.model import Graph
-from warpline.replay.overhead import CASES, EXPECTED_STEP, recording_cost
+from warpline.replay.overhead import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.trace.trace import Trace
 
 FEWEST_STEPS = 3
@@ -46,7 +46,8 @@ def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float
         # One step that was disturbed says nothing about the others.
         low, high = max(stopwatch["min_ns"], middle / STRAY), min(stopwatch["max_ns"], middle * STRAY)
         return BareSteps([fitted] * len(CASES), [low, middle, high], measured=True)
-    graphs = [_less(graph, recording_cost(trace, graph, case)) for case in CASES]
+    counts = RecordedEvents(trace, graph)
+    graphs = [_less(graph, recording_cost(trace, graph, case, counts)) for case in CASES]
     return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
 
 

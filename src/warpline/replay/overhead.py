@@ -64,12 +64,14 @@ LEAST_SHARE = 0.33
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
 
 
-def recording_cost(trace: Trace, graph: Graph, case: int = EXPECTED_STEP) -> Floats:
+def recording_cost(
+    trace: Trace, graph: Graph, case: int = EXPECTED_STEP, counts: RecordedEvents | None = None
+) -> Floats:
     """What recording, and a bad moment of the host, cost each CPU node. What a segment cannot bear, its call bears."""
     costs = NSYS if trace.source == "nsys" else KINETO
     slowness = _host_slowness(trace)
     passes = MOMENT_SPREAD[case] if _on_reference_host(trace) else 1.0
-    counts = _Counts(trace, graph)
+    counts = counts or RecordedEvents(trace, graph)
     events = counts.ops + counts.calls
     near: Floats = np.where(graph.kind == WORK, 0.0, np.minimum(graph.duration, NEAR_EVENTS_NS * (events + 0.5)))
     moment = near * (1 - slowness ** (passes - 1))
@@ -113,7 +115,7 @@ def _host_slowness(trace: Trace) -> float:
     return float(np.clip(np.median(lengths) / REFERENCE_LAUNCH_NS, 0.6, 2.5))
 
 
-class _Counts:
+class RecordedEvents:
     """Recorded events in each CPU node: half at their begin, half at their end."""
 
     def __init__(self, trace: Trace, graph: Graph) -> None:

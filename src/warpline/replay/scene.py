@@ -37,6 +37,7 @@ class Scene:
         self.work: Int64s = np.flatnonzero(self.is_work)
         self._texts: dict[str, Texts] = {}
         self._floors: dict[str | None, Floats] = {}
+        self._under: dict[tuple[str, ...], Bools] = {}
 
     # Steps.
 
@@ -200,6 +201,8 @@ class Scene:
 
     def under_op(self, *names: str) -> Bools:
         """Work launched by an op with one of these names, or by an op within it."""
+        if names in self._under:
+            return self._under[names]
         ops = self.trace.ops
         matches = np.append(ops["name"].cast(pl.String).is_in(list(names)).fill_null(False).to_numpy(), False)
         parents = np.append(integers(ops["parent"]), NONE)
@@ -207,6 +210,8 @@ class Scene:
         for _ in range(OP_LEVELS):
             result |= matches[around]
             around = parents[around]
+        result.setflags(write=False)
+        self._under[names] = result
         return result
 
     @cached_property

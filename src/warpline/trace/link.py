@@ -58,7 +58,9 @@ def _linked(tables: Tables) -> Tables:
 
 def integers(column: pl.Series, missing: int = NONE) -> Int64s:
     """A column as int64, nulls replaced."""
-    return column.cast(pl.Int64).fill_null(missing).to_numpy().astype(np.int64, copy=False)
+    whole = column if column.dtype == pl.Int64 else column.cast(pl.Int64)
+    filled = whole.fill_null(missing) if whole.null_count() else whole
+    return filled.to_numpy().astype(np.int64, copy=False)
 
 
 def ids(values: Int64s) -> pl.Series:

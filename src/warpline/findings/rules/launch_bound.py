@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.where import frame_names, user_frames
+from warpline.analyses.where import frame_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
@@ -62,7 +62,7 @@ def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
 def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
     """The user's own function that wrote the op that led to each launch, and where it begins."""
     ops, table = evidence.written_ops(captured), evidence.trace.ops
-    rows = user_frames(evidence.trace, integers(table["thread"])[ops], integers(table["start_ns"])[ops])
+    rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
     return frame_names(evidence.trace, rows).str.replace(FRAME, "${3} (${1}:${2})")
 
 

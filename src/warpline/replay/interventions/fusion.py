@@ -42,21 +42,32 @@ def torch_compile(bench: Bench, case: int) -> int:
     optimizer = scene.within_ranges(OPTIMIZER_RANGE)
     usable = scene.in_steps & ~bench.gone & ~optimizer & scene.is_work
     fusible = scene.kernels(*FUSIBLE) & usable
-    fused, removed, floor = 0, [NOTHING], scene.floor_ns()
+    removed = [NOTHING]
     for lane in np.unique(scene.graph.lane[fusible]):
-        for chain in _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step):
-            lengths = bench.graph.duration[chain]
-            longest, whole = int(chain[lengths.argmax()]), float(lengths.sum())
-            # By their bytes where these are known: a slow kernel may touch no more than a fast one.
-            size = floor[chain] if floor[longest] > 0 else lengths
-            shortest = float(lengths[size >= LARGE_SHARE * size.max()].min())
-            new = shortest + constants.FUSED_CHAIN.at(case) * (float(lengths.max()) - shortest)
-            new = min(whole, new)
-            removed.append(chain[chain != longest])
-            bench.graph.duration[longest] = new
-            fused += len(chain) - 1
-    bench.remove_work(np.concatenate(removed), dispatch=False)
-    return fused + _cheaper_dispatch(bench, case, ~optimizer)
+        chains = _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step)
+        if chains:
+            removed.append(_fuse(bench, np.concatenate(chains), np.array([len(chain) for chain in chains]), case))
+    fused = np.concatenate(removed)
+    bench.remove_work(fused, dispatch=False)
+    return len(fused) + _cheaper_dispatch(bench, case, ~optimizer)
+
+
+def _fuse(bench: Bench, nodes: Int64s, counts: Int64s, case: int) -> Int64s:
+    """Gives the longest kernel of each chain the time of all, and says which others go; chains lie end to end."""
+    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
+    chain = np.repeat(np.arange(len(counts)), counts)
+    lengths = bench.graph.duration[nodes]
+    most = np.maximum.reduceat(lengths, starts)
+    at_most = np.flatnonzero(lengths == most[chain])
+    longest = at_most[np.unique(chain[at_most], return_index=True)[1]]
+    # By their bytes where these are known: a slow kernel may touch no more than a fast one.
+    floor = bench.scene.floor_ns()[nodes]
+    size = np.where(floor[longest][chain] > 0, floor, lengths)
+    large = size >= LARGE_SHARE * np.maximum.reduceat(size, starts)[chain]
+    least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
+    new = least + constants.FUSED_CHAIN.at(case) * (most - least)
+    bench.graph.duration[nodes[longest]] = np.minimum(np.add.reduceat(lengths, starts), new)
+    return np.delete(nodes, longest)
 
 
 def _chains(nodes: Int64s, fusible: Bools, step: Int64s) -> list[Int64s]:
