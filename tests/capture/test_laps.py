@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from warpline.capture import laps
-from warpline.capture.laps import Laps
+from warpline.capture.laps import Laps, StepTime, believed
 
 
 class FakeEvent:
@@ -90,3 +90,24 @@ def test_steps_that_still_get_faster_are_not_settled(clock: list[int]) -> None:
     assert not settled(100, 80, 60, 40)
     assert settled(50, 48, 52, 49)
     assert settled(40, 60, 80)
+
+
+@pytest.mark.parametrize(
+    ("settled", "kept", "note"),
+    [
+        (True, True, "recording changed the program, or its surroundings did"),
+        (False, False, "the bare ones were not warm yet; give a larger --skip"),
+    ],
+    ids=["steady", "warming"],
+)
+def test_bare_steps_slower_than_recorded_ones_are_doubted(settled: bool, kept: bool, note: str) -> None:
+    bare, recorded = (StepTime(median, median, median, 8, "clock", settled) for median in (2_000, 1_000))
+    found, doubt = believed(bare, recorded)
+    assert (found is not None) is kept
+    assert doubt == f"bare steps took 2,000 ns, recorded ones 1,000 ns: {note}"
+
+
+def test_bare_steps_faster_than_recorded_ones_are_believed() -> None:
+    bare, recorded = (StepTime(median, median, median, 8, "clock", False) for median in (1_000, 2_000))
+    assert believed(bare, recorded) == (bare, "")
+    assert believed(bare, None) == (bare, "")

@@ -10,6 +10,7 @@ from typing import Any
 COLD = 2
 """First steps, which load, tune and allocate: these and a third of all are left out where enough others follow."""
 FEWEST = 3
+SLOWER = 1.03
 STILL_WARMING = 0.95
 """Later steps that take less than this share of earlier ones: the program is not warm yet."""
 
@@ -90,6 +91,19 @@ class Laps:
         kept = times[min(cold, max(len(times) - FEWEST, 0)) :]
         how = "cuda events" if by_events else "clock"
         return StepTime(round(statistics.median(kept)), min(kept), max(kept), len(kept), how, _settled(kept))
+
+
+def believed(bare: StepTime | None, recorded: StepTime | None) -> tuple[StepTime | None, str]:
+    """The bare steps as far as they can be believed, and what speaks against them, if anything.
+
+    Recording makes no step faster: bare steps that are slower and still get faster were not warm.
+    """
+    if not bare or not recorded or bare.median_ns <= SLOWER * recorded.median_ns:
+        return bare, ""
+    times = f"bare steps took {bare.median_ns:,} ns, recorded ones {recorded.median_ns:,} ns"
+    if bare.settled:
+        return bare, f"{times}: recording changed the program, or its surroundings did"
+    return None, f"{times}: the bare ones were not warm yet; give a larger --skip"
 
 
 def _settled(times: list[int]) -> bool:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.laps import Laps
+from warpline.capture.laps import Laps, believed
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
 from warpline.capture.recorders import Recorder, export_whole, recorder_for
@@ -22,7 +22,6 @@ from warpline.capture.steps import NAMES, StepFinder
 from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes, tracing_check
 
 WAITING, RECORDS, WINDOW, DONE = "waiting", "records", "window", "done"
-SLOWER = 1.03
 LATER_STEPS = 8
 """Steps timed after the recording, to show what it leaves behind."""
 
@@ -30,9 +29,7 @@ LATER_STEPS = 8
 class Session:
     """The recording of this process: `boundary` at the end of every step, `close` at the end of everything."""
 
-    def __init__(
-        self, torch: Any, plan: Plan, on_idle: Callable[[], None] = lambda: None, speaks: bool = True
-    ) -> None:
+    def __init__(self, torch: Any, plan: Plan, on_idle: Callable[[], None] = lambda: None, speaks: bool = True) -> None:
         self.plan = plan
         self.speaks = speaks
         """Whether it leaves word even if nothing was recorded."""
@@ -66,6 +63,7 @@ class Session:
             chosen = self.finder.chosen
             position = self.finder.hear(source, who, patience)
             if not position:
+                self._look_again()
                 return
             self._thread = threading.current_thread()
             if self.finder.chosen != chosen or position <= self._position:
@@ -162,13 +160,24 @@ class Session:
         """Steps are better than a window, which is then thrown away; nsys records only once."""
         if self.plan.tool != TORCH or self.plan.whole:
             return False
+        self._start_over()
+        return True
+
+    def _look_again(self) -> None:
+        """Steps that fell silent before the first was recorded are none: a trial run, and then the training."""
+        if self.finder.lost and self.phase == RECORDS and not self.recording_since:
+            self.finder.restart()
+            self._position = 0
+            self._start_over()
+
+    def _start_over(self) -> None:
         recorder, self._recorder, self.phase = self._recorder, None, WAITING
         self._last_words.release()
         if recorder is not None:
             recorder.stop(whole=True)
         self.note("the profiler was on before the bare steps were timed")
-        self.record.state, self.recording_since = NOTHING, 0.0
-        return True
+        self.record.state, self.record.bare_step_ns, self.recording_since = NOTHING, None, 0.0
+        self._laps.restart()
 
     def _advance(self, position: int) -> None:
         if self.phase == WAITING:
@@ -234,7 +243,9 @@ class Session:
                 self._export(recorder)
             else:
                 self.note("the program ended during the profiler's warm-up")
-            self._doubt_bare_steps()
+            self.record.bare_step_ns, doubt = believed(self.record.bare_step_ns, self.record.recorded_step_ns)
+            if doubt:
+                self.note(doubt)
             self.record.state = RECORDED if began else NOTHING
             self.record.ended_by = reason
             self._keep()
@@ -245,18 +256,6 @@ class Session:
             self.note("the profiler was on before the bare steps were timed")
         elif not by_steps or not whole:
             self._rest()
-
-    def _doubt_bare_steps(self) -> None:
-        """Recording makes no step faster: bare steps that are slower and still get faster were not warm."""
-        bare, recorded = self.record.bare_step_ns, self.record.recorded_step_ns
-        if not bare or not recorded or bare.median_ns <= SLOWER * recorded.median_ns:
-            return
-        times = f"bare steps took {bare.median_ns:,} ns, recorded ones {recorded.median_ns:,} ns"
-        if bare.settled:
-            self.note(f"{times}: recording changed the program, or its surroundings did")
-        else:
-            self.record.bare_step_ns = None
-            self.note(f"{times}: the bare ones were not warm yet; give a larger --skip")
 
     def _export(self, recorder: Recorder) -> None:
         if not recorder.suffix:

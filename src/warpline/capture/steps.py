@@ -27,6 +27,12 @@ class StepFinder:
         self._leaders: dict[int, int] = {}
         self._spoken: dict[int, dict[int, int]] = {}
         self._locked = False
+        self._ignored = 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether others that deserve as much belief have spoken again and again since the chosen one fell silent."""
+        return self._ignored >= RIVALS
 
     def lock(self) -> None:
         """From here on only the chosen source and its leader count."""
@@ -36,10 +42,14 @@ class StepFinder:
         """Forget what was heard: the program has changed its ways."""
         self.chosen = None
         self._quiet = [0] * len(NAMES)
+        self._locked, self._ignored = False, 0
 
     def hear(self, source: int, who: int = 0, patience: int = 0) -> int:
         """The number of steps of the chosen source that have passed, or 0 if this was not the end of one."""
-        if not self._leads(source, who):
+        leads = self._leads(source, who)
+        if self._locked and self.chosen is not None and source <= self.chosen:
+            self._ignored = 0 if leads and source == self.chosen else self._ignored + 1
+        if not leads:
             return 0
         self.seen[source] += 1
         if self._locked:
