@@ -122,7 +122,36 @@ def test_nothing_recorded_is_said_and_not_an_error(capsys: pytest.CaptureFixture
         for _ in range(4):
             warpline.step()
     assert p.trace is None
-    assert "warpline: too-few-steps: the program ended after 4 steps (warpline.step)" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "warpline: too-few-steps: the program ended after 4 steps (warpline.step)" in said
+    assert said.endswith("try skip=1, warmup=1, steps=1\n")
+
+
+def test_a_block_without_steps_says_what_to_write(capsys: pytest.CaptureFixture[str]) -> None:
+    with warpline.profile("none of it/at all", steps=3) as p:
+        work()
+    assert p.trace is None
+    assert p.folder is not None
+    assert p.folder.name.endswith("-none-of-it-at-all")
+    assert "warpline: no-steps: no step was found; leave out steps= to record all of it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("bounds", [{"steps": 0}, {"steps": -1}, {"skip": -1}, {"seconds": 0.0}, {"warmup": -1}])
+def test_impossible_bounds_are_refused(bounds: dict[str, Any]) -> None:
+    with pytest.raises(WarplineError, match="bad-bounds"):
+        warpline.profile("bounds", **bounds)
+
+
+def test_calls_that_fail_are_steps_too() -> None:
+    @warpline.profile("failing", skip=2, warmup=1, steps=2)
+    def call() -> None:
+        work()
+        raise KeyError
+
+    for _ in range(6):
+        with pytest.raises(KeyError):
+            call()
+    assert names(call.trace).count("aten::matmul") == 2
 
 
 def test_an_exception_passes_and_what_was_recorded_stays() -> None:

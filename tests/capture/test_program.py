@@ -165,6 +165,12 @@ def test_processes_with_steps_come_before_one_that_only_waited(tmp_path: Path) -
     assert [part["pid"] for part in read_parts(tmp_path)] == [3, 2, 4, 1]
 
 
+def test_a_process_that_records_twice_leaves_both(tmp_path: Path) -> None:
+    for file in ("trace.json", "trace-7.json"):
+        ProcessRecord(state="recorded", file=file, pid=7).write(tmp_path)
+    assert [part["file"] for part in read_parts(tmp_path)] == ["trace.json", "trace-7.json"]
+
+
 def test_nsys_records_a_range_that_the_steps_open_and_lets_the_program_run_on() -> None:
     words = words_of(nsys_flags("nsys", Plan(folder="f"), by_range=True))
     assert {"--sample=none", "--cpuctxsw=none", "--capture-range=cudaProfilerApi", "--capture-range-end=stop", "--kill=none"} <= set(words)

@@ -118,7 +118,7 @@ def manifest_of(plan: Plan, parts: list[dict[str, Any]], **facts: Any) -> dict[s
 
 
 def _entry(part: dict[str, Any]) -> dict[str, Any]:
-    entry = {name: value for name, value in part.items() if name not in {"python", "torch", "cuda"}}
+    entry = {name: value for name, value in part.items() if name not in {"python", "torch", "cuda", "number"}}
     bare, recorded = part["bare_step_ns"], part["recorded_step_ns"]
     entry["overhead"] = round(recorded["median_ns"] / bare["median_ns"], 3) if bare and recorded else None
     return entry

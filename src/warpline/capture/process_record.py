@@ -6,6 +6,7 @@ It is there while the recording runs, so that a process that is killed still lea
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import platform
@@ -51,6 +52,8 @@ class ProcessRecord:
     own_traces: list[str] = field(default_factory=list)
     """Traces that the program's own profiler wrote."""
     notes: list[str] = field(default_factory=list)
+    number: int = field(default_factory=itertools.count().__next__)
+    """A process may record several times, by warpline.profile."""
 
     def write(self, folder: Path) -> None:
         """Writes it whole or not at all."""
@@ -58,7 +61,7 @@ class ProcessRecord:
         parts.mkdir(parents=True, exist_ok=True)
         draft = parts / f".{self.pid}.{os.getpid()}"
         draft.write_text(json.dumps(asdict(self)), encoding="utf-8")
-        draft.replace(parts / f"{self.pid}.json")
+        draft.replace(parts / f"{self.pid}-{self.number}.json")
 
 
 def describe(record: ProcessRecord, torch: Any) -> None:
@@ -95,5 +98,8 @@ def read_parts(folder: Path) -> list[dict[str, Any]]:
     """What all processes wrote: those with steps first, since one that starts others only waits, and low ranks."""
     parts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / PARTS).glob("*.json"))]
     return sorted(
-        parts, key=lambda part: (not part["steps_recorded"], part["rank"] is None, part["rank"] or 0, part["pid"])
-    )
+        parts,
+        key=lambda part: (
+            not part["steps_recorded"], part["rank"] is None, part["rank"] or 0, part["pid"], part["number"]
+        ),
+    )  # fmt: skip

@@ -19,12 +19,13 @@ from warpline.capture.listeners import Listeners
 from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
 from warpline.capture.plan import Plan, skipping
 from warpline.capture.process_record import RECORDED
+from warpline.capture.program import plain_name
 from warpline.capture.session import DONE, Session
 from warpline.capture.silence import why_nothing
 from warpline.capture.steps import EXPLICIT
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.watch import Watch
-from warpline.errors import WarplineError
+from warpline.errors import UsageError, WarplineError
 
 NEVER_S = 1e9
 
@@ -53,10 +54,12 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         memory: bool = Plan.memory,
         output: str | Path | None = None,
     ) -> None:
+        if (steps is not None and steps < 1) or (skip or 0) < 0 or warmup < 0 or seconds <= 0 or megabytes < 1:
+            raise UsageError("bad-bounds", "a recording has at least one step, and some time and memory")
         self.folder: Path | None = None
         self.trace: Path | None = None
         self._function = name if callable(name) else None
-        self._name = str(getattr(name, "__name__", name) or "profile")
+        self._name = plain_name(str(getattr(name, "__name__", name) or "profile"))
         self._output = Path(output) if output is not None else None
         self._steps = steps
         self._plan = Plan(
@@ -97,9 +100,10 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             self._plan = Plan(**{**self._plan.__dict__, "whole": False})
             self._begin(listen=False)
             atexit.register(self._end, "exit")
-        result = self._function(*arguments, **named)
-        self.step()
-        return result
+        try:
+            return self._function(*arguments, **named)
+        finally:
+            self.step()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -118,7 +122,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         running = agent()
         self._within_run = running is not None
         if running is not None:
-            running.session.stand_down("the program uses warpline.profile, which recorded in its place")
+            running.session.stand_down("the program uses warpline.profile as well", says_so=False)
             folder = Path(running.session.plan.folder)
         else:
             now = datetime.datetime.now()  # the user's own clock
@@ -170,7 +174,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             write_manifest(folder, manifest_of(session.plan, parts, **facts))
         except WarplineError as error:  # the program comes first
             print(f"warpline: {error.line()}", file=sys.stderr)
-        nothing = why_nothing(folder, session.plan, parts, Ending(0, None, 0.0, interrupted=False))
+        nothing = why_nothing(folder, session.plan, parts, Ending(0, None, 0.0, interrupted=False), in_code=True)
         if nothing is not None:
             print(f"warpline: {nothing.line()}", file=sys.stderr)
             return

@@ -47,12 +47,12 @@ def program_of(words: Sequence[str], module: bool = False) -> Program:
         raise UsageError("no-program", "there is nothing to run", "type: warpline run -- python train.py")
     if module:
         python = _python()
-        return Program((python, "-m", *words), python, is_python=True, name=_plain(words[0]))
+        return Program((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
     if words[0].endswith(".py") and not shutil.which(words[0]):
         if not Path(words[0]).is_file():
             raise UsageError("no-program", f"{words[0]} does not exist", "check the path")
         python = _python()
-        return Program((python, *words), python, is_python=True, name=_plain(Path(words[0]).stem))
+        return Program((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
     found = shutil.which(words[0])
     if found is None:
         raise UsageError("no-program", f"{words[0]} is not a program that can be found", "check PATH or its spelling")
@@ -60,7 +60,7 @@ def program_of(words: Sequence[str], module: bool = False) -> Program:
     named = next((_on_path(word) for word in interpreters if PYTHON.fullmatch(Path(word).name)), None)
     is_python = named is not None or Path(found).name in STARTERS
     wraps = not is_python and any(Path(word).name in WRAPPERS for word in interpreters)
-    return Program(tuple(words), named, is_python, _plain(_script_name(words, is_python)), wraps)
+    return Program(tuple(words), named, is_python, plain_name(_script_name(words, is_python)), wraps)
 
 
 def has_torch(python: str) -> bool:
@@ -112,5 +112,6 @@ def _script_name(words: Sequence[str], is_python: bool) -> str:
     return Path(words[0]).stem
 
 
-def _plain(text: str) -> str:
+def plain_name(text: str) -> str:
+    """A name that a folder can have."""
     return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:LONGEST_NAME] or "program"

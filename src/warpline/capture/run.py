@@ -202,7 +202,8 @@ class _Watcher:
     def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
         first = done[0]
         what = f"{first['steps_recorded']} steps ({first['steps_found_by']})" if first["steps_recorded"] else "a window"
-        ranks = f" in each of {len(done)} processes" if len(done) > 1 else ""
+        processes = len({part["pid"] for part in done})
+        ranks = f" in each of {processes} processes" if processes > 1 else ""
         if self._request.stop and self._plan.tool == TORCH:
             self._say(f"recorded {what}{ranks}; ending the program, as asked")
             self.stopped = True

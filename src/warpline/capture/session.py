@@ -112,13 +112,13 @@ class Session:
         self.phase, self._recorder = DONE, None
         self._last_words.release()
 
-    def stand_down(self, note: str) -> None:
+    def stand_down(self, note: str, says_so: bool = True) -> None:
         """The program profiles itself: leave it alone."""
         with self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish("other profiler", whole=False)
             self.note(note)
-            if self.record.state == NOTHING:
+            if self.record.state == NOTHING and says_so:
                 self._write_nothing("other profiler")
         self._rest()
 

@@ -11,18 +11,23 @@ from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import RECORDED, RECORDING
 from warpline.errors import EXIT_INCONCLUSIVE, WarplineError
 
+_ALL_OF_IT = "leave out steps= to record all of it"
 _ELSEWHERE = "make room, or choose a folder elsewhere with --output"
 
 
-def why_nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError | None:
-    """The reason that there is no trace; None where there is one."""
+def why_nothing(
+    folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending, in_code: bool = False
+) -> WarplineError | None:
+    """The reason that there is no trace; None where there is one. What to type is a command, or `in_code` arguments."""
     if any(part["state"] == RECORDED for part in parts):
         return None
-    code, message, hint = _reason(folder, plan, parts, ending)
+    code, message, hint = _reason(folder, plan, parts, ending, in_code)
     return WarplineError(code, message, hint, ending.exit_code or EXIT_INCONCLUSIVE)
 
 
-def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> tuple[str, str, str]:
+def _reason(
+    folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending, in_code: bool
+) -> tuple[str, str, str]:
     problems = folder / PROBLEMS
     if problems.exists():
         first = problems.read_text(encoding="utf-8", errors="replace").splitlines()[0][:300]
@@ -46,7 +51,10 @@ def _reason(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endin
         return "not-recorded", f"the recording failed: {part['notes'][-1]}", hint
     seen = max(part["steps_seen"].values(), default=0)
     if seen:
-        return _too_few(plan, seen, max(part["steps_seen"], key=lambda name: part["steps_seen"][name]))
+        source = max(part["steps_seen"], key=lambda name: part["steps_seen"][name])
+        return _too_few(plan, seen, source, in_code)
+    if in_code:
+        return "no-steps", "no step was found", f"{_ALL_OF_IT}, or call warpline.step() at the end of each step"
     return (
         "no-steps",
         f"no step was found, and the program ended before the window of time opened ({plan.after_s:g} s)",
@@ -70,12 +78,14 @@ def _nobody(plan: Plan, ending: Ending) -> tuple[str, str, str]:
     )
 
 
-def _too_few(plan: Plan, seen: int, source: str) -> tuple[str, str, str]:
+def _too_few(plan: Plan, seen: int, source: str, in_code: bool) -> tuple[str, str, str]:
     message = (
         f"the program ended after {seen} step{'s' if seen > 1 else ''} ({source}), and the recording would have begun "
         f"after {plan.first_recorded}"
     )
     if seen < 3:
-        return "too-few-steps", message, "record it from its beginning with --whole"
-    skip = max(seen // 4, 1)
-    return "too-few-steps", message, f"try --skip {skip} --warmup 1 --steps {max(seen - skip - 2, 1)}"
+        return "too-few-steps", message, _ALL_OF_IT if in_code else "record it from its beginning with --whole"
+    numbers = {"skip": max(seen // 4, 1), "warmup": 1, "steps": max(seen - max(seen // 4, 1) - 2, 1)}
+    options = " ".join(f"--{name} {number}" for name, number in numbers.items())
+    arguments = ", ".join(f"{name}={number}" for name, number in numbers.items())
+    return "too-few-steps", message, f"try {arguments if in_code else options}"
