@@ -247,8 +247,14 @@ def test_ctrl_c_leaves_a_usable_trace(tmp_path: Path) -> None:
     assert len(run.step_names()) == run.entry["steps_recorded"] >= 2
 
 
-def test_stop_ends_a_program_that_never_ends(tmp_path: Path) -> None:
-    run = record(tmp_path, MODEL + "while True:\n    train()\n    time.sleep(0.01)", *FEW, "--stop")
+def test_stop_ends_a_program_that_never_ends_also_behind_a_shell(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(MODEL + "while True:\n    train()\n    time.sleep(0.01)")
+    shell = ("sh", "-c", f"'{sys.executable}' program.py; echo behind")
+    done = subprocess.run(
+        command(tmp_path / "run", *FEW, "--stop", "--", *shell),
+        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False,
+    )  # fmt: skip
+    run = Outcome(done.returncode, done.stdout, done.stderr, tmp_path / "run")
     assert run.code == 0
     assert run.manifest["stopped"] is True
     assert len(run.step_names()) == 2

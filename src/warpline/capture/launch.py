@@ -60,8 +60,15 @@ def launch(
         _forget_pending()
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     code = child.returncode
-    name = signal.Signals(-code).name if code < 0 else None
+    name = _name(-code) if code < 0 else None
     return Ending(SIGNAL_BASE - code if code < 0 else code, name, time.monotonic() - started, interrupted)
+
+
+def _name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # the real-time signals have none
+        return f"signal {number}"
 
 
 def _wait_and_forward(child: subprocess.Popen[bytes]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
 import signal
@@ -115,7 +116,12 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
     before, revision = gpu_states(), git_state()
     started = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 - Python 3.9
     watcher = _Watcher(folder, request, plan, say)
-    ending = launch(command, environment, output_to_stderr=request.output_to_stderr, look=watcher.look)
+    try:
+        ending = launch(command, environment, output_to_stderr=request.output_to_stderr, look=watcher.look)
+    except WarplineError:
+        with contextlib.suppress(OSError):
+            folder.rmdir()  # nothing was run
+        raise
     parts = gather(folder)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
@@ -207,7 +213,9 @@ class _Watcher:
         if self._request.stop and self._plan.tool == TORCH:
             self._say(f"recorded {what}{ranks}; ending the program, as asked")
             self.stopped = True
-            child.send_signal(signal.SIGINT)
+            for pid in {child.pid, *(part["pid"] for part in done)}:  # as Ctrl-C does: a shell does not pass it on
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGINT)
         elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
             self._say(f"recorded {what}{ranks}; the program runs on, and Ctrl-C ends it")
 
