@@ -23,7 +23,7 @@ def keep_attached_with_graphs(torch: Any) -> None:
 def tracing_check(torch: Any) -> Callable[[], bool]:
     """A function that says whether torch compiles or traces what runs now: what we call would become part of it."""
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", bool)
-    is_tracing = torch.jit.is_tracing
+    is_tracing = getattr(torch.jit, "is_tracing", bool)
     return lambda: bool(is_compiling() or is_tracing())
 
 
