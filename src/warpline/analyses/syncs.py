@@ -16,7 +16,7 @@ from warpline.analyses.where import frame_names, user_frames, with_sites
 from warpline.api_names import COPY
 from warpline.trace.link import integers
 from warpline.trace.names import named
-from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.nesting import NONE, outermost
 from warpline.trace.trace import Trace
 
 FREE = r"^(cuda|hip)Free|^cuMemFree"
@@ -51,7 +51,5 @@ def sync_points(trace: Trace) -> pl.DataFrame:
 
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:
     """The op that the user called, not the one that it calls in the end."""
-    parents = integers(trace.ops["parent"])
-    outermost = nearest_marked(parents, parents == NONE)
-    chosen = np.append(outermost, NONE)[innermost]
+    chosen = np.append(outermost(integers(trace.ops["parent"])), NONE)[innermost]
     return trace.ops["name"].gather(pl.Series(chosen).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cached_property
 
 import numpy as np
@@ -13,7 +12,7 @@ from warpline.analyses.where import UserFrames, frame_names, with_sites
 from warpline.findings.changes import Change, change_of
 from warpline.findings.model import Place
 from warpline.intervals import difference, union
-from warpline.replay.model import CALL, SEGMENT, WORK, Bools, Floats, Int64s
+from warpline.replay.model import SEGMENT, WORK, Bools, Floats, Int64s
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE, nearest_marked
@@ -98,13 +97,6 @@ class Evidence:
         spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine, others)]
         return difference(*spans).total_ns() / self.steps
 
-    def calls(self, pattern: str) -> Bools:
-        """API calls whose name matches."""
-        names = self.scene.call_name
-        chosen = [name for name in set(names.tolist()) if name and re.search(pattern, name)]
-        result: Bools = np.isin(names, chosen) & (self.scene.graph.kind == CALL)
-        return result
-
     def time_in_calls(self, calls: Bools) -> float:
         """How long these API calls hold their threads in a step, waiting included, in nanoseconds."""
         rows = self.scene.graph.row[self.in_steps(calls)]
@@ -161,9 +153,7 @@ class Evidence:
         return chosen[rows != NONE], rows[rows != NONE]
 
     def _call_labels(self, rows: Int64s) -> pl.Series:
-        parents = integers(self.trace.ops["parent"])
-        outermost = np.append(nearest_marked(parents, parents == NONE), NONE)
-        ops = outermost[integers(self.trace.api["op_id"])[rows]]
+        ops = self.scene.roots[integers(self.trace.api["op_id"])[rows]]
         known = self.trace.ops["name"].gather(pl.Series(ops).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)
         return known.fill_null(self.trace.api["name"].gather(rows).cast(pl.String))
 

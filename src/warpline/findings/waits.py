@@ -20,10 +20,10 @@ def awaited(evidence: Evidence) -> Bools:
     dropped = np.zeros(len(scene.graph), bool)
     dropped[awaited_calls(scene)] = True
     dropped &= scene.graph.kind == CALL
-    waits = dropped & ~evidence.calls(api_names.COPY)
+    waits = dropped & ~scene.calls_like(api_names.COPY)
     outer = scene.root_op_of_call
     ops = np.unique(outer[waits])
     copies: Bools = dropped & ~waits & ~np.isin(outer, ops[ops != NONE])
     if waits.any():
-        copies &= (outer != NONE) | evidence.calls(api_names.BLOCKING_COPY)
+        copies &= (outer != NONE) | scene.calls_like(api_names.BLOCKING_COPY)
     return waits | copies

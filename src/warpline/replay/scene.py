@@ -19,7 +19,7 @@ from warpline.replay.floors import Floors
 from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
 from warpline.replay.steps import StepMarks
 from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.trace.nesting import NONE, outermost
 from warpline.trace.trace import Trace
 
 Texts = npt.NDArray[np.object_]
@@ -217,20 +217,12 @@ class Scene:
     @cached_property
     def roots(self) -> Int64s:
         """The outermost op around each op; NONE for none, at the end."""
-        ops = self.trace.ops
-        parents = np.append(integers(ops["parent"]), NONE)
-        root = np.append(np.arange(len(ops)), NONE)
-        while True:
-            above = parents[root]
-            climbing = above != NONE
-            if not climbing.any():
-                return root
-            root = np.where(climbing, above, root)
+        return np.append(outermost(integers(self.trace.ops["parent"])), NONE)
 
     def root_op_at(self, segments: Int64s) -> Int64s:
         """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""
-        outermost = self.trace.ops.with_row_index("row").filter(pl.col("depth") == 0)
-        rows, threads, starts, ends = (integers(outermost[name]) for name in ("row", "thread", "start_ns", "end_ns"))
+        ops = self.trace.ops.with_row_index("row").filter(pl.col("depth") == 0)
+        rows, threads, starts, ends = (integers(ops[name]) for name in ("row", "thread", "start_ns", "end_ns"))
         middle = (self.graph.measured_start[segments] + self.graph.measured_end[segments]) // 2
         found = np.full(len(segments), NONE, np.int64)
         for lane in np.unique(self.graph.lane[segments]):

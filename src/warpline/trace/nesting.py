@@ -134,6 +134,11 @@ def nearest_marked(parents: Int64s, marked: npt.NDArray[np.bool_]) -> Int64s:
         nearest[climbing] = nearest[nearest[climbing]]
 
 
+def outermost(parents: Int64s) -> Int64s:
+    """For each row, the outermost that encloses it: itself where nothing does."""
+    return nearest_marked(parents, parents == NONE)
+
+
 def spread_to_parents(parents: Int64s, depths: Int64s, low: Int64s, high: Int64s) -> None:
     """Makes `low` and `high` of each row the minimum and maximum over itself and all it encloses, in place."""
     order = np.argsort(-depths, kind="stable")

@@ -14,7 +14,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     host = evidence.changed(RULE.fix).host
     frees, allocations = (
-        host & evidence.calls(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
+        host & evidence.scene.calls_like(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
     )
     return Claim(
         f"Memory is freed and allocated anew within the step: {several(evidence.per_step(frees), 'free')} and "

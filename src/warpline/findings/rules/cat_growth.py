@@ -25,7 +25,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         for one, more, nodes in kinds
         if evidence.per_step(nodes)
     ]
-    calls = evidence.per_step(change.host & evidence.calls(api_names.ALLOCATION))
+    calls = evidence.per_step(change.host & evidence.scene.calls_like(api_names.ALLOCATION))
     parts += [several(calls, "allocation by the driver", "allocations by the driver")] if calls else []
     if not parts:
         return None

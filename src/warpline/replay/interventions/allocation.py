@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
 from warpline import api_names
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
-from warpline.replay.model import CALL, Int64s
+from warpline.replay.model import Int64s
 from warpline.replay.scene import Scene
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
@@ -24,9 +22,7 @@ LARGE_FILL_NS = 5_000
 
 
 def _calls(scene: Scene, pattern: str) -> Int64s:
-    names = {name for name in set(scene.call_name.tolist()) if name and re.search(pattern, name)}
-    chosen = (scene.graph.kind == CALL) & scene.in_steps & np.isin(scene.call_name, list(names))
-    return np.flatnonzero(chosen)
+    return np.flatnonzero(scene.calls_like(pattern) & scene.in_steps)
 
 
 def _drop(bench: Bench, calls: Int64s) -> None:
