@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import interventions
 from warpline.replay.interventions.registry import EXPECTED
-from warpline.replay.model import Bools, Floats, Int64s
+from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
@@ -32,24 +30,9 @@ class Change:
     """How much less time each node takes."""
 
 
-class _Watched(Bench):
-    """A bench that remembers what was moved to another stream."""
-
-    __slots__ = ("moved",)
-
-    def __init__(self, scene: Scene) -> None:
-        super().__init__(scene, scene.graph)
-        self.moved: Bools = np.zeros(len(scene.graph), bool)
-
-    def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
-        """Moves work, and notes it."""
-        self.moved[nodes] = True
-        super().detach(nodes, keep_causes=keep_causes)
-
-
 def change_of(scene: Scene, fix: str) -> Change:
     """Applies the fix once more, as the replay did for the expected case, and looks at what it did."""
-    bench = _Watched(scene)
+    bench = Bench(scene, scene.graph)
     interventions()[fix].apply(bench, EXPECTED)
     other_time = bench.graph.duration != scene.graph.duration
     host = other_time & ~scene.is_work & scene.in_steps

@@ -28,6 +28,8 @@ class Bench:
     graph: Graph
     gone: Bools = field(init=False)
     """Work that no longer exists."""
+    moved: Bools = field(init=False)
+    """Work that was moved to a stream of its own."""
     step_floor_ns: float = 0.0
     """What a step takes at least for a reason outside the graph (data loading in the background)."""
 
@@ -36,7 +38,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.graph = self.graph.copy()
-        self.gone = np.zeros(len(self.graph), bool)
+        self.gone, self.moved = (np.zeros(len(self.graph), bool) for _ in range(2))
 
     def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
         """Sets durations, never above what they are and never below the floor (or, if shorter, what they are)."""
@@ -118,6 +120,7 @@ class Bench:
         if not len(nodes):
             return
         graph = self.graph
+        self.moved[nodes] = True
         moved = np.zeros(len(graph), bool)
         moved[nodes] = True
         ordered = np.isin(graph.edge_kind, [STREAM, EVENT, INFERRED])
