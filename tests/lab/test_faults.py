@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
 from warpline.lab.faults import CASES, CAUSES, HELD_OUT, SUITES, Case
 from warpline.lab.faults.case import PLANTED
-from warpline.lab.record import jobs, main
+from warpline.lab.job import Job, jobs
+from warpline.lab.record import main
 from warpline.lab.snapshot import absolute_paths, profiled_step_ns
-from warpline.lab.stopwatch import time_first_steps, time_steps
+from warpline.lab.stopwatch import Stopwatch, time_first_steps
+from warpline.lab.turns import by_turns, unrest
 
 FIXES = {
     "remove_sync", "cuda_graph", "torch_compile", "pin_memory", "prefetch", "tf32", "bf16", "pad", "sdpa",
@@ -98,8 +102,35 @@ def test_the_stopwatch_waits_once_a_repeat_and_not_in_between() -> None:
 
 def test_the_stopwatch_warms_up_first() -> None:
     torch, calls = NoDevice(), []
-    result = time_steps(torch, lambda: calls.append(1))
-    assert len(calls) > result.repeats * result.steps
+    stopwatch = Stopwatch(torch, lambda: calls.append(1))
+    before = len(calls)
+    assert before > stopwatch.steps
+    assert stopwatch.sample() > 0
+    assert len(calls) - before > 3 * stopwatch.steps
+
+
+def test_unrest_is_the_worst_disagreement_of_a_round() -> None:
+    calm, restless = (Job(CASES[0], "time", variant) for variant in ("faulty", "cured"))
+    assert unrest({calm: [100.0, 104.0], restless: [10.0, 12.0, 9.0]}) == pytest.approx(1 / 3)
+    assert unrest({}) == 0.0
+
+
+def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def build(torch: object, cure: str | None) -> object:
+        if cure == "batch":
+            raise RuntimeError("no such cure")
+        return lambda: time.sleep(0.001 if cure else 0.003)
+
+    monkeypatch.setitem(sys.modules, "torch", MagicMock())
+    case = Case("sleeper", "dispatch", "cuda_graph", build, also=("batch",))  # type: ignore[arg-type]
+    faulty, cured, other = jobs(case, time_only=True)
+    results = by_turns([faulty, cured, other], tmp_path)
+    assert set(results) == {faulty, cured}
+    assert results[faulty]["median_ns"] > 2 * results[cured]["median_ns"] > 0
+    assert results[cured]["min_ns"] <= results[cured]["median_ns"] <= results[cured]["max_ns"]
+    assert "sleeper time batch: RuntimeError: no such cure" in capfd.readouterr().err
 
 
 def test_a_profiled_step_ends_with_the_last_work_of_the_gpu() -> None:
@@ -119,7 +150,7 @@ def test_a_path_of_the_machine_is_seen() -> None:
 
 @pytest.mark.parametrize("suite", SUITES)
 def test_a_case_of_another_suite_is_refused(suite: str, capsys: pytest.CaptureFixture[str]) -> None:
-    (other,) = set(SUITES) - {suite}
+    other = min(set(SUITES) - {suite})
     with pytest.raises(SystemExit) as stop:
         main(["-o", "nowhere", "--suite", suite, "--only", SUITES[other][0].name])
     assert stop.value.code == 2

@@ -3,10 +3,10 @@
     PYTHONPATH=src python3 -m warpline.lab.record -o faults
     PYTHONPATH=src python3 -m warpline.lab.record -o held_out --suite held_out
 
-Needs torch and a CUDA device, and nothing else. Each case has a process of its own, forked before CUDA starts: it times
-everything with the stopwatch first, because the profiler stays attached to a process, and captures right after it, so
-that both see the same state of the machine. A case about a process's first calls gets a new process each time, and a
-case that fails costs only itself.
+Needs torch and a CUDA device, and nothing else. Every process is forked before CUDA starts. A steady step is timed and
+captured by turns (`lab/turns.py`). A cold start is timed first and captured after it, because the profiler stays
+attached to a process; a case about a process's first calls gets a new process each time. A case that fails costs only
+itself.
 """
 
 from __future__ import annotations
@@ -18,56 +18,31 @@ import importlib
 import json
 import multiprocessing
 import os
-import signal
 import sys
 import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from warpline.lab.faults import SUITES, Case
-from warpline.lab.snapshot import absolute_paths, capture, profiled_step_ns, scrubbed, write_compressed
-from warpline.lab.stopwatch import time_first_steps, time_steps, wake
+from warpline.lab.job import CAPTURE, CURED, DESCRIBE, FAULTY, PLAIN, TIME, Job, Result, failure, jobs, limited
+from warpline.lab.snapshot import Snapshots
+from warpline.lab.stopwatch import time_first_steps, wake
+from warpline.lab.turns import by_turns
 
 SCHEMA = "warpline.faults/1"
 MANIFEST = "faults.json"
-FAULTY, CURED, PLAIN = "faulty", "cured", "plain"
-TIME, CAPTURE, DESCRIBE = "time", "capture", "describe"
 COLD_REPEATS = 3
-CAPTURES = 3
-"""Captures of a variant, of which the middle one is kept: a host can be twice as slow for a moment."""
-JOB_LIMIT_S = 60
+HOW = (
+    "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached. A steady step is "
+    "timed before and after each capture in several rounds: the median is that of the calmest round, whose captures "
+    "are kept; the least and the most are of all. A cold start's steps are the first after it is built."
+)
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
-Result = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """One thing to measure of a case."""
-
-    case: Case
-    work: str
-    """`time`, `capture` or `describe`."""
-    variant: str
-    """What to build of the case: `faulty`, `plain` (faulty, captured without stacks), `cured`, or another cure."""
-
-    def __str__(self) -> str:
-        return f"{self.case.name} {self.work} {self.variant}"
-
-    @property
-    def needs_own_process(self) -> bool:
-        """Whether it is about the first calls of a process."""
-        return self.case.own_process and self.variant in (FAULTY, PLAIN) and self.work != DESCRIBE
-
-    def build(self) -> Callable[[], object]:
-        """The step to measure."""
-        if self.variant in (FAULTY, PLAIN):
-            return self.case.faulty()
-        return self.case.cured(None if self.variant == CURED else self.variant)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -97,7 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         results: dict[Job, Result] = {}
         for case in cases:
             began = time.monotonic()
-            results |= _in_children(jobs(case, time_only=options.time_only), options.output)
+            measure = _in_children if case.cold else by_turns
+            results |= measure(jobs(case, time_only=options.time_only), options.output)
             print(f"{case.name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
             manifest = _manifest(cases, results, about)  # after each case, should a later one never end
             (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
@@ -105,33 +81,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0 if len(manifest["cases"]) == len(cases) else 1
 
 
-def jobs(case: Case, *, time_only: bool = False) -> list[Job]:
-    """What to measure of a case, in order: every time first, then the captures."""
-    innocent = (case.innocent,) if case.innocent and case.fix else ()
-    timed = (FAULTY, CURED, *case.also, *innocent)
-    captured = () if time_only else (*((PLAIN,) if case.stacks else ()), FAULTY, CURED)
-    return [Job(case, TIME, variant) for variant in timed] + [Job(case, CAPTURE, variant) for variant in captured]
-
-
 def _time(torch: Any, job: Job, folder: Path) -> Result:
-    if not job.case.cold:
-        return asdict(time_steps(torch, job.build()))
-    repeats = 1 if job.needs_own_process else COLD_REPEATS
-    return asdict(time_first_steps(torch, job.build, job.case.steps, repeats))
+    return asdict(time_first_steps(torch, job.build, job.case.steps, 1 if job.needs_own_process else COLD_REPEATS))
 
 
 def _capture(torch: Any, job: Job, folder: Path) -> Result:
-    case = job.case
-    stacks = job.variant == FAULTY and case.stacks
-    capture(torch, lambda: None, steps=1, stacks=stacks, cold=True)  # the profiler's own cold start
-    step, count = job.build(), 1 if case.cold else CAPTURES
-    texts = [capture(torch, step, steps=case.steps, stacks=stacks, cold=case.cold) for _ in range(count)]
-    text = scrubbed(sorted(texts, key=profiled_step_ns)[count // 2], torch)
-    for path in absolute_paths(text):
-        print(f"{job}: a path of this machine is in the file: {path}", file=sys.stderr, flush=True)
-    name = case.name if job.variant == FAULTY else f"{case.name}.{job.variant}"
-    write_compressed(text, folder / f"{name}.json.gz")
-    return {"step_ns": profiled_step_ns(text), "stacks": stacks}
+    snapshots = Snapshots(torch, job)
+    snapshots.take()
+    return snapshots.write(0, folder)
 
 
 def _describe(torch: Any, job: Job, folder: Path) -> Result:
@@ -187,17 +144,15 @@ def _child(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
 def _run(wanted: Sequence[Job], folder: Path, log: Path) -> None:
     """A child's life: each job's result is written down before the next begins."""
     torch = importlib.import_module("torch")
-    signal.signal(signal.SIGALRM, _too_long)
     if not any(job.needs_own_process for job in wanted):
         wake(torch)
     for job in wanted:
-        signal.alarm(JOB_LIMIT_S)
         try:
-            result = WORKS[job.work](torch, job, folder)
+            with limited():
+                result = WORKS[job.work](torch, job, folder)
         except Exception as error:
             traceback.print_exc()
-            result = {"error": f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"}
-        signal.alarm(0)
+            result = failure(error)
         with log.open("a", encoding="utf-8") as file:
             file.write(json.dumps(result) + "\n")
         if "error" in result:
@@ -205,10 +160,6 @@ def _run(wanted: Sequence[Job], folder: Path, log: Path) -> None:
         gc.collect()
         torch.cuda.synchronize()
         torch.cuda.empty_cache()
-
-
-def _too_long(number: int, frame: object) -> None:
-    raise TimeoutError(f"it took over {JOB_LIMIT_S} s")
 
 
 def _manifest(cases: Sequence[Case], results: dict[Job, Result], about: Result) -> dict[str, Any]:
@@ -222,9 +173,7 @@ def _manifest(cases: Sequence[Case], results: dict[Job, Result], about: Result) 
         "schema": SCHEMA,
         **about,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "how": "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached; "
-        "median, least and most of some repeats. A cold start's steps are the first after it is built.",
-        "apart": "seconds",
+        "how": HOW,
         "cases": entries,
     }
 

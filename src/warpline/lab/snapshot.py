@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import sys
 import sysconfig
 import tempfile
 from collections.abc import Callable
@@ -12,12 +13,40 @@ from pathlib import Path
 from typing import Any
 
 import warpline
+from warpline.lab.job import FAULTY, Job, Result
 from warpline.lab.stopwatch import warm_up
 
 WARM_UP_STEPS = 2
 """Steps that the profiler watches but does not keep: its own first calls are in them."""
 GPU_CATEGORIES = frozenset(("kernel", "gpu_memcpy", "gpu_memset"))
 ABSOLUTE_PATH = re.compile(r"[\"' (](/(?:home|root|opt|usr|tmp|work|mnt|var|workspace)/[^\s\"']*)")
+
+
+class Snapshots:
+    """The captures of one variant of a case."""
+
+    def __init__(self, torch: Any, job: Job) -> None:
+        self._torch, self._job = torch, job
+        capture(torch, lambda: None, steps=1, stacks=job.stacks, cold=True)  # the profiler's own cold start
+        self._step = job.build()
+        if not job.case.cold:
+            warm_up(torch, self._step)
+        self._texts: list[str] = []
+
+    def take(self) -> None:
+        """Captures the steps once more."""
+        case = self._job.case
+        text = capture(self._torch, self._step, steps=case.steps, stacks=self._job.stacks, cold=case.cold)
+        self._texts.append(text)
+
+    def write(self, position: int, folder: Path) -> Result:
+        """Writes one of the captures to its file, without what names the machine."""
+        job, text = self._job, scrubbed(self._texts[position], self._torch)
+        for path in absolute_paths(text):
+            print(f"{job}: a path of this machine is in the file: {path}", file=sys.stderr, flush=True)
+        name = job.case.name if job.variant == FAULTY else f"{job.case.name}.{job.variant}"
+        write_compressed(text, folder / f"{name}.json.gz")
+        return {"step_ns": profiled_step_ns(text), "stacks": job.stacks}
 
 
 def capture(torch: Any, step: Callable[[], object], *, steps: int, stacks: bool, cold: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-REPEATS = 13
+REPEATS = 3
 REPEAT_NS = 20_000_000
 """How long one repeat should take: long enough that the wait at its end is nothing."""
 WARM_UP_NS = 60_000_000
@@ -29,12 +29,19 @@ class StepTime:
     """Steps in each repeat."""
 
 
-def time_steps(torch: Any, step: Callable[[], object]) -> StepTime:
-    """The step in its steady state, after a warm-up."""
-    warm_up(torch, step)
-    expected_ns = _per_step_ns(torch, step, FEWEST_STEPS)
-    steps = min(max(round(REPEAT_NS / expected_ns), FEWEST_STEPS), MOST_STEPS)
-    return _summary([_per_step_ns(torch, step, steps) for _ in range(REPEATS)], steps)
+class Stopwatch:
+    """Times a step in its steady state."""
+
+    def __init__(self, torch: Any, step: Callable[[], object]) -> None:
+        warm_up(torch, step)
+        self._torch, self._step = torch, step
+        expected_ns = _per_step_ns(torch, step, FEWEST_STEPS)
+        self.steps = min(max(round(REPEAT_NS / expected_ns), FEWEST_STEPS), MOST_STEPS)
+
+    def sample(self) -> float:
+        """The time of a step now: the middle of some repeats, after a short warm-up."""
+        warm_up(self._torch, self._step, REPEAT_NS)
+        return statistics.median(_per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
 
 
 def time_first_steps(torch: Any, build: Callable[[], Callable[[], object]], steps: int, repeats: int) -> StepTime:
@@ -53,13 +60,13 @@ def wake(torch: Any) -> None:
     torch.cuda.empty_cache()
 
 
-def warm_up(torch: Any, step: Callable[[], object]) -> None:
+def warm_up(torch: Any, step: Callable[[], object], duration_ns: int = WARM_UP_NS) -> None:
     """Runs the step until it has settled."""
     began = time.perf_counter_ns()
     for count in range(MOST_STEPS):
         step()
         torch.cuda.synchronize()
-        if count >= FEWEST_STEPS and time.perf_counter_ns() - began > WARM_UP_NS:
+        if count >= FEWEST_STEPS and time.perf_counter_ns() - began > duration_ns:
             break
 
 
