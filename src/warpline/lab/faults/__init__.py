@@ -6,8 +6,8 @@ listed:
 >>> from warpline.lab.faults import CASES
 >>> [case.name for case in CASES if case.cause == "sync"]
 
-There are two suites: the cases that the rules were written with, and held-out ones that were written without a look
-at the rules.
+There are three suites: the cases that the rules were written with, held-out ones that were written without a look at
+the rules, and field ones, written the same way after the mistakes of real programs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from warpline.lab.faults import (
     cold_start,
     dispatch,
+    field,
     fusion,
     healthy,
     held_out,
@@ -30,6 +31,7 @@ from warpline.lab.faults.case import CAUSES, Case, Step, cases_of
 
 CASES = cases_of(dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps)
 HELD_OUT = held_out.CASES
-SUITES = {"planted": CASES, "held_out": HELD_OUT}
+FIELD = field.CASES
+SUITES = {"planted": CASES, "held_out": HELD_OUT, "field": FIELD}
 
-__all__ = ["CASES", "CAUSES", "HELD_OUT", "SUITES", "Case", "Step"]
+__all__ = ["CASES", "CAUSES", "FIELD", "HELD_OUT", "SUITES", "Case", "Step"]
