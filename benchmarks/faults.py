@@ -28,10 +28,10 @@ def score(case: dict[str, Any], folder: Path, stacks: bool) -> dict[str, Any]:
     began = time.perf_counter()
     answer = diagnose(warpline.open(path, cache=False), why=True).to_dict()
     verdict, replay = answer["verdict"], answer["replay"]
-    bare, cured = (case["bare_step_ns"][which]["median_ns"] for which in ("faulty", "cured"))
+    bare, cured = (case["bare_step_ns"][which]["step_ns"] for which in ("faulty", "cured"))
     healthy = case["cause"] == "healthy"
     after = verdict["new_step_ns"]["expected"] if verdict else None
-    cures = {case["fix"]: cured, **{fix: row["median_ns"] for fix, row in (case.get("other_cures") or {}).items()}}
+    cures = {case["fix"]: cured, **{fix: row["step_ns"] for fix, row in (case.get("other_cures") or {}).items()}}
     target = bare if healthy else cures.get(verdict["fix"], cured) if verdict else cured
     return {
         "case": case["name"], "cause": case["cause"], "said": verdict["cause"] if verdict else None,

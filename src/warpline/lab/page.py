@@ -1,6 +1,6 @@
 """Writes the page about the planted faults from what was measured.
 
-python3 -m warpline.lab.page tests/data/faults/faults.json tests/data/held_out/faults.json > docs/lab/faults.md
+python3 -m warpline.lab.page tests/data/*/faults.json > docs/lab/faults.md
 """
 
 from __future__ import annotations
@@ -12,74 +12,75 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from warpline.lab.faults import CASES, HELD_OUT, Case
+from warpline.lab.faults import SUITES, Case
 
 HEAD = """# Planted faults
 
 {count} small programs, each a step with one known fault (or none), and the same work cured. They are what the verdict
 is tested against: the right cause, and the step time after the fix. They live in `src/warpline/lab/faults`, one module
-a cause; a builder's lines marked `# planted` are the fault. {held_out} more, further down, are held out: they were
-written without a look at the rules, on other workloads.
+a cause; a builder's lines marked `# planted` are the fault.
 
-Measured on {device}, torch {torch}, {date}, with a stopwatch and no profiler: wall time of a step over many steps
-with one wait for the GPU at the end, the median of 13 repeats. A fault counts only if its cure makes the step at
-least 1.15 times faster, and a step is healthy only if the cure that tempts gains less than 5 %. For a cold start the
-steps are the first five after the program is built (three repeats), and the cure is the same five after a warm-up.
+A fault counts only if its cure makes the step at least 1.15 times faster on a stopwatch, with no profiler attached, and
+a step is healthy only if the cure that tempts gains less than 5 %. For a cold start the steps are the first ones after
+the program is built, and the cure is the same steps after a warm-up.
 
-To record them again (on a machine with torch and a GPU, in a few minutes; nothing else is needed):
+To record them again (on a machine with torch and a GPU, in some minutes; nothing else is needed):
 
 ```
 PYTHONPATH=src python3 -m warpline.lab.record -o faults
 PYTHONPATH=src python3 -m warpline.lab.record -o held_out --suite held_out
+PYTHONPATH=src python3 -m warpline.lab.record -o field --suite field
 ```
 
 This writes, for each case, `<case>.json.gz` (the faulty step, with Python frames unless it compiles),
 `<case>.plain.json.gz` (the same without frames), `<case>.cured.json.gz`, and one `faults.json` with every time.
-"""
-
-NOTES = """## What to know when using them
 
 - Two fixes have names beside the interventions of the replay's list: `warm_up` (take loading, compiling and tuning
   out of the measured steps) and `drop_copies` (leave out copies on the device that nothing needs).
 - `comm` is missing: one GPU cannot show it.
-- Recording itself costs time. Where dispatch is the cause, a recorded step took {dispatch:.1f} times the bare one
-  (median); where kernels are, {kernel:.2f} times. Python frames made it another {frames:.2f} times where the CPU sets
-  the pace (median over dispatch and sync; {least:.2f} to {most:.2f}, the host's unsteadiness included).
 """
 
-STEADINESS = """- The host was unsteady: where the CPU sets the pace, repeats of one program differ by up to
-  {spread:.0f} % of their median, two recordings by up to twice, and the stopwatch and the capture were {apart}
-  apart. Where kernels are the cause or the step is healthy, {calm} of {calm_of} times vary by less than 10 %.
-  `faults.json` has the least and the most of each.
-"""
+SUITE_HEADS = {
+    "planted": """# The planted suite
 
-HELD_OUT_HEAD = """# Held-out faults
+{count} cases that the rules were written with.
+""",
+    "held_out": """# The held-out suite
 
-{count} cases in `src/warpline/lab/faults/held_out`, written without a look at the rules and recorded before
-any verdict on them was known. Recorded in the same way on {device}, torch {torch}, {date}; `python benchmarks/faults.py
-tests/data/held_out` holds the verdicts against them.
+{count} cases in `src/warpline/lab/faults/held_out`, written without a look at the rules and recorded before any verdict
+on them was known.
 
 Their first score, before anything was changed for them: right cause 26 of 29, predicted step within 25 % of the
 stopwatch's 22 of 29, bare step within 15 % 22 of 29, and one finding of high confidence on a healthy step (SGD's
 `fused=True`). The three misses (float64, cuFFT's plans, plain SGD) were then mended, and constants of batch norm and of
 fused chains with them: [today's score](../replay.md#predictions) is no longer blind.
+""",
+}
+
+MEASURED = """## How they were measured
+
+On {device}, torch {torch}, {date}: {how}
+
+- Recording itself costs time. Where dispatch is the cause, a recorded step took {dispatch:.1f} times the bare one
+  (median); where kernels are, {kernel:.2f} times. Python frames made it another {frames:.2f} times where the CPU sets
+  the pace (median over dispatch and sync; {least:.2f} to {most:.2f}, the host's unsteadiness included).
+- The host was unsteady: where the CPU sets the pace, repeats of one program differ by up to {spread:.0f} % of the time
+  that counts. Where kernels are the cause or the step is healthy, {calm} of {calm_of} times vary by less than 10 %.
+  `faults.json` has the least and the most of each.
 """
 
 
-def page(manifest: dict[str, Any], held_out: dict[str, Any]) -> str:
-    """The whole page."""
-    about = {key: manifest[key] for key in ("device", "torch", "date")}
-    about_held_out = {key: held_out[key] for key in ("device", "torch", "date")}
-    parts = [
-        HEAD.format(count=len(manifest["cases"]), held_out=len(held_out["cases"]), **about),
-        *_tables(manifest["cases"]),
-        _costs(manifest["cases"]) + _steadiness(manifest),
-        *_stories(CASES),
-        HELD_OUT_HEAD.format(count=len(held_out["cases"]), **about_held_out),
-        *_tables(held_out["cases"]),
-        "## How steady they were\n\n" + _steadiness(held_out),
-        *_stories(HELD_OUT),
-    ]
+def page(manifests: dict[str, dict[str, Any]]) -> str:
+    """The whole page, from the manifest of each suite."""
+    parts = [HEAD.format(count=sum(len(manifest["cases"]) for manifest in manifests.values()))]
+    for suite, manifest in manifests.items():
+        cases = manifest["cases"]
+        parts += [
+            SUITE_HEADS[suite].format(count=len(cases)),
+            *_tables(cases),
+            _measured(manifest),
+            *_stories(SUITES[suite]),
+        ]
     return "\n".join(parts)
 
 
@@ -106,21 +107,21 @@ def _table(columns: Sequence[str], rows: Any) -> str:
 
 
 def _fault_row(case: dict[str, Any]) -> list[str]:
-    faulty = case["bare_step_ns"]["faulty"]["median_ns"]
-    others = [f"`{cure}` {faulty / time['median_ns']:.2f}×" for cure, time in case["other_cures"].items()]
+    faulty = case["bare_step_ns"]["faulty"]["step_ns"]
+    others = [f"`{cure}` {faulty / time['step_ns']:.2f}×" for cure, time in case["other_cures"].items()]
     return [
         f"`{case['name']}`",
         case["cause"],
         f"`{case['fix']}`",
         _ms(faulty),
-        _ms(case["bare_step_ns"]["cured"]["median_ns"]),
+        _ms(case["bare_step_ns"]["cured"]["step_ns"]),
         _gain(case["gain"]),
         ", ".join(others),
     ]
 
 
 def _innocent_row(case: dict[str, Any]) -> list[str]:
-    faulty, without = case["bare_step_ns"]["faulty"]["median_ns"], case["innocent_step_ns"]["median_ns"]
+    faulty, without = case["bare_step_ns"]["faulty"]["step_ns"], case["innocent_step_ns"]["step_ns"]
     return [
         f"`{case['name']}`",
         case["cause"],
@@ -131,27 +132,22 @@ def _innocent_row(case: dict[str, Any]) -> list[str]:
     ]
 
 
-def _costs(cases: list[dict[str, Any]]) -> str:
+def _measured(manifest: dict[str, Any]) -> str:
+    cases = manifest["cases"]
     framed = [
         case["profiled_step_ns"]["faulty"] / case["profiled_step_ns"]["plain"]
         for case in cases
-        if case["cause"] in ("dispatch", "sync")
+        if case["cause"] in ("dispatch", "sync") and "plain" in case["profiled_step_ns"]
     ]
-    return NOTES.format(
+    calm = [_spread(time) for case in cases if case["cause"] in ("kernel", "healthy") for time in _bare(case)]
+    text = MEASURED.format(
+        **{key: manifest[key] for key in ("device", "torch", "date", "how")},
         dispatch=_cost(cases, "dispatch"),
         kernel=_cost(cases, "kernel"),
         frames=statistics.median(framed),
         least=min(framed),
         most=max(framed),
-    )
-
-
-def _steadiness(manifest: dict[str, Any]) -> str:
-    cases = manifest["cases"]
-    calm = [_spread(time) for case in cases if case["cause"] in ("kernel", "healthy") for time in _bare(case)]
-    text = STEADINESS.format(
         spread=100 * max(_spread(time) for case in cases if not case["cold"] for time in _bare(case)),
-        apart=manifest.get("apart", "minutes"),
         calm=sum(spread < 0.1 for spread in calm),
         calm_of=len(calm),
     )
@@ -161,9 +157,9 @@ def _steadiness(manifest: dict[str, Any]) -> str:
 def _cost(cases: list[dict[str, Any]], cause: str) -> float:
     """How many times longer a step is while it is recorded without Python frames."""
     ratios: list[float] = [
-        case["profiled_step_ns"]["plain"] / case["bare_step_ns"]["faulty"]["median_ns"]
+        case["profiled_step_ns"]["plain"] / case["bare_step_ns"]["faulty"]["step_ns"]
         for case in cases
-        if case["cause"] == cause
+        if case["cause"] == cause and "plain" in case["profiled_step_ns"]
     ]
     return statistics.median(ratios)
 
@@ -173,7 +169,7 @@ def _bare(case: dict[str, Any]) -> list[dict[str, int]]:
 
 
 def _spread(time: dict[str, int]) -> float:
-    return (time["max_ns"] - time["min_ns"]) / time["median_ns"]
+    return (time["max_ns"] - time["min_ns"]) / time["step_ns"]
 
 
 def _one_paragraph(story: str) -> str:
@@ -189,4 +185,6 @@ def _gain(gain: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page(*(json.loads(Path(path).read_text(encoding="utf-8")) for path in sys.argv[1:3])))
+    read = [json.loads(Path(path).read_text(encoding="utf-8")) for path in sys.argv[1:]]
+    by_suite = {manifest["suite"]: manifest for manifest in read}
+    sys.stdout.write(page({suite: by_suite[suite] for suite in SUITES if suite in by_suite}))

@@ -37,9 +37,9 @@ SCHEMA = "warpline.faults/1"
 MANIFEST = "faults.json"
 COLD_REPEATS = 3
 HOW = (
-    "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached. A steady step is "
-    "timed before and after each capture in several rounds: the median is that of the calmest round, whose captures "
-    "are kept; the least and the most are of all. A cold start's steps are the first after it is built."
+    "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, by turns with the "
+    "captures. A step's time is the least of its repeats, and its capture the fastest; a cold start's time is the "
+    "median, and its steps are the first after it is built."
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
@@ -75,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             measure = _in_children if case.cold else by_turns
             results |= measure(jobs(case, time_only=options.time_only), options.output)
             print(f"{case.name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
-            manifest = _manifest(cases, results, about)  # after each case, should a later one never end
+            manifest = _manifest(options.suite, cases, results, about)  # after each case, should a later one never end
             (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     print(summary(manifest))
     return 0 if len(manifest["cases"]) == len(cases) else 1
@@ -88,7 +88,7 @@ def _time(torch: Any, job: Job, folder: Path) -> Result:
 def _capture(torch: Any, job: Job, folder: Path) -> Result:
     snapshots = Snapshots(torch, job)
     snapshots.take()
-    return snapshots.write(0, folder)
+    return snapshots.write(folder)
 
 
 def _describe(torch: Any, job: Job, folder: Path) -> Result:
@@ -162,7 +162,7 @@ def _run(wanted: Sequence[Job], folder: Path, log: Path) -> None:
         torch.cuda.empty_cache()
 
 
-def _manifest(cases: Sequence[Case], results: dict[Job, Result], about: Result) -> dict[str, Any]:
+def _manifest(suite: str, cases: Sequence[Case], results: dict[Job, Result], about: Result) -> dict[str, Any]:
     entries = []
     for case in cases:
         times = {job.variant: result for job, result in results.items() if job.case == case and job.work == TIME}
@@ -171,6 +171,7 @@ def _manifest(cases: Sequence[Case], results: dict[Job, Result], about: Result) 
             entries.append(_entry(case, times, captures))
     return {
         "schema": SCHEMA,
+        "suite": suite,
         **about,
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         "how": HOW,
@@ -191,7 +192,7 @@ def _entry(case: Case, times: dict[str, Result], captures: dict[str, Result]) ->
         "stacks": case.stacks,
         "planted": [asdict(line) for line in case.planted_lines()],
         "bare_step_ns": {FAULTY: faulty, CURED: cured},
-        "gain": round(faulty["median_ns"] / cured["median_ns"], 3),
+        "gain": round(faulty["step_ns"] / cured["step_ns"], 3),
         "other_cures": {cure: times[cure] for cure in case.also if cure in times},
         "innocent_step_ns": times.get(case.innocent or "", cured if not case.fix else None),
         "profiled_step_ns": {
@@ -205,15 +206,15 @@ def summary(manifest: dict[str, Any]) -> str:
     lines = []
     for case in manifest["cases"]:
         bare = case["bare_step_ns"]
-        spread = [(bare[side]["max_ns"] - bare[side]["min_ns"]) / bare[side]["median_ns"] for side in (FAULTY, CURED)]
+        spread = [(bare[side]["max_ns"] - bare[side]["min_ns"]) / bare[side]["step_ns"] for side in (FAULTY, CURED)]
         others = {**case["other_cures"], f"({case['innocent']})": case["innocent_step_ns"]}
         notes = ", ".join(
-            f"{cure} {bare[FAULTY]['median_ns'] / time['median_ns']:.2f}" for cure, time in others.items() if time
+            f"{cure} {bare[FAULTY]['step_ns'] / time['step_ns']:.2f}" for cure, time in others.items() if time
         )
         recorded = "/".join(f"{time / 1e6:.3f}" for time in case["profiled_step_ns"].values())
         lines.append(
-            f"{case['name']:34} {case['cause']:10} {case['fix'] or '-':18} {bare[FAULTY]['median_ns'] / 1e6:9.3f} -> "
-            f"{bare[CURED]['median_ns'] / 1e6:9.3f} ms x{case['gain']:<7.2f} +-{spread[0]:.0%}/{spread[1]:.0%} "
+            f"{case['name']:34} {case['cause']:10} {case['fix'] or '-':18} {bare[FAULTY]['step_ns'] / 1e6:9.3f} -> "
+            f"{bare[CURED]['step_ns'] / 1e6:9.3f} ms x{case['gain']:<7.2f} +-{spread[0]:.0%}/{spread[1]:.0%} "
             f"recorded {recorded} {notes}"
         )
     return "\n".join(lines)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-REPEATS = 3
+REPEATS = 2
 REPEAT_NS = 20_000_000
 """How long one repeat should take: long enough that the wait at its end is nothing."""
 WARM_UP_NS = 60_000_000
@@ -21,6 +21,8 @@ WAKE_NS = 100_000_000
 class StepTime:
     """Wall time of a step, over some repeats of many steps each."""
 
+    step_ns: int
+    """What counts: the median of a cold start, the least of a steady step."""
     median_ns: int
     min_ns: int
     max_ns: int
@@ -39,14 +41,14 @@ class Stopwatch:
         self.steps = min(max(round(REPEAT_NS / expected_ns), FEWEST_STEPS), MOST_STEPS)
 
     def sample(self) -> float:
-        """The time of a step now: the middle of some repeats, after a short warm-up."""
+        """The time of a step now: the faster of two repeats, after a short warm-up."""
         warm_up(self._torch, self._step, REPEAT_NS)
-        return statistics.median(_per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
+        return min(_per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
 
 
 def time_first_steps(torch: Any, build: Callable[[], Callable[[], object]], steps: int, repeats: int) -> StepTime:
     """The first steps after building, with whatever they load, compile or tune."""
-    return _summary([_per_step_ns(torch, build(), steps) for _ in range(repeats)], steps)
+    return summary([_per_step_ns(torch, build(), steps) for _ in range(repeats)], steps, cold=True)
 
 
 def wake(torch: Any) -> None:
@@ -79,11 +81,7 @@ def _per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
     return (time.perf_counter_ns() - began) / steps
 
 
-def _summary(samples: list[float], steps: int) -> StepTime:
-    return StepTime(
-        median_ns=round(statistics.median(samples)),
-        min_ns=round(min(samples)),
-        max_ns=round(max(samples)),
-        repeats=len(samples),
-        steps=steps,
-    )
+def summary(samples: Sequence[float], steps: int, *, cold: bool) -> StepTime:
+    """The samples of one step as one time."""
+    least, middle, most = round(min(samples)), round(statistics.median(samples)), round(max(samples))
+    return StepTime(middle if cold else least, middle, least, most, repeats=len(samples), steps=steps)

@@ -1,9 +1,9 @@
-"""Measures the variants of a case by turns, so that the stopwatch and the profiler see the same moment of the machine.
+"""Measures the variants of a case by turns, so that the stopwatch and the profiler see the same machine.
 
 A shared host can be half as fast from one second to the next, and a profiler stays attached to its process. So each
 variant has one process for the stopwatch and one for the captures. All are built and warmed up first; then they work
-one at a time, and a capture stands between two samples of the same step's bare time. Of several rounds the calmest is
-kept whole: the one whose samples agree best.
+one at a time, round after round, until nothing changes any more or the rounds are used up. What is kept is the fastest
+of each: the machine undisturbed, which is the one state that comes back.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import contextlib
 import importlib
 import multiprocessing
 import os
-import statistics
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from warpline.lab.job import CAPTURE, JOB_LIMIT_S, TIME, Job, Result, failure, limited
 from warpline.lab.snapshot import Snapshots
-from warpline.lab.stopwatch import Stopwatch, wake
+from warpline.lab.stopwatch import Stopwatch, summary, wake
 
-MOST_ROUNDS = 6
-CALM = 0.04
-"""How far samples of one step may differ in a round that is good enough to be the last."""
-Turn = Callable[[Any], Result]
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 8
+CALM = 0.02
+"""How far the measurements of one step may differ if there is no need to go on."""
+MEASURE, KEEP = "measure", "keep"
+Turn = Callable[[str], Result]
 
 
 class Actor:
@@ -41,7 +42,7 @@ class Actor:
         self._process.start()
         there.close()
 
-    def ask(self, what: Any) -> Result:
+    def ask(self, what: str) -> Result:
         """What the process answers; an answer with an `error` is its last."""
         with contextlib.suppress(OSError):
             self._pipe.send(what)
@@ -70,58 +71,34 @@ class Actor:
 
 
 def by_turns(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
-    """Measures everything of a case, and returns what the calmest round saw."""
+    """Measures everything of a case, and keeps the fastest of each."""
     actors = [Actor(job, folder) for job in wanted]
+    seen: dict[Job, list[float]] = {job: [] for job in wanted}
     try:
         for actor in actors:
             actor.answer()
-        rounds: list[dict[Job, list[float]]] = []
-        while len(rounds) < MOST_ROUNDS and not (rounds and unrest(rounds[-1]) <= CALM):
-            rounds.append(_round([actor for actor in actors if not actor.failed]))
-        kept = min(range(len(rounds)), key=lambda position: unrest(rounds[position]))
-        captures = {actor.job: actor.ask(kept) for actor in actors if actor.job.work == CAPTURE}
+        for position in range(MOST_ROUNDS):
+            if position >= FEWEST_ROUNDS and unrest(seen.values()) <= CALM:
+                break
+            for actor in actors:
+                if "ns" in (result := actor.ask(MEASURE)):
+                    seen[actor.job].append(result["ns"])
+        results = {actor.job: actor.ask(KEEP) for actor in actors}
     finally:
         for actor in actors:
             actor.end()
-    times = {job: _times(job, rounds, kept) for job in rounds[kept]}
-    return times | {job: result for job, result in captures.items() if "error" not in result}
+    return {job: _summary(job, result, seen[job]) for job, result in results.items() if "error" not in result}
 
 
-def unrest(samples: dict[Job, list[float]]) -> float:
-    """How far the samples of one step differ at most, in a round."""
-    return max(((max(times) - min(times)) / min(times) for times in samples.values() if times), default=0.0)
+def unrest(seen: Iterable[Sequence[float]]) -> float:
+    """How far the measurements of one step differ at most."""
+    return max(((max(times) - min(times)) / min(times) for times in seen if times), default=0.0)
 
 
-def _round(actors: Sequence[Actor]) -> dict[Job, list[float]]:
-    """Every step's bare samples: one before and one after each of its captures, or two where it has none."""
-    timers = {actor.job.variant: actor for actor in actors if actor.job.work == TIME}
-    samples: dict[Job, list[float]] = {timer.job: [] for timer in timers.values()}
-
-    def sample(variant: str) -> None:
-        if variant in timers and "ns" in (result := timers[variant].ask(TIME)):
-            samples[timers[variant].job].append(result["ns"])
-
-    captured = [actor for actor in actors if actor.job.work == CAPTURE]
-    for actor in captured:
-        sample(actor.job.timed_as)
-        actor.ask(CAPTURE)
-        sample(actor.job.timed_as)
-    for variant in timers.keys() - {actor.job.timed_as for actor in captured}:
-        sample(variant)
-        sample(variant)
-    return {job: times for job, times in samples.items() if times}
-
-
-def _times(job: Job, rounds: Sequence[dict[Job, list[float]]], kept: int) -> Result:
-    """A step's time in the round that is kept, and the extremes of all rounds."""
-    every = [sample for samples in rounds for sample in samples.get(job, ())]
-    return {
-        "median_ns": round(statistics.median(rounds[kept][job])),
-        "min_ns": round(min(every)),
-        "max_ns": round(max(every)),
-        "repeats": len(every),
-        "unrest": round(unrest({job: rounds[kept][job]}), 4),
-    }
+def _summary(job: Job, kept: Result, times: Sequence[float]) -> Result:
+    if job.work == CAPTURE:
+        return {**kept, "captures": len(times)}
+    return asdict(summary(times, kept["steps"], cold=False))
 
 
 def _live(job: Job, folder: Path, pipe: Any) -> None:
@@ -145,20 +122,12 @@ def _live(job: Job, folder: Path, pipe: Any) -> None:
 
 def _timing(torch: Any, job: Job, folder: Path) -> Turn:
     stopwatch = Stopwatch(torch, job.build())
-    return lambda asked: {"ns": stopwatch.sample()}
+    return lambda asked: {"ns": stopwatch.sample()} if asked == MEASURE else {"steps": stopwatch.steps}
 
 
 def _capturing(torch: Any, job: Job, folder: Path) -> Turn:
-    """Captures when asked to, and writes the capture of a round when asked for its number."""
     snapshots = Snapshots(torch, job)
-
-    def turn(asked: Any) -> Result:
-        if asked == CAPTURE:
-            snapshots.take()
-            return {}
-        return snapshots.write(asked, folder)
-
-    return turn
+    return lambda asked: {"ns": snapshots.take()} if asked == MEASURE else snapshots.write(folder)
 
 
 WORKS: dict[str, Callable[[Any, Job, Path], Turn]] = {TIME: _timing, CAPTURE: _capturing}

@@ -12,6 +12,7 @@ from warpline.replay.model import SYNC, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
+from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
 
 LEAST_REPEATS = 4
@@ -21,6 +22,8 @@ SMALL_KERNEL_NS = 20_000
 VIEWS = ("aten::select", "aten::slice", "aten::narrow", "aten::split", "aten::unbind", "aten::index", "aten::chunk")
 """Ops that take one sample or head out of a tensor: a loop that calls them in each turn walks over a batch."""
 
+GATHERING = ("aten::stack", "aten::cat")
+
 
 @intervention(
     "batch",
@@ -28,6 +31,7 @@ VIEWS = ("aten::select", "aten::slice", "aten::narrow", "aten::split", "aten::un
     "A group of small kernels that is repeated for one sample after the other is launched once for all of them.",
     "Turns of a loop do not depend on each other if each takes its own part of a tensor, or multiplies a single row.",
     "The device time of the batch is a share of theirs, never below the longest of them or the roofline.",
+    "The CPU takes as long for the batch as for a typical turn; nothing is cut into turns or gathered from them.",
 )
 def batch(bench: Bench, case: int) -> int:
     """Of each run of equal groups, the first stays, with the time of the batch."""
@@ -44,19 +48,51 @@ def batch(bench: Bench, case: int) -> int:
             least = np.minimum(floor[turns].sum(0), whole)
             graph.duration[turns[0]] = np.maximum(np.maximum(longest, constants.BATCHED.at(case) * whole), least)
             removed.append(turns[1:].reshape(-1))
-            _remove_turns(bench, turns)
+            _keep_one_turn(bench, turns)
+            bench.remove_ops(_cutting(scene, nodes, turns))
+            bench.remove_work(_gathering(scene, nodes, turns))
             changed += turns[1:].size
     bench.remove_work(np.concatenate(removed), dispatch=False)
     return changed
 
 
-def _remove_turns(bench: Bench, turns: Int64s) -> None:
-    """The CPU time of all turns but the first."""
-    scene = bench.scene
-    first, last = scene.call_of_work[turns[0, -1]], scene.call_of_work[turns[-1, -1]]
-    if NONE not in (first, last):
-        begin, end = int(scene.graph.measured_end[first]), int(scene.graph.measured_end[last])
-        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
+def _keep_one_turn(bench: Bench, turns: Int64s) -> None:
+    """The first turn keeps its CPU time, or a typical turn's where that is less: the first is often a cold one."""
+    scene, graph = bench.scene, bench.graph
+    calls = scene.call_of_work[turns[:, -1]]
+    if NONE in calls:
+        return
+    lane = int(graph.lane[calls[0]])
+    nodes = np.flatnonzero(~scene.is_work & (graph.lane == lane))
+    ends = np.searchsorted(nodes, calls) + 1
+    spent = np.append(0.0, graph.duration[nodes].cumsum())
+    typical = float(np.median(np.diff(spent[ends])))
+    # What precedes the loop lies in the segment before its first call: that stays as it is.
+    first = nodes[max(ends[0] - int(np.median(np.diff(ends))) + 1, 0) : ends[0]]
+    graph.duration[first] *= min(1.0, typical / max(float(graph.duration[first].sum()), 1.0))
+    bench.remove_cpu(lane, int(graph.measured_end[calls[0]]), int(graph.measured_end[calls[-1]]))
+
+
+def _cutting(scene: Scene, nodes: Int64s, turns: Int64s) -> Int64s:
+    """Ops between the work before a loop and its first that take the turns' parts out of a tensor."""
+    spot = int(np.searchsorted(nodes, turns[0, 0]))
+    begin = scene.launch_moment[nodes[spot - 1]] if spot else scene.graph.origin_ns
+    views = _views(scene.trace).filter(
+        pl.col("depth") == 0, pl.col("start_ns").is_between(int(begin), int(scene.launch_moment[turns[0, 0]]))
+    )
+    return integers(views["row"])
+
+
+def _views(trace: Trace) -> pl.DataFrame:
+    return trace.ops.with_row_index("row").filter(pl.col("name").cast(pl.String).is_in(list(VIEWS)))
+
+
+def _gathering(scene: Scene, nodes: Int64s, turns: Int64s) -> Int64s:
+    """The work right after a loop that puts the results of its turns together."""
+    after = nodes[np.searchsorted(nodes, turns[-1, -1], side="right") :][:1]
+    around = scene.root_op[after]
+    names = scene.trace.ops["name"].cast(pl.String)
+    return after[[row != NONE and names[row] in GATHERING for row in around.tolist()]]
 
 
 def _loops(nodes: Int64s, codes: Int64s, step: Int64s) -> list[Int64s]:
@@ -84,8 +120,7 @@ def _independent(scene: Scene, turns: Int64s) -> bool:
     if any(_single_row(shapes) for shapes in set(scene.op_column("shapes")[turns[0]].tolist())):
         return True
     moments = scene.launch_moment[turns]
-    views = scene.trace.ops.filter(pl.col("name").cast(pl.String).is_in(list(VIEWS)))
-    begun = np.sort(integers(views["start_ns"]))
+    begun = np.sort(integers(_views(scene.trace)["start_ns"]))
     between = np.searchsorted(begun, moments[1:, 0]) - np.searchsorted(begun, moments[:-1, 0])
     return bool(len(between) and (between > 0).mean() > 0.9)
 
