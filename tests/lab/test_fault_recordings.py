@@ -27,7 +27,7 @@ EVERY = {name: case for cases in RECORDED.values() for name, case in cases.items
 TRACES = [path for folder in FOLDERS.values() for path in sorted(folder.glob("*.json.gz"))]
 FEWEST = {"planted": (28, 3), "held_out": (24, 1), "field": (24, 1)}
 """Cases of a suite, and cases of each cause."""
-LARGEST_BYTES = 6_000_000
+LARGEST_BYTES = 12_500_000
 
 
 def of(path: Path) -> dict[str, object]:

@@ -22,9 +22,9 @@ FIXES = {
     "remove_sync", "cuda_graph", "torch_compile", "pin_memory", "prefetch", "tf32", "bf16", "pad", "sdpa",
     "channels_last", "fused_optimizer", "batch", "coalesce_copies", "reduce_before_copy", "preallocate",
     "no_empty_cache", "streams", "at_roofline",
-    "warm_up", "drop_copies",
+    "warm_up", "drop_copies", "fill_gpu", "even_out",
 }  # fmt: skip
-EVERY = CASES + HELD_OUT
+EVERY = [case for cases in SUITES.values() for case in cases]
 
 
 class NoDevice:
