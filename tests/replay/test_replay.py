@@ -225,6 +225,26 @@ def test_work_of_one_graph_launch_follows_within_it(tmp_path: Path) -> None:
     assert result.schedule.span_ns == pytest.approx(60_000)
 
 
+def test_work_of_a_graph_that_begins_while_the_last_blocks_drain_follows(tmp_path: Path) -> None:
+    events = [files.call("cudaGraphLaunch", 10, 20, 1)]
+    events += [files.kernel("node", 35 + 19.9 * number, 20, 1, **{"graph id": 3}) for number in range(5)]
+    result = replayed(tmp_path, events)
+    assert count(result.graph, STREAM) == 4
+    graph = result.graph.copy()
+    graph.duration[graph.kind == model.WORK] *= 2
+    # Each waits for the one before it; side by side, they would take 40 µs more in all.
+    assert simulate(graph).span_ns - result.schedule.span_ns == pytest.approx(100_000, rel=0.01)
+
+
+def test_branches_of_a_graph_run_side_by_side(tmp_path: Path) -> None:
+    events = [files.call("cudaGraphLaunch", 10, 20, 1)]
+    events += [files.kernel(f"branch {number}", 35 + number, 20, 1, **{"graph id": 3}) for number in range(4)]
+    result = replayed(tmp_path, events)
+    graph = result.graph.copy()
+    graph.duration[graph.kind == model.WORK] *= 2
+    assert simulate(graph).span_ns - result.schedule.span_ns == pytest.approx(20_000, rel=0.1)
+
+
 def test_work_without_a_launch_keeps_its_distance_and_is_counted(tmp_path: Path) -> None:
     events = [*launch(10, 17, 10, 1), files.kernel("orphan", 40, 10, 99), *launch(60, 67, 10, 2)]
     result = replayed(tmp_path, events)

@@ -8,11 +8,15 @@ from warpline.findings.rules import RULES
 from warpline.units import duration
 
 LEAST_GAIN = 1.05
+LEAST_DOUBTFUL_GAIN = 1.15
+"""What a finding must gain to be a fault where its prediction is not sure."""
 MOST_IDLE = 0.3
 """A device that is idle for longer than this is not healthy, whatever the replay says."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 SPECIFIC_ENOUGH = 0.5
-"""A specific finding is preferred to a general fix when it brings at least this part of its gain."""
+"""A specific finding is preferred to a general fix when it saves at least this part of the time."""
+SURE_ENOUGH = 0.8
+"""A sure finding is preferred to a doubtful one when it saves at least this part of the time."""
 LEAST_ROOFLINE_GAIN = 1.6
 """Kernels below the roof are no fault unless they are far below: libraries reach 60 to 95 % of it."""
 NAMES = {
@@ -77,17 +81,26 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
 
 
 def _chosen(findings: list[Finding]) -> Finding | None:
-    """The largest gain; a general fix gives way to a specific one that brings enough of it."""
+    """The largest gain; a general fix gives way to a specific one that saves enough, a doubtful one to a sure one."""
     rules = {rule.name: rule for rule in RULES}
     bound = [finding for finding in findings if finding.fix == "at_roofline"]
-    worth = [finding for finding in findings if finding.gain.expected >= LEAST_GAIN and finding not in bound]
+    worth = [finding for finding in findings if finding not in bound and _is_worth_it(finding)]
     if not worth:
         # The roof bounds all fixes of kernels: it is named only where nothing else is, and far away.
         far = [finding for finding in bound if finding.gain.expected >= LEAST_ROOFLINE_GAIN]
         return far[0] if far else None
     best = worth[0]
     if not rules[best.rule].specific:
-        enough = 1 + SPECIFIC_ENOUGH * (best.gain.expected - 1)
-        specific = [finding for finding in worth if rules[finding.rule].specific and finding.gain.expected >= enough]
-        return specific[0] if specific else best
+        best = _instead([one for one in worth if rules[one.rule].specific], best, SPECIFIC_ENOUGH)
+    if best.confidence != "high" and not rules[best.rule].specific:
+        best = _instead([one for one in worth if one.confidence == "high"], best, SURE_ENOUGH)
     return best
+
+
+def _is_worth_it(finding: Finding) -> bool:
+    return finding.gain.expected >= (LEAST_GAIN if finding.confidence == "high" else LEAST_DOUBTFUL_GAIN)
+
+
+def _instead(others: list[Finding], best: Finding, share: float) -> Finding:
+    """The first of the others that saves this share of what the best one does, or the best one."""
+    return next((one for one in others if one.lost_ns >= share * best.lost_ns), best)

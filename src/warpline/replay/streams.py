@@ -34,6 +34,9 @@ drift where a file counts in whole microseconds."""
 DEFAULT_LAUNCH_NS = 1_700.0
 DEFAULT_QUEUE_NS = 1_200.0
 """Where a trace has no sample of its own: the medians of our H200 traces (torch 2.11, Kineto)."""
+NEARLY, NEARLY_NS = 0.1, 1_000
+"""Within a graph launch, work that begins this little before other work ends (a share of it, at most so long) follows
+it: clocks tick in steps of 32 ns, and a kernel may begin while the last blocks of the one before it drain."""
 KINDS = ("kernel", "memcpy", "memset", "graph", "node", "decompress")
 """`graph` is the first work of a CUDA-graph launch (or its one bar), `node` what follows within that launch."""
 
@@ -96,15 +99,16 @@ def stream_works(trace: Trace, calls: TopCalls) -> Works:
 
 def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s) -> tuple[Int64s, Bools]:
     """The work before each on its stream. Branches of one graph launch run side by side: there, the last that had
-    ended counts, and the first of each branch follows what was on the stream before the launch."""
+    (nearly) ended counts, and the first of each branch follows what was on the stream before the launch."""
     previous = np.arange(len(lane)) - 1
     if len(lane):
         previous[np.concatenate([[True], np.diff(lane) != 0])] = NONE
     in_launch = (previous != NONE) & (launch != NONE) & (np.append(launch, NONE)[previous] == launch)
     for first, beyond in _launches(launch, lane):
         ends = end[first:beyond]
-        by_end = np.argsort(ends, kind="stable")
-        ended = np.searchsorted(ends[by_end], start[first:beyond], side="right") - 1
+        nearly = ends - np.minimum(NEARLY_NS, ((ends - start[first:beyond]) * NEARLY).astype(np.int64))
+        by_end = np.argsort(nearly, kind="stable")
+        ended = np.searchsorted(nearly[by_end], start[first:beyond], side="right") - 1
         own = np.where(ended >= 0, first + by_end[np.maximum(ended, 0)], NONE)
         own = np.where(own < np.arange(first, beyond), own, NONE)
         before = previous[first]
