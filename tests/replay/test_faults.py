@@ -56,3 +56,21 @@ def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(answers: list
         if (case["fix"] and best not in right) or (not case["fix"] and gains[best] > 1.05):
             wrong.append((case["name"], best, round(gains[best], 2)))
     assert len(wrong) <= 0.1 * len(answers), wrong
+
+
+@pytest.mark.parametrize("name", ["sampler_of_a_small_network", "gradients_clipped_one_by_one"])
+def test_a_loop_that_carries_a_state_is_no_batch(name: str) -> None:
+    # Each step of the sampler takes the last one's result and slices its own time out of a tensor; the norm is a sum.
+    question = WhatIf(warpline.open(DATA / "field" / f"{name}.plain.json.gz", cache=False))
+    assert not question.ask("batch").applies
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [("faults", "heads_in_a_loop"), ("faults", "samples_one_by_one"), ("field", "adapter_of_every_request")],
+)
+def test_a_batch_is_neither_cut_nor_gathered(folder: str, name: str) -> None:
+    (case,) = [one for one in json.loads((DATA / folder / MANIFEST.name).read_text())["cases"] if one["name"] == name]
+    question = WhatIf(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False))
+    cured = case["bare_step_ns"]["cured"]["step_ns"]
+    assert question.ask("batch").new_step_ns.expected == pytest.approx(cured, rel=0.3)
