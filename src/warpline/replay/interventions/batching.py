@@ -92,10 +92,9 @@ class _Loop:
         shapes = {_shapes(text) for text in self._scene.op_column("shapes")[self._turns[0]].tolist()}
         if any(_merges(sizes) for sizes in shapes):
             return False
-        if len(self.gathering):
-            each = np.diff(np.searchsorted(np.sort(self._views), self._begun)) > 0
-            return self._cuts or bool(each.mean() > MOST_TURNS)
-        return self._cuts and any(_single_row(sizes) for sizes in shapes)
+        each = np.diff(np.searchsorted(np.sort(self._views), self._begun)) > 0
+        takes_parts = self._cuts or bool(each.mean() > MOST_TURNS)
+        return takes_parts and (len(self.gathering) > 0 or any(_single_row(sizes) for sizes in shapes))
 
 
 def _keep_one_turn(bench: Bench, turns: Int64s, gathered_ns: int | None) -> None:
