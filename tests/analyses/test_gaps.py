@@ -62,6 +62,49 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         ],
         {"input": 980, "launch_latency": 10},
     ),
+    "making a batch, in functions of any name": (
+        [
+            annotation("ProfilerStep#1", 0, 2000), frame("train.py(1): step", 12, 1900, 1, None),
+            frame("train.py(9): negatives", 20, 900, 2, 1), op("aten::empty", 500, 10),
+            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+        ],
+        {"input": 980, "launch_latency": 10},
+    ),
+    "making a batch, in pieces with ops of the CPU between them": (
+        [
+            annotation("ProfilerStep#1", 0, 2000), *[op("aten::add", 100 * n, 40) for n in range(1, 8)], op("aten::to", 900, 120),
+            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+        ],
+        {"input": 880, "dispatch": 100, "launch_latency": 10},
+    ),
+    "functions of any name before a launch": (
+        [
+            annotation("ProfilerStep#1", 0, 2000), frame("train.py(1): step", 12, 1900, 1, None),
+            frame("train.py(9): negatives", 20, 900, 2, 1), *launched("next", 1000, 1010, 5, 2),
+        ],
+        {"dispatch": 980, "launch_latency": 10},
+    ),
+    "functions between launches, then a copy": (
+        [
+            annotation("ProfilerStep#1", 0, 3000), frame("train.py(1): step", 12, 2900, 1, None), *launched("next", 1000, 1000, 5, 2),
+            call("cudaMemcpyAsync", 1200, 5, 3), copy("Memcpy HtoD (Pinned -> Device)", 1205, 5, 3, 100),
+        ],
+        {"dispatch": 1175, "launch_latency": 5},
+    ),
+    "made of a result of the device, not a batch": (
+        [
+            annotation("ProfilerStep#1", 0, 2000), call("cudaMemcpyAsync", 10, 10, 2), copy("Memcpy DtoH (Device -> Pinned)", 20, 5, 2, 4096),
+            call("cudaMemcpyAsync", 1000, 5, 3), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 3, 100),
+        ],
+        {"dispatch": 975, "launch_latency": 10},
+    ),
+    "another thread that has only frames": (
+        [
+            annotation("ProfilerStep#1", 0, 2000), frame("threading.py(1): _bootstrap", 0, 2000, 1, None, thread=AUTOGRAD),
+            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+        ],
+        {"input": 980, "launch_latency": 10},
+    ),
 }  # fmt: skip
 
 

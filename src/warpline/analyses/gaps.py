@@ -14,10 +14,11 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.breakdown import idle_spans
-from warpline.analyses.host_activity import PRIORITY, Activity, activities, joined, seen_elsewhere
+from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, Activity, activities, joined, seen_elsewhere
 from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans, complement, difference, intersection
+from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
 from warpline.trace.link import integers
+from warpline.trace.names import named
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
@@ -31,7 +32,10 @@ QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device takes 1 to 5 µs to go on, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
 SHORT_HOLE_NS = 300_000
-"""A pause this short between recorded calls or ops is Python at work; longer ones may be more than that."""
+"""A pause this short between recorded calls or ops is Python at work; longer ones may be more than that.
+So is as much CPU time between two calls for the device: launching takes tens of µs, making a batch takes longer."""
+NUMBER_BYTES = 8
+"""A copy to the host up to this size is a loss or a flag that is read; the next batch does not hang on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +118,18 @@ def _explained(trace: Trace, threads: dict[int, Activity], caller: int) -> dict[
     """Labels of all time for one thread: its own evidence, then the other threads', then what silence means."""
     window = trace.window
     own = threads.get(caller, Activity({}))
-    holes = complement(own.covered, window.start_ns, window.end_ns)
+    holes = complement(own.told, window.start_ns, window.end_ns)
     others = seen_elsewhere(threads, caller)
-    result = {label: [own.labels.get(label)] for label in PRIORITY}
-    for label in PRIORITY:
-        if label in others.labels:
-            result[label].append(intersection(others.labels[label], holes))
-    for label, spans in _silence(trace, caller, difference(holes, others.covered)).items():
+    result = {label: [own.labels.get(label, EMPTY)] for label in PRIORITY if label != "python"}
+    for label, found in result.items():
+        found.append(intersection(others.labels.get(label, EMPTY), holes))
+    silence = difference(holes, others.told)
+    making = _making_batches(trace, caller, joined([silence, *result["dispatch"][:1]]))
+    result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
+    result["input"].append(making)
+    for label, spans in _silence(trace, caller, difference(silence, making)).items():
         result[label].append(spans)
-    return {label: joined([spans for spans in found if spans is not None]) for label, found in result.items()}
+    return {label: joined(found) for label, found in result.items()}
 
 
 def _silence(trace: Trace, caller: int, holes: Spans) -> dict[str, Spans]:
@@ -133,26 +140,75 @@ def _silence(trace: Trace, caller: int, holes: Spans) -> dict[str, Spans]:
     """
     long = (holes.ends - holes.starts) > SHORT_HOLE_NS
     loading, starting = np.zeros(len(holes), bool), np.zeros(len(holes), bool)
-    steps = trace.steps
-    if len(steps):
-        begin, end = int(integers(steps["start_ns"]).min()), int(integers(steps["end_ns"]).max())
+    if len(trace.steps):
+        begin, end = _steps_window(trace)
         starting = long & (holes.ends <= begin)
-        loading = long & (holes.starts < end) & (holes.ends > begin) & _before_upload(trace, caller, holes)
+        loading = long & (holes.starts < end) & (holes.ends > begin) & _before_batch(trace, caller, holes.ends)
     rest = ~(loading | starting)
     kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
     return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
 
 
-def _before_upload(trace: Trace, caller: int, holes: Spans) -> npt.NDArray[np.bool_]:
-    """Whether the thread's next work for the device after each hole is a copy from the host."""
-    work = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "copy_kind")
-    calls = work.with_columns(trace.api[work["api_id"].to_list()].select("thread", called_ns="start_ns"))
-    mine = calls.filter(pl.col("thread") == caller).sort("called_ns")
-    if not len(mine):
-        return np.zeros(len(holes), bool)
-    upload = np.append((mine["copy_kind"].cast(pl.String) == "HtoD").fill_null(False).to_numpy(), False)
-    found: npt.NDArray[np.bool_] = upload[np.searchsorted(integers(mine["called_ns"]), holes.ends, side="left")]
+def _making_batches(trace: Trace, caller: int, free: Spans) -> Spans:
+    """The free time between the last work that any thread gave the device and a copy to it, where that is long.
+
+    Whatever functions and ops of the CPU fill it, and however short each of them: they make what is copied.
+    """
+    calls = _calls_for_work(trace)
+    uploads = integers(calls.filter(pl.col("thread") == caller, "upload")["start_ns"])
+    if not len(uploads) or not len(trace.steps):
+        return EMPTY
+    waits = trace.api.filter(named(SYNCHRONISE), pl.col("thread") == caller)
+    marks = np.concatenate([integers(calls["start_ns"]), integers(waits["start_ns"])])
+    order = np.argsort(marks, kind="stable")
+    done = np.maximum.accumulate(np.concatenate([integers(calls["end_ns"]), integers(waits["end_ns"])])[order])
+    before = np.searchsorted(marks[order], uploads, side="left")
+    begin, end = _steps_window(trace)
+    starts = np.where(before > 0, done[np.maximum(before, 1) - 1], begin)
+    ends = _entered(trace, caller, uploads)
+    chosen = (starts < end) & (ends > begin) & _before_batch(trace, caller, uploads)
+    chosen &= covered_before(free, ends) - covered_before(free, starts) > SHORT_HOLE_NS
+    return intersection(free, union(starts[chosen], ends[chosen]))
+
+
+def _entered(trace: Trace, caller: int, called: Int64s) -> Int64s:
+    """When the outermost op around each moment of the thread began; the moment itself where there is none."""
+    ops = trace.ops.filter(pl.col("parent").is_null(), pl.col("thread") == caller).sort("start_ns")
+    starts, ends = integers(ops["start_ns"]), integers(ops["end_ns"])
+    slot = np.searchsorted(starts, called, side="right") - 1
+    inside = (slot >= 0) & (np.append(ends, -1)[slot] > called)
+    return np.where(inside, np.append(starts, 0)[slot], called)
+
+
+def _steps_window(trace: Trace) -> tuple[int, int]:
+    return int(integers(trace.steps["start_ns"]).min()), int(integers(trace.steps["end_ns"]).max())
+
+
+def _before_batch(trace: Trace, caller: int, moments: Int64s) -> npt.NDArray[np.bool_]:
+    """Whether the thread's next work for the device is a copy from the host, which may be of a batch.
+
+    It is none if the work before it fetched more than a number in the same step: then it is made of that result.
+    """
+    mine = _calls_for_work(trace).filter(pl.col("thread") == caller)
+    called = integers(mine["start_ns"])
+    following = np.searchsorted(called, moments, side="left")
+    upload = np.append(mine["upload"].to_numpy(), False)[following]
+    result = np.append(mine["result"].to_numpy(), False)[following - 1]
+    step = np.searchsorted(np.sort(integers(trace.steps["start_ns"])), np.append(called, 0), side="right")
+    found: npt.NDArray[np.bool_] = upload & ~(result & (step[following - 1] == step[following]))
     return found
+
+
+def _calls_for_work(trace: Trace) -> pl.DataFrame:
+    """The calls that gave a device work, in their order; whether it was a copy from the host, or of a result to it."""
+    work = trace.gpu.filter(pl.col("api_id").is_not_null())
+    kind = work["copy_kind"].cast(pl.String)
+    calls = trace.api[work["api_id"].to_list()].select(
+        "thread", "start_ns", "end_ns",
+        upload=(kind == "HtoD").fill_null(False),
+        result=(kind == "DtoH").fill_null(False) & (work["bytes"] > NUMBER_BYTES).fill_null(False),
+    )  # fmt: skip
+    return calls.sort("start_ns")
 
 
 def _split_after_launch(

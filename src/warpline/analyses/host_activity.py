@@ -18,7 +18,8 @@ from warpline.trace.link import integers
 from warpline.trace.names import by_name, matches, named
 from warpline.trace.trace import Trace
 
-PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
+PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch", "python")
+"""The causes that a thread's doing can tell, and `python`: frames alone, which say no more than silence does."""
 
 SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
@@ -67,9 +68,9 @@ class Activity:
     labels: dict[str, Spans]
 
     @property
-    def covered(self) -> Spans:
-        """All time that has a label."""
-        return joined(list(self.labels.values()))
+    def told(self) -> Spans:
+        """All time of which more is known than that Python was at work."""
+        return joined([spans for label, spans in self.labels.items() if label != "python"])
 
 
 def activities(trace: Trace) -> dict[int, Activity]:
@@ -108,8 +109,8 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
         _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}),
         _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}),
         _telling(trace.osrt, {"input": OS_WAIT}),
-        _at_work(trace.ops),
-        _at_work(trace.python),
+        _at_work(trace.ops, "dispatch"),
+        _at_work(trace.python, "python"),
     )
     for frame in frames:
         for (thread, label), rows in frame.group_by("thread", "label"):
@@ -147,10 +148,10 @@ def _telling(table: pl.DataFrame, patterns: dict[str, str]) -> pl.DataFrame:
     return table.filter(telling).select("thread", "start_ns", "end_ns", label=labels.filter(telling))
 
 
-def _at_work(table: pl.DataFrame) -> pl.DataFrame:
+def _at_work(table: pl.DataFrame, label: str) -> pl.DataFrame:
     """Ops or frames as plain work. The outermost ones cover all that they enclose."""
     outermost = table.filter(pl.col("parent").is_null(), pl.col("thread").is_not_null())
-    return outermost.select("thread", "start_ns", "end_ns", label=pl.lit("dispatch"))
+    return outermost.select("thread", "start_ns", "end_ns", label=pl.lit(label))
 
 
 def _calls(trace: Trace) -> pl.DataFrame:
@@ -187,11 +188,11 @@ def pageable_copies(trace: Trace) -> pl.Series:
 def seen_elsewhere(threads: dict[int, Activity], but: int) -> Activity:
     """What the other threads were doing, for the time in which this one left no evidence.
 
-    Only their work counts: that another thread waits for data, or records, keeps nobody.
+    Only their work counts: that another thread waits for data, records, or has Python frames keeps nobody.
     """
     merged = {
         label: joined([activity.labels[label] for thread, activity in threads.items() if thread != but])
         for label in PRIORITY
-        if label not in {"input", "profiler"}
+        if label not in {"input", "profiler", "python"}
     }
     return _prioritised(merged)
