@@ -11,9 +11,11 @@ from typing import cast
 import pytest
 from paths import DATA, ROOT
 
+import warpline
 from warpline.analyses.gaps import CAUSES
 from warpline.findings.evidence import Evidence
 from warpline.findings.model import Cause, Confidence, Finding, Gain, StepTime
+from warpline.findings.rank import judge
 from warpline.findings.rules import RULES
 from warpline.findings.verdict import FIXES, verdict_of
 from warpline.trace.trace import Window
@@ -208,3 +210,10 @@ def test_the_score_on_planted_faults_does_not_fall() -> None:
     wrong = {row["case"]: f"{row['said']}, not {row['cause']}" for row in rows if not row["right"]}
     assert len(wrong) <= (1 - LEAST_RIGHT) * len(rows), wrong
     assert [row["case"] for row in rows if row["high_on_healthy"]] == []
+
+
+def test_a_number_made_on_the_host_is_a_wait_and_no_transfer() -> None:
+    path = DATA / "field" / "timestep_made_from_a_number.plain.json.gz"
+    judgement = judge(warpline.open(path, cache=False))
+    assert (judgement.verdict.cause, judgement.verdict.fix) == ("sync", "remove_sync")
+    assert "pageable_copy" not in [finding.rule for finding in judgement.findings]

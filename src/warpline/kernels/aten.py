@@ -28,7 +28,8 @@ _ELEMENTWISE = {
     "kernelPointwiseApply3": (0, "strided"),
 }
 _TABLE = Catalogue("""
-index index_select: indexSelectSmallIndex indexSelectLargeIndex indexFuncSmallIndex indexFuncLargeIndex
+index index_select: indexSelectSmallIndex indexSelectLargeIndex
+index index_add: indexFuncSmallIndex indexFuncLargeIndex
 index gather: vectorized_gather_kernel gather_kernel
 index scatter_gather: _scatter_gather_elementwise_kernel
 index index: index_elementwise_kernel index_put_with_sort_kernel take_put_kernel_impl

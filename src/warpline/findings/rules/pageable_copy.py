@@ -11,17 +11,19 @@ from warpline.replay.whatif import Prediction
 from warpline.units import duration, size
 
 UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"
+FEW_NUMBERS_BYTES = 256
+"""A smaller copy to the device is made of numbers that the device could fill in itself: nothing to pin."""
 DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     scene = evidence.scene
-    # As in `pin_memory`: a small copy to the host is a number somebody looks at, and the wait is the matter.
+    # A small copy to the host is a number somebody looks at, one to the device a number somebody has: the wait matters.
     direction, copy = scene.work_text("copy_kind"), scene.kind == "memcpy"
     up = copy & (direction == "HtoD") & (scene.work_text("source_memory") == "Pageable")
     down = copy & (direction == "DtoH") & (scene.work_text("target_memory") == "Pageable")
-    down &= scene.bytes > SMALL_COPY_BYTES
+    up, down = up & (scene.bytes > FEW_NUMBERS_BYTES), down & (scene.bytes > SMALL_COPY_BYTES)
     copies = up | down
     if not evidence.per_step(copies):
         return None

@@ -22,6 +22,12 @@ KERNELS_PER_PARAMETER = 8
 """Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
 LARGE_SHARE = 0.4
 """Kernels of a chain that move at least this share of what the largest moves touch the whole tensor."""
+ADDING = (
+    "aten::index_add_", "aten::index_add", "aten::scatter_add_", "aten::scatter_add", "aten::scatter_reduce_",
+    "aten::scatter_reduce", "aten::index_put_", "aten::_index_put_impl_", "aten::index_reduce_",
+    "aten::embedding_dense_backward",
+)  # fmt: skip
+"""Ops that add many numbers up in one place: what they wait for each other stays, in whichever kernel they are."""
 PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addcdiv": 4, "sqrt": 2, "copy": 2}
 """Tensors that an op of an optimiser reads and writes; scalars are free."""
 MANY_KERNELS = 12
@@ -34,7 +40,7 @@ MANY_KERNELS = 12
     "Chains of elementwise, norm and reduction kernels are fused, and launched without the framework's dispatch.",
     "The compiled region is called once forwards and once backwards in each step; the optimiser stays as it is.",
     "A fused chain takes about as long as one pass over its tensors, since intermediate results stay in registers.",
-    "Matrix products, convolutions and attention keep their kernels.",
+    "Matrix products, convolutions and attention keep their kernels, and what adds up in one place keeps its time.",
 )
 def torch_compile(bench: Bench, case: int) -> int:
     """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
@@ -65,7 +71,8 @@ def _fuse(bench: Bench, nodes: Int64s, counts: Int64s, case: int) -> Int64s:
     size = np.where(floor[longest][chain] > 0, floor, lengths)
     large = size >= LARGE_SHARE * np.maximum.reduceat(size, starts)[chain]
     least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
-    new = least + constants.FUSED_CHAIN.at(case) * (most - least)
+    adding = np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0)
+    new = np.maximum(least + constants.FUSED_CHAIN.at(case) * (most - least), np.maximum.reduceat(adding, starts))
     bench.graph.duration[nodes[longest]] = np.minimum(np.add.reduceat(lengths, starts), new)
     return np.delete(nodes, longest)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from warpline.kernels import KernelIdentity
@@ -11,6 +13,7 @@ from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervent
 from warpline.replay.model import Bools, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
+from warpline.work.parse import json_list
 
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
@@ -26,7 +29,8 @@ AT_ROOF = Range(1.0, 1.3, 1.7, "good kernels reach 60 to 95 % of the roof")
     "sdpa",
     11,
     "Attention written out as products and softmax becomes one fused kernel (scaled_dot_product_attention).",
-    "An attention is a softmax between two batched products; what lies between them belongs to it.",
+    "An attention is a softmax between two batched products, and backwards one between two pairs of them; what lies "
+    "between them belongs to it, and so do means of its weights over the heads.",
     "In half precision the fused kernel takes half as long as the products alone, and with a bias as long as they; in "
     "single precision it gains what it gains on an H200 at 512 to 4,096 tokens, and a mask that fills halves it.",
 )
@@ -40,7 +44,7 @@ def sdpa(bench: Bench, case: int) -> int:
     usable = scene.in_steps & ~bench.gone
     for lane in np.unique(scene.graph.lane[softmax & usable]):
         nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
-        for members in _attentions(nodes, products, softmax, _batched(scene)):
+        for members in _attentions(nodes, products & _batched(scene), softmax, _backward(scene)):
             whole = float(bench.graph.duration[members].sum())
             multiplying = members[products[members]]
             if half[members].any():
@@ -49,7 +53,7 @@ def sdpa(bench: Bench, case: int) -> int:
             else:
                 new = constants.SDPA_SINGLE.at(case) * whole
                 new *= constants.CAUSAL.at(case) if masked[members].any() else 1.0
-            removed.append(members[1:])
+            removed += [members[1:], _averages(scene, nodes, members[softmax[members]])]
             bench.graph.duration[members[0]] = min(whole, max(new, float(floor[multiplying].sum())))
             changed += len(members)
     bench.remove_work(np.concatenate(removed))
@@ -63,18 +67,39 @@ def _batched(scene: Scene) -> Bools:
     return np.isin(scene.op_name, ["aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"])
 
 
-def _attentions(nodes: Int64s, products: Bools, softmax: Bools, batched: Bools) -> list[Int64s]:
-    """From the batched product before each softmax to the one after it."""
-    matrix = products[nodes] & batched[nodes]
+def _backward(scene: Scene) -> Bools:
+    """Kernels whose name says that they belong to a backward pass."""
+    return scene.kernels_where(lambda identity: "backward" in identity.name.lower())
+
+
+def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -> list[Int64s]:
+    """From the batched product before each softmax to the one after it; backwards, two on each side."""
+    spots = np.flatnonzero(matrix[nodes])
     found, taken = [], -1
     for spot in np.flatnonzero(softmax[nodes]).tolist():
-        before = next((back for back in range(spot - 1, max(taken, spot - REACH - 1), -1) if matrix[back]), None)
-        after = next((on for on in range(spot + 1, min(len(nodes), spot + REACH + 1)) if matrix[on]), None)
-        if before is None or after is None:
+        near = spots[(spots > max(taken, spot - REACH - 1)) & (spots <= spot + REACH)]
+        most = 2 if backward[nodes[spot]] else 1
+        before, after = near[near < spot][-most:], near[near > spot][:most]
+        if not len(before) or not len(after):
             continue
-        found.append(nodes[before : after + 1])
-        taken = after
+        found.append(nodes[before[0] : after[-1] + 1])
+        taken = int(after[-1])
     return found
+
+
+def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
+    """Means of the weights over the heads, soon after an attention: what is fused has no weights to average."""
+    after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
+    size = _elements(scene, softmax[-1])
+    means = after[scene.op_name[after] == "aten::mean"]
+    averaging: Int64s = means[[size > 0 and _elements(scene, node) == size for node in means]]
+    return averaging
+
+
+def _elements(scene: Scene, node: int) -> int:
+    """How many numbers the first tensor of a kernel's op has; 0 where nothing is recorded."""
+    sizes = [size for size in json_list(scene.op_column("shapes")[node]) if isinstance(size, list)]
+    return math.prod(sizes[0]) if sizes and sizes[0] else 0
 
 
 def _transposing(identity: KernelIdentity) -> bool:
