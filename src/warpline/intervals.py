@@ -34,12 +34,14 @@ EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 def union(starts: Times, ends: Times) -> Spans:
     """The set of time covered by any of the intervals, in any order; empty and negative ones add nothing."""
     real = ends > starts
-    starts, ends = starts[real], ends[real]
+    if not real.all():
+        starts, ends = starts[real], ends[real]
     if not len(starts):
         return EMPTY
-    order = np.argsort(starts, kind="stable")
-    starts = starts[order]
-    reach = np.maximum.accumulate(ends[order])
+    if (starts[1:] < starts[:-1]).any():
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
     first = np.empty(len(starts), bool)
     first[0] = True
     first[1:] = starts[1:] > reach[:-1]

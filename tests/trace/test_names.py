@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.trace.names import by_name, matches, named
+from warpline.trace.names import by_name, matches, named, texts
 
 WORDS = st.lists(st.one_of(st.none(), st.sampled_from(["cudaLaunchKernel", "cudaFree", "", "x"])), max_size=12)
 
@@ -29,3 +29,10 @@ def test_each_distinct_name_is_seen_once() -> None:
     column = pl.Series(["a", "bb", None, "a", "bb", "a"], dtype=pl.Categorical)
     assert by_name(column, answer).to_list() == [1, 2, None, 1, 2, 1]
     assert sorted(seen) == ["a", "bb"]
+
+
+@given(WORDS)
+def test_texts_are_the_plain_ones_and_equal_ones_are_the_same_object(words: list[str | None]) -> None:
+    found = texts(pl.Series("name", words, dtype=pl.Categorical)).tolist()
+    assert found == [word or "" for word in words]
+    assert len({id(text) for text in found}) == len(set(found))

@@ -163,8 +163,7 @@ def _priced(
     for piece in pieces:
         if piece.work is None:
             continue
-        rows = (gathered.rows[position] for position in piece.rows)
-        math = math_of(piece.work, [row.name for row in rows if row.kind == "kernel"])
+        math = math_of(piece.work, gathered.kernel_names(piece))
         key = (id(piece.work), math)  # calls with the same arguments share one `Work`
         if key not in floors:
             floors[key] = _floor(piece.work, math, roof)

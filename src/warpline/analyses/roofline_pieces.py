@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
-from warpline.sources.kineto.arguments import read_arguments
-from warpline.trace.names import named
+from warpline.trace.names import named, texts
 from warpline.trace.trace import Trace
 from warpline.work import Launch, Work
 from warpline.work.collective import work_of_record
@@ -48,13 +49,14 @@ class Piece:
     """Whether it ran within one of the trace's steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(NamedTuple):
+    """One row of `gpu`; texts are empty where nothing is recorded."""
+
     kind: str
     name: str
-    copy_kind: str | None
-    source_memory: str | None
-    target_memory: str | None
+    copy_kind: str
+    source_memory: str
+    target_memory: str
     time_ns: int
     op: int | None
     graph: bool
@@ -89,12 +91,11 @@ class Gathered:
         api = self.trace.api.with_row_index("api_id").select(
             pl.col("api_id").cast(pl.UInt32), replay=named(GRAPH_LAUNCH)
         )
-        frame = self.gpu.join(api, on="api_id", how="left", maintain_order="left").select(
-            pl.col("kind").cast(pl.String),
-            pl.col("name").cast(pl.String).fill_null(""),
-            pl.col("copy_kind").cast(pl.String),
-            pl.col("source_memory").cast(pl.String),
-            pl.col("target_memory").cast(pl.String),
+        labels = [
+            texts(self.gpu[name]).tolist()
+            for name in ("kind", "name", "copy_kind", "source_memory", "target_memory")
+        ]  # fmt: skip
+        numbers = self.gpu.join(api, on="api_id", how="left", maintain_order="left").select(
             pl.col("end_ns") - pl.col("start_ns"),
             "op_id",
             (pl.col("graph_id").fill_null(0) != 0) | pl.col("replay").fill_null(False),
@@ -102,7 +103,8 @@ class Gathered:
             product.alias("blocks"),
             threads.alias("threads"),
         )
-        return [_Row(*values) for values in frame.iter_rows()]
+        columns = [numbers[name].to_list() for name in numbers.columns]
+        return [_Row(*values) for values in zip(*labels, *columns, strict=True)]
 
     @cached_property
     def collectives(self) -> dict[int, Work]:
@@ -112,6 +114,8 @@ class Gathered:
         found = [position for position, row in enumerate(self.rows) if row.kind == "kernel" and "nccl" in row.name]
         if not found:
             return {}
+        from warpline.sources.kineto.arguments import read_arguments  # noqa: PLC0415 - few traces have collectives
+
         chosen = self.gpu[found].select(pl.col("args_offset").fill_null(-1), pl.col("args_length").fill_null(0))
         try:
             recorded = read_arguments(self.trace.path, chosen["args_offset"].to_list(), chosen["args_length"].to_list())
@@ -152,6 +156,10 @@ class Gathered:
             piece.in_step = step >= 0 and begins[piece.rows[0]] < ends[step]
         return pieces
 
+    def kernel_names(self, piece: Piece) -> Iterator[str]:
+        """Names of the kernels of a piece."""
+        return (self.rows[position].name for position in piece.rows if self.rows[position].kind == "kernel")
+
     def _alone(self, position: int) -> Piece:
         """A row with no op around it: copies and fills say their bytes, some kernels their grid."""
         row = self.rows[position]
@@ -175,7 +183,7 @@ class Gathered:
             work = _sum_of([transfer(row.kind, row.copy_kind, row.bytes) for row in rows])
             return Piece(label, shapes, dtypes, positions, time_ns, work, "" if work else "its bytes were not recorded")
         piece = Piece(name, shapes, dtypes, positions, time_ns)
-        launches = tuple(sorted((row.launch for row in rows if row.kind == "kernel"), key=_by_name_and_size))
+        launches = tuple(sorted([row.launch for row in rows if row.kind == "kernel"], key=_by_name_and_size))
         collectives = [self.collectives[position] for position in positions if position in self.collectives]
         piece.work = _sum_of([*collectives]) or calls.work(op, launches)
         if piece.work is None and not launches:

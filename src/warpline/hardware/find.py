@@ -19,16 +19,13 @@ def find_device(name: str | None, sm_count: int | None = None, compute: tuple[in
     text = (name or "").strip()
     if _SLICE.search(text):
         return None
-    if text:
-        candidates = [chip for chip in chips() if chip.is_called(text)]
-    elif sm_count is not None and compute is not None:
-        candidates = list(chips())
-    else:
+    if not text and (sm_count is None or compute is None):
         return None
     fitting = [
         chip
-        for chip in candidates
+        for chip in chips()
         if (sm_count is None or chip.sm_count == sm_count) and (compute is None or chip.compute == compute)
     ]
-    return fitting[0] if len(fitting) == 1 else None
+    called = [chip for chip in fitting if chip.is_called(text)] if text else fitting
+    return called[0] if len(called) == 1 else None
 

@@ -6,6 +6,8 @@ is zero and the interventions' own constants bound what they promise.
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from warpline.analyses.roofline import math_of, trace_device
@@ -13,11 +15,13 @@ from warpline.analyses.roofline_pieces import Gathered
 from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
-from warpline.replay.model import Floats
+from warpline.replay.model import Floats, Int64s
+from warpline.trace.link import integers
 from warpline.trace.trace import Trace
-from warpline.work import MATRIX
 
 HALF = {"bf16", "fp16"}
+SINGLE = {"fp32", "tf32"}
+Key = TypeVar("Key", str, tuple[str, str])
 
 
 class Floors:
@@ -25,10 +29,11 @@ class Floors:
 
     def __init__(self, trace: Trace) -> None:
         size = len(trace.gpu)
-        self.matrix, self.vector, self.bytes = np.zeros(size), np.zeros(size), np.zeros(size)
-        self.dtype = np.full(size, "", object)
-        self.unit = np.full(size, "", object)
-        self.link = np.full(size, DRAM, object)
+        self._matrix, self._vector, self._bytes = np.zeros(size), np.zeros(size), np.zeros(size)
+        self._of_link: dict[str, Int64s] = {}
+        """Rows by what carries their bytes."""
+        self._of_math: dict[tuple[str, str], Int64s] = {}
+        """Rows by the type and unit of their arithmetic."""
         self.roof: Roof | None = None
         try:
             _, chip = trace_device(trace)
@@ -40,41 +45,49 @@ class Floors:
     def _gather(self, trace: Trace) -> None:
         # A device may run behind its steps: the floors of all its work are wanted, whichever steps are in view.
         gathered = Gathered(trace.whole())
-        rows = gathered.gpu["row"].to_numpy()
-        for piece in gathered.pieces:
-            if piece.work is None or piece.work.estimate:
-                continue
-            kernels = [gathered.rows[spot] for spot in piece.rows if gathered.rows[spot].kind == "kernel"]
-            chosen = [spot for spot in piece.rows if gathered.rows[spot].kind == "kernel"] or piece.rows
-            total = sum(gathered.rows[spot].time_ns for spot in chosen) or 1
-            dtype, unit = math_of(piece.work, [row.name for row in kernels])
-            matrix = sum(part.count for part in piece.work.flops if part.unit == MATRIX)
-            vector = sum(part.count for part in piece.work.flops if part.unit != MATRIX)
-            for spot in chosen:
-                share, row = gathered.rows[spot].time_ns / total, rows[spot]
-                self.matrix[row], self.vector[row] = share * matrix, share * vector
-                self.bytes[row] = share * piece.work.bytes
-                self.dtype[row], self.unit[row], self.link[row] = dtype, unit, piece.work.link
+        known = [(piece, piece.work) for piece in gathered.pieces if piece.work and not piece.work.estimate]
+        works = [work for _, work in known]
+        spots = np.array([spot for piece, _ in known for spot in piece.rows], np.int64)
+        owner = np.repeat(np.arange(len(known)), [len(piece.rows) for piece, _ in known])
+        kernel = np.array([row.kind == "kernel" for row in gathered.rows], bool)[spots]
+        computing = np.bincount(owner[kernel], minlength=len(known)) > 0
+        chosen = kernel | ~computing[owner]
+        spots, owner = spots[chosen], owner[chosen]
+        # The kernels of a piece share its work by their times.
+        times = np.array([row.time_ns for row in gathered.rows], np.float64)[spots]
+        share = times / np.maximum(np.bincount(owner, times, len(known)), 1)[owner]
+        rows = integers(gathered.gpu["row"])[spots]
+        self._matrix[rows] = share * np.array([work.matrix_flops for work in works], np.float64)[owner]
+        self._vector[rows] = share * np.array([work.vector_flops for work in works], np.float64)[owner]
+        self._bytes[rows] = share * np.array([work.bytes for work in works], np.float64)[owner]
+        self._of_link = _rows_of([work.link for work in works], owner, rows)
+        maths = [math_of(work, gathered.kernel_names(piece)) for piece, work in known]
+        self._of_math = {math: mine for math, mine in _rows_of(maths, owner, rows).items() if math[0]}
 
     def least_ns(self, dtype: str | None = None) -> Floats:
         """Floor of each row, with matrix products in `dtype` (None: as they ran)."""
-        result = np.zeros(len(self.bytes))
+        result = np.zeros(len(self._bytes))
         if self.roof is None:
             return result
-        for link in set(self.link.tolist()):
+        for link, mine in self._of_link.items():
             bandwidth = self.roof.bandwidth(link)
             if bandwidth is not None:
-                mine = self.link == link
-                result[mine] = self.bytes[mine] / bandwidth.value * 1e9
-        if dtype in HALF:
-            result = np.where((self.link == DRAM) & np.isin(self.dtype, ["fp32", "tf32"]), result / 2, result)
-        for own, unit in {(a, b) for a, b in zip(self.dtype.tolist(), self.unit.tolist(), strict=True) if a}:
-            mine = (self.dtype == own) & (self.unit == unit)
-            lower = dtype is not None and own in {"fp32", "tf32"}
+                result[mine] = self._bytes[mine] / bandwidth.value * 1e9
+        for (own, unit), mine in self._of_math.items():
+            lower = dtype is not None and own in SINGLE
+            if lower and dtype in HALF and DRAM in self._of_link:
+                result[np.intersect1d(mine, self._of_link[DRAM])] /= 2
             peak = self.roof.compute(str(dtype) if lower else own, TENSOR if lower else unit)
             if peak is not None:
-                result[mine] = np.maximum(result[mine], self.matrix[mine] / peak.value * 1e9)
+                result[mine] = np.maximum(result[mine], self._matrix[mine] / peak.value * 1e9)
             plain = self.roof.compute("fp32", VECTOR)
             if plain is not None:
-                result[mine] = np.maximum(result[mine], self.vector[mine] / plain.value * 1e9)
+                result[mine] = np.maximum(result[mine], self._vector[mine] / plain.value * 1e9)
         return result
+
+
+def _rows_of(keys: list[Key], owner: Int64s, rows: Int64s) -> dict[Key, Int64s]:
+    """The rows whose owners have each key."""
+    number = {key: position for position, key in enumerate(dict.fromkeys(keys))}
+    which = np.array([number[key] for key in keys], np.int64)[owner]
+    return {key: rows[which == position] for key, position in number.items()}

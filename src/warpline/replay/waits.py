@@ -10,7 +10,6 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline import api_names
@@ -18,10 +17,9 @@ from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.streams import Works
 from warpline.replay.threads import TopCalls
 from warpline.trace.link import integers
+from warpline.trace.names import Texts, texts
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
-
-Names = npt.NDArray[np.object_]
 
 SLACK_NS = 20_000
 """How far the clocks of host and device may disagree: a call cannot have waited for work that ended later."""
@@ -56,7 +54,7 @@ class Waits:
 
 def call_waits(trace: Trace, calls: TopCalls, works: Works) -> Waits:
     """Every edge from work to the call that it holds up."""
-    names = trace.api["name"].cast(pl.String).fill_null("").to_numpy()[calls.row]
+    names = texts(trace.api["name"])[calls.row]
     how = _kinds(names)
     own_work = _own_copies(trace, calls, works, names, how)
     how[own_work[0]] = OWN
@@ -74,7 +72,7 @@ def call_waits(trace: Trace, calls: TopCalls, works: Works) -> Waits:
     return _with_costs(calls, works, names, how, call, work)
 
 
-def _kinds(names: Names) -> Int64s:
+def _kinds(names: Texts) -> Int64s:
     how = np.zeros(len(names), np.int64)
     for name in set(names.tolist()):
         kind = NO_WAIT
@@ -89,13 +87,13 @@ def _kinds(names: Names) -> Int64s:
     return how
 
 
-def _matching(names: Names, pattern: str) -> Bools:
+def _matching(names: Texts, pattern: str) -> Bools:
     known = {name: re.search(pattern, name) is not None for name in set(names.tolist())}
     return np.array([known[name] for name in names.tolist()], bool)
 
 
 def _own_copies(
-    trace: Trace, calls: TopCalls, works: Works, names: Names, how: Int64s
+    trace: Trace, calls: TopCalls, works: Works, names: Texts, how: Int64s
 ) -> tuple[Int64s, Int64s]:
     """Copies whose call returns only when the copy is done, with their last piece of work."""
     gpu = trace.gpu[works.row]
@@ -242,7 +240,7 @@ def _latest(records: list[tuple[int, int]], moment: int) -> tuple[int, int] | No
 
 
 def _with_costs(
-    calls: TopCalls, works: Works, names: Names, how: Int64s, call: Int64s, work: Int64s
+    calls: TopCalls, works: Works, names: Texts, how: Int64s, call: Int64s, work: Int64s
 ) -> Waits:
     """Own cost and release time of each waiting call: both from the calls of that name that show them."""
     length = (calls.end - calls.start).astype(np.float64)
@@ -250,9 +248,9 @@ def _with_costs(
     np.maximum.at(last_end, call, works.end[work])
     waited = (how != NO_WAIT) & (last_end > calls.start)
     own, release = length.copy(), np.zeros(len(call))
-    groups = np.array([f"{name}|{kind}" for name, kind in zip(names, how, strict=True)], object)
-    for group in set(groups[how != NO_WAIT].tolist()):
-        mine = groups == group
+    waiting = how != NO_WAIT
+    for name, kind in set(zip(names[waiting].tolist(), how[waiting].tolist(), strict=True)):
+        mine = (how == kind) & (names == name)
         idle = mine & ~waited & (last_end > np.iinfo(np.int64).min // 2)
         usual = float(np.median(length[idle])) if idle.any() else OWN_COST_NS
         held = np.flatnonzero(mine & waited)

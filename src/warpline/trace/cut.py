@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.link import integers
+from warpline.trace.link import ids, integers
 from warpline.trace.nesting import NONE
-from warpline.trace.schema import ID
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace, Window
 
 Bools = npt.NDArray[np.bool_]
+Int64s = npt.NDArray[np.int64]
 
 _REFERENCES = {
     "gpu": {"api_id": "api", "op_id": "ops"},
@@ -47,7 +47,8 @@ def cut_to_steps(trace: Trace) -> Trace:
         own = (starts >= window.start_ns) & (starts < window.end_ns)
         window = Window(int(launched[own].min(initial=window.start_ns)), window.end_ns)
     rows = _rows(trace, window, running | inside)
-    tables = {name: _renumbered(trace.table(name), name, rows) for name in rows}
+    places = {name: np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE) for name, kept in rows.items()}
+    tables = {name: _renumbered(trace.table(name).filter(rows[name]), name, places) for name in rows}
     return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
 
 
@@ -66,12 +67,7 @@ def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
     return rows
 
 
-def _renumbered(frame: pl.DataFrame, name: str, rows: dict[str, Bools]) -> pl.DataFrame:
+def _renumbered(kept: pl.DataFrame, name: str, places: dict[str, Int64s]) -> pl.DataFrame:
     """The kept rows of a table, with positions in other tables as they are now."""
-    kept = frame.filter(rows[name])
-    moved = []
-    for column, target in _REFERENCES.get(name, {}).items():
-        place = np.where(rows[target], np.cumsum(rows[target]) - 1, NONE)
-        new = np.append(place, NONE)[integers(kept[column])]
-        moved.append(pl.Series(column, new).replace(NONE, None).cast(ID))
-    return kept.with_columns(moved)
+    references = _REFERENCES.get(name, {}).items()
+    return kept.with_columns(ids(places[target][integers(kept[column])]).alias(column) for column, target in references)

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
+
+Texts = npt.NDArray[np.object_]
 
 
 def matches(column: pl.Series, pattern: str) -> pl.Series:
     """Which rows of a categorical column match a regular expression; null does not."""
-    return by_name(column, lambda names: names.str.contains(pattern)).fill_null(False)
+    names, which = distinct(column)
+    found = np.append(names.str.contains(pattern).to_numpy(), False)
+    return pl.Series(column.name, found[which])
 
 
 def named(pattern: str, column: str = "name") -> pl.Expr:
@@ -26,12 +31,25 @@ def is_migration() -> pl.Expr:
 
 def by_name(column: pl.Series, answer: Callable[[pl.Series], pl.Series]) -> pl.Series:
     """A function of names, given for each row: `answer` sees every distinct name once."""
-    distinct = column.unique().drop_nulls()
-    if not len(distinct):
-        return answer(pl.Series([], dtype=pl.String)).extend_constant(None, len(column))
-    codes = distinct.to_physical().to_numpy()
-    position = np.zeros(int(codes.max()) + 1, np.uint32)
-    position[codes] = np.arange(len(distinct), dtype=np.uint32)
-    rows = column.to_physical()
-    index = pl.Series(position[rows.fill_null(int(codes[0])).to_numpy()]).set(rows.is_null(), None)
-    return answer(distinct.cast(pl.String)).gather(index)
+    names, which = distinct(column)
+    return answer(names).extend_constant(None, 1).gather(which)
+
+
+def texts(column: pl.Series) -> Texts:
+    """A categorical column as Python's strings, equal ones being the same object; empty for null."""
+    names, which = distinct(column)
+    result: Texts = np.append(names.to_numpy(), "").astype(object)[which]
+    return result
+
+
+def distinct(column: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
+    """The names in a categorical column, and for each row which of them it has; the number beyond for null."""
+    codes = column.to_physical()
+    beyond = int(codes.max() or 0) + 1  # type: ignore[arg-type]
+    code = (codes.cast(pl.UInt32).fill_null(beyond) if codes.null_count() else codes).to_numpy()
+    row_of = np.full(beyond + 1, len(column), np.uint32)
+    row_of[code] = np.arange(len(column), dtype=np.uint32)
+    present = np.flatnonzero(row_of[:beyond] < len(column))
+    number = np.full(beyond + 1, len(present), np.uint32)
+    number[present] = np.arange(len(present))
+    return column.gather(row_of[present]).cast(pl.String), number[code]

@@ -180,7 +180,12 @@ class Work:
     @property
     def matrix_flops(self) -> int:
         """Those of matrix products: what FlopCounterMode counts."""
-        return sum(part.count for part in self.flops if part.unit == MATRIX)
+        return sum([part.count for part in self.flops if part.unit == MATRIX])
+
+    @property
+    def vector_flops(self) -> int:
+        """All others."""
+        return sum([part.count for part in self.flops if part.unit != MATRIX])
 
 
 def tensor_type(text: str) -> str:
