@@ -71,13 +71,13 @@ def show(
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
 
         diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache), why)
-    if as_json:
-        print_json(diagnosis.to_dict())
-        return
-    from warpline.reports.terminal import render  # noqa: PLC0415
+        if as_json:
+            print_json(diagnosis.to_dict())
+            return
+        from warpline.reports.terminal import render  # noqa: PLC0415
 
-    console = report_console()
-    console.print(render(diagnosis, top, console.width))
+        console = report_console()
+        console.print(render(diagnosis, top, console.width))
 
 
 @contextmanager

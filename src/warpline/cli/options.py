@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,12 +30,11 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:
     """Opens a trace, with a spinner on stderr when somebody is watching."""
-    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.trace.open import open_trace  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
-    from warpline.trace.open import open_trace  # noqa: PLC0415
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
+    if not sys.stderr.isatty():
         return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
-    with console.status(f"reading {path.name} …"):
+    from rich.console import Console  # noqa: PLC0415
+
+    with Console(stderr=True).status(f"reading {path.name} …"):
         return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
