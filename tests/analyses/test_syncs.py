@@ -9,7 +9,7 @@ from kineto_files import call, copy, frame, kernel, launched, op, write
 
 import warpline
 from warpline.analyses.syncs import sync_points
-from warpline.analyses.where import Site
+from warpline.analyses.where import Site, UserFrames
 
 
 def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) -> None:
@@ -29,7 +29,8 @@ def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) ->
         *launched("k", 600, 610, 5, 6),
         kernel("z", 700, 5, 7),
     ]
-    rows = sync_points(warpline.open(write(tmp_path, events))).to_dicts()
+    trace = warpline.open(write(tmp_path, events))
+    rows = sync_points(trace, UserFrames(trace)).to_dicts()
     found = {(row["kind"], row["op"]): (row["count"], row["blocked_ns"], row["file"], row["line"]) for row in rows}
     assert found == {
         ("pageable copy", None): (1, 40_000, "train.py", 10),

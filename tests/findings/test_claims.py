@@ -27,7 +27,6 @@ from small_programs import (
 )
 
 import warpline
-from warpline.findings.changes import change_of
 from warpline.findings.model import Finding
 from warpline.findings.rank import judge
 from warpline.findings.words import counted, listed, several
@@ -214,7 +213,7 @@ def test_a_change_knows_what_went_what_moved_and_what_is_launched_otherwise(tmp_
 
     evidence = judged(tmp_path, body).evidence
     scene = evidence.scene
-    dropped, moved, graph = (change_of(scene, fix) for fix in ("drop_copies", "streams", "cuda_graph"))
+    dropped, moved, graph = (evidence.changed(fix) for fix in ("drop_copies", "streams", "cuda_graph"))
     assert set(scene.name[dropped.work].tolist()) == {DIRECT_COPY}
     assert np.array_equal(dropped.work, dropped.gone & scene.in_steps)
     assert set(scene.kind[moved.moved].tolist()) == {"memcpy"}

@@ -51,9 +51,9 @@ class Gaps:
         return {cause: int(self.table[f"{cause}_ns"].sum()) for cause in CAUSES}
 
 
-def idle_gaps(trace: Trace) -> list[Gaps]:
-    """For every device with work, its idle stretches within the trace's window."""
-    threads = activities(trace)
+def idle_gaps(trace: Trace, known: dict[int, Activity] | None = None) -> list[Gaps]:
+    """For every device with work, its idle stretches within the trace's window; `known` are its `activities`."""
+    threads = activities(trace) if known is None else known
     gpu = trace.gpu.with_row_index("gpu_id")
     devices = gpu.group_by(pl.col("device").fill_null(0))
     return [
@@ -61,9 +61,9 @@ def idle_gaps(trace: Trace) -> list[Gaps]:
     ]
 
 
-def loading_spans(trace: Trace) -> dict[int, Spans]:
+def loading_spans(trace: Trace, known: dict[int, Activity] | None = None) -> dict[int, Spans]:
     """When each thread was getting data, by the same evidence: ranges, frames, and long silences before an upload."""
-    threads = activities(trace)
+    threads = activities(trace) if known is None else known
     return {thread: _explained(trace, threads, thread)["input"] for thread in threads}
 
 

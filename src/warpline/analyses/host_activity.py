@@ -20,6 +20,7 @@ from warpline.trace.trace import Trace
 
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch", "python")
 """The causes that a thread's doing can tell, and `python`: frames alone, which say no more than silence does."""
+LABEL = pl.Enum(PRIORITY)
 
 SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
@@ -112,9 +113,9 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
         _at_work(trace.ops, "dispatch"),
         _at_work(trace.python, "python"),
     )
-    for frame in frames:
-        for (thread, label), rows in frame.group_by("thread", "label"):
-            yield int(thread), str(label), union(integers(rows["start_ns"]), integers(rows["end_ns"]))
+    told = pl.concat([frame.cast({"label": LABEL}) for frame in frames])
+    for (thread, label), rows in told.group_by("thread", "label"):
+        yield int(thread), str(label), union(integers(rows["start_ns"]), integers(rows["end_ns"]))
     yield from _profiler_frames(trace.python)
     imports = trace.osrt.filter(named(OS_LOADING))
     for (thread,), rows in imports.group_by("thread"):
@@ -126,6 +127,8 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
 def _profiler_frames(python: pl.DataFrame) -> Iterator[tuple[int, str, Spans]]:
     """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run)."""
     profiling = matches(python["name"], PROFILING)
+    if not profiling.any():
+        return
     parents = integers(python["parent"])
     called = python.filter(~profiling & pl.Series(np.append(profiling.to_numpy(), False)[parents]))
     for (thread,), rows in python.filter(profiling & pl.col("thread").is_not_null()).group_by("thread"):
@@ -141,7 +144,7 @@ def _telling(table: pl.DataFrame, patterns: dict[str, str]) -> pl.DataFrame:
         found = pl.Series([None] * len(names), dtype=pl.String)
         for word, pattern in reversed(patterns.items()):
             found = found.set(names.str.contains(pattern), word)
-        return found
+        return found.cast(LABEL)
 
     labels = by_name(table["name"], label)
     telling = labels.is_not_null() & table["thread"].is_not_null()
@@ -180,9 +183,8 @@ def _launches_of_new_code(trace: Trace) -> pl.Series:
 
 def pageable_copies(trace: Trace) -> pl.Series:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
-    pageable = pl.lit("Pageable")
-    ends = (pl.col("source_memory").cast(pl.String) == pageable) | (pl.col("target_memory").cast(pl.String) == pageable)
-    return trace.gpu.filter(ends.fill_null(False), pl.col("api_id").is_not_null())["api_id"]
+    pageable = named("^Pageable$", "source_memory") | named("^Pageable$", "target_memory")
+    return trace.gpu.filter(pageable, pl.col("api_id").is_not_null())["api_id"]
 
 
 def seen_elsewhere(threads: dict[int, Activity], but: int) -> Activity:

@@ -12,9 +12,9 @@ import polars as pl
 
 from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
-from warpline.analyses.where import frame_names, user_frames, with_sites
+from warpline.analyses.where import UserFrames, frame_names, with_sites
 from warpline.api_names import COPY
-from warpline.trace.link import integers
+from warpline.trace.link import ids, integers
 from warpline.trace.names import named
 from warpline.trace.nesting import NONE, outermost
 from warpline.trace.trace import Trace
@@ -22,9 +22,9 @@ from warpline.trace.trace import Trace
 FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
-def sync_points(trace: Trace) -> pl.DataFrame:
+def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     """One row a place: what waits (`kind`), in which op, from where, how often, and how long it blocked; `calls` are
-    the rows of `api`."""
+    the rows of `api`, `own` the program's own frames."""
     numbered = trace.api.with_row_index("call")
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
@@ -34,7 +34,7 @@ def sync_points(trace: Trace) -> pl.DataFrame:
         .when(named(FREE) & named(ALLOCATE) & ~named("Async")).then(pl.lit("free"))
     )  # fmt: skip
     calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
-    frames = user_frames(trace, integers(calls["thread"]), integers(calls["start_ns"]))
+    frames = own.at(integers(calls["thread"]), integers(calls["start_ns"]))
     rows = calls.select(
         "kind",
         calls=pl.col("call"),
@@ -52,4 +52,4 @@ def sync_points(trace: Trace) -> pl.DataFrame:
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:
     """The op that the user called, not the one that it calls in the end."""
     chosen = np.append(outermost(integers(trace.ops["parent"])), NONE)[innermost]
-    return trace.ops["name"].gather(pl.Series(chosen).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)
+    return trace.ops["name"].gather(ids(chosen)).cast(pl.String)

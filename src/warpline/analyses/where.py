@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.link import integers
+from warpline.trace.link import ids, integers
 from warpline.trace.names import matches
 from warpline.trace.nesting import NONE, nearest_marked
 from warpline.trace.trace import Trace
@@ -65,7 +65,7 @@ def user_frames(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
 
 def frame_names(trace: Trace, frames: Int64s) -> pl.Series:
     """The frames as text; null for NONE."""
-    return trace.python["name"].gather(pl.Series(frames).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)
+    return trace.python["name"].gather(ids(frames)).cast(pl.String)
 
 
 def with_sites(table: pl.DataFrame) -> pl.DataFrame:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import interventions
-from warpline.replay.interventions.registry import EXPECTED
 from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
+from warpline.replay.whatif import Trial
 from warpline.trace.nesting import NONE
 
 
@@ -30,13 +28,11 @@ class Change:
     """How much less time each node takes."""
 
 
-def change_of(scene: Scene, fix: str) -> Change:
-    """Applies the fix once more, as the replay did for the expected case, and looks at what it did."""
-    bench = Bench(scene, scene.graph)
-    interventions()[fix].apply(bench, EXPECTED)
-    other_time = bench.graph.duration != scene.graph.duration
+def change_of(scene: Scene, trial: Trial) -> Change:
+    """What the replay's trial of a fix, in the expected case, did to the scene's own graph."""
+    other_time = trial.duration != scene.graph.duration
     host = other_time & ~scene.is_work & scene.in_steps
     calls = scene.call_of_work
-    relaunched = scene.is_work & scene.in_steps & ~bench.gone & (calls != NONE) & host[calls]
-    touched = (other_time | bench.gone | bench.moved) & scene.is_work & scene.in_steps
-    return Change(touched, bench.gone, bench.moved, host, relaunched, scene.graph.duration - bench.graph.duration)
+    relaunched = scene.is_work & scene.in_steps & ~trial.gone & (calls != NONE) & host[calls]
+    touched = (other_time | trial.gone | trial.moved) & scene.is_work & scene.in_steps
+    return Change(touched, trial.gone, trial.moved, host, relaunched, scene.graph.duration - trial.duration)

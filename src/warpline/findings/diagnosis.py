@@ -136,7 +136,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
     from warpline.findings.sync_places import sync_places  # noqa: PLC0415 - as the replay
 
-    return sync_places(trace, judgement.evidence.question if judgement else None)
+    return sync_places(trace, judgement.evidence if judgement else None)
 
 
 def _calls_per_step(trace: Trace) -> float:

@@ -14,7 +14,7 @@ from warpline.findings.model import Place
 from warpline.intervals import difference, union
 from warpline.replay.model import SEGMENT, WORK, Bools, Floats, Int64s
 from warpline.replay.whatif import Prediction, WhatIf
-from warpline.trace.link import integers
+from warpline.trace.link import ids, integers
 from warpline.trace.nesting import NONE, nearest_marked
 from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
@@ -43,7 +43,7 @@ class Evidence:
     def changed(self, fix: str) -> Change:
         """What the fix changes, found once: the nodes that a claim may count."""
         if fix not in self._changes:
-            self._changes[fix] = change_of(self.scene, fix)
+            self._changes[fix] = change_of(self.scene, self.question.trial(fix))
         return self._changes[fix]
 
     @property
@@ -59,7 +59,7 @@ class Evidence:
     @cached_property
     def idle(self) -> dict[str, int]:
         """Idle time of the busiest device by cause, over the window."""
-        devices = idle_gaps(self.trace)
+        devices = idle_gaps(self.trace, self.scene.activities)
         best = min(devices, key=lambda gaps: sum(gaps.totals().values()), default=None)
         return best.totals() if best else dict.fromkeys(CAUSES, 0)
 
@@ -154,7 +154,7 @@ class Evidence:
 
     def _call_labels(self, rows: Int64s) -> pl.Series:
         ops = self.scene.roots[integers(self.trace.api["op_id"])[rows]]
-        known = self.trace.ops["name"].gather(pl.Series(ops).replace(NONE, None).cast(pl.UInt32)).cast(pl.String)
+        known = self.trace.ops["name"].gather(ids(ops)).cast(pl.String)
         return known.fill_null(self.trace.api["name"].gather(rows).cast(pl.String))
 
     def places_at(

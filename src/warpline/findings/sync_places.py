@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from warpline.analyses.syncs import sync_points
-from warpline.replay.whatif import WhatIf
+from warpline.analyses.where import UserFrames
+from warpline.findings.evidence import Evidence
 from warpline.trace.link import integers
 from warpline.trace.trace import Trace
 
@@ -13,13 +14,14 @@ REPLAYED = 12
 """Places of which the return is found: those that block longest."""
 
 
-def sync_places(trace: Trace, question: WhatIf | None) -> pl.DataFrame:
+def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
     """The places of `sync_points` per step, those that block longest first; `returned_ns` is null where nothing was
     replayed."""
-    points = sync_points(question.trace if question else trace)
-    steps = max(len((question.trace if question else trace).steps_in_view), 1)
+    points = sync_points(evidence.trace, evidence.user_frames) if evidence else sync_points(trace, UserFrames(trace))
+    steps = max(len((evidence.trace if evidence else trace).steps_in_view), 1)
     returned: list[int | None] = [None] * len(points)
-    if question is not None:
+    if evidence is not None:
+        question = evidence.question
         bare = question.step_ns(question.scene.graph)
         # A blocking copy and the wait after it, in one op, only give something back together.
         spots = list(points.select("op", "file", "line").iter_rows())

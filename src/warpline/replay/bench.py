@@ -11,7 +11,6 @@ import numpy as np
 
 from warpline.replay.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Bools, Floats, Graph, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 DISPATCH_NS = 40_000.0
@@ -51,7 +50,7 @@ class Bench:
             return
         self.gone[nodes] = True
         self.graph.duration[nodes] = 0.0
-        into = np.isin(self.graph.edge_to, nodes)
+        into = self.graph.marked(nodes)[self.graph.edge_to]
         self.graph.lag[into & (self.graph.edge_kind == STREAM)] = 0.0
         self.graph = self.graph.without_edges(into & (self.graph.edge_kind == LAUNCH))
         if dispatch:
@@ -59,23 +58,20 @@ class Bench:
 
     def _remove_dispatch(self, nodes: Int64s) -> None:
         """Ops all of whose work is gone take no CPU time; without ops, calls likewise."""
-        roots = self.scene.root_op
-        with_op = nodes[roots[nodes] != NONE]
-        alive = np.unique(roots[self.scene.work[~self.gone[self.scene.work]]])
-        self.remove_ops(np.setdiff1d(np.unique(roots[with_op]), alive))
-        calls = self.scene.call_of_work
+        roots, calls = self.scene.root_op, self.scene.call_of_work
         others = self.scene.work[~self.gone[self.scene.work]]
-        mine = np.unique(calls[nodes[roots[nodes] == NONE]])
-        self.remove_calls(np.setdiff1d(mine[mine != NONE], np.unique(calls[others])))
+        self.remove_ops(_without(roots[nodes], roots[others], len(self.scene.trace.ops)))
+        self.remove_calls(_without(calls[nodes[roots[nodes] == NONE]], calls[others], len(self.graph)))
 
     def remove_ops(self, ops: Int64s) -> None:
         """Takes the CPU time of these ops out, with the calls within them and their waits."""
         if not len(ops):
             return
         scene = self.scene
-        starts, ends, threads = (integers(scene.trace.ops[name])[ops] for name in ("start_ns", "end_ns", "thread"))
-        self.graph.duration *= 1 - scene.covered(starts, ends, threads)
-        calls = np.flatnonzero((self.graph.kind == CALL) & np.isin(scene.root_op_of_call, ops))
+        self.graph.duration *= 1 - scene.covered(*(values[ops] for values in scene.op_spans))
+        inside = np.zeros(len(scene.trace.ops) + 1, bool)
+        inside[ops] = True
+        calls = np.flatnonzero((self.graph.kind == CALL) & inside[scene.root_op_of_call])
         self.graph.duration[calls] = 0.0
         self.stop_waiting(calls)
 
@@ -108,9 +104,10 @@ class Bench:
 
     def stop_waiting(self, calls: Int64s) -> None:
         """The calls return without waiting for any work."""
-        rows = self.graph.row[calls]
-        release = (self.graph.edge_kind == SYNC) & np.isin(self.graph.row[self.graph.edge_to], rows)
-        self.graph = self.graph.without_edges(release)
+        waits = np.flatnonzero(self.graph.edge_kind == SYNC)
+        released = np.zeros(len(self.graph.edge_to), bool)
+        released[waits] = np.isin(self.graph.row[self.graph.edge_to[waits]], self.graph.row[calls])
+        self.graph = self.graph.without_edges(released)
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
         """Moves work to a stream of its own: what followed it on its stream no longer waits for it.
@@ -121,8 +118,7 @@ class Bench:
             return
         graph = self.graph
         self.moved[nodes] = True
-        moved = np.zeros(len(graph), bool)
-        moved[nodes] = True
+        moved = graph.marked(nodes)
         ordered = np.isin(graph.edge_kind, [STREAM, EVENT, INFERRED])
         from_it, to_it = moved[graph.edge_from], moved[graph.edge_to]
         in_stream = graph.edge_kind == STREAM
@@ -147,3 +143,11 @@ class Bench:
         self.graph = graph.with_edges(
             np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), STREAM
         )
+
+
+def _without(these: Int64s, others: Int64s, count: int) -> Int64s:
+    """Those of the numbers below `count` that are among these and not among the others."""
+    left = np.zeros(count + 1, bool)
+    left[these] = True
+    left[others] = left[NONE] = False
+    return np.flatnonzero(left)

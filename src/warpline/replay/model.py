@@ -57,18 +57,13 @@ class Graph:
         return len(self.kind)
 
     def copy(self) -> Graph:
-        """A graph that an intervention may change."""
-        return replace(
-            self,
-            duration=self.duration.copy(),
-            lag=self.lag.copy(),
-            edge_from=self.edge_from.copy(),
-            edge_to=self.edge_to.copy(),
-            edge_kind=self.edge_kind.copy(),
-        )
+        """A graph whose durations and lags an intervention may change; edges it adds or leaves out."""
+        return replace(self, duration=self.duration.copy(), lag=self.lag.copy())
 
     def without_edges(self, gone: Bools) -> Graph:
         """The graph less the marked edges."""
+        if not gone.any():
+            return self
         keep = ~gone
         return replace(
             self, edge_from=self.edge_from[keep], edge_to=self.edge_to[keep], lag=self.lag[keep],
@@ -88,6 +83,12 @@ class Graph:
             edge_kind=np.concatenate([self.edge_kind, np.full(int(forward.sum()), kind, np.int8)])[order],
             dropped_edges=self.dropped_edges + int((~forward).sum()),
         )
+
+    def marked(self, nodes: Int64s) -> Bools:
+        """Whether each node is one of these."""
+        result = np.zeros(len(self), bool)
+        result[nodes] = True
+        return result
 
     def nodes(self, kind: int) -> Int64s:
         """Positions of the nodes of one kind."""

@@ -12,6 +12,7 @@ import polars as pl
 
 from warpline import api_names
 from warpline.analyses.gaps import loading_spans
+from warpline.analyses.host_activity import Activity, activities
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
@@ -19,10 +20,9 @@ from warpline.replay.floors import Floors
 from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
 from warpline.replay.steps import StepMarks
 from warpline.trace.link import integers
+from warpline.trace.names import Texts, distinct, texts
 from warpline.trace.nesting import NONE, outermost
 from warpline.trace.trace import Trace
-
-Texts = npt.NDArray[np.object_]
 
 OP_LEVELS = 6
 """How many ops up a name is looked for."""
@@ -74,7 +74,7 @@ class Scene:
     @cached_property
     def call_name(self) -> Texts:
         """Name of the API call of calls and returns; empty elsewhere."""
-        names = self.trace.api["name"].cast(pl.String).fill_null("").to_numpy()
+        names = texts(self.trace.api["name"])
         result = np.full(len(self.graph), "", object)
         calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
         result[calls] = names[self.graph.row[calls]]
@@ -82,8 +82,10 @@ class Scene:
 
     def calls_like(self, pattern: str) -> Bools:
         """API calls whose name matches."""
-        names = [name for name in set(self.call_name.tolist()) if re.search(pattern, name)]
-        result: Bools = (self.graph.kind == CALL) & np.isin(self.call_name, names)
+        result, calls = np.zeros(len(self.graph), bool), self.graph.nodes(CALL)
+        names = self.call_name[calls].tolist()
+        known = {name: re.search(pattern, name) is not None for name in set(names)}
+        result[calls] = [known[name] for name in names]
         return result
 
     @cached_property
@@ -133,8 +135,7 @@ class Scene:
         """A text column of `gpu` for each node; empty for CPU nodes and where nothing is recorded."""
         if column not in self._texts:
             result = np.full(len(self.graph), "", object)
-            values = self.trace.gpu[column].cast(pl.String).fill_null("").to_numpy()
-            result[self.work] = values[self.graph.row[self.work]]
+            result[self.work] = texts(self.trace.gpu[column])[self.graph.row[self.work]]
             self._texts[column] = result
         return self._texts[column]
 
@@ -190,8 +191,7 @@ class Scene:
         """A text column of the op around each work; empty without."""
         key = f"ops.{column}"
         if key not in self._texts:
-            values = np.append(self.trace.ops[column].cast(pl.String).fill_null("").to_numpy(), "")
-            self._texts[key] = values[self.op]
+            self._texts[key] = np.append(texts(self.trace.ops[column]), "")[self.op]
         return self._texts[key]
 
     @cached_property
@@ -199,17 +199,28 @@ class Scene:
         """Name of the op around each work."""
         return self.op_column("name")
 
+    @cached_property
+    def _op_names(self) -> tuple[list[str], npt.NDArray[np.uint32]]:
+        """Names of ops, and for each op which of them it has."""
+        names, which = distinct(self.trace.ops["name"])
+        return names.to_list(), which
+
+    @cached_property
+    def _ops_around(self) -> Int64s:
+        """Rows of `ops` around the launch of each of `work`: one row a level, the innermost first, NONE beyond."""
+        parents, levels = np.append(integers(self.trace.ops["parent"]), NONE), [self.op[self.work]]
+        while len(levels) < OP_LEVELS:
+            levels.append(parents[levels[-1]])
+        return np.array(levels)
+
     def under_op(self, *names: str) -> Bools:
         """Work launched by an op with one of these names, or by an op within it."""
         if names in self._under:
             return self._under[names]
-        ops = self.trace.ops
-        matches = np.append(ops["name"].cast(pl.String).is_in(list(names)).fill_null(False).to_numpy(), False)
-        parents = np.append(integers(ops["parent"]), NONE)
-        around, result = self.op.copy(), np.zeros(len(self.graph), bool)
-        for _ in range(OP_LEVELS):
-            result |= matches[around]
-            around = parents[around]
+        known, which = self._op_names
+        found = np.array([*(name in names for name in known), False])[which]
+        result = np.zeros(len(self.graph), bool)
+        result[self.work] = np.append(found, False)[self._ops_around].any(axis=0)
         result.setflags(write=False)
         self._under[names] = result
         return result
@@ -219,10 +230,21 @@ class Scene:
         """The outermost op around each op; NONE for none, at the end."""
         return np.append(outermost(integers(self.trace.ops["parent"])), NONE)
 
+    @cached_property
+    def op_spans(self) -> tuple[Int64s, Int64s, Int64s]:
+        """Begin, end and thread of each op."""
+        starts, ends, threads = (integers(self.trace.ops[name]) for name in ("start_ns", "end_ns", "thread"))
+        return starts, ends, threads
+
+    @cached_property
+    def _outermost_ops(self) -> pl.DataFrame:
+        return self.trace.ops.with_row_index("row").filter(pl.col("depth") == 0)
+
     def root_op_at(self, segments: Int64s) -> Int64s:
         """The outermost op of its thread in whose time each segment's middle lies; NONE outside."""
-        ops = self.trace.ops.with_row_index("row").filter(pl.col("depth") == 0)
-        rows, threads, starts, ends = (integers(ops[name]) for name in ("row", "thread", "start_ns", "end_ns"))
+        rows, threads, starts, ends = (
+            integers(self._outermost_ops[name]) for name in ("row", "thread", "start_ns", "end_ns")
+        )
         middle = (self.graph.measured_start[segments] + self.graph.measured_end[segments]) // 2
         found = np.full(len(segments), NONE, np.int64)
         for lane in np.unique(self.graph.lane[segments]):
@@ -255,13 +277,18 @@ class Scene:
         result[calls] = integers(self.trace.api["op_id"])[self.graph.row[calls]]
         return result
 
+    @cached_property
+    def _segments_of_lane(self) -> dict[int, Int64s]:
+        segments = self.graph.nodes(SEGMENT)
+        lanes = self.graph.lane[segments]
+        return {int(lane): segments[lanes == lane] for lane in np.unique(lanes)}
+
     def covered(self, starts: Int64s, ends: Int64s, thread: Int64s | None = None) -> Floats:
         """Share of each CPU segment that lies within any of these intervals (of its own thread, where given)."""
         graph, result = self.graph, np.zeros(len(self.graph))
-        for lane in np.unique(graph.lane[graph.kind == SEGMENT]):
-            nodes = np.flatnonzero((graph.kind == SEGMENT) & (graph.lane == lane))
+        for lane, nodes in self._segments_of_lane.items():
             mine = np.ones(len(starts), bool) if thread is None else thread == lane
-            if not mine.any() or not len(nodes):
+            if not mine.any():
                 continue
             spans = union(starts[mine], ends[mine])
             begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
@@ -283,13 +310,17 @@ class Scene:
     @cached_property
     def op_share(self) -> Floats:
         """Share of each segment that an op covers (outermost ops of its thread)."""
-        ops = self.trace.ops.filter(pl.col("depth") == 0)
-        return self.covered(*(integers(ops[name]) for name in ("start_ns", "end_ns", "thread")))
+        return self.covered(*(integers(self._outermost_ops[name]) for name in ("start_ns", "end_ns", "thread")))
+
+    @cached_property
+    def activities(self) -> dict[int, Activity]:
+        """What each thread was doing."""
+        return activities(self.trace)
 
     @cached_property
     def input_share(self) -> Floats:
         """Share of each segment within steps in which the program gets its data."""
-        found = loading_spans(self.trace.whole())
+        found = loading_spans(self.trace.whole(), self.activities)
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
         threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])

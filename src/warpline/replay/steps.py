@@ -35,7 +35,7 @@ class StepMarks:
 
     def lengths(self, graph: Graph, schedule: Schedule) -> Floats:
         """Length of each step in a replay."""
-        share = self.offset_ns / np.maximum(graph.measured_end - graph.measured_start, 1)[self.node]
+        share = self.offset_ns / np.maximum(graph.measured_end[self.node] - graph.measured_start[self.node], 1)
         moments = schedule.finish[self.node] - share * graph.duration[self.node]
         if self.boundary_of_work is None:
             return np.diff(moments)

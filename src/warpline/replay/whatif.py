@@ -12,7 +12,7 @@ from warpline.replay.bare import find_bare_steps
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
-from warpline.replay.model import CALL, Graph, Int64s
+from warpline.replay.model import CALL, Bools, Floats, Graph, Int64s
 from warpline.replay.overhead import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
@@ -43,6 +43,18 @@ class AppliedFix:
     summary: str
     assumptions: tuple[str, ...]
     changed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What fixes do to one of the bare graphs; arrays run over its nodes."""
+
+    step_ns: float
+    changed: tuple[int, ...]
+    """How many nodes each fix changed."""
+    duration: Floats
+    gone: Bools
+    moved: Bools
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +109,8 @@ class WhatIf:
         if self._bare.measured:
             # What the replay misses of the measured step, it misses of the mended one too.
             self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_STEP])
-        self._tried: dict[tuple[tuple[str, ...], int, int], tuple[float, list[int]]] = {}
+        self._tried: dict[tuple[str, ...], Trial] = {}
+        self._asked: dict[tuple[str, ...], Prediction] = {}
 
     @property
     def bare_step_ns(self) -> Estimate:
@@ -118,25 +131,30 @@ class WhatIf:
 
     def ask(self, *names: str) -> Prediction:
         """Predicts the step with these fixes together."""
-        chosen = find_interventions(list(names))
-        cases = [(EXPECTED_STEP, case) for case in (PESSIMISTIC, EXPECTED, OPTIMISTIC)]
-        extremes = [(LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC)]
-        results = {(bare, case): self._try(chosen, bare, case) for bare, case in (*cases, *extremes)}
-        new = {key: step for key, (step, _) in results.items()}
-        middle = self._bare.expected_ns
-        gains = [middle / new[key] for key in cases]
-        times = [new[LOW_STEP, OPTIMISTIC], new[EXPECTED_STEP, EXPECTED], new[HIGH_STEP, PESSIMISTIC]]
+        if names not in self._asked:
+            self._asked[names] = self._predict(names)
+        return self._asked[names]
+
+    def _predict(self, names: tuple[str, ...]) -> Prediction:
+        chosen, middle = find_interventions(list(names)), self.trial(*names)
+        worst, best, shortest, longest = (
+            self._try(chosen, bare, case).step_ns
+            for bare, case in (
+                (EXPECTED_STEP, PESSIMISTIC), (EXPECTED_STEP, OPTIMISTIC),
+                (LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC),
+            )
+        )  # fmt: skip
         return Prediction(
             fixes=tuple(
                 AppliedFix(item.name, item.summary, item.assumptions, changed)
-                for item, changed in zip(chosen, results[EXPECTED_STEP, EXPECTED][1], strict=True)
+                for item, changed in zip(chosen, middle.changed, strict=True)
             ),
             measured_step_ns=self.replay.measured_step_ns,
             replayed_step_ns=self.replay.replayed_step_ns,
             error_pct=self.replay.error_pct,
             old_step_ns=self.bare_step_ns,
-            new_step_ns=_around(times),
-            gain=_around(gains),
+            new_step_ns=_around(shortest, middle.step_ns, longest),
+            gain=_around(*(self._bare.expected_ns / step for step in (worst, middle.step_ns, best))),
             steps=self.replay.marks.count,
         )
 
@@ -150,24 +168,29 @@ class WhatIf:
 
     def gains(self, name: str, least: float) -> bool:
         """Whether a fix finds something to change and is expected to gain at least so much: one replay, not five."""
-        step, changed = self._try(find_interventions([name]), EXPECTED_STEP, EXPECTED)
-        return any(changed) and self._bare.expected_ns / step >= least
+        found = self.trial(name)
+        return any(found.changed) and self._bare.expected_ns / found.step_ns >= least
 
-    def _try(self, chosen: list[Intervention], bare: int, case: int) -> tuple[float, list[int]]:
-        """The step with the fixes, for one bare step and one case of the fixes; each is tried once."""
-        key = (tuple(item.name for item in chosen), bare, case)
-        if key not in self._tried:
-            bench = Bench(self.scene, self._bare.graphs[bare])
-            changed = [item.apply(bench, case) for item in chosen]
-            # Loading in the background cannot take longer than it took in the foreground.
-            floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
-            self._tried[key] = self.step_ns(bench.settle(), floor, best=bench.best_step), changed
-        return self._tried[key]
+    def trial(self, *names: str) -> Trial:
+        """What these fixes do in the expected case; found once, since rules and claims both look at it."""
+        if names not in self._tried:
+            self._tried[names] = self._try(find_interventions(list(names)), EXPECTED_STEP, EXPECTED)
+        return self._tried[names]
+
+    def _try(self, chosen: list[Intervention], bare: int, case: int) -> Trial:
+        """The fixes applied to one bare graph, in one case of the fixes."""
+        bench = Bench(self.scene, self._bare.graphs[bare])
+        changed = tuple(item.apply(bench, case) for item in chosen)
+        graph = bench.settle()
+        # Loading in the background cannot take longer than it took in the foreground.
+        floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
+        step_ns = self.step_ns(graph, floor, best=bench.best_step)
+        return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved)
 
 
-def _around(values: list[float]) -> Estimate:
+def _around(one: float, middle: float, other: float) -> Estimate:
     """The middle value with the extremes of all three around it."""
-    return Estimate(min(values), values[1], max(values))
+    return Estimate(min(one, middle, other), middle, max(one, middle, other))
 
 
 def whatif(trace: Trace, fixes: list[str]) -> Prediction:
@@ -187,5 +210,5 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, those that change something, the largest gain first."""
     question = WhatIf(trace)
-    predictions = [question.ask(name) for name in interventions()]
-    return sorted((one for one in predictions if one.applies), key=lambda one: (-one.gain.expected, one.fixes[0].name))
+    predictions = [question.ask(name) for name in interventions() if any(question.trial(name).changed)]
+    return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))
