@@ -31,18 +31,23 @@ class EventCosts:
     op_ns: float
     call_ns: float
     frame_ns: float
+    triton_ns: float
+    """Of a kernel that inductor launches, beside its op and its call: it describes the launch to the profiler."""
     memory_ns: float
     step_ns: float
     """Of one call of the profiler's own step(), where the trace does not show it."""
 
 
-KINETO = EventCosts(op_ns=1_650.0, call_ns=3_300.0, frame_ns=380.0, memory_ns=150.0, step_ns=70_000.0)
+KINETO = EventCosts(
+    op_ns=1_650.0, call_ns=3_300.0, frame_ns=300.0, triton_ns=7_000.0, memory_ns=150.0, step_ns=70_000.0
+)
 """torch 2.11 on an H200 host: fitted to 168 profiles of 56 small programs, with and without stacks, faulty and cured,
-which were recorded by turns with a stopwatch (src/warpline/lab)."""
+which were recorded by turns with a stopwatch (src/warpline/lab); inductor's launches to one program of 33 to 48 of
+them."""
 STEPPING = 2.6
 """What step() costs, in times of the pause between two ProfilerStep ranges: the pause is the middle of it, and about as
 much lies before and after, within the ranges."""
-NSYS = EventCosts(op_ns=400.0, call_ns=1_000.0, frame_ns=400.0, memory_ns=0.0, step_ns=0.0)
+NSYS = EventCosts(op_ns=400.0, call_ns=1_000.0, frame_ns=400.0, triton_ns=0.0, memory_ns=0.0, step_ns=0.0)
 """nsys 2025.3 adds less; not yet calibrated against a stopwatch."""
 SPREAD = (1.35, 1.0, 0.65)
 """How far the costs vary between machines and moments. The low case takes most out."""
@@ -58,8 +63,10 @@ MOMENT_SPREAD = (0.0, HOST_PASSES, 0.6)
 """The same power in the low, expected and high case."""
 NEAR_EVENTS_NS = 80_000.0
 """Only so much CPU time around each event scales with the host's moment: sleeps and long computations do not."""
-LEAST_SHARE = 0.55
-"""A segment or call keeps at least this share of its recorded length."""
+LEAST_SHARE, LEAST_PYTHON_SHARE = 0.55, 0.2
+"""A segment or call keeps at least this share of its recorded length after the cost of ops and calls, and after that
+of Python frames, which may be most of what was recorded."""
+TRITON = r"^triton_"
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
 
 
@@ -75,20 +82,22 @@ def recording_cost(
     near: Floats = np.where(graph.kind == WORK, 0.0, np.minimum(graph.duration, NEAR_EVENTS_NS * (events + 0.5)))
     moment = near * (1 - slowness ** (passes - 1))
     left = graph.duration - moment
-    per_event = counts.ops * costs.op_ns + counts.calls * costs.call_ns + counts.frames * costs.frame_ns
-    per_event += counts.memory * costs.memory_ns
+    per_event = counts.ops * costs.op_ns + counts.calls * costs.call_ns + counts.memory * costs.memory_ns
+    in_python = counts.frames * costs.frame_ns + counts.triton * costs.triton_ns
     seen = counts.step_frames if counts.step_frames.any() else counts.steps * STEPPING * _pause_ns(trace)
     stepping = seen * slowness ** (passes - 1) if seen.any() else counts.steps * costs.step_ns * slowness**passes
     own: Floats = np.minimum(stepping + counts.flushes, left)
     left = left - own
-    wanted = SPREAD[case] * per_event * slowness**passes
-    bearable = np.where(graph.kind == WORK, 0.0, (1 - LEAST_SHARE) * left)
+    scale = SPREAD[case] * slowness**passes
+    left = np.where(graph.kind == WORK, 0.0, left)
+    wanted, bearable = scale * per_event, (1 - LEAST_SHARE) * left
     taken: Floats = np.minimum(wanted, bearable)
     rest = wanted - taken
     into_call = (graph.edge_kind == THREAD) & (graph.kind[graph.edge_from] == SEGMENT)
     into_call &= graph.kind[graph.edge_to] == CALL
     source, target = graph.edge_from[into_call], graph.edge_to[into_call]
     taken[target] = np.minimum(taken[target] + rest[source], bearable[target])
+    taken += np.minimum(scale * in_python, np.maximum((1 - LEAST_PYTHON_SHARE) * left - taken, 0.0))
     cost: Floats = moment + own + taken
     return cost
 
@@ -119,9 +128,14 @@ class RecordedEvents:
 
     def __init__(self, trace: Trace, graph: Graph) -> None:
         lanes, size = _Lanes(graph), len(graph)
-        self.ops, self.calls, self.frames, self.memory = (np.zeros(size) for _ in range(4))
+        self.ops, self.calls, self.frames, self.triton, self.memory = (np.zeros(size) for _ in range(5))
         self.steps, self.step_frames, self.flushes = (np.zeros(size) for _ in range(3))
-        for table, totals in ((trace.ops, self.ops), (trace.api, self.calls), (trace.python, self.frames)):
+        for table, totals in (
+            (trace.ops, self.ops),
+            (trace.ops.filter(named(TRITON)), self.triton),
+            (trace.api, self.calls),
+            (trace.python, self.frames),
+        ):
             for column in ("start_ns", "end_ns"):
                 lanes.add(totals, integers(table["thread"]), integers(table[column]), 0.5)
         lanes.add(self.memory, integers(trace.memory["thread"]), integers(trace.memory["time_ns"]), 1.0)
