@@ -98,7 +98,9 @@ def test_a_doubtful_general_fix_gives_way_to_a_sure_one() -> None:
 
 
 def test_a_small_gain_that_is_not_sure_is_no_fault() -> None:
-    assert said(finding("unfused_elementwise", 1.13, confidence="medium")) == ("healthy", None)
+    doubtful = finding("unfused_elementwise", 1.13, confidence="medium")
+    assert said(doubtful) == ("healthy", None)
+    assert "no fix that was replayed is sure to gain 5 % (the best 1.13×)" in verdict_of([doubtful], EVIDENCE).sentence
     assert said(finding("unfused_elementwise", 1.16, confidence="medium")) == ("kernel", "torch_compile")
     assert said(finding("unfused_attention", 1.13)) == ("kernel", "sdpa")
 

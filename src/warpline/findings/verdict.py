@@ -69,7 +69,8 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
     best = max((finding.gain.expected for finding in findings), default=1.0)
     same = Gain(1.0, 1.0, 1.0), StepTime(step, step, step)
     waited = max(WAITS, key=lambda cause: evidence.idle[cause])
-    tried = f"no fix that was replayed gains over 5 % (the best {best:.2f}×) on a step of {duration(step)}."
+    sure = "gains over 5 %" if best < LEAST_GAIN else "is sure to gain 5 %"
+    tried = f"no fix that was replayed {sure} (the best {best:.2f}×) on a step of {duration(step)}."
     idle_share = min(evidence.idle_share, evidence.bare_idle_share)
     if idle_share < MOST_IDLE or not evidence.idle[waited]:
         busy = f"the GPU is busy {100 * (1 - idle_share):.0f} % of the time"
