@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,23 @@ def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str,
     how = advice(tmp_path, lambda program: load(program, iterator))["slow_input"]
     assert said in how
     assert how.endswith(general("slow_input"))
+
+
+@pytest.mark.parametrize(
+    ("loading", "said"),
+    [
+        (2000, r"counts on 7 workers, which hide it\."),
+        (20_000, r"counts on 7 workers, which make a batch in 4\.5\d ms; about 2\d would hide all loading\."),
+    ],
+)
+def test_the_advice_says_how_many_workers_it_counts_on(loading: float, said: str, tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.python(loading)
+        program.copy("HtoD (Pinned -> Device)", 10, 1 << 16)
+        program.large_product(500)
+        program.wait()
+
+    assert re.search(said, advice(tmp_path, body)["slow_input"])
 
 
 def launches(program: Program) -> None:

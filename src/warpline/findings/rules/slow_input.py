@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 
@@ -12,6 +14,9 @@ from warpline.findings.evidence import Evidence
 from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import in_function, listed
+from warpline.replay.bench import Bench
+from warpline.replay.interventions import constants, interventions
+from warpline.replay.interventions.registry import EXPECTED
 from warpline.replay.whatif import Prediction
 from warpline.trace.link import integers
 from warpline.trace.names import matches, named
@@ -22,6 +27,8 @@ LEAST_SHARE = 0.03
 LEAST_STEPS = 2
 """One step has no other to load beside."""
 LISTED = 3
+LISTED_SHARE = 0.1
+"""How many names a claim lists, and the share of loading that each must have."""
 LOADER = r"(?i)dataloader"
 SHORT_NAME = r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$"
 """What a Python frame runs: `<built-in function sleep>`, `torch/utils/data/dataloader.py(733): __next__`."""
@@ -32,29 +39,44 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     waited = evidence.idle["input"] / evidence.steps
     if waited < LEAST_SHARE * evidence.step_ns or evidence.steps < LEAST_STEPS:
         return None
-    loading = _loading(evidence.trace)
+    loading = _loading(evidence)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
+    names = names.filter(pl.col("time") >= LISTED_SHARE * pl.col("time").sum())
     among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
     places = _places(evidence, loading)
     return Claim(
         f"The GPU is idle for {duration(waited)} of each step while the program gets its data{among}.",
         places,
-        _how(evidence.trace, loading, places),
+        f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {RULE.how}",
     )
 
 
-def _how(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str | None:
-    """The general advice, led by what is known of the loader; None where nothing is."""
+def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
+    """What is known of the loader as it is."""
     iterators = _within(trace.ranges, trace)["name"].cast(pl.String)
     if iterators.str.contains("_SingleProcessDataLoaderIter").any():
         reading = _own_function(trace, loading)
         inside = f", most of it in {reading}" if reading else ""
-        return f"The DataLoader has no workers: it loads in the loop's own process{inside}. {RULE.how}"
+        return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.str.contains("_MultiProcessingDataLoaderIter").any():
-        return f"The DataLoader's workers are too few or too slow: more of them, or less work a sample. {RULE.how}"
-    if not len(loading):
-        return None
-    return f"Now {places[0].op} holds the loop{in_function(places[0].spot)}. {RULE.how}"
+        return "The DataLoader's workers are too few or too slow: more of them, or less work a sample. "
+    return f"Now {places[0].op} holds the loop{in_function(places[0].spot)}. " if len(loading) else ""
+
+
+def _with_workers(evidence: Evidence) -> str:
+    """On how many workers the prediction counts, how many would hide all loading, and what stays in the loop."""
+    bench = Bench(evidence.scene, evidence.scene.graph)
+    interventions()[RULE.fix].apply(bench, EXPECTED)
+    hidden = evidence.question.step_ns(bench.settle())
+    workers = constants.LOADER_WORKERS.expected
+    needed = math.ceil(workers * bench.step_floor_ns / hidden)
+    enough = "which hide it" if needed <= workers else f"which make a batch in {duration(bench.step_floor_ns)}"
+    more = "" if needed <= workers else f"; about {needed} would hide all loading"
+    taken = duration(constants.TAKEN_TENSOR_NS.expected)
+    return (
+        f"The prediction counts on {workers:.0f} workers, {enough}{more}. "
+        f"Taking a tensor from a worker costs the loop {taken}, and less where pin_memory lets a thread do it."
+    )
 
 
 def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
@@ -70,8 +92,9 @@ def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
     return f"{site.function} ({site.file}:{site.line})" if site else None
 
 
-def _loading(trace: Trace) -> pl.DataFrame:
+def _loading(evidence: Evidence) -> pl.DataFrame:
     """What gets data in the window: outermost ops, ranges and frames that say so, else what frames show of silences."""
+    trace = evidence.trace
     columns = ("name", "thread", "start_ns", "end_ns")
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     told = [part.filter(named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
@@ -79,12 +102,17 @@ def _loading(trace: Trace) -> pl.DataFrame:
         part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
         for part in told
     ])  # fmt: skip
-    rows = _outermost(_within(rows, trace))
-    rows = rows if len(rows) else _silences(trace)
+    rows, silences = _outermost(_within(rows, trace)), _silences(evidence)
+    # A lock or a short read does not explain loading that is elsewhere.
+    rows = rows if _total_ns(rows) >= _total_ns(silences) / 2 else silences
     name = pl.col("name")
     short = pl.coalesce(name.str.extract(SHORT_NAME, 1), name.str.extract(SHORT_NAME, 2), name)
     label = pl.when(name.str.contains(LOADER)).then(pl.lit("DataLoader")).otherwise(short)
     return rows.with_columns(label=label, time=pl.col("end_ns") - pl.col("start_ns"))
+
+
+def _total_ns(rows: pl.DataFrame) -> int:
+    return int((rows["end_ns"] - rows["start_ns"]).sum())
 
 
 def _within(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
@@ -98,8 +126,9 @@ def _outermost(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(before.is_null() | (pl.col("start_ns") >= before))
 
 
-def _silences(trace: Trace) -> pl.DataFrame:
-    """Long stretches before an upload, by the Python frame that runs in their middle; none without frames."""
+def _silences(evidence: Evidence) -> pl.DataFrame:
+    """The time before an upload, by the program's own function that runs in the middle of it; none without frames."""
+    trace = evidence.trace
     found = [
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
         for thread, spans in loading_spans(trace).items()
@@ -108,7 +137,7 @@ def _silences(trace: Trace) -> pl.DataFrame:
     if rows is None or not len(rows):
         return pl.DataFrame(schema={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
     middle = (integers(rows["start_ns"]) + integers(rows["end_ns"])) // 2
-    names = frame_names(trace, trace.frames.innermost(integers(rows["thread"]), middle))
+    names = frame_names(trace, evidence.user_frames.at(integers(rows["thread"]), middle))
     return rows.with_columns(name=names.fill_null("Python"))
 
 

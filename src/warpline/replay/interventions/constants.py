@@ -10,6 +10,7 @@ from warpline.replay.interventions.registry import Range
 from warpline.replay.model import Floats
 
 MEASURED = "H200, torch 2.11, CUDA 13.0 (benchmarks/replay_constants.py)"
+RECORDED = "H200, torch 2.11: the recorded faults and their cures"
 GUESSED = "not measured yet: a cautious range"
 
 GRAPH_LAUNCH_NS = Range(7_000, 12_000, 30_000, MEASURED)
@@ -67,8 +68,15 @@ BATCHED = Range(0.08, 0.15, 0.4, GUESSED)
 """Device time of many small kernels done as one on a batch, as a share of theirs; never less than the longest."""
 COMM_SLOWDOWN = Range(1.0, 1.05, 1.15, GUESSED)
 """Kernels that run beside a collective share memory bandwidth and SMs with it."""
-LOADER_WORKERS = Range(16.0, 8.0, 2.0, GUESSED)
-"""Background workers among which data loading is divided."""
+LOADER_WORKERS = Range(16.0, 7.0, 2.0, GUESSED)
+"""Background workers among which data loading is divided: six to eight are usual."""
+WORKER_SLOWDOWN = Range(1.0, 1.6, 1.6, RECORDED)
+"""How much longer a worker takes for a batch than the loop itself did: workers share cores, copy the batch to shared
+memory, and compete with their own thread that hands it over. 1.6 in both cures that six workers bound."""
+TAKEN_TENSOR_NS = Range(50_000, 650_000, 1_100_000, RECORDED)
+"""What it costs the loop to take a tensor from a worker: a socket is opened, both sides prove who they are, and a
+file descriptor comes back. 28 times, with workers idle or busy, 0.48 to 1.10 ms, median 0.65; 30 to 60 µs for one that
+had been taken before, as a thread that pins memory does."""
 
 FP32_NS = np.array([8_336, 14_528, 56_742, 350_970, 2_668_957, 21_438_272], np.float64)
 TF32_NS = np.array([5_578, 7_923, 14_534, 50_934, 349_184, 2_726_202], np.float64)

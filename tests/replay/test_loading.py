@@ -1,0 +1,93 @@
+"""Loading handed over to workers: what the loop still pays, what the workers allow, and recorded cures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import kineto_files as files
+import pytest
+from kineto_files import Event
+from paths import DATA
+
+import warpline
+from warpline.replay import WhatIf
+from warpline.replay.interventions import constants
+
+STEPS = 4
+REST = 200.0
+"""Microseconds of CPU after the copies, while the device works 50."""
+TAKEN = constants.TAKEN_TENSOR_NS.expected
+WORKERS = constants.WORKER_SLOWDOWN.expected / constants.LOADER_WORKERS.expected
+
+
+def asked(folder: Path, loading: float, *, tensors: int = 1, copying: float = 5.0, frames: bool = False) -> WhatIf:
+    """A step that makes a batch, copies its tensors, launches a kernel, and goes on for a while; no wait."""
+    events: list[Event] = []
+    length, number = loading + tensors * (copying + 10) + REST, 0
+    for step in range(STEPS):
+        now = step * length
+        events.append(files.annotation(f"ProfilerStep#{step}", now, length))
+        if frames:
+            events.append(files.frame("train.py(3): negatives", now, loading - 1, step + 1, None))
+        now += loading
+        for _ in range(tensors):
+            number += 1
+            events.append(files.call("cudaMemcpyAsync", now, 5, number))
+            events.append(files.copy("Memcpy HtoD (Pinned -> Device)", now + 5, copying, number, 1 << 16))
+            now += copying + 10
+        number += 1
+        events += [files.call("cudaLaunchKernel", now, 5, number), files.kernel("k", now + 10, 50, number)]
+    return WhatIf(warpline.open(files.write(folder, events), cache=False))
+
+
+def saved(question: WhatIf) -> float:
+    return question.bare_step_ns.expected - question.ask("prefetch").new_step_ns.expected
+
+
+@pytest.mark.parametrize("tensors", [1, 3])
+def test_the_loop_still_takes_every_tensor_from_a_worker(tensors: int, tmp_path: Path) -> None:
+    question = asked(tmp_path, 3000, tensors=tensors)
+    assert saved(question) == pytest.approx(3_000_000 - tensors * TAKEN, rel=0.1)
+
+
+def test_what_is_made_faster_than_it_is_taken_gains_nothing(tmp_path: Path) -> None:
+    assert saved(asked(tmp_path, 500)) == pytest.approx(0, abs=20_000)
+
+
+@pytest.mark.parametrize("frames", [False, True])
+def test_workers_bound_the_step_whatever_the_functions_are_called(frames: bool, tmp_path: Path) -> None:
+    prediction = asked(tmp_path, 20_000, frames=frames).ask("prefetch")
+    assert prediction.new_step_ns.expected == pytest.approx(20_000_000 * WORKERS, rel=0.02)
+
+
+def test_the_range_goes_from_hidden_to_two_workers(tmp_path: Path) -> None:
+    step = asked(tmp_path, 5000).ask("prefetch").new_step_ns
+    assert step.low < 400_000
+    assert step.high == pytest.approx(5_000_000 * constants.WORKER_SLOWDOWN.worst / 2, rel=0.05)
+
+
+def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> None:
+    assert not asked(tmp_path, 3000, copying=100).trial("prefetch").moved.any()
+    assert asked(tmp_path, 400, copying=1000).trial("prefetch").moved.sum() == STEPS
+
+
+@pytest.mark.parametrize("kind", ["", ".plain"])
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("field", "impressions_parsed_from_json"),  # six workers bound it
+        ("field", "negatives_drawn_with_rejection"),  # taking the batch bounds it
+        ("field", "ragged_rows_padded_in_python"),
+        ("faults", "augmentation_in_the_loop"),  # the device bounds it, and the copy waits for it
+        ("faults", "one_worker_too_slow"),
+        ("held_out", "experience_looked_up_in_python"),
+    ],
+)
+def test_the_cured_step_is_what_the_stopwatch_says(folder: str, name: str, kind: str) -> None:
+    manifest = json.loads((DATA / folder / "faults.json").read_text())
+    (case,) = [one for one in manifest["cases"] if one["name"] == name]
+    question = WhatIf(warpline.open(DATA / folder / f"{name}{kind}.json.gz", cache=False))
+    assert question.ask("prefetch").new_step_ns.expected == pytest.approx(
+        case["bare_step_ns"]["cured"]["step_ns"], rel=0.25
+    )
