@@ -51,15 +51,18 @@ def union(starts: Times, ends: Times) -> Spans:
 
 def clip(spans: Spans, start: int, end: int) -> Spans:
     """The part of the set within [start, end)."""
-    return union(np.maximum(spans.starts, start), np.minimum(spans.ends, end))
+    if end <= start:
+        return EMPTY
+    inside = slice(np.searchsorted(spans.ends, start, side="right"), np.searchsorted(spans.starts, end, side="left"))
+    return Spans(np.maximum(spans.starts[inside], start), np.minimum(spans.ends[inside], end))
 
 
 def complement(spans: Spans, start: int, end: int) -> Spans:
     """The part of [start, end) that the set leaves out."""
     inside = clip(spans, start, end)
-    edges_start = np.concatenate(([start], inside.ends))
-    edges_end = np.concatenate((inside.starts, [max(start, end)]))
-    return union(edges_start.astype(np.int64), edges_end.astype(np.int64))
+    starts, ends = np.append(np.int64(start), inside.ends), np.append(inside.starts, np.int64(end))
+    real = ends > starts
+    return Spans(starts[real], ends[real])
 
 
 def intersection(left: Spans, right: Spans) -> Spans:
@@ -73,7 +76,7 @@ def intersection(left: Spans, right: Spans) -> Spans:
     left_index = np.repeat(np.arange(len(left)), counts)
     within = np.arange(len(left_index)) - np.repeat(np.cumsum(counts) - counts, counts)
     right_index = np.repeat(first, counts) + within
-    return union(
+    return Spans(
         np.maximum(left.starts[left_index], right.starts[right_index]),
         np.minimum(left.ends[left_index], right.ends[right_index]),
     )

@@ -18,7 +18,7 @@ from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, Activity, act
 from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
 from warpline.trace.link import integers
-from warpline.trace.names import named
+from warpline.trace.names import matches, named
 from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
@@ -201,13 +201,11 @@ def _before_batch(trace: Trace, caller: int, moments: Int64s) -> npt.NDArray[np.
 
 def _calls_for_work(trace: Trace) -> pl.DataFrame:
     """The calls that gave a device work, in their order; whether it was a copy from the host, or of a result to it."""
-    work = trace.gpu.filter(pl.col("api_id").is_not_null())
-    kind = work["copy_kind"].cast(pl.String)
-    calls = trace.api[work["api_id"].to_list()].select(
-        "thread", "start_ns", "end_ns",
-        upload=(kind == "HtoD").fill_null(False),
-        result=(kind == "DtoH").fill_null(False) & (work["bytes"] > NUMBER_BYTES).fill_null(False),
-    )  # fmt: skip
+    work = trace.gpu.select("api_id", "copy_kind", "bytes").drop_nulls("api_id")
+    calls = trace.api.select("thread", "start_ns", "end_ns")[work["api_id"]].with_columns(
+        upload=matches(work["copy_kind"], "^HtoD$"),
+        result=matches(work["copy_kind"], "^DtoH$") & (work["bytes"] > NUMBER_BYTES).fill_null(False),
+    )
     return calls.sort("start_ns")
 
 
