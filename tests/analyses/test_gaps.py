@@ -35,6 +35,13 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
     ),
     "allocation": ([call("cudaMalloc", 20, 25, 9), *launched("next", 50, 58, 5, 2)], {"memory": 25, "dispatch": 5, "launch_latency": 8}),
     "loading code": ([call("cuModuleLoadData", 20, 20, 9), *launched("next", 50, 58, 5, 2)], {"cold_start": 20, "dispatch": 10, "launch_latency": 8}),
+    "capturing a graph": (
+        [call("cudaStreamBeginCapture", 22, 2, 8), op("aten::mm", 25, 10), call("cudaStreamEndCapture", 38, 4, 9), *launched("next", 50, 58, 5, 2)],
+        {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+    ),
+    "torch.compile at work": (
+        [op("entire_frame_compile", 22, 20), *launched("next", 50, 58, 5, 2)], {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+    ),
     "a first launch that loads": (
         [call("cudaLaunchKernel", 30, 500, 2), kernel("next", 540, 5, 2)], {"dispatch": 10, "cold_start": 500, "launch_latency": 10},
     ),

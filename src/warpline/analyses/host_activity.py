@@ -12,7 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from warpline.api_names import COPY, DEVICE_WAIT, EVENT_WAIT, LAUNCH, STREAM_WAIT
+from warpline.api_names import (
+    BEGIN_CAPTURE,
+    COMPILING_OPS,
+    COPY,
+    DEVICE_WAIT,
+    END_CAPTURE,
+    EVENT_WAIT,
+    LAUNCH,
+    STREAM_WAIT,
+)
 from warpline.intervals import EMPTY, Spans, difference, union
 from warpline.trace.link import integers
 from warpline.trace.names import by_name, matches, named
@@ -105,7 +114,8 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     frames = (
         _calls(trace),
-        _telling(trace.ops, {"input": LOADING}),
+        _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}),
+        _captures(trace.api),
         _telling(ranges, {"input": LOADING}),
         _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}),
         _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}),
@@ -149,6 +159,13 @@ def _telling(table: pl.DataFrame, patterns: dict[str, str]) -> pl.DataFrame:
     labels = by_name(table["name"], label)
     telling = labels.is_not_null() & table["thread"].is_not_null()
     return table.filter(telling).select("thread", "start_ns", "end_ns", label=labels.filter(telling))
+
+
+def _captures(api: pl.DataFrame) -> pl.DataFrame:
+    """From the begin to the end of each capture: what is launched meanwhile only makes a graph."""
+    marks = api.filter(named(f"{BEGIN_CAPTURE}|{END_CAPTURE}"), pl.col("thread").is_not_null()).sort("start_ns")
+    spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
+    return spans.drop_nulls("end_ns").select("thread", "start_ns", "end_ns", label=pl.lit("cold_start"))
 
 
 def _at_work(table: pl.DataFrame, label: str) -> pl.DataFrame:

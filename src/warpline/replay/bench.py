@@ -32,8 +32,8 @@ class Bench:
     step_floor_ns: float = 0.0
     """What a step takes at least for a reason outside the graph (data loading in the background)."""
 
-    best_step: bool = False
-    """Whether the shortest step stands for all: when steps differ only in how cold they are."""
+    counted: Bools | None = None
+    """The steps that stand for all, where others do what a mended program does not repeat; None for all of them."""
 
     def __post_init__(self) -> None:
         self.graph = self.graph.copy()

@@ -122,11 +122,11 @@ class WhatIf:
         """`measured` by the run that made the trace, or `estimated`."""
         return "measured" if self._bare.measured else "estimated"
 
-    def step_ns(self, graph: Graph, floor_ns: float = 0.0, *, best: bool = False) -> float:
+    def step_ns(self, graph: Graph, floor_ns: float = 0.0, counted: Bools | None = None) -> float:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
+        lengths = lengths if counted is None else lengths[counted]
         typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
-        typical = float(lengths.min()) if best else typical
         return max(typical * self._scale, floor_ns, 1.0)
 
     def ask(self, *names: str) -> Prediction:
@@ -184,7 +184,7 @@ class WhatIf:
         graph = bench.settle()
         # Loading in the background cannot take longer than it took in the foreground.
         floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
-        step_ns = self.step_ns(graph, floor, best=bench.best_step)
+        step_ns = self.step_ns(graph, floor, bench.counted)
         return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved)
 
 

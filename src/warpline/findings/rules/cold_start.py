@@ -12,6 +12,8 @@ from warpline.units import duration
 LEAST_SHARE = 0.05
 CERTAIN_GAIN = 2.0
 """A replayed gain this large needs no idle time as its witness: compiling may hide behind other work."""
+WORTH_COUNTING_NS = 20_000
+"""Stretches and calls that lose less are dispatch that a warm CPU does faster."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -20,11 +22,12 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
     change = evidence.changed(RULE.fix)
-    host = evidence.in_steps(change.host)
+    host = evidence.in_steps(change.host & (change.saved_ns > 0))
+    saved = float(change.saved_ns[host].sum()) / evidence.steps
+    host &= change.saved_ns > WORTH_COUNTING_NS
     segments = host & (evidence.scene.graph.kind == SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
-    saved = float(change.saved_ns[host].sum()) / evidence.steps
-    trials = f", and {several(evidence.per_step(tried), 'kernel')} are only tried out" if tried.any() else ""
+    trials = f", and {several(evidence.per_step(tried), 'kernel')} run only to prepare them" if tried.any() else ""
     return Claim(
         f"The steps are not warm: {duration(saved)} of CPU time in each go into loading, compiling or tuning "
         f"({several(evidence.per_step(segments), 'long stretch', 'long stretches')} and "
@@ -39,8 +42,8 @@ RULE = Rule(
     fix="warm_up",
     how=(
         "Run a few steps of every shape before the steps that count (torch.profiler.schedule(wait=1, warmup=3, "
-        "active=5)); keep compiled code (TORCHINDUCTOR_CACHE_DIR); keep shapes fixed or torch.compile(model, "
-        "dynamic=True)."
+        "active=5)); capture graphs when the program starts; keep compiled code (TORCHINDUCTOR_CACHE_DIR); keep shapes "
+        "fixed or torch.compile(model, dynamic=True)."
     ),
     look=look,
 )

@@ -5,120 +5,224 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import polars as pl
 
+from warpline import api_names
 from warpline.replay.bench import Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.preparation import (
+    Stretch,
+    without_captures,
+    without_compiling,
+    without_tables,
+    without_trials,
+)
 from warpline.replay.interventions.registry import Range, intervention
-from warpline.replay.model import CALL, SEGMENT
+from warpline.replay.model import CALL, SEGMENT, Bools, Floats, Int64s
+from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
+from warpline.trace.link import integers
+from warpline.trace.names import matches
 from warpline.trace.nesting import NONE
 
 LOADING = (
     r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
-    r"|^(cuda|hip)Malloc|^cudaMemGetInfo"
+    r"|^(cuda|hip)(Malloc|Free)|^cudaMemGetInfo"
 )
-"""Calls that load code or ask about it, and that fill the allocator's cache."""
-COLD_SEGMENT_NS = Range(40_000, 60_000, 500_000, "planted cold starts on an H200")
-"""In a cold start, a segment longer than this is taken for compiling, planning or tuning."""
-STEADY_COLD_NS = 2_000_000
-"""Where every step is as long as the others, this much shows that code is compiled or planned anew in each of them."""
+"""Calls that load code or ask about it, and that fill the allocator's cache or give back what was tried with."""
 UNEVEN = 1.5
-WARM_SEGMENT_NS = 30_000.0
-"""What is left of it when it is warm: the dispatch of an op."""
-TRIED_KERNELS = 6
-TUNED_OPS = ["aten::cudnn_convolution", "aten::miopen_convolution", "aten::_convolution", "aten::convolution"]
-"""Ops that launch more kernels than this when cuDNN or MIOpen tries out algorithms."""
-LOADED_CALL_NS = 1_000.0
-"""What is left of a call that loads code when there is nothing to load."""
+"""Steps are uneven when their mean is this many times their median: some are cold and others are not."""
+COLD_SEGMENT_NS = Range(40_000, 60_000, 120_000, "planted cold starts on an H200")
+"""In uneven steps, a segment longer than this is taken for compiling, planning or tuning."""
+STEADY_COLD_NS = 2_000_000
+"""A stretch of this length inside an op that launches work is compiling, planning or tuning."""
 PLANNING_NS = Range(300_000, 500_000, 2_000_000, "plans of cuFFT on an H200's host take 2 to 4 ms")
-DISPATCH_NS = 60_000.0
+DISPATCH_NS = 30_000.0
 """An op that spends more CPU time than this for each call and op within it does more than to dispatch them."""
 LEAST_PLANNING = 0.2
-"""Share of the step that planning takes at least."""
+"""Share of the step that planning takes at least, where every step is cold."""
+MOSTLY = 0.5
+"""A long step is long for being cold if this part of what it takes beyond the usual goes with it."""
+OWN_WORK_NS = 300_000.0
+"""Python outside ops for longer than this is the program's own work, and is done in warm steps too."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
+
+SEGMENT_NS, OP_NS, LAUNCH_NS = 3_600.0, 2_000.0, 2_500.0
+"""Dispatch in the steady state: for each launch, for each op, and of the call itself (20 dispatch-bound programs)."""
+LOADED_CALL_NS = 1_000.0
+"""What is left of a call that loads code when there is nothing to load, and of the CPU time before it."""
+RUN_BEFORE = Range(1.0, 1.6, 3.0, "stopwatch over the five steps after a warm-up on an H200: 1.4 to 1.9")
+"""Dispatch in the first steps after a warm-up, in times of the steady state: the CPU's caches hold little of it yet."""
+RUN_ONCE = Range(1.0, 2.2, 4.0, "the same where every step has a shape of its own: 2.4 to 2.7")
+"""The same for code that ran once, because every step has its own."""
+RUN_OFTEN = Range(1.0, 1.1, 2.0, "a convolution after tuning: 1.0")
+"""The same for code that ran many times, because the preparations were runs of it."""
 
 
 @intervention(
     "warm_up",
     5,
     "Loading, compiling and tuning are done before the steps that count.",
-    "Long stretches of CPU time inside ops, slow first calls, the loading of modules and the trying out of kernels "
-    "come from cold starts; loading data does not.",
+    "Long stretches of CPU time inside ops, slow first calls, the loading of modules, the capture of graphs and the "
+    "trying out of kernels come from cold starts; loading data does not.",
     "What the warm step takes is the dispatch of its ops and the work that remains.",
+    "The steps right after the warm-up are meant: their dispatch takes about twice what it takes after some hundreds.",
 )
 def warm_up(bench: Bench, case: int) -> int:
-    """Long segments and calls shrink to what they take when everything is loaded."""
+    """Preparations go, and long segments and calls shrink to what they take when everything is loaded."""
     scene, graph = bench.scene, bench.graph
     lengths = scene.marks.lengths(graph, simulate(graph))
     uneven = float(np.mean(lengths)) > UNEVEN * float(np.median(lengths))
-    # Loading data and the program's own work between ops are warm as well.
-    inside = (scene.op_share > 0.5) | uneven
-    cold = scene.in_steps & (graph.kind == SEGMENT) & (scene.input_share < 0.3) & inside
-    uneven |= int((cold & (graph.duration > STEADY_COLD_NS)).sum()) > scene.step_count / 2
-    limit = COLD_SEGMENT_NS.at(case) if uneven else np.inf
-    long = np.flatnonzero(cold & (graph.duration > limit))
-    calls = scene.call_of_work[scene.work]
-    launching = np.isin(graph.before[long], graph.row[calls[calls != NONE]])
-    graph.duration[long] = np.where(launching, WARM_SEGMENT_NS, LOADED_CALL_NS)
-    changed = len(long)
-    names = scene.call_name
-    for name in set(names[graph.kind == CALL].tolist()):
-        calls = np.flatnonzero((graph.kind == CALL) & (names == name) & scene.in_steps)
-        if re.search(LOADING, name) and uneven:
-            loading = calls[graph.duration[calls] > LOADED_CALL_NS]
-            graph.duration[loading] = LOADED_CALL_NS
-            changed += len(loading)
-            continue
-        usual = float(np.median(graph.duration[calls])) if len(calls) else 0.0
-        slow = calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)] if uneven else calls[:0]
-        graph.duration[slow] = usual
-        changed += len(slow)
-    changed += _without_trials(bench) + _without_plans(bench, case)
-    bench.best_step = changed > 0
-    return changed
+    planning = _planning(scene, case)
+    gone = without_captures(bench)
+    every = len(gone) >= scene.step_count / 2 or _in_many_steps(scene, planning, lengths)
+    if not (uneven or every or gone):
+        return 0
+    bare = graph.duration.copy()
+    gone += without_compiling(bench)
+    tried = without_trials(bench)
+    gone += tried
+    without_tables(bench, planning)
+    slower = (RUN_OFTEN if tried else RUN_ONCE if every else RUN_BEFORE).at(case)
+    changed = _warm_segments(bench, gone, slower, 0.0 if every else COLD_SEGMENT_NS.at(case))
+    changed += _warm_calls(bench, slower, case)
+    if not every:
+        _slow_down(bench, bare, slower, COLD_SEGMENT_NS.at(case))
+        bench.counted = _calm(lengths, scene.marks.lengths(bench.graph, simulate(bench.graph)))
+    return len(gone) + changed
 
 
-def _without_trials(bench: Bench) -> int:
-    """Of an op that tries many kernels to find the fastest, only the last stays: the one that was chosen."""
-    scene = bench.scene
-    nodes = scene.work[(scene.op[scene.work] != NONE) & scene.in_steps[scene.work] & ~bench.gone[scene.work]]
-    ops, place, counts = np.unique(scene.op[nodes], return_inverse=True, return_counts=True)
-    tuned = (counts > TRIED_KERNELS) & np.isin(scene.op_name[nodes[np.unique(place, return_index=True)[1]]], TUNED_OPS)
-    last = np.zeros(len(ops), np.int64)
-    np.maximum.at(last, place, nodes)
-    trials = nodes[tuned[place] & (nodes != last[place])]
-    bench.remove_work(trials, dispatch=False)
-    roots = np.unique(scene.root_op[trials])
-    bench.remove_ops(roots[roots != NONE])
-    chosen = scene.call_of_work[last[tuned]]
-    bench.graph.duration[chosen[chosen != NONE]] = WARM_SEGMENT_NS
-    return len(trials)
+def _calm(before: Floats, after: Floats) -> Bools:
+    """The steps that show what a warm one takes: not those that were long, and mostly for being cold."""
+    usual = float(np.median(before))
+    calm: Bools = (before <= UNEVEN * usual) | (before - after < MOSTLY * (before - usual))
+    return calm
 
 
-def _without_plans(bench: Bench, case: int) -> int:
-    """Ops that compute on the CPU for much longer than dispatching takes are planning: warm, they find their plan.
-
-    The tables that they copy to the device and clear there are part of the plan.
-    """
-    scene, graph = bench.scene, bench.graph
-    ops = scene.trace.ops
-    segments = np.flatnonzero((graph.kind == SEGMENT) & scene.in_steps & (scene.op_share > 0.5))
-    root = scene.root_op_at(segments)
-    segments, root = segments[root != NONE], root[root != NONE]
-    computing, within = np.zeros(len(ops) + 1), np.zeros(len(ops) + 1)
+def _planning(scene: Scene, case: int) -> Bools:
+    """Outermost ops (rows of `ops`, and one for none) that plan or compile: they compute for longer than they dispatch,
+    and no other op of their name and shapes does."""
+    graph, ops = scene.graph, scene.trace.ops
+    segments, root = _computing(scene)
+    computing, longest, within = (np.zeros(len(ops) + 1) for _ in range(3))
     np.add.at(computing, root, graph.duration[segments])
+    np.maximum.at(longest, root, graph.duration[segments])
     np.add.at(within, scene.roots, 1.0)
     np.add.at(within, scene.root_op_of_call[graph.kind == CALL], 1.0)
-    launches = np.zeros(len(ops) + 1, bool)
+    launches = np.append(matches(ops["name"], api_names.COMPILING_OPS).to_numpy(), False)
     launches[scene.root_op[scene.work]] = True
-    planning = (computing > PLANNING_NS.at(case)) & (computing > DISPATCH_NS * within) & launches
+    planning = (computing > PLANNING_NS.at(case)) & (computing > DISPATCH_NS * within) | (longest > STEADY_COLD_NS)
+    planning &= launches
     planning[NONE] = False
-    if computing[planning].sum() < LEAST_PLANNING * scene.step_count * float(
-        np.median(scene.marks.lengths(graph, simulate(graph)))
-    ):
-        return 0
-    mine = planning[root]
-    graph.duration[segments[mine]] *= (WARM_SEGMENT_NS / np.maximum(computing, 1.0))[root[mine]]
-    tables = scene.work[planning[scene.root_op[scene.work]] & (scene.kind[scene.work] != "kernel")]
-    bench.remove_work(tables[~bench.gone[tables]], dispatch=False)
-    return int(planning.sum())
+    planning &= ~_done_before(scene, np.flatnonzero(planning))
+    return planning
+
+
+def _computing(scene: Scene) -> tuple[Int64s, Int64s]:
+    """Segments inside ops that do not load data, and the outermost op of each."""
+    inside = (scene.graph.kind == SEGMENT) & scene.in_steps & (scene.op_share > 0.5) & (scene.input_share < 0.3)
+    segments = np.flatnonzero(inside)
+    root = scene.root_op_at(segments)
+    return segments[root != NONE], root[root != NONE]
+
+
+def _in_many_steps(scene: Scene, planning: Bools, lengths: Floats) -> bool:
+    """Whether every other step plans something of its own, and all of them together for a good part of their time."""
+    segments, root = _computing(scene)
+    mine = segments[planning[root]]
+    much = float(scene.graph.duration[mine].sum()) > LEAST_PLANNING * float(np.median(lengths)) * scene.step_count
+    steps = np.unique(scene.step[mine])
+    return much and int((steps != NONE).sum()) >= scene.step_count / 2
+
+
+def _done_before(scene: Scene, ops: Int64s) -> Bools:
+    """Of these ops, those that other steps repeat with the same shapes: they are slow, and not because they are new."""
+    table, steps = scene.trace.ops[ops], integers(scene.trace.steps_in_view["start_ns"])
+    known = table.select(
+        pl.col("name", "shapes").cast(pl.String), step=np.searchsorted(steps, integers(table["start_ns"]), side="right")
+    )
+    elsewhere = pl.col("step").n_unique().over("name", "shapes") > 1
+    again = known.select(elsewhere & (pl.col("shapes").fill_null("") != ""))
+    result = np.zeros(len(scene.trace.ops) + 1, bool)
+    result[ops] = again.to_series().to_numpy()
+    return result
+
+
+def _warm_segments(bench: Bench, gone: list[Stretch], slower: float, limit: float) -> int:
+    """CPU time between calls shrinks to the dispatch of the ops in it, and to the program's own work outside ops."""
+    scene, graph = bench.scene, bench.graph
+    long = (graph.kind == SEGMENT) & scene.in_steps & (scene.input_share < 0.3) & (graph.duration > limit)
+    nodes = np.flatnonzero(long)
+    ops = _remaining(scene.trace.ops, gone)
+    regions = ops.filter(matches(ops["name"], api_names.COMPILED_REGION))
+    calls = scene.call_of_work[scene.work]
+    launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
+    warm = np.where(launching, SEGMENT_NS, LOADED_CALL_NS) + OP_NS * _within(scene, nodes, ops)
+    warm = slower * (warm + constants.COMPILED_CALL_NS.expected * _within(scene, nodes, regions))
+    warm += _own_work(bench, nodes)
+    changed = nodes[warm < graph.duration[nodes]]
+    bench.shorten(nodes, warm)
+    return len(changed)
+
+
+def _slow_down(bench: Bench, bare: Floats, slower: float, limit: float) -> None:
+    """Dispatch that is known from calm steps, as it is in the first steps after a warm-up."""
+    scene, graph = bench.scene, bench.graph
+    short = (graph.kind == SEGMENT) & (scene.input_share < 0.3) | scene.calls_like(api_names.KERNEL_LAUNCH)
+    known = np.flatnonzero(short & scene.in_steps & (graph.duration < limit) & (graph.duration == bare))
+    graph.duration[known] = np.minimum(slower * graph.duration[known], limit)
+
+
+def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
+    """The ops that do not begin in what is gone."""
+    starts, threads = integers(ops["start_ns"]), integers(ops["thread"])
+    inside = np.zeros(len(ops), bool)
+    for thread, start, end in gone:
+        inside |= (threads == thread) & (starts >= start) & (starts < end)
+    return ops.filter(~inside)
+
+
+def _own_work(bench: Bench, segments: Int64s) -> Floats:
+    """Long CPU time outside ops, as far as most steps have as much of it."""
+    scene = bench.scene
+    outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
+    outside = np.where(outside > OWN_WORK_NS, outside, 0.0)
+    totals = np.zeros(scene.step_count + 1)
+    np.add.at(totals, np.where(scene.step[segments] == NONE, scene.step_count, scene.step[segments]), outside)
+    usual = float(np.median(totals[:-1]))
+    kept: Floats = outside * np.minimum(1.0, usual / np.maximum(totals, 1.0))[scene.step[segments]]
+    return kept
+
+
+def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
+    """How many of the ops each segment begins and ends: half for each."""
+    graph, result = scene.graph, np.zeros(len(segments))
+    threads = integers(ops["thread"])
+    for lane in np.unique(graph.lane[segments]):
+        mine, own = np.flatnonzero(graph.lane[segments] == lane), threads == lane
+        moments = np.sort(np.concatenate([integers(ops[name])[own] for name in ("start_ns", "end_ns")]))
+        begin, end = graph.measured_start[segments[mine]], graph.measured_end[segments[mine]]
+        result[mine] = (np.searchsorted(moments, end) - np.searchsorted(moments, begin)) / 2
+    return result
+
+
+def _warm_calls(bench: Bench, slower: float, case: int) -> int:
+    """Calls that load take no time; launches and slow calls take what they usually do."""
+    scene, graph = bench.scene, bench.graph
+    names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps
+    before = graph.duration.copy()
+    for name in set(names[inside].tolist()):
+        calls = np.flatnonzero(inside & (names == name))
+        usual = float(np.median(graph.duration[calls]))
+        if re.search(LOADING, name):
+            bench.shorten(calls, LOADED_CALL_NS)
+        elif re.search(api_names.GRAPH_LAUNCH, name):
+            kernels = np.bincount(integers(scene.trace.gpu["api_id"]) + 1, minlength=len(scene.trace.api) + 1)
+            nodes: Floats = kernels[graph.row[calls] + 1].astype(np.float64)
+            bench.shorten(calls, constants.GRAPH_LAUNCH_NS.at(case) + nodes * constants.GRAPH_NODE_NS.at(case))
+        elif re.search(f"{api_names.KERNEL_LAUNCH}|{api_names.MEMSET}", name):
+            bench.shorten(calls, slower * LAUNCH_NS)
+        else:
+            bench.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)], usual)
+    return int((graph.duration < before).sum())

@@ -1,0 +1,154 @@
+"""What a warm step of a program is that was only seen cold: hand-made programs, and cold starts held to the stopwatch."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import kineto_files as files
+import pytest
+from kineto_files import Event
+from paths import DATA
+
+import warpline
+from warpline.replay import WhatIf
+
+KERNEL = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 2ul> >"
+STEPS = 4
+
+
+class Loop:
+    """A loop on one thread, written down as its profile; times in microseconds."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.now, self.number, self.free = 0.0, 0, 0.0
+
+    def call(self, name: str, length: float = 3.0) -> int:
+        self.number += 1
+        self.events.append(files.call(name, self.now, length, self.number))
+        self.now += length
+        return self.number
+
+    def launch(self, length: float, *, runs: bool = True, stream: int = 7) -> None:
+        number = self.call("cudaLaunchKernel")
+        if runs:
+            self.work(length, number, stream)
+
+    def work(self, length: float, number: int, stream: int = 7) -> None:
+        begin = max(self.now + 4, self.free)
+        self.free = begin + length
+        self.events.append(files.kernel(KERNEL, begin, length, number, stream=stream))
+
+    def op(self, name: str, *parts: float | tuple[float, bool], shapes: Any = None, stream: int = 7) -> None:
+        """An op of stretches of CPU time, each followed by a kernel of 10 µs; (time, False) for a capture."""
+        start = self.now
+        for part in parts:
+            length, runs = part if isinstance(part, tuple) else (part, True)
+            self.now += length
+            self.launch(10, runs=runs, stream=stream)
+        self.now += 1
+        self.events.append(files.op(name, start, self.now - start, **({"Input Dims": shapes} if shapes else {})))
+
+    def step(self, start: float) -> None:
+        self.now = max(self.now, self.free) + 5
+        self.events.append(files.annotation(f"ProfilerStep#{len(self.events)}", start, self.now - start))
+
+    def asked(self, folder: Path) -> WhatIf:
+        return WhatIf(warpline.open(files.write(folder, self.events), cache=False))
+
+
+def test_a_capture_goes_with_the_runs_that_rehearse_it(tmp_path: Path) -> None:
+    loop = Loop()
+    for _ in range(STEPS):
+        start = loop.now
+        loop.op("aten::copy_", 8.0)  # the program's own: it is not captured
+        for _ in range(3):
+            for name in ("aten::mm", "aten::relu"):
+                loop.op(name, 8.0, stream=13)
+        loop.call("cudaDeviceSynchronize", max(loop.free - loop.now, 0) + 3)
+        loop.op("aten::fill_", 8.0, stream=13)
+        loop.call("cudaStreamBeginCapture")
+        for name in ("aten::mm", "aten::relu"):
+            loop.op(name, (300.0, False), stream=13)
+        loop.call("cudaStreamEndCapture")
+        loop.call("cudaGraphInstantiate", 400)
+        loop.now += 5
+        number = loop.call("cudaGraphLaunch", 200)
+        for _ in range(2):
+            loop.work(10, number)
+        loop.step(start)
+    prediction = loop.asked(tmp_path).ask("warm_up")
+    # Left are the copy's kernel and the graph's two: no rehearsal, no capture, no graph to be made.
+    assert prediction.new_step_ns.expected == pytest.approx(3 * 10_000, rel=0.02)
+    assert prediction.gain.expected > 10
+
+
+def planned(shapes: list[list[list[int]]]) -> Loop:
+    """Each step an op that makes tables on the device, pausing for 400 µs five times, before the kernel it is for."""
+    loop = Loop()
+    for shape in shapes:
+        start = loop.now
+        loop.op("aten::fft_rfft", *[400.0] * 5, 8.0, shapes=shape)
+        loop.op("aten::mul", 8.0)
+        loop.step(start)
+    return loop
+
+
+def test_of_an_op_that_plans_only_what_follows_its_last_pause_is_left(tmp_path: Path) -> None:
+    prediction = planned([[[size]] for size in range(100, 100 + STEPS)]).asked(tmp_path).ask("warm_up")
+    # Five launches follow pauses or nothing; the fifth and the sixth stay, and the next op's kernel.
+    assert prediction.new_step_ns.expected < 80_000
+    assert prediction.gain.expected > 20
+
+
+def test_an_op_that_is_as_slow_with_shapes_it_has_seen_is_not_cold(tmp_path: Path) -> None:
+    prediction = planned([[[100]]] * STEPS).asked(tmp_path).ask("warm_up")
+    assert prediction.gain.expected == pytest.approx(1.0)
+
+
+def test_the_program_s_own_python_stays_when_the_first_step_is_warm_as_well(tmp_path: Path) -> None:
+    loop = Loop()
+    for step in range(STEPS):
+        start = loop.now
+        loop.now += 1_000
+        loop.op("aten::mm", 50_000.0 if step == 0 else 8.0)
+        loop.step(start)
+    prediction = loop.asked(tmp_path).ask("warm_up")
+    assert prediction.gain.expected > 5
+    assert prediction.new_step_ns.low > 700_000
+
+
+def test_a_long_step_that_has_more_to_do_is_not_cold(tmp_path: Path) -> None:
+    """Every fourth step ends in an optimiser's, whose kernels are as long on a warm device."""
+    loop = Loop()
+    for step in range(STEPS):
+        start = loop.now
+        for _ in range(3):
+            loop.op("aten::mm", 70.0)
+        if step == 2:
+            loop.work(5_000, loop.call("cudaLaunchKernel"))
+        loop.step(start)
+    question = loop.asked(tmp_path)
+    assert question.ask("warm_up").new_step_ns.low > 5_000_000 / STEPS
+
+
+COLD = [
+    (suite, case)
+    for suite in ("faults", "held_out", "field")
+    if (DATA / suite / "faults.json").exists()
+    for case in json.loads((DATA / suite / "faults.json").read_text())["cases"]
+    if case["cause"] == "cold_start"
+]
+
+
+@pytest.mark.parametrize(("suite", "case"), COLD, ids=[case["name"] for _, case in COLD])
+def test_the_warm_step_is_near_the_stopwatch_and_within_its_range(suite: str, case: dict[str, Any]) -> None:
+    warm = case["bare_step_ns"]["cured"]["step_ns"]
+    for kind in (".plain.json.gz", ".json.gz"):
+        path = DATA / suite / f"{case['name']}{kind}"
+        if path.exists():
+            step = WhatIf(warpline.open(path, cache=False)).ask("warm_up").new_step_ns
+            assert step.expected == pytest.approx(warm, rel=0.25), kind
+            assert step.low / 1.1 <= warm <= 1.1 * step.high, kind
