@@ -261,3 +261,12 @@ def test_a_long_delay_that_nothing_explains_is_kept_and_said(tmp_path: Path) -> 
 def test_a_trace_without_gpu_work_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(WarplineError, match="no-gpu-work"):
         replayed(tmp_path, [files.op("aten::add", 0, 10)])
+
+
+def test_without_steps_the_whole_is_from_the_first_work_to_the_last(tmp_path: Path) -> None:
+    # 900 µs of setup on the CPU come before the first kernel.
+    events = [files.call("cudaGetDeviceCount", 5, 2, 50), *launch(905, 912, 10, 1), *launch(930, 937, 10, 2)]
+    result = replayed(tmp_path, events)
+    assert result.marks.count == 1
+    assert result.measured_step_ns == pytest.approx(35_000)
+    assert result.replayed_step_ns == pytest.approx(35_000, rel=0.01)

@@ -65,13 +65,13 @@ def find_marks(trace: Trace, graph: Graph) -> StepMarks:
 
 
 def _whole(graph: Graph) -> StepMarks:
+    """From the begin of the first work to the end of the last, as the window of a trace."""
     work = graph.nodes(WORK)
+    first, last = (int(work[moments[work].argmin()]) for moments in (graph.measured_start, -graph.measured_end))
     step = np.full(len(graph), NONE, np.int64)
     step[work] = 1
-    cpu = np.flatnonzero(graph.kind != WORK)
-    last = int(cpu[graph.measured_end[cpu].argmax()]) if len(cpu) else 0
-    length = float(graph.measured_end[0] - graph.measured_start[0])
-    return StepMarks(np.array([0, last]), np.array([length, 0.0]), step, 1)
+    length = float(graph.measured_end[first] - graph.measured_start[first])
+    return StepMarks(np.array([first, last]), np.array([length, 0.0]), step, 1)
 
 
 def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:

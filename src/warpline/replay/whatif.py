@@ -185,6 +185,9 @@ class WhatIf:
         # Loading in the background cannot take longer than it took in the foreground.
         floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
         step_ns = self.step_ns(graph, floor, bench.counted)
+        if not len(self.trace.steps_in_view):
+            # Without steps, what lets the first work begin sooner would seem to make the whole longer.
+            step_ns = min(step_ns, self._bare.steps_ns[bare])
         return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved)
 
 
