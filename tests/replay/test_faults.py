@@ -71,6 +71,8 @@ def test_a_loop_that_carries_a_state_is_no_batch(name: str) -> None:
         ("faults", "heads_in_a_loop", "batch"),  # neither cut into heads nor stacked any more
         ("faults", "samples_one_by_one", "batch"),
         ("field", "adapter_of_every_request", "batch"),
+        ("field", "targets_of_every_image", "coalesce_copies"),
+        ("held_out", "batch_field_by_field", "coalesce_copies"),  # the host joins 640 KiB, and the device nothing
         ("field", "sampler_of_a_small_network", "cuda_graph"),  # 550 kernels follow each other without a gap
         ("field", "attention_weights_nobody_reads", "sdpa"),  # four products backwards, and means of the weights
         ("field", "one_relation_points_at_a_hub", "even_out"),

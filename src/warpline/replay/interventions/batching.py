@@ -7,6 +7,7 @@ import polars as pl
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import SYNC, Int64s
 from warpline.replay.scene import Scene
@@ -22,8 +23,6 @@ SELECTING = ("aten::select", "aten::slice", "aten::narrow", "aten::index")
 """Ops that take one sample or head out of a tensor: a loop that calls them in each turn may walk over a batch."""
 CUTTING = ("aten::split", "aten::unbind", "aten::chunk")
 """Ops that take all of them out at once."""
-GATHERING = ("aten::stack", "aten::cat")
-"""Ops that put the results of the turns together."""
 MOST_TURNS = 0.9
 """In so many of its turns a loop takes a part out of a tensor."""
 
@@ -79,12 +78,15 @@ class _Loop:
         self._cuts = bool(views["name"].cast(pl.String).is_in(list(CUTTING)).any())
         self.cutting = integers(views.filter(pl.col("start_ns") < int(self._begun[0]))["row"])
         """Rows of `ops` that take the turns' parts out of a tensor, ahead of the first."""
-        after = nodes[np.searchsorted(nodes, turns[-1, -1], side="right") :][:1]
-        root = int(scene.root_op[after[0]]) if len(after) else NONE
-        gathers = root != NONE and str(ops["name"][root]) in GATHERING
-        self.gathering = after if gathers else NOTHING
+        self.gathering = gathered_after(scene, nodes, int(turns[-1, -1]))
         """The work right after the loop that puts the results of its turns together."""
-        self.gathered_ns = int(ops["end_ns"][root]) if gathers else None
+
+    @property
+    def gathered_ns(self) -> int | None:
+        """When that was dispatched."""
+        if not len(self.gathering):
+            return None
+        return int(self._scene.trace.ops["end_ns"][int(self._scene.root_op[self.gathering[-1]])])
 
     @property
     def is_independent(self) -> bool:

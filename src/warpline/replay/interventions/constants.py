@@ -38,6 +38,8 @@ FUSED_OPTIMIZER_DEVICE = Range(0.8, 1.1, 1.5, MEASURED)
 µs for 48 parameters of 4 MB, 565 against 1,230 for 4 of 64 MB, 407 against 1,165 with foreach."""
 PINNED_BYTES_PER_NS = Range(55.5, 55.0, 45.0, MEASURED)
 """Host to device from pinned memory, large copies; bytes per nanosecond are GB/s."""
+HOST_BYTES_PER_NS = Range(20.0, 12.0, 6.0, GUESSED)
+"""At which one thread of the host copies memory into a buffer."""
 PINNED_COPY_NS = Range(1_500, 2_000, 3_000, MEASURED)
 """Device time that a copy takes however small it is."""
 ASYNC_COPY_CALL_NS = Range(3_000, 5_000, 8_000, MEASURED)

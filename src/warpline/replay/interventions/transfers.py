@@ -6,6 +6,7 @@ import numpy as np
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.loading import hand_over
 from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, intervention
 from warpline.replay.model import LAUNCH, SEGMENT, STREAM, THREAD, Int64s
@@ -104,7 +105,7 @@ def prefetch(bench: Bench, case: int) -> int:
     "coalesce_copies",
     22,
     "Small copies in a row, with nothing launched in between, become one.",
-    "The host gathers the pieces into one buffer at no cost that matters.",
+    "The host gathers the pieces into one buffer, at the rate of a copy; the device gathers nothing after them.",
 )
 def coalesce_copies(bench: Bench, case: int) -> int:
     """Of each run of small copies of one direction, the first carries all bytes."""
@@ -121,6 +122,11 @@ def coalesce_copies(bench: Bench, case: int) -> int:
             _remove_loop(bench, mine)
             time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
             bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
+            call = int(scene.call_of_work[mine[0]])
+            if call != NONE and direction == "HtoD":
+                bench.graph.duration[call] += size / constants.HOST_BYTES_PER_NS.at(case)
+                stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[mine[0]]]
+                removed.append(gathered_after(scene, stream, int(mine[-1])))
             changed += len(mine) - 1
     bench.remove_work(np.concatenate(removed))
     return changed
