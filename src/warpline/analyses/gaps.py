@@ -116,7 +116,7 @@ def _busiest_thread(trace: Trace) -> int:
 
 def _explained(trace: Trace, threads: dict[int, Activity], caller: int) -> dict[str, Spans]:
     """Labels of all time for one thread: its own evidence, then the other threads', then what silence means."""
-    window = trace.window
+    window, calls = trace.window, _calls_for_work(trace)
     own = threads.get(caller, Activity({}))
     holes = complement(own.told, window.start_ns, window.end_ns)
     others = seen_elsewhere(threads, caller)
@@ -124,15 +124,15 @@ def _explained(trace: Trace, threads: dict[int, Activity], caller: int) -> dict[
     for label, found in result.items():
         found.append(intersection(others.labels.get(label, EMPTY), holes))
     silence = difference(holes, others.told)
-    making = _making_batches(trace, caller, joined([silence, *result["dispatch"][:1]]))
+    making = _making_batches(trace, calls, caller, joined([silence, *result["dispatch"][:1]]))
     result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
     result["input"].append(making)
-    for label, spans in _silence(trace, caller, difference(silence, making)).items():
+    for label, spans in _silence(trace, calls, caller, difference(silence, making)).items():
         result[label].append(spans)
     return {label: joined(found) for label, found in result.items()}
 
 
-def _silence(trace: Trace, caller: int, holes: Spans) -> dict[str, Spans]:
+def _silence(trace: Trace, calls: pl.DataFrame, caller: int, holes: Spans) -> dict[str, Spans]:
     """What a thread does while nothing of it is recorded: mostly Python between ops, which is dispatch.
 
     A long silence within a step that ends in a copy to the device is the making of a batch. One before the first
@@ -143,18 +143,17 @@ def _silence(trace: Trace, caller: int, holes: Spans) -> dict[str, Spans]:
     if len(trace.steps):
         begin, end = _steps_window(trace)
         starting = long & (holes.ends <= begin)
-        loading = long & (holes.starts < end) & (holes.ends > begin) & _before_batch(trace, caller, holes.ends)
+        loading = long & (holes.starts < end) & (holes.ends > begin) & _before_batch(trace, calls, caller, holes.ends)
     rest = ~(loading | starting)
     kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
     return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
 
 
-def _making_batches(trace: Trace, caller: int, free: Spans) -> Spans:
+def _making_batches(trace: Trace, calls: pl.DataFrame, caller: int, free: Spans) -> Spans:
     """The free time between the last work that any thread gave the device and a copy to it, where that is long.
 
     Whatever functions and ops of the CPU fill it, and however short each of them: they make what is copied.
     """
-    calls = _calls_for_work(trace)
     uploads = integers(calls.filter(pl.col("thread") == caller, "upload")["start_ns"])
     if not len(uploads) or not len(trace.steps):
         return EMPTY
@@ -166,7 +165,7 @@ def _making_batches(trace: Trace, caller: int, free: Spans) -> Spans:
     begin, end = _steps_window(trace)
     starts = np.where(before > 0, done[np.maximum(before, 1) - 1], begin)
     ends = _entered(trace, caller, uploads)
-    chosen = (starts < end) & (ends > begin) & _before_batch(trace, caller, uploads)
+    chosen = (starts < end) & (ends > begin) & _before_batch(trace, calls, caller, uploads)
     chosen &= covered_before(free, ends) - covered_before(free, starts) > SHORT_HOLE_NS
     return intersection(free, union(starts[chosen], ends[chosen]))
 
@@ -184,12 +183,12 @@ def _steps_window(trace: Trace) -> tuple[int, int]:
     return int(integers(trace.steps["start_ns"]).min()), int(integers(trace.steps["end_ns"]).max())
 
 
-def _before_batch(trace: Trace, caller: int, moments: Int64s) -> npt.NDArray[np.bool_]:
+def _before_batch(trace: Trace, calls: pl.DataFrame, caller: int, moments: Int64s) -> npt.NDArray[np.bool_]:
     """Whether the thread's next work for the device is a copy from the host, which may be of a batch.
 
     It is none if the work before it fetched more than a number in the same step: then it is made of that result.
     """
-    mine = _calls_for_work(trace).filter(pl.col("thread") == caller)
+    mine = calls.filter(pl.col("thread") == caller)
     called = integers(mine["start_ns"])
     following = np.searchsorted(called, moments, side="left")
     upload = np.append(mine["upload"].to_numpy(), False)[following]
