@@ -40,6 +40,7 @@ class Judged:
     step_ns: float = STEP_NS
     idle_share: float = 0.25
     bare_idle_share: float = 1.0
+    roofline_share: float | None = None
     idle: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
     trace: Recorded = field(default_factory=lambda: Recorded(Window(0, 4 * STEP_NS)))
 
@@ -135,6 +136,15 @@ def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
     assert verdict.cause == "healthy"
     assert "75 %" in verdict.sentence
     assert "3.00 ms" in verdict.sentence
+
+
+def test_healthy_kernels_are_held_against_the_roofline() -> None:
+    verdict = verdict_of([], cast(Evidence, Judged(roofline_share=0.714)))
+    assert "busy 75 % of the time, its kernels reach 71 % of the roofline, and no fix" in verdict.sentence
+    judgement = judge(warpline.open(FAULTS / "kernel_at_bandwidth.plain.json.gz", cache=False))
+    share = judgement.evidence.roofline_share
+    assert share is not None
+    assert 0.9 < share <= 1.0
 
 
 def test_an_idle_device_is_not_healthy_though_no_fix_helps() -> None:

@@ -70,6 +70,17 @@ class Evidence:
         return sum(self.idle.values()) / length if length else 0.0
 
     @cached_property
+    def roofline_share(self) -> float | None:
+        """What the kernels of a step would take at least, over what they take; None where most have no known floor."""
+        scene = self.scene
+        kernels = np.flatnonzero(scene.in_steps & (scene.kind == "kernel"))
+        length, floor = scene.graph.duration[kernels], scene.floor_ns()[kernels]
+        known = floor > 0
+        if length[known].sum() <= length.sum() / 2:
+            return None
+        return float(np.minimum(floor, length)[known].sum() / length[known].sum())
+
+    @cached_property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the device has nothing of that step to do, other streams counted once."""
         graph, work = self.scene.graph, np.flatnonzero(self.in_steps(self.scene.is_work))

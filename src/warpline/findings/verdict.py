@@ -74,7 +74,9 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
     idle_share = min(evidence.idle_share, evidence.bare_idle_share)
     if idle_share < MOST_IDLE or not evidence.idle[waited]:
         busy = f"the GPU is busy {100 * (1 - idle_share):.0f} % of the time"
-        return Verdict("healthy", None, f"Healthy: {busy}, and {tried}", *same)
+        share = evidence.roofline_share
+        roof = "" if share is None else f", its kernels reach {100 * share:.0f} % of the roofline"
+        return Verdict("healthy", None, f"Healthy: {busy}{roof}, and {tried}", *same)
     part = evidence.idle[waited] / evidence.trace.window.length_ns
     idle = f"the GPU is idle {100 * evidence.idle_share:.0f} % of the time, {100 * part:.0f} % for that reason"
     sentence = f"{NAMES[waited]}: {idle}, but {tried}"
