@@ -84,6 +84,6 @@ def intersection(left: Spans, right: Spans) -> Spans:
 
 def difference(left: Spans, right: Spans) -> Spans:
     """The time that is in the first set and not in the second."""
-    if not len(left):
-        return EMPTY
+    if not len(left) or not len(right):
+        return left
     return intersection(left, complement(right, int(left.starts[0]), int(left.ends[-1])))

@@ -104,8 +104,9 @@ def _prioritised(labels: dict[str, Spans]) -> Activity:
 
 
 def joined(parts: list[Spans]) -> Spans:
-    if not parts:
-        return EMPTY
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else EMPTY
     return union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
 
 
@@ -131,7 +132,7 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     for (thread,), rows in imports.group_by("thread"):
         # Close the short breaks between the file operations of one import.
         spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]) + BURST_NS)
-        yield int(thread), "cold_start", Spans(spans.starts, spans.ends - BURST_NS)
+        yield int(thread), "cold_start", union(spans.starts, spans.ends - BURST_NS)
 
 
 def _profiler_frames(python: pl.DataFrame) -> Iterator[tuple[int, str, Spans]]:
