@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from warpline.capture.manifest import MANIFEST
-from warpline.replay.model import Graph
-from warpline.replay.overhead import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
+from warpline.replay.model import Floats, Graph
+from warpline.replay.overhead import CASES, EXPECTED_STEP, RecordedEvents, recorded_gaps, recording_cost
 from warpline.trace.trace import Trace
 
 FEWEST_STEPS = 3
@@ -47,7 +47,9 @@ def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float
         low, high = max(stopwatch["min_ns"], middle / STRAY), min(stopwatch["max_ns"], middle * STRAY)
         return BareSteps([fitted] * len(CASES), [low, middle, high], measured=True)
     counts = RecordedEvents(trace, graph)
-    graphs = [_less(graph, recording_cost(trace, graph, case, counts)) for case in CASES]
+    graphs = [
+        _less(graph, recording_cost(trace, graph, case, counts), recorded_gaps(trace, graph, case)) for case in CASES
+    ]
     return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
 
 
@@ -64,18 +66,18 @@ def measured_step_ns(trace: Path) -> dict[str, float] | None:
         return None
 
 
-def _less(graph: Graph, cost: Any) -> Graph:
-    return replace(graph, duration=np.maximum(graph.duration - cost, 0.0))
+def _less(graph: Graph, cost: Floats, gaps: Floats) -> Graph:
+    return replace(graph, duration=np.maximum(graph.duration - cost, 0.0), lag=graph.lag - gaps)
 
 
 def _fitted(trace: Trace, graph: Graph, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
     """The graph less as much of the expected cost as brings its step to the measured one, within limits."""
-    cost = recording_cost(trace, graph, EXPECTED_STEP)
+    cost, gaps = recording_cost(trace, graph), recorded_gaps(trace, graph)
     few, much = 0.0, MOST_COST
     for _ in range(ROUNDS):
         middle = (few + much) / 2
-        if step_of(_less(graph, middle * cost)) > step_ns:
+        if step_of(_less(graph, middle * cost, gaps)) > step_ns:
             few = middle
         else:
             much = middle
-    return _less(graph, much * cost)
+    return _less(graph, much * cost, gaps)
