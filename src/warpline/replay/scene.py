@@ -22,6 +22,7 @@ from warpline.replay.steps import StepMarks
 from warpline.trace.link import integers
 from warpline.trace.names import Texts, distinct, texts
 from warpline.trace.nesting import NONE, outermost
+from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 
 OP_LEVELS = 6
@@ -48,7 +49,7 @@ class Scene:
         moment = self.graph.measured_start.copy()
         if not len(steps):
             return np.zeros(len(self.graph), np.int64)
-        if steps["found_by"][0] != "repetition":
+        if not on_device(steps):
             moment[self.work] = self.launch_moment[self.work]
         starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
         index = np.searchsorted(starts, moment, side="right") - 1
@@ -60,7 +61,7 @@ class Scene:
     def in_steps(self) -> Bools:
         """Whether the node belongs to a step in view; for steps found on the device, the CPU of the whole trace."""
         inside: Bools = self.step != NONE
-        if len(self.trace.steps) and self.trace.steps["found_by"][0] == "repetition":
+        if on_device(self.trace.steps):
             inside = inside | ~self.is_work
         return inside
 

@@ -18,6 +18,7 @@ from warpline.replay.model import CALL, SEGMENT, WORK, Floats, Graph, Int64s
 from warpline.replay.simulate import Schedule
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
+from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 
 
@@ -59,7 +60,7 @@ def find_marks(trace: Trace, graph: Graph) -> StepMarks:
     steps = trace.steps_in_view
     if not len(steps):
         return _whole(graph)
-    if steps["found_by"][0] == "repetition":
+    if on_device(steps):
         return _on_device(graph, steps)
     return _on_thread(trace, graph, steps)
 
@@ -92,12 +93,9 @@ def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
 
 
 def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
-    """Boundaries lie within segments (or calls) of the thread whose ranges the steps are."""
+    """Boundaries lie within segments (or calls) of the thread on which the steps lie."""
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-    ranges = trace.ranges.filter(pl.col("start_ns") == int(starts[0]), pl.col("end_ns") == int(ends[0]))
-    threads = ranges["thread"].drop_nulls()
-    lane = int(threads[0]) if len(threads) else NONE
-    mine = np.flatnonzero((graph.lane == lane) & np.isin(graph.kind, [SEGMENT, CALL]))
+    mine = np.flatnonzero((graph.lane == steps["thread"][0]) & np.isin(graph.kind, [SEGMENT, CALL]))
     if not len(mine):
         raise CannotAnswer(
             "no-step-thread", "the steps lie on a thread that made no CUDA call",

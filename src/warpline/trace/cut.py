@@ -12,7 +12,7 @@ import polars as pl
 
 from warpline.trace.link import ids, integers
 from warpline.trace.nesting import NONE
-from warpline.trace.steps import StepChoice
+from warpline.trace.steps import StepChoice, on_device
 from warpline.trace.trace import Trace, Window
 
 Bools = npt.NDArray[np.bool_]
@@ -42,7 +42,7 @@ def cut_to_steps(trace: Trace) -> Trace:
     launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
     inside = (launched >= window.start_ns) & (launched < window.end_ns)
     running = (starts < window.end_ns) & (ends > window.start_ns)
-    if steps["found_by"][0] == "repetition":
+    if on_device(steps):
         # Steps found on the device were launched before they ran.
         own = (starts >= window.start_ns) & (starts < window.end_ns)
         window = Window(int(launched[own].min(initial=window.start_ns)), window.end_ns)

@@ -86,7 +86,7 @@ def build(file: Path, rows: Rows) -> Trace:
     """Makes a trace of a reader's rows: all tables there, linked and checked."""
     tables = {name: conform(name, rows.tables[name]) if name in rows.tables else empty(name) for name in TABLES}
     tables = link(tables)
-    tables["steps"] = find_steps(tables["ranges"], tables["gpu"])
+    tables["steps"] = find_steps(tables)
     found = check(tables) + check_steps(tables["steps"], tables["gpu"])
     tables["health"] = _health_table(rows.health + _unsaid(found, rows.health))
     facts = {"source": rows.source, **rows.meta}

@@ -226,6 +226,7 @@ TABLES: dict[str, Table] = {
         "index": Column(pl.Int32, "position from 0, as --steps counts"),
         "name": Column(pl.String, "name of the range, or `repeat N`"),
         **_SPAN,
+        "thread": Column(ID, "row of `threads` on which the range lies; null for steps found on the device"),
         "found_by": Column(pl.String, "profiler_step, range or repetition"),
     },
     # Facts about the file and the capture.

@@ -1,4 +1,4 @@
-"""Steps: the repeated unit of work, from profiler steps, from ranges of a given name, or from repetition."""
+"""Steps: the repeated unit of work, from profiler steps, from a loop of the program, or from repetition."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.link import integers
+from warpline.trace.link import Tables, integers
+from warpline.trace.loops import LEAST_REPEATS, Launches, loop_of_ranges
+from warpline.trace.names import named
 from warpline.trace.schema import conform, empty
 
-LEAST_REPEATS = 3
 ANCHORS_TRIED = 64
 SAME_SPACING = 0.9
 """Share of an anchor kernel's spacings that must be equal for it to mark a step."""
@@ -51,19 +52,29 @@ class StepChoice:
         return int(chosen["start_ns"].min()), int(chosen["end_ns"].max())  # type: ignore[arg-type]
 
 
-def find_steps(ranges: pl.DataFrame, gpu: pl.DataFrame, step_range: str | None = None) -> pl.DataFrame:
-    """The steps table. With `step_range`, the ranges of that name; else profiler steps; else repetition."""
-    if step_range is not None:
-        named = ranges.filter((pl.col("name").cast(pl.String) == step_range) & pl.col("end_ns").is_not_null())
-        if not len(named):
-            raise UsageError("no-such-range", f"no range is named {step_range!r}", _known_ranges(ranges))
-        return _from_ranges(_one_lane(named), "range")
-    profiler = ranges.filter(
-        pl.col("name").cast(pl.String).str.contains(PROFILER_STEP) & pl.col("end_ns").is_not_null()
-    )
+def find_steps(tables: Tables) -> pl.DataFrame:
+    """The steps table: profiler steps, else a loop of ranges, else repetition on the device."""
+    ranges, gpu = tables["ranges"], tables["gpu"]
+    profiler = ranges.filter(named(PROFILER_STEP), pl.col("end_ns").is_not_null())
     if len(profiler):
-        return _from_ranges(_one_lane(profiler), "profiler_step")
-    return _from_repetition(gpu)
+        return _from_spans(_one_lane(profiler), "profiler_step")
+    if not len(gpu):
+        return empty("steps")
+    loop = loop_of_ranges(ranges, Launches.of(tables))
+    return _from_repetition(gpu) if loop is None else _from_spans(loop, "range")
+
+
+def steps_named(ranges: pl.DataFrame, name: str) -> pl.DataFrame:
+    """The steps table from the ranges of that name."""
+    those = ranges.filter(pl.col("name").cast(pl.String) == name, pl.col("end_ns").is_not_null())
+    if not len(those):
+        raise UsageError("no-such-range", f"no range is named {name!r}", _known_ranges(ranges))
+    return _from_spans(_one_lane(those), "range")
+
+
+def on_device(steps: pl.DataFrame) -> bool:
+    """Whether the steps lie on the device's time line, not on that of a thread which launches their work."""
+    return len(steps) > 0 and steps["thread"][0] is None
 
 
 def _known_ranges(ranges: pl.DataFrame) -> str:
@@ -80,9 +91,11 @@ def _one_lane(ranges: pl.DataFrame) -> pl.DataFrame:
     return lane.filter(pl.col(column).eq_missing(busiest))
 
 
-def _from_ranges(ranges: pl.DataFrame, found_by: str) -> pl.DataFrame:
-    ordered = ranges.sort("start_ns").with_row_index("index")
-    steps = ordered.select("index", pl.col("name").cast(pl.String), "start_ns", "end_ns", found_by=pl.lit(found_by))
+def _from_spans(spans: pl.DataFrame, found_by: str) -> pl.DataFrame:
+    ordered = spans.sort("start_ns").with_row_index("index")
+    steps = ordered.select(
+        "index", pl.col("name").cast(pl.String), "start_ns", "end_ns", "thread", found_by=pl.lit(found_by)
+    )
     return conform("steps", steps)
 
 

@@ -12,7 +12,7 @@ from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.nesting import NONE, Nest
 from warpline.trace.schema import TABLES
-from warpline.trace.steps import StepChoice, find_steps
+from warpline.trace.steps import StepChoice, steps_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +113,14 @@ class Trace:
 
     def with_step_range(self, name: str) -> Trace:
         """The same trace with steps taken from the ranges of that name."""
-        steps = find_steps(self.table("ranges"), self.table("gpu"), name)
-        return self.replaced({"steps": steps}, self.chosen_steps)
+        return self.replaced({"steps": steps_named(self.table("ranges"), name)}, self.chosen_steps)
 
     def with_steps(self, choice: StepChoice) -> Trace:
         """The same trace, looked at only during these steps."""
         if not len(self.table("steps")):
             raise UsageError(
                 "no-steps",
-                "the trace has no steps to choose from: no ProfilerStep and no repeating kernels",
+                "the trace has no steps to choose from: no ProfilerStep, no loop of ranges and no repeating kernels",
                 "name a range with --step-range NAME",
             )
         choice.window(self.table("steps"))

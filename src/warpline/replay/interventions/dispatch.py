@@ -10,6 +10,7 @@ from warpline.replay.interventions import constants
 from warpline.replay.interventions.registry import OPTIMISTIC, intervention
 from warpline.replay.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, SYNC, Bools, Int64s
 from warpline.trace.nesting import NONE
+from warpline.trace.steps import on_device
 
 HOST_WORK_NS = 1_500_000
 """A segment this long is the program's own work (loading, logging, compiling), which no launch fix removes."""
@@ -47,7 +48,7 @@ def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
     fewest = WORTH_A_PIECE if case != OPTIMISTIC and waits > MOST_WAITS * scene.step_count else 0
     cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []
-    repeated = len(scene.trace.steps) > 0 and scene.trace.steps["found_by"][0] == "repetition"
+    repeated = on_device(scene.trace.steps)
     for lane in np.unique(graph.lane[usable]):
         nodes = np.flatnonzero(usable & (graph.lane == lane))
         marks = cut[nodes]

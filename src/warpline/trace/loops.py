@@ -1,0 +1,113 @@
+"""Loops of the program: ranges, or calls of a function, that follow one another with nothing else between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from warpline.trace.link import Tables, integers
+from warpline.trace.names import by_name, named
+from warpline.trace.nesting import NONE
+
+Int64s = npt.NDArray[np.int64]
+
+LEAST_REPEATS = 3
+FILLED = 0.9
+"""Share of the time from the first to the last that the turns of a loop must cover."""
+OWN_WORK = 0.5
+"""Share of the device's busy time whose launches the loop must hold, or else of its window."""
+WORKING = 0.9
+"""Share of the turns in which their thread must launch something."""
+GROUPS_TRIED = 32
+LIBRARY_RANGE = (
+    r"^(Optimizer\.|enumerate\(DataLoader\)|DistributedDataParallel\.|FullyShardedDataParallel|FSDP|nccl:|gloo:|c10d::|"
+    r"autograd::|aten::|## Call CompiledFxGraph|CUDAGraphNode\.|Torch-Compiled Region|CompiledFunction|Pregraph|cub::)|"
+    r"_data: |compile_id="
+)
+"""Ranges that torch itself, or a library below it, puts around its own work."""
+PART_OF_A_STEP = r"(?i)layer|block|stage|head|expert|level|attention|attn|mlp|micro|chunk|bucket"
+"""Names of what comes several times a step: such ranges may well fill the time, and are no steps."""
+LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """When the work of the device was asked for, and by whom."""
+
+    moments: Int64s
+    """For each row of `gpu`, in order of time."""
+    busy_ns: Int64s
+    """Time of the device that was asked for before each of them, and in all."""
+    window: tuple[int, int]
+    """When the device began and ended."""
+    of_thread: dict[int, Int64s]
+    """The same moments for each thread that launched work."""
+
+    @classmethod
+    def of(cls, tables: Tables) -> Launches:
+        """From the calls that launched work; work without a call was asked for when it began."""
+        gpu, api = tables["gpu"], tables["api"]
+        starts, ends, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
+        moments = np.where(calls == NONE, starts, np.append(integers(api["start_ns"]), 0)[calls])
+        order = np.argsort(moments, kind="stable")
+        threads = np.append(integers(api["thread"]), NONE)[calls[order]]
+        return cls(
+            moments[order],
+            np.append(0, np.cumsum((ends - starts)[order])),
+            (int(starts.min()), int(ends.max())),
+            {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
+        )
+
+    def share(self, start_ns: int, end_ns: int) -> float:
+        """Share of the device's busy time that was asked for in this stretch, or of its window that it covers."""
+        first, beyond = np.searchsorted(self.moments, [start_ns, end_ns])
+        busy = float((self.busy_ns[beyond] - self.busy_ns[first]) / max(1, self.busy_ns[-1]))
+        begin, end = self.window
+        return max(busy, (min(end_ns, end) - max(start_ns, begin)) / max(1, end - begin))
+
+    def working(self, thread: int, starts: Int64s, ends: Int64s) -> float:
+        """Share of these spans in which their thread launched something."""
+        moments = self.of_thread[thread]
+        return float((np.searchsorted(moments, starts) < np.searchsorted(moments, ends)).mean())
+
+
+def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+    """The ranges of the outermost loop, in order; names that differ in a number are of one loop (`step 3`)."""
+    own = ranges.filter(
+        pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns") > pl.col("start_ns"),
+        ~named(LIBRARY_RANGE), ~named(PART_OF_A_STEP), ~named(LIBRARY_DOMAIN, "domain"), pl.col("name").is_not_null(),
+    )  # fmt: skip
+    group = by_name(own["name"], lambda names: names.str.replace_all(r"\d+", "").rank("dense"))
+    return _outermost_loop(own.with_columns(group=group), launches)
+
+
+def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+    """The spans of the group that takes longest in all, of those that make up a loop."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    whole = pl.col("end_ns").max() - pl.col("start_ns").min()
+    groups = (
+        spans.group_by("thread", "group")
+        .agg(count=pl.len(), total=length.sum(), whole=whole)
+        .filter(pl.col("count") >= LEAST_REPEATS, pl.col("total").is_between(FILLED * pl.col("whole"), pl.col("whole")))
+        .sort(["total", "count"], descending=[True, False])
+        .head(GROUPS_TRIED)
+    )
+    kept = spans.join(groups.select("thread", "group"), on=["thread", "group"], how="semi")
+    for thread, group in groups.select("thread", "group").iter_rows():
+        loop = kept.filter(pl.col("thread") == thread, pl.col("group") == group).sort("start_ns")
+        if _is_loop(loop, thread, launches):
+            return loop.drop("group")
+    return None
+
+
+def _is_loop(loop: pl.DataFrame, thread: int, launches: Launches) -> bool:
+    """One after the other, with work in each and most of the work in all."""
+    starts, ends = integers(loop["start_ns"]), integers(loop["end_ns"])
+    return bool(
+        (starts[1:] >= ends[:-1]).all()
+        and launches.share(int(starts[0]), int(ends[-1])) >= OWN_WORK
+        and launches.working(thread, starts, ends) >= WORKING
+    )
