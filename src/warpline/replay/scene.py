@@ -39,6 +39,14 @@ class Scene:
         self._texts: dict[str, Texts] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
+        self._found: dict[Callable[[Scene], Bools], Bools] = {}
+
+    def once(self, find: Callable[[Scene], Bools]) -> Bools:
+        """The nodes that a function finds in this scene, which are the same for every trial; not to be changed."""
+        if find not in self._found:
+            self._found[find] = find(self)
+            self._found[find].setflags(write=False)
+        return self._found[find]
 
     # Steps.
 

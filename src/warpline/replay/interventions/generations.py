@@ -40,7 +40,7 @@ def old_kernels(scene: Scene) -> Bools:
 
     names = scene.trace.ops["name"].cast(pl.String).unique()
     convolving = scene.under_op(*names.filter(names.str.contains("conv")))
-    chosen: Bools = scene.kernels_where(old) & ~misaligned(scene) & ~convolving
+    chosen: Bools = scene.kernels_where(old) & ~scene.once(misaligned) & ~convolving
     return chosen
 
 

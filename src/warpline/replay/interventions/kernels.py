@@ -38,13 +38,14 @@ def sdpa(bench: Bench, case: int) -> int:
     """Each written-out attention becomes one kernel."""
     scene, changed, removed = bench.scene, 0, [NOTHING]
     products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
+    matrix = products & scene.once(_batched)
     half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
     floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
     biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
     usable = scene.in_steps & ~bench.gone
     for lane in np.unique(scene.graph.lane[softmax & usable]):
         nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
-        for members in _attentions(nodes, products & _batched(scene), softmax, _backward(scene)):
+        for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
             whole = float(bench.graph.duration[members].sum())
             multiplying = members[products[members]]
             if half[members].any():
@@ -77,9 +78,10 @@ def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -
     spots = np.flatnonzero(matrix[nodes])
     found, taken = [], -1
     for spot in np.flatnonzero(softmax[nodes]).tolist():
-        near = spots[(spots > max(taken, spot - REACH - 1)) & (spots <= spot + REACH)]
+        here = int(np.searchsorted(spots, spot))
         most = 2 if backward[nodes[spot]] else 1
-        before, after = near[near < spot][-most:], near[near > spot][:most]
+        before, after = spots[max(here - most, 0) : here], spots[here : here + most]
+        before, after = before[before > max(taken, spot - REACH - 1)], after[after <= spot + REACH]
         if not len(before) or not len(after):
             continue
         found.append(nodes[before[0] : after[-1] + 1])

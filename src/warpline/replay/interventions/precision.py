@@ -144,7 +144,7 @@ def bf16(bench: Bench, case: int) -> int:
 def pad(bench: Bench, case: int) -> int:
     """Misaligned products take the time of aligned ones."""
     scene = bench.scene
-    nodes = scene.kernels("gemm") & scene.in_steps & ~bench.gone & misaligned(scene)
+    nodes = scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned)
     return _convert(bench, nodes, "", constants.ODD_NS, constants.EVEN_NS, case)
 
 
