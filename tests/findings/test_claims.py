@@ -247,3 +247,12 @@ def test_unfused_attention_is_owlv2_s_first_finding() -> None:
     first = judge(warpline.open(SHARED / "public" / "kineto" / "tracelens_h100_owlv2.json.gz")).findings[0]
     assert first.rule == "unfused_attention"
     assert "180 times a step" in first.claim
+
+
+def test_a_kernel_for_odd_sizes_says_so_without_shapes(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_ODD, 450))
+        program.large_product(800)
+
+    claim = claims(tmp_path, body)["misaligned_gemm"]
+    assert "or 4 (fp32), run on slower kernels: 1 a step, 450 µs" in claim

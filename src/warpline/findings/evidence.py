@@ -182,7 +182,7 @@ class Evidence:
         return tuple(Place(row["op"], row["file"], row["line"], row["count"]) for row in listed.rows(named=True))
 
     def costliest_shapes(self, nodes: Bools) -> str:
-        """Shapes of the op that takes the most time of these nodes, as recorded."""
+        """Shapes of the op that takes the most time of these nodes; empty where none were recorded."""
         graph, chosen = self.scene.graph, np.flatnonzero(self.in_steps(nodes))
         rows = pl.DataFrame({
             "shapes": pl.Series(self.scene.op_column("shapes")[chosen].tolist(), dtype=pl.String),
@@ -190,7 +190,7 @@ class Evidence:
         })  # fmt: skip
         total = rows.filter(pl.col("shapes") != "").group_by("shapes").agg(pl.col("time").sum())
         if not len(total):
-            return "unrecorded ones"
+            return ""
         return _matrices(str(total.sort("time", "shapes", descending=[True, False])["shapes"][0]))
 
 

@@ -21,9 +21,10 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     convolving = odd & evidence.scene.under_op(*names.filter(names.str.contains("conv")))
     if not evidence.per_step(odd) or evidence.time_per_step(convolving) > MOST_CONVOLVING * evidence.time_per_step(odd):
         return None
+    shapes = evidence.costliest_shapes(odd)
     return Claim(
-        "Matrix products with sizes that are not multiples of 8 (16-bit) or 4 (fp32), such as "
-        f"{evidence.costliest_shapes(odd)}, run on slower kernels: {counted(evidence.per_step(odd))} a step, "
+        "Matrix products with sizes that are not multiples of 8 (16-bit) or 4 (fp32), "
+        f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {counted(evidence.per_step(odd))} a step, "
         f"{duration(evidence.time_per_step(odd))}.",
         evidence.costliest_places(odd),
     )

@@ -17,6 +17,7 @@ from warpline.work.parse import json_list
 
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
+HALF_TYPES = {"f16", "bf16"}
 ALIGNMENT_HALF, ALIGNMENT_SINGLE = 8, 4
 """Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
 PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
@@ -138,7 +139,7 @@ def bf16(bench: Bench, case: int) -> int:
     "pad",
     12,
     "Sizes of matrix products are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply.",
-    "The shapes of the op around a product show sizes that are not aligned.",
+    "The shapes of the op around a product show sizes that are not aligned, or the kernel's name that it expects them.",
     "Padding itself costs nothing that matters: it is done once, in the weights.",
 )
 def pad(bench: Bench, case: int) -> int:
@@ -149,13 +150,18 @@ def pad(bench: Bench, case: int) -> int:
 
 
 def misaligned(scene: Scene) -> Bools:
-    """Work of ops whose matrices have a size that is not aligned."""
+    """Work of ops whose matrices have a size that is not aligned, and kernels that are made for such."""
     shapes, dtypes = scene.op_column("shapes"), scene.op_column("dtypes")
     known = {pair: _odd(*pair) for pair in set(zip(shapes[scene.work], dtypes[scene.work], strict=True))}
     result = np.zeros(len(scene.graph), bool)
     result[scene.work] = [known[pair] for pair in zip(shapes[scene.work], dtypes[scene.work], strict=True)]
     result &= np.isin(scene.op_name, PRODUCTS)
-    return result
+    return result | scene.kernels_where(_takes_single_elements)
+
+
+def _takes_single_elements(identity: KernelIdentity) -> bool:
+    """Whether a product's kernel is one for operands that are aligned to nothing: its name says so."""
+    return identity.kernel_class == "gemm" and identity.alignment == 1 and identity.dtype.a in HALF_TYPES
 
 
 @cache
