@@ -1,11 +1,12 @@
-"""Steps from profiler steps, from loops of ranges, and from repetition."""
+"""Steps from profiler steps, from loops of ranges, from calls of a function, and from repetition."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kineto_files import AUTOGRAD, annotation, launched, write
+from kineto_files import AUTOGRAD, Event, annotation, call, copy, frame, launched, write
 
 import warpline
 from warpline.errors import UsageError
@@ -104,6 +105,122 @@ def test_repeating_kernels_are_steps_without_any_range(tmp_path: Path) -> None:
     assert trace.steps["found_by"].unique().to_list() == ["repetition"]
     assert len(trace.steps) == 5
     assert trace.step_ns == 1_000_000
+
+
+def framed(*calls: tuple[str, float, float]) -> list[Event]:
+    """A script from 0 to 10 ms that makes these calls."""
+    script = frame("train.py(1): <module>", 0, 10_000, 1, None)
+    return [script, *(frame(name, start, length, 2 + number, 1) for number, (name, start, length) in enumerate(calls))]
+
+
+def in_a_loop(count: int, *calls: tuple[str, float, float]) -> list[tuple[str, float, float]]:
+    return [(name, 1000 * step + start, length) for step in range(count) for name, start, length in calls]
+
+
+def test_calls_of_a_function_are_steps(tmp_path: Path) -> None:
+    trace = warpline.open(write(tmp_path, repeated(4) + framed(*in_a_loop(4, ("train.py(12): step", 0, 950)))))
+    assert trace.steps["name"].to_list() == ["train.py(12): step"] * 4
+    assert trace.steps["found_by"].unique().to_list() == ["python"]
+    assert trace.steps["thread"].null_count() == 0
+    assert trace.step_ns == 950_000
+
+
+def test_a_loop_written_out_is_found_by_its_calls(tmp_path: Path) -> None:
+    inner = [frame("nn.Module: Linear_0", 1000 * step + 110, 80, 90 + step, 2 + 3 * step + 1) for step in range(4)]
+    body = (("data.py(3): load", 10, 80), ("nn.Module: Net_0", 95, 200), ("torch/optim/sgd.py(9): step", 295, 300))
+    trace = warpline.open(write(tmp_path, repeated(4) + framed(*in_a_loop(4, *body)) + inner))
+    assert trace.steps["found_by"].unique().to_list() == ["python"]
+    assert trace.steps["start_ns"].to_list() == [95_000 + 1_000_000 * step for step in range(4)]
+    assert trace.steps["name"].unique().to_list() == ["torch/optim/sgd.py(9): step"]
+
+
+def test_an_evaluation_now_and_then_leaves_the_function_a_step(tmp_path: Path) -> None:
+    calls = in_a_loop(6, ("train.py(12): step", 0, 960))
+    calls[3:3] = [("train.py(30): evaluate", 2965, 30)]
+    events = repeated(6) + framed(*calls) + launched("score", 2970, 2975, 5, 500)
+    trace = warpline.open(write(tmp_path, events))
+    assert trace.steps["name"].to_list() == ["train.py(12): step"] * 6
+
+
+@pytest.mark.parametrize("name", ["torch/nn/functional.py(5): linear", "<built-in function linear>"])
+def test_frames_of_torch_alone_are_not_steps(tmp_path: Path, name: str) -> None:
+    trace = warpline.open(write(tmp_path, repeated(4) + framed(*in_a_loop(4, (name, 0, 990)))))
+    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
+
+
+def in_order(names: str, *, pause_before: str = "", pause: float = 0) -> list[Event]:
+    """A kernel for each letter, launched every 20 µs; before each capital the program pauses; `|` is a wait."""
+    events: list[Event] = []
+    now = 0.0
+    for number, name in enumerate(names, 1):
+        now += 20 + (pause if name in pause_before else 0)
+        events += (
+            [call("cudaDeviceSynchronize", now, 5, number)]
+            if name == "|"
+            else launched(name.lower(), now, now + 8, 9, number)
+        )
+    return events
+
+
+def starts(folder: Path, names: str, **pauses: Any) -> list[int]:
+    """At which kernel each step begins."""
+    trace = warpline.open(write(folder, in_order(names, **pauses)))
+    assert set(trace.steps["found_by"]) <= {"repetition"}
+    return [int(trace.gpu["start_ns"].search_sorted(start)) for start in trace.steps["start_ns"]]
+
+
+def test_a_step_is_not_one_of_its_layers(tmp_path: Path) -> None:
+    assert starts(tmp_path, 5 * ("e" + 6 * "lmn" + "h")) == [0, 20, 40, 60, 80]
+
+
+def test_steps_of_nothing_but_layers_are_the_layers(tmp_path: Path) -> None:
+    assert starts(tmp_path, 4 * (6 * "lmn")) == list(range(0, 72, 3))
+
+
+def test_unless_the_program_pauses_between_steps(tmp_path: Path) -> None:
+    assert starts(tmp_path, 5 * ("L" + "mn" + 5 * "lmn"), pause_before="L", pause=30) == [0, 18, 36, 54, 72]
+
+
+def test_pauses_that_are_not_regular_say_nothing(tmp_path: Path) -> None:
+    names = "lmn" * 3 + "Lmn" + "lmn" * 5 + "Lmn" + "lmn" * 2 + "Lmn" + "lmn" * 8
+    assert starts(tmp_path, names, pause_before="L", pause=30) == list(range(0, 63, 3))
+
+
+def test_a_wait_in_every_step_tells_steps_from_layers(tmp_path: Path) -> None:
+    assert starts(tmp_path, 4 * (6 * "lm" + "|")) == [0, 12, 24, 36]
+
+
+def test_what_comes_before_the_loop_is_no_step(tmp_path: Path) -> None:
+    assert starts(tmp_path, "uvwxyz" + 5 * "abcdef") == [6, 12, 18, 24, 30]
+
+
+def test_a_step_with_one_kernel_more_is_a_step(tmp_path: Path) -> None:
+    assert starts(tmp_path, 2 * "abcdef" + "abcdefg" + 5 * "abcdef") == [0, 6, 12, 19, 25, 31, 37, 43]
+
+
+def test_trials_of_one_kernel_are_not_steps(tmp_path: Path) -> None:
+    assert starts(tmp_path, 40 * "t" + "abcdefghijklmno") == []
+
+
+def test_kernels_of_another_size_are_other_kernels(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for number in range(20):
+        size = 64 if number % 4 == 0 else 8
+        events += launched("gemm", 20 * number, 20 * number + 8, 9, number + 1, grid=[size, 1, 1])
+    assert len(warpline.open(write(tmp_path, events)).steps) == 5
+
+
+def test_copies_count(tmp_path: Path) -> None:
+    events: list[Event] = []
+    for step in range(4):
+        number, now = 100 * step + 1, 200 * step
+        events += [
+            call("cudaMemcpyAsync", now, 5, number),
+            copy("Memcpy HtoD (Pinned -> Device)", now + 6, 9, number, 64),
+        ]
+        for part in range(1, 6):
+            events += launched("gemm", now + 20 * part, now + 20 * part + 8, 9, number + part)
+    assert len(warpline.open(write(tmp_path, events)).steps) == 4
 
 
 def test_no_repetition_no_steps(tmp_path: Path) -> None:

@@ -146,7 +146,12 @@ def _bar(lengths: dict[str, int], whole: int) -> Text:
 
 def _steps_title(diagnosis: Diagnosis) -> str:
     found = diagnosis.trace.steps["found_by"][0]
-    how = {"profiler_step": "from ProfilerStep", "range": "from ranges", "repetition": "from repeating kernels"}
+    how = {
+        "profiler_step": "from ProfilerStep",
+        "range": "from ranges",
+        "python": "from calls of a function",
+        "repetition": "from repeating work",
+    }
     return f"Steps ({how.get(found, found)})"
 
 

@@ -30,7 +30,7 @@ try:
 except ImportError:  # the checksum is the same, only slower
     from zlib import crc32
 
-READER_VERSION = 2
+READER_VERSION = 3
 """Raised whenever readers, linking or checks would give another result for the same file."""
 LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
 SMALL_FILE_BYTES = 64 << 10

@@ -11,10 +11,10 @@ import polars as pl
 from warpline.trace.link import Tables, integers
 from warpline.trace.names import by_name, named
 from warpline.trace.nesting import NONE
+from warpline.trace.period import LEAST_REPEATS
 
 Int64s = npt.NDArray[np.int64]
 
-LEAST_REPEATS = 3
 FILLED = 0.9
 """Share of the time from the first to the last that the turns of a loop must cover."""
 OWN_WORK = 0.5

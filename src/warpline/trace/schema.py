@@ -224,10 +224,10 @@ TABLES: dict[str, Table] = {
     # Training or inference steps, in order.
     "steps": {
         "index": Column(pl.Int32, "position from 0, as --steps counts"),
-        "name": Column(pl.String, "name of the range, or `repeat N`"),
+        "name": Column(pl.String, "name of the range or frame, or `repeat N`"),
         **_SPAN,
-        "thread": Column(ID, "row of `threads` on which the range lies; null for steps found on the device"),
-        "found_by": Column(pl.String, "profiler_step, range or repetition"),
+        "thread": Column(ID, "row of `threads` on which the range or frame lies; null for steps found on the device"),
+        "found_by": Column(pl.String, "profiler_step, range, python (calls of a function) or repetition (of work)"),
     },
     # Facts about the file and the capture.
     "meta": {"key": Column(pl.String, "fact"), "value": Column(pl.String, "its value")},

@@ -120,7 +120,7 @@ class Trace:
         if not len(self.table("steps")):
             raise UsageError(
                 "no-steps",
-                "the trace has no steps to choose from: no ProfilerStep, no loop of ranges and no repeating kernels",
+                "the trace has no steps to choose from: no ProfilerStep, no loop, and no work that repeats",
                 "name a range with --step-range NAME",
             )
         choice.window(self.table("steps"))
