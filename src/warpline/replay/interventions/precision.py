@@ -139,7 +139,7 @@ def bf16(bench: Bench, case: int) -> int:
     "pad",
     12,
     "Sizes of matrix products are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply.",
-    "The shapes of the op around a product show sizes that are not aligned, or the kernel's name that it expects them.",
+    "The shapes of the op around a product show sizes that are not aligned; without shapes, the kernel's name does.",
     "Padding itself costs nothing that matters: it is done once, in the weights.",
 )
 def pad(bench: Bench, case: int) -> int:
@@ -150,13 +150,13 @@ def pad(bench: Bench, case: int) -> int:
 
 
 def misaligned(scene: Scene) -> Bools:
-    """Work of ops whose matrices have a size that is not aligned, and kernels that are made for such."""
+    """Work of ops whose matrices have a size that is not aligned; without shapes, kernels that are made for such."""
     shapes, dtypes = scene.op_column("shapes"), scene.op_column("dtypes")
     known = {pair: _odd(*pair) for pair in set(zip(shapes[scene.work], dtypes[scene.work], strict=True))}
     result = np.zeros(len(scene.graph), bool)
     result[scene.work] = [known[pair] for pair in zip(shapes[scene.work], dtypes[scene.work], strict=True)]
     result &= np.isin(scene.op_name, PRODUCTS)
-    return result | scene.kernels_where(_takes_single_elements)
+    return result | (scene.kernels_where(_takes_single_elements) & (shapes == ""))
 
 
 def _takes_single_elements(identity: KernelIdentity) -> bool:
