@@ -156,7 +156,8 @@ def misaligned(scene: Scene) -> Bools:
     result = np.zeros(len(scene.graph), bool)
     result[scene.work] = [known[pair] for pair in zip(shapes[scene.work], dtypes[scene.work], strict=True)]
     result &= np.isin(scene.op_name, PRODUCTS)
-    return result | (scene.kernels_where(_takes_single_elements) & (shapes == ""))
+    result |= scene.kernels_where(_takes_single_elements) & (shapes == "")
+    return result
 
 
 def _takes_single_elements(identity: KernelIdentity) -> bool:
