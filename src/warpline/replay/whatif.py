@@ -58,6 +58,10 @@ class Trial:
     duration: Floats
     gone: Bools
     moved: Bools
+    unbounded_ns: float
+    """The step if nothing outside the graph bounded it."""
+    floor_ns: float
+    """What a step takes at least for a reason outside the graph."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,12 +129,12 @@ class WhatIf:
         """`measured` by the run that made the trace, or `estimated`."""
         return "measured" if self._bare.measured else "estimated"
 
-    def step_ns(self, graph: Graph, floor_ns: float = 0.0, counted: Bools | None = None) -> float:
+    def step_ns(self, graph: Graph, counted: Bools | None = None) -> float:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
         lengths = lengths if counted is None else lengths[counted]
         typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
-        return max(typical * self._scale, floor_ns, 1.0)
+        return max(typical * self._scale, 1.0)
 
     def ask(self, *names: str) -> Prediction:
         """Predicts the step with these fixes together."""
@@ -191,11 +195,14 @@ class WhatIf:
         graph = bench.settle()
         # Loading in the background cannot take longer than it took in the foreground.
         floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
-        step_ns = self.step_ns(graph, floor, bench.counted)
+        unbounded = self.step_ns(graph, bench.counted)
+        step_ns = max(unbounded, floor)
         if not len(self.trace.steps_in_view):
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
-        return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved)
+        return Trial(
+            step_ns, changed, graph.duration, bench.gone, bench.moved, unbounded, bench.step_floor_ns
+        )  # fmt: skip
 
 
 def _around(one: float, middle: float, other: float) -> Estimate:

@@ -14,9 +14,7 @@ from warpline.findings.evidence import Evidence
 from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import in_function, listed
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants, interventions
-from warpline.replay.interventions.registry import EXPECTED
+from warpline.replay.interventions import constants
 from warpline.replay.whatif import Prediction
 from warpline.trace.link import integers
 from warpline.trace.names import matches, named
@@ -65,12 +63,10 @@ def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
 
 def _with_workers(evidence: Evidence) -> str:
     """On how many workers the prediction counts, how many would hide all loading, and what stays in the loop."""
-    bench = Bench(evidence.scene, evidence.scene.graph)
-    interventions()[RULE.fix].apply(bench, EXPECTED)
-    hidden = evidence.question.step_ns(bench.settle())
+    trial = evidence.question.trial(RULE.fix)
     workers = constants.LOADER_WORKERS.expected
-    needed = math.ceil(workers * bench.step_floor_ns / hidden)
-    enough = "which hide it" if needed <= workers else f"which make a batch in {duration(bench.step_floor_ns)}"
+    needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
+    enough = "which hide it" if needed <= workers else f"which make a batch in {duration(trial.floor_ns)}"
     more = "" if needed <= workers else f"; about {needed} would hide all loading"
     taken = duration(constants.TAKEN_TENSOR_NS.expected)
     return (

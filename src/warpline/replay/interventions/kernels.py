@@ -9,6 +9,7 @@ import numpy as np
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.precision import HALF_TYPES
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
 from warpline.replay.model import Bools, Int64s
 from warpline.replay.scene import Scene
@@ -17,7 +18,6 @@ from warpline.work.parse import json_list
 
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
-HALF_TYPES = {"f16", "bf16"}
 FAR, REWRITTEN_NS = 5.0, 100_000.0
 """A kernel this many times above its floor, and this long, needs another algorithm."""
 EXTRA_LAUNCHES = Range(0.0, 4.0, 6.0, "an algorithm in several passes; not measured")
