@@ -13,10 +13,11 @@ import pytest
 from warpline.lab.faults import CASES, CAUSES, HELD_OUT, SUITES, Case
 from warpline.lab.faults.case import PLANTED
 from warpline.lab.job import jobs
+from warpline.lab.pulse import calm, wait_for_calm
 from warpline.lab.record import main
 from warpline.lab.snapshot import absolute_paths, profiled_step_ns
-from warpline.lab.stopwatch import Stopwatch, time_first_steps
-from warpline.lab.turns import by_turns, unrest
+from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary
+from warpline.lab.turns import Seen, Turns
 
 FIXES = {
     "remove_sync", "cuda_graph", "torch_compile", "pin_memory", "prefetch", "tf32", "bf16", "pad", "sdpa",
@@ -32,7 +33,11 @@ class NoDevice:
 
     def __init__(self) -> None:
         self.cuda = self
+        self.backends = MagicMock()
         self.waits = 0
+
+    def manual_seed(self, seed: int) -> None:
+        """Nothing here is random."""
 
     def synchronize(self) -> None:
         self.waits += 1
@@ -92,12 +97,27 @@ def test_only_a_first_call_needs_a_process_for_each_measurement() -> None:
     assert not any(job.needs_own_process for case in HELD_OUT for job in jobs(case))
 
 
-def test_the_stopwatch_waits_once_a_repeat_and_not_in_between() -> None:
+def test_the_stopwatch_waits_once_a_repeat_and_not_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
     torch, calls = NoDevice(), []
-    result = time_first_steps(torch, lambda: lambda: calls.append(torch.waits), steps=4, repeats=3)
-    assert calls == [1] * 4 + [3] * 4 + [5] * 4
-    assert (result.repeats, result.steps) == (3, 4)
-    assert 0 < result.min_ns <= result.step_ns == result.median_ns <= result.max_ns
+    case = Case("first", "cold_start", "warm_up", lambda torch, cure: lambda: calls.append(torch.waits), steps=4)
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    stopwatch = FirstSteps(torch, jobs(case)[0])
+    assert stopwatch.sample() > 0
+    assert calls == [1] * 4 + [3] * 4  # once for the process, once for the clock
+
+
+def test_the_first_calls_of_a_process_are_not_paid_for_in_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch, calls = NoDevice(), []
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    case = Case("first", "cold_start", "warm_up", lambda torch, cure: lambda: calls.append(1), own_process=True)
+    FirstSteps(torch, jobs(case)[0])
+    assert not calls
+
+
+def test_the_least_of_the_samples_counts() -> None:
+    result = summary([30.0, 10.0, 20.0])
+    assert (result.step_ns, result.min_ns, result.median_ns, result.max_ns) == (10, 10, 20, 30)
+    assert result.repeats == 3
 
 
 def test_the_stopwatch_warms_up_first() -> None:
@@ -109,9 +129,16 @@ def test_the_stopwatch_warms_up_first() -> None:
     assert len(calls) - before > 2 * stopwatch.steps
 
 
-def test_unrest_is_the_worst_disagreement() -> None:
-    assert unrest([[100.0, 104.0], [10.0, 12.0, 9.0], []]) == pytest.approx(1 / 3)
-    assert unrest([]) == 0.0
+def test_a_moment_is_calm_if_the_host_is_as_fast_as_ever() -> None:
+    assert calm(107, 100)
+    assert not calm(110, 100)
+    assert wait_for_calm(0, limit_s=0.0) > 0  # nothing is that calm; it does not wait for ever
+
+
+def test_a_job_is_measured_until_two_moments_were_calm() -> None:
+    seen = Seen(times=[3.0, 1.0, 1.0], pulses=[150, 100, 106])
+    assert seen.calm(100) == 2
+    assert seen.calm(95) == 1
 
 
 def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
@@ -125,7 +152,7 @@ def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
     monkeypatch.setitem(sys.modules, "torch", MagicMock())
     case = Case("sleeper", "dispatch", "cuda_graph", build, also=("batch",))  # type: ignore[arg-type]
     faulty, cured, other = jobs(case, time_only=True)
-    results = by_turns([faulty, cured, other], tmp_path)
+    results = Turns(tmp_path).measure([faulty, cured, other])
     assert set(results) == {faulty, cured}
     assert results[faulty]["step_ns"] > 2 * results[cured]["step_ns"] > 0
     assert results[cured]["step_ns"] <= results[cured]["median_ns"] <= results[cured]["max_ns"]

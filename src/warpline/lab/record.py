@@ -3,43 +3,35 @@
     PYTHONPATH=src python3 -m warpline.lab.record -o faults
     PYTHONPATH=src python3 -m warpline.lab.record -o held_out --suite held_out
 
-Needs torch and a CUDA device, and nothing else. Every process is forked before CUDA starts. A steady step is timed and
-captured by turns (`lab/turns.py`). A cold start is timed first and captured after it, because the profiler stays
-attached to a process; a case about a process's first calls gets a new process each time. A case that fails costs only
-itself.
+Needs torch and a CUDA device, and nothing else. Every process is forked before CUDA starts. Steps are timed and
+captured by turns (`lab/turns.py`). A case that fails costs only itself.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
-import gc
 import importlib
 import json
-import multiprocessing
 import os
 import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from warpline.lab.faults import SUITES, Case
-from warpline.lab.job import CAPTURE, CURED, DESCRIBE, FAULTY, PLAIN, TIME, Job, Result, failure, jobs, limited
-from warpline.lab.snapshot import Snapshots
-from warpline.lab.stopwatch import time_first_steps, wake
-from warpline.lab.turns import by_turns
+from warpline.lab.job import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
+from warpline.lab.turns import Turns, describe
 
 SCHEMA = "warpline.faults/1"
 MANIFEST = "faults.json"
-COLD_REPEATS = 3
 HOW = (
     "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, by turns with the "
-    "captures. A step's time is the least of its repeats, and its capture the fastest; a cold start's time is the "
-    "median, and its steps are the first after it is built."
+    "captures, in calm moments of the host. A step's time is the least of its repeats, and its capture the fastest; "
+    "the steps of a cold start are the first after it is built."
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
@@ -66,100 +58,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # looks for a device without starting CUDA before the forks
         for module in IMPORTED_ONCE:
             importlib.import_module(module)
-        (about,) = _child([Job(cases[0], DESCRIBE, FAULTY)], options.output).values()
+        about = describe(cases[0], options.output)
         if "error" in about:
             return 1
-        results: dict[Job, Result] = {}
+        turns, results = Turns(options.output), dict[Job, Result]()
         for case in cases:
             began = time.monotonic()
-            measure = _in_children if case.cold else by_turns
-            results |= measure(jobs(case, time_only=options.time_only), options.output)
-            print(f"{case.name}: {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+            measured = turns.measure(jobs(case, time_only=options.time_only))
+            results |= measured
+            calm = min((result["calm"] for result in measured.values()), default=0)
+            print(
+                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm measurements at least, "
+                f"pulse {turns.least_pulse / 1e3:.0f} µs",
+                file=sys.stderr,
+                flush=True,
+            )
             manifest = _manifest(options.suite, cases, results, about)  # after each case, should a later one never end
             (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     print(summary(manifest))
     return 0 if len(manifest["cases"]) == len(cases) else 1
-
-
-def _time(torch: Any, job: Job, folder: Path) -> Result:
-    return asdict(time_first_steps(torch, job.build, job.case.steps, 1 if job.needs_own_process else COLD_REPEATS))
-
-
-def _capture(torch: Any, job: Job, folder: Path) -> Result:
-    snapshots = Snapshots(torch, job)
-    snapshots.take()
-    return snapshots.write(folder)
-
-
-def _describe(torch: Any, job: Job, folder: Path) -> Result:
-    return {"device": torch.cuda.get_device_name(), "torch": str(torch.__version__), "cuda": str(torch.version.cuda)}
-
-
-WORKS: dict[str, Callable[[Any, Job, Path], Result]] = {TIME: _time, CAPTURE: _capture, DESCRIBE: _describe}
-
-
-def _in_children(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
-    """Runs a case's jobs in order, in as few processes as they and their failures need."""
-    done: dict[Job, Result] = {}
-    alone = [job for job in wanted if job.needs_own_process]
-    shared = [job for job in wanted if job not in alone]
-    for job in alone:
-        outcomes = [_child([job], folder)[job] for _ in range(COLD_REPEATS if job.work == TIME else 1)]
-        done[job] = _median_of(outcomes) if job.work == TIME else outcomes[0]
-    while shared:
-        outcome = _child(shared, folder)
-        done |= outcome
-        shared = shared[len(outcome) :]
-    return {job: result for job, result in done.items() if "error" not in result}
-
-
-def _median_of(outcomes: list[Result]) -> Result:
-    ordered = sorted(outcomes, key=lambda outcome: int(outcome.get("median_ns", 0)))
-    middle = ordered[len(ordered) // 2]
-    return {
-        **middle,
-        "min_ns": ordered[0].get("min_ns"),
-        "max_ns": ordered[-1].get("max_ns"),
-        "repeats": len(outcomes),
-    }
-
-
-def _child(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
-    """Runs jobs in a new process until one fails; a failure is a result with an `error`."""
-    log = folder / "jobs.jsonl"
-    log.write_text("")
-    process = multiprocessing.get_context("fork").Process(target=_run, args=(wanted, folder, log))
-    process.start()
-    process.join()
-    results = [json.loads(line) for line in log.read_text().splitlines()]
-    log.unlink()
-    if len(results) < len(wanted) and not (results and "error" in results[-1]):
-        results.append({"error": f"the process ended with code {process.exitcode}"})
-    for job, result in zip(wanted, results, strict=False):
-        if "error" in result:
-            print(f"{job}: {result['error']}", file=sys.stderr, flush=True)
-    return dict(zip(wanted, results, strict=False))
-
-
-def _run(wanted: Sequence[Job], folder: Path, log: Path) -> None:
-    """A child's life: each job's result is written down before the next begins."""
-    torch = importlib.import_module("torch")
-    if not any(job.needs_own_process for job in wanted):
-        wake(torch)
-    for job in wanted:
-        try:
-            with limited():
-                result = WORKS[job.work](torch, job, folder)
-        except Exception as error:
-            traceback.print_exc()
-            result = failure(error)
-        with log.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(result) + "\n")
-        if "error" in result:
-            os._exit(1)
-        gc.collect()
-        torch.cuda.synchronize()
-        torch.cuda.empty_cache()
 
 
 def _manifest(suite: str, cases: Sequence[Case], results: dict[Job, Result], about: Result) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import warpline
 from warpline.lab.job import FAULTY, Job, Result
-from warpline.lab.stopwatch import warm_up
+from warpline.lab.stopwatch import pay_for_the_process, warm_up
 
 WARM_UP_STEPS = 2
 """Steps that the profiler watches but does not keep: its own first calls are in them."""
@@ -28,15 +28,20 @@ class Snapshots:
     def __init__(self, torch: Any, job: Job) -> None:
         self._torch, self._job = torch, job
         capture(torch, lambda: None, steps=1, stacks=job.stacks, cold=True)  # the profiler's own cold start
-        self._step = job.build()
+        self._built: Callable[[], object] | None = None
         if not job.case.cold:
-            warm_up(torch, self._step)
+            self._built = job.build()
+            warm_up(torch, self._built)
+        else:
+            pay_for_the_process(torch, job)
         self._text, self._step_ns = "", 0
 
     def take(self) -> int:
         """Captures the steps once more, and returns the time of one."""
         case = self._job.case
-        text = capture(self._torch, self._step, steps=case.steps, stacks=self._job.stacks, cold=case.cold)
+        text = capture(
+            self._torch, self._built or self._job.build(), steps=case.steps, stacks=self._job.stacks, cold=case.cold
+        )
         step_ns = profiled_step_ns(text)
         if not self._text or step_ns < self._step_ns:
             self._text, self._step_ns = text, step_ns

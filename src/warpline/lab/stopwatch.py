@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpline.lab.job import Job
+
 REPEATS = 2
 REPEAT_NS = 20_000_000
 """How long one repeat should take: long enough that the wait at its end is nothing."""
@@ -22,13 +24,11 @@ class StepTime:
     """Wall time of a step, over some repeats of many steps each."""
 
     step_ns: int
-    """What counts: the median of a cold start, the least of a steady step."""
+    """What counts: the least."""
     median_ns: int
     min_ns: int
     max_ns: int
     repeats: int
-    steps: int
-    """Steps in each repeat."""
 
 
 class Stopwatch:
@@ -46,9 +46,22 @@ class Stopwatch:
         return min(_per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
 
 
-def time_first_steps(torch: Any, build: Callable[[], Callable[[], object]], steps: int, repeats: int) -> StepTime:
-    """The first steps after building, with whatever they load, compile or tune."""
-    return summary([_per_step_ns(torch, build(), steps) for _ in range(repeats)], steps, cold=True)
+class FirstSteps:
+    """Times the first steps after building, with whatever they load, compile or tune."""
+
+    def __init__(self, torch: Any, job: Job) -> None:
+        self._torch, self._job, self.steps = torch, job, job.case.steps
+        pay_for_the_process(torch, job)
+
+    def sample(self) -> float:
+        """The time of one of the first steps, of a step built anew."""
+        return _per_step_ns(self._torch, self._job.build(), self.steps)
+
+
+def pay_for_the_process(torch: Any, job: Job) -> None:
+    """Runs the first steps once, for what only a process's very first calls cost; not where they are the case."""
+    if not job.needs_own_process:
+        _per_step_ns(torch, job.build(), job.case.steps)
 
 
 def wake(torch: Any) -> None:
@@ -81,7 +94,7 @@ def _per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
     return (time.perf_counter_ns() - began) / steps
 
 
-def summary(samples: Sequence[float], steps: int, *, cold: bool) -> StepTime:
+def summary(samples: Sequence[float]) -> StepTime:
     """The samples of one step as one time."""
     least, middle, most = round(min(samples)), round(statistics.median(samples)), round(max(samples))
-    return StepTime(middle if cold else least, middle, least, most, repeats=len(samples), steps=steps)
+    return StepTime(least, middle, least, most, repeats=len(samples))

@@ -1,9 +1,10 @@
 """Measures the variants of a case by turns, so that the stopwatch and the profiler see the same machine.
 
 A shared host can be half as fast from one second to the next, and a profiler stays attached to its process. So each
-variant has one process for the stopwatch and one for the captures. All are built and warmed up first; then they work
-one at a time, round after round, until nothing changes any more or the rounds are used up. What is kept is the fastest
-of each: the machine undisturbed, which is the one state that comes back.
+variant has one process for the stopwatch and one for the captures (one for each measurement, where it is about a
+process's first calls). All are built and warmed up first; then they work one at a time, round after round, each when
+the host is calm (`lab/pulse.py`), until every one has been measured twice in calm moments or the rounds are used up.
+What is kept is the fastest of each: the machine undisturbed, which is the one state that comes back.
 """
 
 from __future__ import annotations
@@ -13,19 +14,25 @@ import importlib
 import multiprocessing
 import os
 import sys
+import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from warpline.lab.job import CAPTURE, JOB_LIMIT_S, TIME, Job, Result, failure, limited
+from warpline.lab.faults import Case
+from warpline.lab.job import CAPTURE, DESCRIBE, FAULTY, JOB_LIMIT_S, TIME, Job, Result, failure, limited
+from warpline.lab.pulse import calm, pulse_ns, wait_for_calm
 from warpline.lab.snapshot import Snapshots
-from warpline.lab.stopwatch import Stopwatch, summary, wake
+from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary, wake
 
-FEWEST_ROUNDS, MOST_ROUNDS = 2, 8
-CALM = 0.02
-"""How far the measurements of one step may differ if there is no need to go on."""
+CALM_MEASUREMENTS = 2
+MOST_ROUNDS = 12
+CASE_LIMIT_S = 25.0
+"""After so long a case begins no further round."""
+WAIT_S = 1.0
+"""How long a measurement waits for a calm moment."""
 MEASURE, KEEP = "measure", "keep"
 Turn = Callable[[str], Result]
 
@@ -42,10 +49,10 @@ class Actor:
         self._process.start()
         there.close()
 
-    def ask(self, what: str) -> Result:
+    def ask(self, what: str, least_pulse: int = 0) -> Result:
         """What the process answers; an answer with an `error` is its last."""
         with contextlib.suppress(OSError):
-            self._pipe.send(what)
+            self._pipe.send((what, least_pulse))
         return self.answer()
 
     def answer(self) -> Result:
@@ -70,35 +77,75 @@ class Actor:
             self._process.join()
 
 
-def by_turns(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
-    """Measures everything of a case, and keeps the fastest of each."""
-    actors = [Actor(job, folder) for job in wanted]
-    seen: dict[Job, list[float]] = {job: [] for job in wanted}
+@dataclass(slots=True)
+class Seen:
+    """What was measured of one job."""
+
+    times: list[float] = field(default_factory=list)
+    pulses: list[int] = field(default_factory=list)
+    kept: Result | None = None
+
+    def calm(self, least: int) -> int:
+        """How many of the measurements were made in calm moments."""
+        return sum(calm(pulse, least) for pulse in self.pulses)
+
+
+class Turns:
+    """Measures case after case on one host, and remembers how fast that host can be."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.least_pulse = wait_for_calm(0, WAIT_S)
+
+    def measure(self, wanted: Sequence[Job]) -> dict[Job, Result]:
+        """Measures everything of a case, and keeps the fastest of each; what failed is left out."""
+        began = time.monotonic()
+        seen = {job: Seen() for job in wanted}
+        actors = {job: Actor(job, self.folder) for job in wanted if not job.needs_own_process}
+        try:
+            for actor in actors.values():
+                actor.answer()
+            for position in range(MOST_ROUNDS):
+                restless = [job for job in wanted if seen[job].calm(self.least_pulse) < CALM_MEASUREMENTS]
+                if not restless or (position and time.monotonic() - began > CASE_LIMIT_S):
+                    break
+                for job in restless:
+                    self._once(job, seen[job], actors.get(job))
+            for job, actor in actors.items():
+                seen[job].kept = actor.ask(KEEP)
+        finally:
+            for actor in actors.values():
+                actor.end()
+        return {job: self._summary(job, of) for job, of in seen.items() if of.kept and "error" not in of.kept}
+
+    def _once(self, job: Job, seen: Seen, actor: Actor | None) -> None:
+        """One measurement; without an actor in a process of its own, which keeps the fastest before it ends."""
+        own = actor or Actor(job, self.folder)
+        if actor is None:
+            own.answer()
+        result = own.ask(MEASURE, self.least_pulse)
+        if "ns" in result:
+            seen.times.append(result["ns"])
+            seen.pulses.append(max(result["pulses"]))
+            self.least_pulse = min(self.least_pulse, *result["pulses"])
+        if actor is None:
+            if "ns" in result and result["ns"] == min(seen.times):
+                seen.kept = own.ask(KEEP)
+            own.end()
+
+    def _summary(self, job: Job, seen: Seen) -> Result:
+        assert seen.kept is not None
+        measured = {"captures": len(seen.times)} if job.work == CAPTURE else asdict(summary(seen.times))
+        return {**seen.kept, **measured, "calm": seen.calm(self.least_pulse)}
+
+
+def describe(case: Case, folder: Path) -> Result:
+    """The device and the software, as a process of its own sees them."""
+    actor = Actor(Job(case, DESCRIBE, FAULTY), folder)
     try:
-        for actor in actors:
-            actor.answer()
-        for position in range(MOST_ROUNDS):
-            if position >= FEWEST_ROUNDS and unrest(seen.values()) <= CALM:
-                break
-            for actor in actors:
-                if "ns" in (result := actor.ask(MEASURE)):
-                    seen[actor.job].append(result["ns"])
-        results = {actor.job: actor.ask(KEEP) for actor in actors}
+        return actor.answer() or actor.ask(KEEP)
     finally:
-        for actor in actors:
-            actor.end()
-    return {job: _summary(job, result, seen[job]) for job, result in results.items() if "error" not in result}
-
-
-def unrest(seen: Iterable[Sequence[float]]) -> float:
-    """How far the measurements of one step differ at most."""
-    return max(((max(times) - min(times)) / min(times) for times in seen if times), default=0.0)
-
-
-def _summary(job: Job, kept: Result, times: Sequence[float]) -> Result:
-    if job.work == CAPTURE:
-        return {**kept, "captures": len(times)}
-    return asdict(summary(times, kept["steps"], cold=False))
+        actor.end()
 
 
 def _live(job: Job, folder: Path, pipe: Any) -> None:
@@ -106,13 +153,16 @@ def _live(job: Job, folder: Path, pipe: Any) -> None:
     try:
         with limited():
             torch = importlib.import_module("torch")
-            wake(torch)
+            if not job.needs_own_process:
+                wake(torch)
             turn = WORKS[job.work](torch, job, folder)
         pipe.send({})
         while (asked := pipe.recv()) is not None:
+            what, least_pulse = asked
             with limited():
-                result = turn(asked)
-            pipe.send(result)
+                before = wait_for_calm(least_pulse, WAIT_S) if what == MEASURE else 0
+                result = turn(what)
+            pipe.send(result if what == KEEP else {**result, "pulses": (before, pulse_ns())})
     except Exception as error:
         traceback.print_exc()
         pipe.send(failure(error))
@@ -121,7 +171,7 @@ def _live(job: Job, folder: Path, pipe: Any) -> None:
 
 
 def _timing(torch: Any, job: Job, folder: Path) -> Turn:
-    stopwatch = Stopwatch(torch, job.build())
+    stopwatch = FirstSteps(torch, job) if job.case.cold else Stopwatch(torch, job.build())
     return lambda asked: {"ns": stopwatch.sample()} if asked == MEASURE else {"steps": stopwatch.steps}
 
 
@@ -130,4 +180,9 @@ def _capturing(torch: Any, job: Job, folder: Path) -> Turn:
     return lambda asked: {"ns": snapshots.take()} if asked == MEASURE else snapshots.write(folder)
 
 
-WORKS: dict[str, Callable[[Any, Job, Path], Turn]] = {TIME: _timing, CAPTURE: _capturing}
+def _describing(torch: Any, job: Job, folder: Path) -> Turn:
+    about = {"device": torch.cuda.get_device_name(), "torch": str(torch.__version__), "cuda": str(torch.version.cuda)}
+    return lambda asked: about
+
+
+WORKS: dict[str, Callable[[Any, Job, Path], Turn]] = {TIME: _timing, CAPTURE: _capturing, DESCRIBE: _describing}
