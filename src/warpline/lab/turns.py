@@ -3,7 +3,7 @@
 A shared host can be half as fast from one second to the next, and a profiler stays attached to its process. So each
 variant has one process for the stopwatch and one for the captures (one for each measurement, where it is about a
 process's first calls). All are built and warmed up first; then they work one at a time, round after round, each when
-the host is calm (`lab/pulse.py`), until every one has been measured twice in calm moments or the rounds are used up.
+the host is calm (`lab/pulse.py`), until every one has seen its fastest time twice or the rounds are used up.
 What is kept is the fastest of each: the machine undisturbed, which is the one state that comes back.
 """
 
@@ -27,9 +27,10 @@ from warpline.lab.pulse import calm, pulse_ns, wait_for_calm
 from warpline.lab.snapshot import Snapshots
 from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary, wake
 
-CALM_MEASUREMENTS = 2
-MOST_ROUNDS = 12
-CASE_LIMIT_S = 25.0
+AGREE = 0.02
+"""Two measurements that differ by no more are the same."""
+MOST_ROUNDS = 8
+CASE_LIMIT_S = 10.0
 """After so long a case begins no further round."""
 WAIT_S = 1.0
 """How long a measurement waits for a calm moment."""
@@ -86,8 +87,13 @@ class Seen:
     kept: Result | None = None
 
     def calm(self, least: int) -> int:
-        """How many of the measurements were made in calm moments."""
-        return sum(calm(pulse, least) for pulse in self.pulses)
+        """How many of the measurements were made in calm moments and agree with the fastest."""
+        fastest = min(self.times, default=0.0) * (1 + AGREE)
+        return sum(calm(pulse, least) and ns <= fastest for ns, pulse in zip(self.times, self.pulses, strict=True))
+
+    def settled(self, least: int) -> bool:
+        """Whether the fastest time was seen twice."""
+        return self.calm(least) > 1
 
 
 class Turns:
@@ -106,7 +112,7 @@ class Turns:
             for actor in actors.values():
                 actor.answer()
             for position in range(MOST_ROUNDS):
-                restless = [job for job in wanted if seen[job].calm(self.least_pulse) < CALM_MEASUREMENTS]
+                restless = [job for job in wanted if not seen[job].settled(self.least_pulse)]
                 if not restless or (position and time.monotonic() - began > CASE_LIMIT_S):
                     break
                 for job in restless:
