@@ -6,8 +6,8 @@ listed:
 >>> from warpline.lab.faults import CASES
 >>> [case.name for case in CASES if case.cause == "sync"]
 
-There are three suites: the cases that the rules were written with, held-out ones that were written without a look at
-the rules, and field ones, written the same way after the mistakes of real programs.
+The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
+and, written the same way, field ones after the mistakes of real programs and training ones after those of research.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from warpline.lab.faults import (
     precision,
     shape,
     sync,
+    training,
     transfer,
     traps,
 )
@@ -32,6 +33,7 @@ from warpline.lab.faults.case import CAUSES, Case, Step, cases_of
 CASES = cases_of(dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps)
 HELD_OUT = held_out.CASES
 FIELD = field.CASES
-SUITES = {"planted": CASES, "held_out": HELD_OUT, "field": FIELD}
+TRAINING = training.CASES
+SUITES = {"planted": CASES, "held_out": HELD_OUT, "field": FIELD, "training": TRAINING}
 
-__all__ = ["CASES", "CAUSES", "FIELD", "HELD_OUT", "SUITES", "Case", "Step"]
+__all__ = ["CASES", "CAUSES", "FIELD", "HELD_OUT", "SUITES", "TRAINING", "Case", "Step"]
