@@ -7,7 +7,8 @@ listed:
 >>> [case.name for case in CASES if case.cause == "sync"]
 
 The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
-and, written the same way, field ones after the mistakes of real programs and training ones after those of research.
+and, written the same way, field ones after the mistakes of real programs, training ones after those of research, and
+serving ones after those of inference and numerical programs.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from warpline.lab.faults import (
     loading,
     memory,
     precision,
+    serving,
     shape,
     sync,
     training,
@@ -33,7 +35,8 @@ from warpline.lab.faults.case import CAUSES, Case, Step, cases_of
 CASES = cases_of(dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps)
 HELD_OUT = held_out.CASES
 FIELD = field.CASES
+SERVING = serving.CASES
 TRAINING = training.CASES
-SUITES = {"planted": CASES, "held_out": HELD_OUT, "field": FIELD, "training": TRAINING}
+SUITES = {"planted": CASES, "held_out": HELD_OUT, "field": FIELD, "serving": SERVING, "training": TRAINING}
 
-__all__ = ["CASES", "CAUSES", "FIELD", "HELD_OUT", "SUITES", "TRAINING", "Case", "Step"]
+__all__ = ["CASES", "CAUSES", "FIELD", "HELD_OUT", "SERVING", "SUITES", "TRAINING", "Case", "Step"]
