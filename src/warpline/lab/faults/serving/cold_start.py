@@ -10,7 +10,7 @@ from warpline.lab.faults.case import Step, planted
 from warpline.lab.faults.parts import compiled, weights
 
 
-@planted("cold_start", "warm_up")
+@planted("cold_start", "warm_up", stacks=False)
 def penalty_that_was_never_warmed_up(torch: Any, cure: str | None) -> Step:
     """A compiled sampler was warmed up without a penalty for repetition, and the third request is the first to ask.
 

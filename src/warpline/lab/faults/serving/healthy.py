@@ -57,29 +57,3 @@ def towers_one_after_the_other(torch: Any, cure: str | None) -> Step:
         return first, second
 
     return side_by_side if cure else in_a_row
-
-
-@planted("healthy", None, trap=True, innocent="batch")
-def long_prompts_one_by_one(torch: Any, cure: str | None) -> Step:
-    """A server takes four long prompts of different lengths through its layers one after another, in a loop.
-
-    It looks as if they should be one batch, but thousands of tokens of one prompt are a batch already: put end to end
-    they take the same time.
-    """
-    lengths = (8192, 12288, 6144, 16384)
-    packed = torch.randn(sum(lengths), 4096, device="cuda", dtype=torch.bfloat16)
-    prompts = packed.split(lengths)
-    layers = weights(torch, 2, 4096, 4096, torch.bfloat16)
-
-    def prefill(x: Any) -> Any:
-        for weight in layers:
-            x = x @ weight
-        return x
-
-    def together() -> Any:
-        return [y[-1] for y in prefill(packed).split(lengths)]
-
-    def in_turn() -> Any:
-        return [prefill(prompt)[-1] for prompt in prompts]
-
-    return together if cure else in_turn
