@@ -18,7 +18,7 @@ from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.replay import WhatIf, replay, whatif
 from warpline.replay.interventions import constants, interventions
-from warpline.replay.overhead import CASES, KINETO, recording_cost
+from warpline.replay.overhead import CASES, KINETO, RecordedEvents, recording_cost
 from warpline.reports.whatif import render
 
 DESIGN = (
@@ -140,6 +140,21 @@ def test_recording_costs_are_taken_from_the_cpu_and_never_from_the_device(tmp_pa
     assert cost.sum() > 0
     costs = [recording_cost(trace, graph, case).sum() for case in CASES]
     assert costs == sorted(costs, reverse=True)
+
+
+def test_a_slow_host_is_known_by_launches_that_follow_another_call(tmp_path: Path) -> None:
+    """A launch after a pause is slow on any host; close ones take 8.7 µs here, twice what they take on a calm host."""
+    events: list[Event] = [files.annotation("ProfilerStep#0", 0, 1_000)]
+    for number in range(8):
+        at = 100.0 * number
+        events += [
+            files.call("cudaLaunchKernel", at, 30, 2 * number + 1),
+            files.kernel(ELEMENTWISE, at + 35, 2, 2 * number + 1),
+            files.call("cudaLaunchKernel", at + 40, 8.7, 2 * number + 2),
+            files.kernel(ELEMENTWISE, at + 55, 2, 2 * number + 2),
+        ]
+    trace = opened(tmp_path, events)
+    assert RecordedEvents(trace, replay(trace).graph).slowness == pytest.approx(2.0)
 
 
 def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6) -> None:
