@@ -48,6 +48,20 @@ def test_each_kind_of_wait_has_its_own_replacement_in_its_own_function(tmp_path:
     assert "synchronize" not in how
 
 
+def test_lists_that_become_tensors_again_and_again_are_to_become_one_once(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(4):
+            program.op("aten::mm", (GEMM_BF16, 40), cpu=30)
+            program.python(40)
+            program.op("aten::empty", cpu=1)
+            program.python(30)
+            program.copy("HtoD (Pageable -> Device)", 1, 3072)
+            program.op("aten::lift_fresh", cpu=0.1)
+
+    how = advice(tmp_path, body)["hidden_sync"]
+    assert "Make tensors of Python's numbers once, on the device" in how
+
+
 def test_without_frames_no_function_is_named(tmp_path: Path) -> None:
     def body(program: Program) -> None:
         for _ in range(4):

@@ -9,6 +9,7 @@ from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.waits import awaited
 from warpline.findings.words import counted, in_function, listed, several
+from warpline.replay.interventions.literals import made_again
 from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
 from warpline.trace.names import named
@@ -25,6 +26,8 @@ AS_WRITTEN = {
     "aten::_unique2": "unique",
     "aten::repeat_interleave": "repeat_interleave",
     "aten::equal": "torch.equal",
+    "aten::bincount": "bincount",
+    "aten::one_hot": "one_hot",
     "aten::to": ".to() or .cpu()",
     "aten::copy_": "copy_",
     "cudaDeviceSynchronize": "torch.cuda.synchronize()",
@@ -43,7 +46,9 @@ INSTEAD = {
     "unique": "unique once, before the loop",
     "repeat_interleave": "repeat_interleave(…, output_size=n), where n is known without a look at the device",
     "torch.equal": "(a == b).all(), read later, instead of torch.equal",
-    ".to() or .cpu()": "pinned memory and non_blocking=True for .to() and .cpu()",
+    "bincount": "zeros of the known size and scatter_add_ instead of bincount, which looks for the largest number",
+    "one_hot": "one_hot(x, num_classes=n), where n is known without a look at the device",
+    ".to() or .cpu()": "pinned memory and non_blocking=True for .to() and .cpu(), read while the next work runs",
     "copy_": "pinned memory and non_blocking=True for copy_",
     "torch.cuda.synchronize()": "no torch.cuda.synchronize()",
     "stream.synchronize()": "no stream.synchronize()",
@@ -51,6 +56,9 @@ INSTEAD = {
 }
 """What to write in its place."""
 NAMES_EVERY_LINE = "torch.cuda.set_sync_debug_mode('warn') names every line that waits."
+MADE_AGAIN = (
+    "Make tensors of Python's numbers once, on the device: index = torch.tensor(rows, device='cuda') before the loop."
+)
 LISTED = 4
 SOME_GAIN = 1.01
 """Fewer waits than one a step are those around the measurement, unless they cost more than this."""
@@ -70,11 +78,11 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
         f"{duration(evidence.time_in_calls(calls))} in all, and the GPU runs dry for {duration(dry)}.",
         places,
-        _how(places),
+        _how(places, again=bool(made_again(evidence.scene))),
     )
 
 
-def _how(places: tuple[Place, ...]) -> str | None:
+def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
     """What to write instead of these waits, function by function; None where none of them is a known one."""
     advice: dict[str, dict[str, None]] = {}
     for place in places:
@@ -82,6 +90,7 @@ def _how(places: tuple[Place, ...]) -> str | None:
         if written in INSTEAD:
             advice.setdefault(place.spot, {})[INSTEAD[written]] = None
     parts = [f"Do not wait{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
+    parts += [MADE_AGAIN] if again else []
     return " ".join([*parts, NAMES_EVERY_LINE]) if parts else None
 
 
