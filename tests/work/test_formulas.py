@@ -194,6 +194,39 @@ def test_index_select_and_gather() -> None:
     check(call("aten::gather", ((4, 100), SINGLE), 1, ((4, 3), LONG)), 48 + 96, 48)
 
 
+def test_gathers_carry_whole_sectors() -> None:
+    # Seven rows of 16 bytes in sectors of 32; twelve elements of 4; rows of 32 bytes, named by an expanded index.
+    assert known(call("aten::index_select", ((100, 8), HALF), 0, ((7,), LONG))).extra_bytes == 7 * 16
+    assert known(call("aten::gather", ((4, 100), SINGLE), 1, ((4, 3), LONG))).extra_bytes == 12 * 28
+    assert known(call("aten::gather", ((100, 8), SINGLE), 0, ((7, 8), LONG, (1, 0)))).extra_bytes == 0
+
+
+def test_what_is_added_to_a_small_tensor_reads_and_writes_it_once() -> None:
+    op = call("aten::index_add_", ((64,), SINGLE), 0, ((4096,), LONG), ((4096,), SINGLE), 1)
+    check(op, 4096 * 12 + 256, 256)
+    assert known(op).additions == 4096
+    op = call("aten::scatter_add_", ((64,), SINGLE), 0, ((4096,), LONG), ((4096,), SINGLE))
+    check(op, 4096 * 12 + 256, 256)
+    assert known(op).additions == 4096
+
+
+def test_the_gradient_of_an_index_is_known_without_the_index() -> None:
+    op = call("aten::_index_put_impl_", ((2, 1024), SINGLE), None, ((8192, 1024), SINGLE), True, True)
+    check(op, 4 * 8192 * 1024 + 8192, 8192)
+    # 8,192 places of 8 bytes and their keys, read and written in one pass.
+    assert known(op).extra_bytes == 8192 * 32
+    assert work_of(call("aten::_index_put_impl_", ((2, 1024), SINGLE), None, ((), SINGLE), False, True)) is None
+
+
+def test_long_sorts_pass_over_their_keys_for_every_byte() -> None:
+    # Keys of 4 bytes and places of 8, read and written four times; the first reading and the last writing are counted.
+    for arguments in ((-1, False), (False, -1, False)):
+        op = call("aten::sort", ((10_000,), "int"), *arguments)
+        check(op, 40_000, 120_000)
+        assert known(op).extra_bytes == 10_000 * (4 * 24 - 16)
+    assert known(call("aten::sort", ((10, 1000), "int"), -1, False)).extra_bytes == 0
+
+
 def test_cat_takes_its_type_from_the_kernel() -> None:
     kernel = Launch("void at::native::(anonymous namespace)::CatArrayBatchedCopy<at::native::OpaqueType<2u>, unsigned>")
     check(call("aten::cat", [(0,), (4, 8)], -1, launches=(kernel,)), 64, 64)

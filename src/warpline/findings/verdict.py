@@ -88,10 +88,12 @@ def _chosen(findings: list[Finding]) -> Finding | None:
     rules = {rule.name: rule for rule in RULES}
     bound = [finding for finding in findings if finding.fix == "at_roofline"]
     worth = [finding for finding in findings if finding not in bound and _is_worth_it(finding)]
+    # Kernels far from the roof say nothing of why: they are named where nothing else is, or saves half as much.
+    far = [finding for finding in bound if finding.gain.expected >= LEAST_ROOFLINE_GAIN]
+    if far and not any(one.lost_ns >= SPECIFIC_ENOUGH * far[0].lost_ns for one in worth):
+        return far[0]
     if not worth:
-        # The roof bounds all fixes of kernels: it is named only where nothing else is, and far away.
-        far = [finding for finding in bound if finding.gain.expected >= LEAST_ROOFLINE_GAIN]
-        return far[0] if far else None
+        return None
     best = worth[0]
     if not rules[best.rule].specific:
         best = _instead([one for one in worth if rules[one.rule].specific], best, SPECIFIC_ENOUGH)

@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
 from math import prod
 
 from warpline.work.dtypes import arithmetic
 from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 from warpline.work.shapes import broadcast, dense_bytes, size_at, total_bytes
+from warpline.work.sort import radix_bytes
 
 FAMILY = "index"
 REPEATED_NAMES = "rows named twice are counted twice, though a cache may hold them"
 _INDEX_BYTES = 8
+SECTOR_BYTES = 32
+"""What memory and caches carry at least (CUDA C++ Best Practices Guide, coalesced access)."""
 
 
-def _gather(source: Tensor, out: tuple[int, ...], index_bytes: int) -> Work:
-    """Elements named by an index, read and written once each."""
+def _gather(source: Tensor, out: tuple[int, ...], index_bytes: int, run: int) -> Work:
+    """Elements named by an index, read and written once each; so many lie side by side."""
     moved = dense_bytes(out, source.dtype)
-    return Work(FAMILY, (), moved + index_bytes, moved)
+    return Work(FAMILY, (), moved + index_bytes, moved, extra_bytes=_beside(prod(out), run, source.item_bytes))
+
+
+def _beside(elements: int, run: int, item_bytes: int) -> int:
+    """Bytes of the sectors beside the elements, if every run lies somewhere else."""
+    run_bytes = max(1, run) * item_bytes
+    return elements // max(1, run) * (-run_bytes % SECTOR_BYTES)
+
+
+def _run(index: Tensor) -> int:
+    """How many elements side by side an index of elements names at once: those over which it was expanded."""
+    strides = index.strides
+    if strides is None or len(strides) != len(index.shape):
+        return 1
+    expanded = takewhile(lambda axis: axis[1] == 0, zip(reversed(index.shape), reversed(strides), strict=True))
+    return prod(size for size, _ in expanded)
 
 
 @model("aten::embedding")
 def embedding(call: OpCall) -> Work:
     """embedding(weight, indices, …)."""
     weight, indices = call.tensor(0), call.tensor(1)
-    return _gather(weight, (*indices.shape, *weight.shape[1:]), indices.bytes)
+    return _gather(weight, (*indices.shape, *weight.shape[1:]), indices.bytes, prod(weight.shape[1:]))
 
 
 @model("aten::index_select")
@@ -35,14 +54,14 @@ def index_select(call: OpCall) -> Work:
         raise Unknowable("the source has no dimensions")
     out = list(x.shape)
     out[dim] = index.elements
-    return _gather(x, tuple(out), index.bytes)
+    return _gather(x, tuple(out), index.bytes, prod(x.shape[dim % len(x.shape) + 1 :]))
 
 
 @model("aten::gather", "aten::take_along_dim")
 def gather(call: OpCall) -> Work:
     """gather(x, dim, index)."""
     index = call.tensor(2) if call.maybe_tensor(2) is not None else call.tensor(1)
-    return _gather(call.tensor(0), index.shape, index.bytes)
+    return _gather(call.tensor(0), index.shape, index.bytes, _run(index))
 
 
 @model("aten::take", "aten::masked_select")
@@ -51,7 +70,7 @@ def take(call: OpCall) -> Work:
     x, index = call.tensor(0), call.tensor(1)
     if index.dtype == "bool":
         return Work(FAMILY, (), index.bytes, 0, estimate="how many elements the mask keeps was not recorded")
-    return _gather(x, index.shape, index.bytes)
+    return _gather(x, index.shape, index.bytes, 1)
 
 
 def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[tuple[int, ...], int]:
@@ -71,43 +90,58 @@ def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[tuple[int, ...], i
 def index(call: OpCall) -> Work:
     """index(x, [i, j, …])."""
     x = call.tensor(0)
-    out, index_bytes = _indexed(x, call.tensors(1))
-    return _gather(x, out, index_bytes)
+    indices = call.tensors(1)
+    out, index_bytes = _indexed(x, indices)
+    return _gather(x, out, index_bytes, prod(x.shape[len(indices) :]))
 
 
 @model("aten::index_put", "aten::_index_put_impl", "aten::_unsafe_index_put")
 def index_put(call: OpCall) -> Work:
-    """index_put(x, [i, j, …], values, accumulate)."""
-    x, values = call.tensor(0), call.tensor(2)
-    out, index_bytes = _indexed(x, call.tensors(1))
-    target = dense_bytes(out, x.dtype)
-    accumulated = target if call.flag(3) else 0
-    steps = (Flops(prod(out), arithmetic(x.dtype), VECTOR),) if accumulated else ()
-    return Work(FAMILY, steps, values.bytes + index_bytes + accumulated, target)
+    """index_put(x, [i, j, …], values, accumulate): what is accumulated is sorted by its place first.
+
+    Profilers leave the indices out. A gradient, which is accumulated, has all the elements that they name; other
+    values may be one number for all of them.
+    """
+    x, values, adds = call.tensor(0), call.tensor(2), call.flag(3)
+    if adds and not call.arguments[1].tensors:
+        out, index_bytes = values.shape, 0
+    else:
+        out, index_bytes = _indexed(x, call.tensors(1))
+    target = min(dense_bytes(out, x.dtype), x.bytes)
+    if not adds:
+        return Work(FAMILY, (), values.bytes + index_bytes, target)
+    sizes = zip(out[:0:-1], x.shape[:0:-1], strict=False)
+    row = max(1, prod(size for size, _ in takewhile(lambda pair: pair[0] == pair[1], sizes)))
+    sorting = radix_bytes(prod(out) // row, _INDEX_BYTES, (x.elements // row).bit_length())
+    steps = (Flops(prod(out), arithmetic(x.dtype), VECTOR),)
+    return Work(FAMILY, steps, values.bytes + index_bytes + target, target, extra_bytes=sorting)
 
 
 @model("aten::scatter", "aten::scatter_add", "aten::scatter_reduce")
 def scatter(call: OpCall) -> Work:
     """scatter(x, dim, index, source or value): named elements of x, read too where something is added."""
     x, index, source = call.tensor(0), call.tensor(2), call.maybe_tensor(3)
-    moved = index.elements * x.item_bytes
+    moved = min(index.elements * x.item_bytes, x.bytes)
     adds = call.name.removesuffix("_") != "aten::scatter"
     copied = 0 if call.name.endswith("_") else x.bytes
     steps = (Flops(index.elements, arithmetic(x.dtype), VECTOR),) if adds else ()
     read = index.bytes + (index.elements * source.item_bytes if source else 0) + (moved if adds else 0) + copied
-    return Work(FAMILY, steps, read, moved + copied)
+    beside = 0 if adds else _beside(index.elements, _run(index), x.item_bytes)
+    return Work(FAMILY, steps, read, moved + copied, additions=index.elements if adds else 0, extra_bytes=beside)
 
 
 @model("aten::index_add", "aten::index_copy", "aten::index_fill", "aten::index_reduce")
 def index_into(call: OpCall) -> Work:
     """index_add(x, dim, index, source): one slice of x for each index."""
     x, dim, index, source = call.tensor(0), call.integer(1), call.tensor(2), call.maybe_tensor(3)
-    moved = x.elements // max(1, size_at(x.shape, dim)) * index.elements * x.item_bytes
+    named = x.elements // max(1, size_at(x.shape, dim)) * index.elements
+    moved = min(named * x.item_bytes, x.bytes)
     adds = "add" in call.name or "reduce" in call.name
     copied = 0 if call.name.endswith("_") else x.bytes
-    steps = (Flops(moved // x.item_bytes, arithmetic(x.dtype), VECTOR),) if adds else ()
+    steps = (Flops(named, arithmetic(x.dtype), VECTOR),) if adds else ()
     return Work(
-        FAMILY, steps, total_bytes((index, source)) + (moved if adds else 0) + copied, moved + copied
+        FAMILY, steps, total_bytes((index, source)) + (moved if adds else 0) + copied, moved + copied,
+        additions=named if adds else 0,
     )
 
 
@@ -121,6 +155,7 @@ def embedding_backward(call: OpCall) -> Work:
     return Work(
         f"{FAMILY} backward", steps, total_bytes((grad, indices)), rows * width * grad.item_bytes,
         estimate=REPEATED_NAMES if rows == indices.elements else "",
+        extra_bytes=radix_bytes(indices.elements, indices.item_bytes, 8 * indices.item_bytes),
     )
 
 

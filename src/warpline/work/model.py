@@ -166,6 +166,10 @@ class Work:
     """What carries the bytes: `dram`, `h2d`, `d2h` or `nvlink`."""
     estimate: str = ""
     """Why the figures are a bound or a guess; empty when they follow from the shapes."""
+    additions: int = 0
+    """Numbers that are added to memory at places that an index names, which the caches do one by one."""
+    extra_bytes: int = 0
+    """Bytes beyond these that no usual way avoids: sectors around single elements, the passes of a sort."""
 
     @property
     def bytes(self) -> int:

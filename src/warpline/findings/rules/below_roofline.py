@@ -16,8 +16,8 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     least = evidence.time_per_step(slow) - float(change.saved_ns[evidence.in_steps(slow)].sum()) / evidence.steps
     return Claim(
         f"A step spends {duration(evidence.time_per_step(slow))} in "
-        f"{several(evidence.per_step(slow), 'kernel or copy', 'kernels and copies')} whose work the chip could do in "
-        f"{duration(least)}.",
+        f"{several(evidence.per_step(slow), 'kernel', 'kernels')} that take many times what their work needs; done in "
+        f"another way, it takes about {duration(least)}.",
         evidence.costliest_places(slow),
     )
 
@@ -26,7 +26,11 @@ RULE = Rule(
     name="below_roofline",
     cause="kernel",
     fix="at_roofline",
-    how="warpline roofline TRACE lists them by time lost; look inside the worst with Nsight Compute (ncu --set full).",
+    how=(
+        "warpline roofline TRACE lists them by time lost. Many additions to one place (index_add_, scatter_add_, the "
+        "gradient of x[index]) are better sorted and summed, or a gradient of embedding; few rows better cut into "
+        "parts. Look inside the worst with Nsight Compute (ncu --set full)."
+    ),
     look=look,
     most="low",
     specific=False,
