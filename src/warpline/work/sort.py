@@ -1,4 +1,4 @@
-"""Sorting and searching. Only the unavoidable traffic is counted: keys in, sorted keys and places out; passes are extra."""
+"""Sorting and searching. What cannot be avoided is counted: keys in, sorted keys and places out; passes are extra."""
 
 from __future__ import annotations
 
