@@ -95,7 +95,7 @@ def test_the_index_lists_every_rule_with_its_cause_and_fix() -> None:
     ]
 
 
-FAULTS = [DATA / suite / "faults.json" for suite in ("faults", "held_out")]
+FAULTS = [DATA / suite / "faults.json" for suite in ("faults", "held_out", "field", "training", "serving")]
 
 
 def measured() -> dict[str, tuple[float, float]]:

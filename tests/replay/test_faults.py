@@ -73,6 +73,9 @@ def test_a_loop_that_carries_a_state_is_no_batch(name: str) -> None:
         ("field", "adapter_of_every_request", "batch"),
         ("field", "targets_of_every_image", "coalesce_copies"),
         ("held_out", "batch_field_by_field", "coalesce_copies"),  # the host joins 640 KiB, and the device nothing
+        ("serving", "pages_swapped_in_one_by_one", "coalesce_copies"),  # pinned: nothing to gather, one kernel to place
+        ("serving", "keys_copied_for_every_query_head", "drop_copies"),  # attention reads a quarter of the bytes
+        ("training", "rollout_stacked_in_every_epoch", "preallocate"),  # the list has not changed since the last time
         ("field", "sampler_of_a_small_network", "cuda_graph"),  # 550 kernels follow each other without a gap
         ("field", "attention_weights_nobody_reads", "sdpa"),  # four products backwards, and means of the weights
         ("field", "one_relation_points_at_a_hub", "even_out"),

@@ -6,7 +6,7 @@ from warpline import api_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import listed, several
-from warpline.replay.interventions.allocation import FILLS
+from warpline.replay.interventions.allocation import FILLS, joins
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -14,11 +14,12 @@ from warpline.units import duration
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     change = evidence.changed(RULE.fix)
+    joined = change.work & evidence.scene.once(joins)
     fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
     kinds = (
-        ("concatenation", "concatenations", change.work & ~change.gone),
+        ("concatenation", "concatenations", joined),
         ("fill of a large buffer", "fills of large buffers", fills),
-        ("copy into one", "copies into them", change.work & change.gone & ~fills),
+        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined),
     )
     parts = [
         f"{several(evidence.per_step(nodes), one, more)} ({duration(evidence.time_per_step(nodes))})"

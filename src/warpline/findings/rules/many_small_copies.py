@@ -5,7 +5,6 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import counted
-from warpline.replay.interventions.transfers import SMALL_COPY_BYTES
 from warpline.replay.whatif import Prediction
 from warpline.units import size
 
@@ -15,13 +14,15 @@ LEAST_COPIES = 8
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     change = evidence.changed(RULE.fix)
-    count = evidence.per_step(change.work)
+    copies = change.work & (evidence.scene.kind == "memcpy")
+    count = evidence.per_step(copies)
     if count < LEAST_COPIES:
         return None
+    largest = int(evidence.scene.bytes[evidence.in_steps(copies)].max())
     return Claim(
-        f"{counted(count)} copies a step of at most {size(SMALL_COPY_BYTES)} each follow each other: every one costs a "
-        f"call, and {counted(evidence.per_step(change.work & ~change.gone))} would do.",
-        evidence.places(change.work),
+        f"{counted(count)} copies a step of at most {size(largest)} each follow each other: every one costs a "
+        f"call, and {counted(evidence.per_step(copies & ~change.gone))} would do.",
+        evidence.places(copies),
     )
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import in_function, several
-from warpline.replay.interventions.transfers import SMALL_COPY_BYTES
+from warpline.replay.interventions.transfers import FEW_NUMBERS_BYTES, SMALL_COPY_BYTES
 from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
 from warpline.units import duration, size
 
 UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"
-FEW_NUMBERS_BYTES = 256
-"""A smaller copy to the device is made of numbers that the device could fill in itself: nothing to pin."""
 DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
 
 

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from warpline import api_names
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.interventions.expansions import Expansions
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
-from warpline.replay.model import Int64s
+from warpline.replay.model import Bools, Int64s
 from warpline.replay.scene import Scene
+from warpline.work.parse import json_list
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
 """Share of a concatenation that remains when only the new part is written into a buffer."""
 
 
-FILLS = ("aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::ones", "aten::full")
+FILLS = (
+    "aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::new_ones",
+    "aten::full", "aten::full_like", "aten::new_full",
+)  # fmt: skip
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
+MOST_GROWING = 3
+"""Pieces that a growing tensor is joined of: what was there, on one side or both, and what is new."""
+MOST_LISTED = 30
+"""torch.profiler records no shapes of longer lists."""
 LARGE_FILL_NS = 5_000
 """Fills shorter than this are not worth keeping a buffer for."""
 
@@ -52,12 +62,48 @@ def _concatenates(identity: KernelIdentity) -> bool:
     return identity.op in {"cat", "concat", "stack"}
 
 
+def joins(scene: Scene) -> Bools:
+    """Kernels that join tensors, but for those that autograd puts together itself."""
+    joining = scene.kernels_where(_concatenates) | scene.under_op("aten::cat")
+    return joining & scene.is_work & ~scene.once(_of_autograd)
+
+
+def _of_autograd(scene: Scene) -> Bools:
+    """Work that autograd's engine launched: its gradients are made anew whatever the program writes."""
+    names = [*scene.trace.ops["name"].cast(pl.String), ""]
+    engine = np.array([name.startswith("autograd::engine") for name in names], bool)
+    return engine[scene.root_op] & scene.is_work
+
+
+def joins_old_pieces(scene: Scene) -> Bools:
+    """Joins of more pieces than work ran since the join before, or since the step began: they are not all new."""
+    result, chosen = np.zeros(len(scene.graph), bool), scene.once(joins)
+    for lane in np.unique(scene.graph.lane[chosen]):
+        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+        spots = np.flatnonzero(chosen[nodes])
+        begins = np.flatnonzero(np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]] - 1))
+        since = np.maximum(begins[np.searchsorted(begins, spots, side="right") - 1], np.append(0, spots[:-1] + 1))
+        pieces = np.array([_pieces(scene, node) for node in nodes[spots].tolist()], np.int64)
+        result[nodes[spots]] = pieces > np.maximum(spots - since, MOST_GROWING)
+    return result
+
+
+def _pieces(scene: Scene, node: int) -> int:
+    """How many tensors a join takes, by its recorded shapes; 0 where none were recorded."""
+    shapes, strides = (json_list(scene.op_column(column)[node])[:1] for column in ("shapes", "strides"))
+    # Where strides are recorded, so are the shapes in lists, but for long ones.
+    long = shapes == strides == [[]]
+    return MOST_LISTED + 1 if long else len(shapes[0]) if shapes and isinstance(shapes[0], list) else 0
+
+
 @intervention(
     "preallocate",
     35,
     "Buffers are allocated once, before the loop, and filled in place.",
     "Allocations inside the step disappear.",
-    "Concatenations that grow a tensor write only the new part.",
+    "Concatenations that grow a tensor write only the new part; those of more pieces than work ran since the last one "
+    "join what was there before, and go.",
+    "Gradients that autograd joins or fills stay.",
     "Large buffers are not filled anew, and what is copied into their parts is written there in the first place.",
 )
 def preallocate(bench: Bench, case: int) -> int:
@@ -67,11 +113,14 @@ def preallocate(bench: Bench, case: int) -> int:
     frees = len(_calls(scene, api_names.EMPTY_CACHE_FREE))
     calls = NOTHING if frees else _calls(scene, api_names.ALLOCATION)
     _drop(bench, calls)
-    joins = scene.kernels_where(_concatenates) | scene.under_op("aten::cat")
-    grown = np.flatnonzero(joins & scene.is_work & scene.in_steps & ~bench.gone)
+    joined = np.flatnonzero(scene.once(joins) & scene.in_steps & ~bench.gone)
+    old = joined[scene.once(joins_old_pieces)[joined]] if case != PESSIMISTIC else NOTHING
+    bench.remove_work(old)
+    grown = np.setdiff1d(joined, old)
     now = bench.graph.duration[grown]
     bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, 1_500.0)))
-    zeros = np.flatnonzero(scene.under_op(*FILLS) & scene.is_work & scene.in_steps & ~bench.gone)
+    filled = scene.under_op(*FILLS) & ~scene.once(_of_autograd)
+    zeros = np.flatnonzero(filled & scene.is_work & scene.in_steps & ~bench.gone)
     large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_NS]
     bench.remove_work(large)
     plain_copy = (scene.op_name == "aten::copy_") & ~scene.under_op(*MAKES_COPIES)
@@ -79,7 +128,7 @@ def preallocate(bench: Bench, case: int) -> int:
     into = into[scene.work_text("copy_kind")[into] != "HtoD"]
     if len(large) and case != PESSIMISTIC:
         bench.remove_work(into)
-    return len(calls) + len(grown) + len(large)
+    return len(calls) + len(joined) + len(large)
 
 
 @intervention(
@@ -87,13 +136,17 @@ def preallocate(bench: Bench, case: int) -> int:
     13,
     "Clones and contiguous copies on the device that nothing needs are left out.",
     "What reads the copy can read the original: products take either layout, and nobody writes to it.",
+    "Tensors that were expanded or repeated are read where they are: kernels that the bytes of such a copy bound take "
+    "as much less time as there are fewer.",
     "The worst case keeps half of them.",
 )
 def drop_copies(bench: Bench, case: int) -> int:
-    """No kernels of clone and contiguous."""
+    """No kernels of clone, contiguous and repeat."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
-    copies = np.flatnonzero(scene.under_op("aten::clone", "aten::contiguous") & usable)
+    copies = np.flatnonzero(scene.under_op("aten::clone", "aten::contiguous", "aten::repeat") & usable)
     copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
-    bench.remove_work(copies[::2] if case == PESSIMISTIC else copies)
+    dropped = copies[::2] if case == PESSIMISTIC else copies
+    bench.remove_work(dropped)
+    Expansions(bench, dropped).shorten_readers()
     return len(copies)

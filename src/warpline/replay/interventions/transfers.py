@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.bench import DISPATCH_NS, NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.loading import hand_over
@@ -16,11 +16,17 @@ from warpline.trace.nesting import NONE
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
 SMALL_COPY_BYTES = 64 << 10
+SMALL_PINNED_BYTES = 256 << 10
+"""From pinned memory such a copy takes 5 µs, and its op 8 to 9: it is the calls that cost."""
+FEW_NUMBERS_BYTES = 256
+"""A smaller copy to the device is made of numbers that the device could fill in itself: nothing to pin."""
 HOST_OP_NS = 50_000
 MOST_NODES_AFTER = 6
 """How far after a copy's call the op that uses its result is looked for, and how long it must take."""
 LAUNCHED_OP_NS = 12_000.0
 """CPU time of an op with one launch: 8.5 to 10.4 µs on an H200's host, and a little of Python."""
+CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_split", "aten::chunk")
+"""Ops that cut a tensor into pieces; iterating over a tensor is the first of them."""
 
 
 def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
@@ -32,7 +38,8 @@ def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
     "pin_memory",
     20,
     "Batches are copied from pinned memory without blocking the CPU (pin_memory=True, non_blocking=True).",
-    "Copies from or to pageable memory run at the speed of pinned ones; of those to the host, only large ones change.",
+    "Copies from or to pageable memory run at the speed of pinned ones; a few numbers for the device are left as they "
+    "are, and of those to the host, only large ones change.",
     "Batches are made in pinned memory by somebody else (a loader's worker), and results stay in it.",
     "The worst case still blocks until the copy is done.",
 )
@@ -40,7 +47,7 @@ def pin_memory(bench: Bench, case: int) -> int:
     """Faster copies, and calls that return at once."""
     scene = bench.scene
     up, down = _copies(scene, "HtoD", bench), _copies(scene, "DtoH", bench)
-    up = up[scene.work_text("source_memory")[up] == "Pageable"]
+    up = up[(scene.work_text("source_memory")[up] == "Pageable") & (scene.bytes[up] > FEW_NUMBERS_BYTES)]
     down = down[(scene.work_text("target_memory")[down] == "Pageable") & (scene.bytes[down] > SMALL_COPY_BYTES)]
     copies = np.union1d(up, down)
     if not len(copies):
@@ -105,14 +112,19 @@ def prefetch(bench: Bench, case: int) -> int:
     "coalesce_copies",
     22,
     "Small copies in a row, with nothing launched in between, become one.",
-    "The host gathers the pieces into one buffer, at the rate of a copy; the device gathers nothing after them.",
+    "The host gathers pieces of pageable memory into one buffer, at the rate of a copy; pinned ones lie side by side, "
+    "or could if whoever put them there did so, and in the worst case are gathered too.",
+    "What the loop does for more than 40 µs between two copies is its own, and stays.",
+    "The device gathers nothing after them; where they went to places of a tensor, one kernel puts them there.",
+    "What cut the pieces out of one tensor (unbind, split) goes with the loop.",
 )
 def coalesce_copies(bench: Bench, case: int) -> int:
     """Of each run of small copies of one direction, the first carries all bytes."""
     scene, changed, removed = bench.scene, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
         copies = _copies(scene, direction, bench)
-        copies = copies[scene.bytes[copies] <= SMALL_COPY_BYTES]
+        pinned = scene.work_text("source_memory")[copies] == "Pinned"
+        copies = copies[scene.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
         for mine in _in_a_row(scene, copies):
             size = float(scene.bytes[mine].sum())
             removed.append(mine[1:])
@@ -122,14 +134,44 @@ def coalesce_copies(bench: Bench, case: int) -> int:
             _remove_loop(bench, mine)
             time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
             bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
-            call = int(scene.call_of_work[mine[0]])
-            if call != NONE and direction == "HtoD":
-                bench.graph.duration[call] += size / constants.HOST_BYTES_PER_NS.at(case)
-                stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[mine[0]]]
-                removed.append(gathered_after(scene, stream, int(mine[-1])))
+            if scene.call_of_work[mine[0]] != NONE and direction == "HtoD":
+                removed.append(_as_one_upload(bench, mine, size, case))
             changed += len(mine) - 1
     bench.remove_work(np.concatenate(removed))
     return changed
+
+
+def _as_one_upload(bench: Bench, copies: Int64s, size: float, case: int) -> Int64s:
+    """What else one copy to the device costs on both sides; the work that gathered the pieces, which goes."""
+    scene, first = bench.scene, int(copies[0])
+    call = int(scene.call_of_work[first])
+    if scene.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
+        bench.graph.duration[call] += size / constants.HOST_BYTES_PER_NS.at(case)
+    if scene.root_op[first] != NONE and scene.trace.ops["name"][int(scene.root_op[first])] == "aten::copy_":
+        bench.graph.duration[call] += LAUNCHED_OP_NS
+        bench.graph.duration[first] += constants.PINNED_COPY_NS.at(case) + 2 * size / _device_bytes_per_ns(scene, case)
+    bench.remove_ops(_cut_before(scene, call))
+    stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[first]]
+    return gathered_after(scene, stream, int(copies[-1]))
+
+
+def _device_bytes_per_ns(scene: Scene, case: int) -> float:
+    """At which kernels pass over device memory."""
+    roof = scene.floors.roof
+    memory = roof.bandwidth("dram") if roof else None
+    return (memory.value / 1e9 if memory else 500.0) * (0.9, 0.7, 0.4)[case]
+
+
+def _cut_before(scene: Scene, call: int) -> Int64s:
+    """Ops that cut a tensor into pieces between the launch before a call and the call itself, on its thread."""
+    begin = int(scene.graph.measured_start[call])
+    launched = scene.launch_moment[scene.work]
+    since = int(launched[launched < begin].max(initial=0))
+    starts, ends, threads = scene.op_spans
+    near = (starts > since) & (ends <= begin) & (threads == scene.graph.lane[call])
+    near &= scene.roots[:-1] == np.arange(len(starts))
+    names = scene.trace.ops["name"]
+    return np.array([row for row in np.flatnonzero(near).tolist() if str(names[row]) in CUTS], np.int64)
 
 
 def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
@@ -155,7 +197,12 @@ def _remove_loop(bench: Bench, copies: Int64s) -> None:
     moments = scene.launch_moment[scene.work]
     between = scene.work[(moments >= begin) & (moments < end)]
     if len(np.setdiff1d(between, copies)) == 0:
+        # A loop that makes its pieces still has to make them.
+        own = np.where(bench.graph.kind == SEGMENT, np.maximum(bench.graph.duration - DISPATCH_NS, 0.0), 0.0)
         bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
+        inside = (bench.graph.measured_start >= begin) & (bench.graph.measured_start < end) & ~scene.is_work
+        inside &= scene.graph.lane == scene.graph.lane[first]
+        bench.graph.duration[inside] = own[inside]
 
 
 @intervention(
@@ -174,10 +221,7 @@ def reduce_before_copy(bench: Bench, case: int) -> int:
     copies, segments = _used_by_cpu(bench, copies)
     if not len(copies):
         return 0
-    roof = scene.floors.roof
-    memory = roof.bandwidth("dram") if roof else None
-    rate = memory.value / 1e9 if memory else 500.0
-    new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[copies] / (rate * (0.9, 0.7, 0.4)[case])
+    new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[copies] / _device_bytes_per_ns(scene, case)
     bench.shorten(copies, new)
     _staging(bench, copies)
     host = bench.graph.duration[segments]

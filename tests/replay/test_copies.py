@@ -1,0 +1,189 @@
+"""Fixes of copies and joins on hand-made traces, with answers worked out on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from kineto_files import op, write
+from small_programs import CAT, DIRECT_COPY, GEMM_BF16, H200, STEPS, Body, Program
+
+import warpline
+from warpline.replay import WhatIf
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.transfers import LAUNCHED_OP_NS
+from warpline.replay.model import SEGMENT
+
+PAGES, PAGE_BYTES = 20, 32 << 10
+PAGES_BYTES = PAGES * PAGE_BYTES
+
+
+def asked(folder: Path, body: Body) -> WhatIf:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
+
+
+@contextmanager
+def within(program: Program, name: str) -> Iterator[None]:
+    """An op around others."""
+    start = program.now
+    program.python(1)
+    yield
+    program.python(1)
+    program.events.append(op(name, start, program.now - start))
+
+
+def recorded(program: Program, **arguments: Any) -> None:
+    """Adds arguments to the op that was written last."""
+    program.events[-1]["args"].update(arguments)
+
+
+def pages(kind: str, name: str = "aten::copy_", between: float = 0.0) -> Body:
+    """A tensor is cut into pieces, which are copied one by one, and a product follows."""
+
+    def body(program: Program) -> None:
+        program.op("aten::unbind", cpu=200)
+        for _ in range(PAGES):
+            program.python(between)
+            program.copy(kind, 1, PAGE_BYTES)
+            program.events[-1]["name"] = name
+        program.op("aten::mm", (GEMM_BF16, 50))
+        program.wait()
+
+    return body
+
+
+def one_copy(question: WhatIf) -> tuple[float, float]:
+    """Of the last step: the time of its one copy, and what the copy's call takes more than before."""
+    scene, trial = question.scene, question.trial("coalesce_copies")
+    copies = np.flatnonzero((scene.kind == "memcpy") & (scene.step == STEPS - 1))
+    first = copies[~trial.gone[copies]]
+    assert len(first) == 1
+    call = scene.call_of_work[first]
+    added = trial.duration[call] - scene.graph.duration[call]
+    return float(trial.duration[first][0]), float(added[0])
+
+
+def test_pinned_pieces_are_not_gathered_but_put_into_their_places(tmp_path: Path) -> None:
+    question = asked(tmp_path, pages("HtoD (Pinned -> Device)"))
+    time, added = one_copy(question)
+    roof = question.scene.floors.roof
+    memory = roof.bandwidth("dram") if roof else None
+    assert memory is not None
+    crossing = constants.PINNED_COPY_NS.expected + PAGES_BYTES / constants.PINNED_BYTES_PER_NS.expected
+    placing = constants.PINNED_COPY_NS.expected + 2 * PAGES_BYTES / (0.7 * memory.value / 1e9)
+    assert time == pytest.approx(crossing + placing)
+    assert added == pytest.approx(LAUNCHED_OP_NS)
+
+
+def test_pageable_pieces_are_gathered_by_the_host_and_need_no_place(tmp_path: Path) -> None:
+    time, added = one_copy(asked(tmp_path, pages("HtoD (Pageable -> Device)", "aten::to")))
+    assert time == pytest.approx(
+        constants.PINNED_COPY_NS.expected + PAGES_BYTES / constants.PINNED_BYTES_PER_NS.expected
+    )
+    assert added == pytest.approx(PAGES_BYTES / constants.HOST_BYTES_PER_NS.expected)
+
+
+def test_what_cut_the_pieces_out_of_a_tensor_goes_with_the_loop(tmp_path: Path) -> None:
+    question = asked(tmp_path, pages("HtoD (Pinned -> Device)"))
+    before, after = question.scene.graph.duration, question.trial("coalesce_copies").duration
+    cutting = (question.scene.graph.kind == SEGMENT) & (before > 100_000) & question.scene.in_steps
+    assert cutting.sum() == STEPS
+    assert (after[cutting] < 0.1 * before[cutting]).all()
+
+
+def test_a_loop_that_makes_its_pieces_still_makes_them(tmp_path: Path) -> None:
+    question = asked(tmp_path, pages("HtoD (Pinned -> Device)", between=200))
+    scene, trial = question.scene, question.trial("coalesce_copies")
+    making = np.flatnonzero((scene.graph.kind == SEGMENT) & (scene.graph.duration > 190_000) & (trial.duration > 0))
+    last = making[scene.step[making] == STEPS - 1]
+    kept = trial.duration[last] / scene.graph.duration[last]
+    # Of 200 µs, at most 40 belong to the launch.
+    assert (kept > 0.75).sum() >= PAGES - 2
+
+
+def expanded_keys(reading: float, *, stored: bool = False) -> Body:
+    """A cache of 32 × 8 heads is written for four query heads each, and multiplied."""
+    shape, strides = [32, 8, 4, 4096, 128], [4194304, 524288, 524288 if stored else 0, 128, 1]
+
+    def body(program: Program) -> None:
+        with within(program, "aten::clone"):
+            program.op("aten::copy_", (DIRECT_COPY, 1000), shapes=[shape, shape])
+            recorded(program, **{"Input Strides": [[16777216, 2097152, 524288, 128, 1], strides]})
+        program.op("aten::bmm", (GEMM_BF16, reading), shapes=[[1024, 1, 128], [1024, 128, 4096]])
+        program.op("aten::bmm", (GEMM_BF16, reading), shapes=[[1024, 1, 128], [1024, 128, 4096]])
+        program.wait()
+
+    return body
+
+
+def reading_times(question: WhatIf) -> list[float]:
+    scene, trial = question.scene, question.trial("drop_copies")
+    assert trial.changed == (STEPS,)
+    reading = np.flatnonzero((scene.op_name == "aten::bmm") & (scene.step == STEPS - 1))
+    times: list[float] = (trial.duration[reading] / 1000).tolist()
+    return times
+
+
+def test_what_reads_an_expanded_copy_reads_a_quarter_without_it(tmp_path: Path) -> None:
+    # 1,074 MB in 300 µs are bound by memory; of 1,074 + 0.3 + 8.4 MB, 805 need not be read by what comes first.
+    first, second = reading_times(asked(tmp_path, expanded_keys(300)))
+    assert first == pytest.approx(300 * (1 - 805.3 / 1082.4), rel=0.01)
+    assert second == 300
+
+
+@pytest.mark.parametrize(("reading", "stored"), [(3000, False), (300, True)])
+def test_a_copy_of_the_same_size_or_a_reader_bound_by_arithmetic_changes_nothing_else(
+    tmp_path: Path, reading: float, stored: bool
+) -> None:
+    assert reading_times(asked(tmp_path, expanded_keys(reading, stored=stored))) == [reading, reading]
+
+
+def joined(pieces: list[list[int]], *, strides: bool = True, engine: bool = False) -> Body:
+    """Four times, pieces are joined and one kernel reads them."""
+
+    def body(program: Program) -> None:
+        for _ in range(4):
+            with within(program, "autograd::engine::evaluate_function: UnbindBackward0" if engine else "aten::stack"):
+                program.op("aten::cat", (CAT, 60))
+                recorded(program, **{"Input Dims": [pieces, []], "Input type": ["TensorList", "Scalar"]})
+                if strides:
+                    recorded(program, **{"Input Strides": [[[1]] * len(pieces), []]})
+            program.op("aten::mm", (GEMM_BF16, 40))
+        program.wait()
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        (joined([]), 0.0),  # a list too long to be recorded: not all made by the one kernel since
+        (joined([[8]] * 6), 0.0),
+        (joined([[800], [8]]), 1.8),  # grows: 3 % are written anew
+        (joined([], strides=False), 1.8),  # an older profile, which lists no tensors
+        (joined([[8]] * 6, engine=True), 60.0),  # the gradient of unbind
+    ],
+)
+def test_joins_of_what_was_there_go_and_growing_ones_write_what_is_new(tmp_path: Path, body: Body, left: float) -> None:
+    question = asked(tmp_path, body)
+    scene, trial = question.scene, question.trial("preallocate")
+    joins = (scene.op_name == "aten::cat") & scene.in_steps
+    assert trial.duration[joins].tolist() == pytest.approx([left * 1000] * 4 * STEPS)
+    assert bool(trial.gone[joins].all()) == (left == 0.0)
+
+
+@pytest.mark.parametrize(("size", "changed"), [(8, 0), (256, 0), (4096, STEPS)])
+def test_a_few_numbers_need_no_pinned_memory(tmp_path: Path, size: int, changed: int) -> None:
+    def body(program: Program) -> None:
+        program.copy("HtoD (Pageable -> Device)", 1, size)
+        program.op("aten::mm", (GEMM_BF16, 50))
+
+    assert asked(tmp_path, body).trial("pin_memory").changed == (changed,)
