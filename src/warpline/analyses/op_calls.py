@@ -35,27 +35,29 @@ class OpCalls:
 
     def work(self, op: int, launches: tuple[Launch, ...]) -> Work | None:
         """The work of a call; launches matter only where the arguments hide something."""
-        own, parent = self._recorded(op), self._parents[op]
+        own, parent = self.recorded(op), self._parents[op]
         around = self._columns[1][parent] if parent is not None else None
         key = (own, around, launches if "TensorList" in own[2] else ())
         if key not in self._known:
-            self._known[key] = work_of(self._call(op, launches))
+            self._known[key] = work_of(self.call(op, launches))
         return self._known[key]
 
     def why(self, op: int, launches: tuple[Launch, ...]) -> str:
         """Why a call has no work."""
         if not self._columns[2][op].strip("[]"):
             return "the trace has no shapes: record with record_shapes=True"
-        return why_no_work(self._call(op, launches))
+        return why_no_work(self.call(op, launches))
 
-    def _recorded(self, op: int) -> tuple[str, str, str, str, str]:
+    def recorded(self, op: int) -> tuple[str, str, str, str, str]:
+        """Name, shapes, types, strides and values, as text."""
         name, shapes, dtypes, strides, concrete = self._columns
         return name[op], shapes[op], dtypes[op], strides[op], concrete[op]
 
-    def _call(self, op: int, launches: tuple[Launch, ...], depth: int = 1) -> OpCall:
+    def call(self, op: int, launches: tuple[Launch, ...], depth: int = 1) -> OpCall:
+        """The call, with the op around it."""
         parent = self._parents[op]
-        around = self._call(parent, (), depth - 1) if depth and parent is not None else None
-        return call_from_kineto(*self._recorded(op), launches=launches, parent=around)
+        around = self.call(parent, (), depth - 1) if depth and parent is not None else None
+        return call_from_kineto(*self.recorded(op), launches=launches, parent=around)
 
 
 @cache

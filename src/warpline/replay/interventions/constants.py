@@ -22,14 +22,26 @@ GRAPH_GAP_NS = Range(0, 150, 600, MEASURED)
 """Between two nodes of a graph, beyond their recorded times: 1,000 kernels of about 0.9 µs replay in 1.00 ms; 17
 planted programs of 31 to 813 small kernels replay in the sum of the kernels' times and 0 to 500 ns a kernel (median
 130)."""
-COMPILED_CALL_NS = Range(22_000, 30_000, 50_000, MEASURED)
-"""Host time of one call of a compiled region (guards, wrapper): 32 to 57 µs with one kernel inside."""
-COMPILED_LAUNCH_NS = Range(5_000, 7_000, 11_000, GUESSED)
-"""Host time per kernel launched from a compiled region."""
+COMPILED_CALL_NS = Range(18_000, 24_000, 50_000, RECORDED)
+"""Host time of one call of a compiled region (guards, wrapper), without its launches: 21 µs with one kernel inside, 22
+with 65, and 30 with two or three, Python between the regions included."""
+COMPILED_LAUNCH_NS = Range(5_000, 8_000, 11_000, RECORDED)
+COMPILED_LIBRARY_NS = Range(9_000, 13_000, 20_000, RECORDED)
+"""Host time per kernel that a compiled region launches, its own ones and those of libraries, which it asks ATen for: a
+region of 33 and 32 of them takes 0.70 ms, and recorded, less the cost of recording, 9 and 13 µs each."""
 FUSED_CHAIN = Range(0.0, 0.35, 1.3, MEASURED)
-"""Where between the shortest and the longest of its large kernels a fused chain lies: it reads its inputs and writes
-its outputs once, at the speed of a copy. Nine passes over a tensor of 128 MB, of 64 to 97 µs each, became one of 82;
-nine of 130 to 200 µs became one of 130; seven of 154 µs with two inputs one of 188."""
+"""Where shapes were not recorded: where between the shortest and the longest of its large kernels a fused chain lies.
+Nine passes over a tensor of 128 MB, of 64 to 97 µs each, became one of 82; nine of 130 to 200 µs became one of 130;
+seven of 154 µs with two inputs one of 188."""
+FUSED_BYTES = Range(1.0, 1.05, 1.3, RECORDED)
+"""Time of a fused kernel that memory bounds, against that of its bytes at the measured bandwidth: 1.00, 1.03 and 1.13
+for a norm, a rotation and an activation."""
+FUSED_STEP_FLOPS = Range(6.5, 7.7, 13.0, RECORDED)
+"""Time of a fused kernel for an op on an element, in operations at the chip's peak for fp32: loads and indices come on
+top of the op itself. On an H200 7.0 for an activation of nine ops, 7.5 for a stencil of 31, 7.8 for distances (three),
+and 12 for 4-bit numbers that are unpacked."""
+FUSED_KERNEL_NS = Range(1_000, 1_500, 3_000, RECORDED)
+"""What a small fused kernel takes: 1.0 to 1.7 µs."""
 FUSED_OPTIMIZER_BASE_NS = Range(35_000, 65_000, 130_000, MEASURED)
 FUSED_OPTIMIZER_PARAMETER_NS = Range(2_000, 2_500, 4_000, MEASURED)
 """Host time of a fused Adam or AdamW: 151 µs for 8 parameters, 163 for 48, 541 for 200."""

@@ -5,17 +5,31 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import polars as pl
 
+from warpline.hardware import Roof
+from warpline.hardware.chips import DRAM, VECTOR
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.compilable import Fused, fused
 from warpline.replay.interventions.dispatch import launch_runs
-from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import CALL, Bools, Int64s
+from warpline.replay.interventions.registry import OPTIMISTIC, intervention
+from warpline.replay.model import CALL, Bools, Floats, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
 """Kernels that a compiler writes itself and fuses with their neighbours."""
+ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
+LIBRARY = (
+    "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm", "aten::cudnn_convolution",
+    "aten::_convolution", "aten::convolution_backward", "aten::_scaled_dot_product_flash_attention",
+    "aten::_scaled_dot_product_flash_attention_backward", "aten::_scaled_dot_product_efficient_attention",
+    "aten::_scaled_dot_product_efficient_attention_backward", "aten::_scaled_dot_product_cudnn_attention",
+    "aten::_scaled_dot_product_cudnn_attention_backward",
+)  # fmt: skip
+"""Ops that a compiler leaves to libraries, with all the kernels that these launch for them."""
 OPTIMIZER_RANGE = r"^Optimizer\.step"
 """torch.optim marks each step with a range of this name."""
 KERNELS_PER_PARAMETER = 8
@@ -38,72 +52,105 @@ MANY_KERNELS = 12
     "torch_compile",
     50,
     "Chains of elementwise, norm and reduction kernels are fused, and launched without the framework's dispatch.",
-    "The compiled region is called once forwards and once backwards in each step; the optimiser stays as it is.",
-    "A fused chain takes about as long as one pass over its tensors, since intermediate results stay in registers.",
-    "Matrix products, convolutions and attention keep their kernels, and what adds up in one place keeps its time.",
+    "The compiled region is called once forwards and once backwards in each step; a loop whose turns cannot be fused "
+    "has its body compiled, which is called in each turn, in the best case the whole; the optimiser stays as it is.",
+    "Reductions are fused with what has the same rows; a few long rows are added up by two kernels.",
+    "A fused kernel takes as long as its operations, or as reading its inputs and writing its results, whichever is "
+    "longer: intermediate results never exist. Where shapes were not recorded, as one pass over its tensors.",
+    "Matrix products, convolutions and attention keep their kernels and are asked of their libraries one by one; what "
+    "adds up in one place keeps its time.",
 )
 def torch_compile(bench: Bench, case: int) -> int:
     """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
     scene = bench.scene
     optimizer = scene.within_ranges(OPTIMIZER_RANGE)
     usable = scene.in_steps & ~bench.gone & ~optimizer & scene.is_work
-    fusible = scene.kernels(*FUSIBLE) & usable
-    removed = [NOTHING]
+    fusible = scene.kernels(*FUSIBLE) & ~scene.under_op(*LIBRARY) & usable
+    removed, extra = [NOTHING], np.zeros(len(bench.graph))
     for lane in np.unique(scene.graph.lane[fusible]):
-        chains = _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step)
-        if chains:
-            removed.append(_fuse(bench, np.concatenate(chains), np.array([len(chain) for chain in chains]), case))
-    fused = np.concatenate(removed)
-    bench.remove_work(fused, dispatch=False)
-    return len(fused) + _cheaper_dispatch(bench, case, ~optimizer)
+        for chain in _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step):
+            removed.append(_fuse_chain(bench, chain, extra, case))
+    gone = np.concatenate(removed)
+    bench.remove_work(gone, dispatch=False)
+    return len(gone) + _cheaper_dispatch(bench, case, ~optimizer, fusible, extra)
 
 
-def _fuse(bench: Bench, nodes: Int64s, counts: Int64s, case: int) -> Int64s:
-    """Gives the longest kernel of each chain the time of all, and says which others go; chains lie end to end."""
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    chain = np.repeat(np.arange(len(counts)), counts)
+def _fuse_chain(bench: Bench, chain: Int64s, extra: Floats, case: int) -> Int64s:
+    """Makes the kernels of a chain as few as a compiler would, and says which go; some cost the host extra time."""
+    turn = 0.0 if case == OPTIMISTIC else constants.COMPILED_CALL_NS.at(case)
+    roof, removed = bench.scene.floors.roof, [NOTHING]
+    for kernel in fused(bench.scene, chain):
+        nodes = kernel.nodes
+        longest = int(nodes[np.argmax(bench.graph.duration[nodes])])
+        extra[longest] += kernel.cut_up * constants.COMPILED_LAUNCH_NS.at(case) + kernel.begins_turn * turn
+        if len(nodes) < 2:
+            continue
+        by_shapes = _time_by_shapes(kernel, roof, case)
+        new = _time_by_times(bench, nodes, case) if by_shapes is None else by_shapes
+        adding = bench.graph.duration[nodes[bench.scene.under_op(*ADDING)[nodes]]].max(initial=0.0)
+        bench.graph.duration[longest] = min(float(bench.graph.duration[nodes].sum()), max(new, float(adding)))
+        removed.append(nodes[nodes != longest])
+    return np.concatenate(removed)
+
+
+def _time_by_shapes(kernel: Fused, roof: Roof | None, case: int) -> float | None:
+    """What the fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
+    memory, vector = (roof.bandwidth(DRAM), roof.compute("fp32", VECTOR)) if roof else (None, None)
+    if kernel.parts is None or memory is None or vector is None:
+        return None
+    byte_ns = constants.FUSED_BYTES.at(case) / memory.value * 1e9
+    step_ns = constants.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
+    least = constants.FUSED_KERNEL_NS.at(case)
+    return sum(least + max(moved * byte_ns, done * step_ns) for moved, done in kernel.parts)
+
+
+def _time_by_times(bench: Bench, nodes: Int64s, case: int) -> float:
+    """Where shapes were not recorded: as long as one pass over the tensors, by the times of the passes so far."""
     lengths = bench.graph.duration[nodes]
-    most = np.maximum.reduceat(lengths, starts)
-    at_most = np.flatnonzero(lengths == most[chain])
-    longest = at_most[np.unique(chain[at_most], return_index=True)[1]]
+    longest = int(np.argmax(lengths))
     # By their bytes where these are known: a slow kernel may touch no more than a fast one.
     floor = bench.scene.floor_ns()[nodes]
-    size = np.where(floor[longest][chain] > 0, floor, lengths)
-    large = size >= LARGE_SHARE * np.maximum.reduceat(size, starts)[chain]
-    least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
-    adding = np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0)
-    new = np.maximum(least + constants.FUSED_CHAIN.at(case) * (most - least), np.maximum.reduceat(adding, starts))
-    bench.graph.duration[nodes[longest]] = np.minimum(np.add.reduceat(lengths, starts), new)
-    return np.delete(nodes, longest)
+    size = floor if floor[longest] > 0 else lengths
+    least = float(lengths[size >= LARGE_SHARE * size.max()].min())
+    return least + constants.FUSED_CHAIN.at(case) * (float(lengths[longest]) - least)
 
 
 def _chains(nodes: Int64s, fusible: Bools, step: Int64s) -> list[Int64s]:
-    """Runs of at least two fusible kernels that follow each other on a stream within a step."""
+    """Runs of fusible kernels that follow each other on a stream within a step."""
     group = np.cumsum(~fusible[nodes] | (np.diff(step[nodes], prepend=step[nodes[:1]]) != 0))
     chosen, keys = nodes[fusible[nodes]], group[fusible[nodes]]
-    return [run for run in np.split(chosen, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
+    return np.split(chosen, np.flatnonzero(np.diff(keys)) + 1) if len(chosen) else []
 
 
-def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools) -> int:
-    """Each run of launches costs one call of a compiled region and little for each launch that remains."""
+def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
+    """Each run of launches costs one call of a compiled region, and each launch that remains what it costs there."""
     scene, graph = bench.scene, bench.graph
     calls = scene.call_of_work[scene.work]
     alive = (calls != NONE) & ~bench.gone[scene.work]
-    launching = np.zeros(len(graph), bool)
-    launching[calls[alive]] = True
-    changed = 0
+    costs = np.zeros(len(graph))
+    costs[calls[alive]] = constants.COMPILED_LAUNCH_NS.at(case) + extra[scene.work[alive]]
+    # Of the kernels that an op of a library launches, the first bears the cost of asking for it.
+    library = np.flatnonzero(alive & ~own[scene.work])
+    ops = scene.op[scene.work[library]]
+    ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
+    costs[calls[library[np.unique(ops, return_index=True)[1]]]] = constants.COMPILED_LIBRARY_NS.at(case)
+    changed, left = 0, graph.duration * _accumulating(scene)
     for run in launch_runs(bench, wanted, case):
+        launching = run[costs[run] > 0]
         before = float(graph.duration[run].sum())
-        count = int(launching[run].sum())
-        after = constants.COMPILED_CALL_NS.at(case) + count * constants.COMPILED_LAUNCH_NS.at(case)
+        after = constants.COMPILED_CALL_NS.at(case) + float(costs[run].sum() + left[run].sum())
         if after >= before:
             continue
-        first = int(run[launching[run]][0]) if count else int(run[0])
-        graph.duration[run] = 0.0
-        graph.duration[run[launching[run]]] = constants.COMPILED_LAUNCH_NS.at(case)
-        graph.duration[first] += constants.COMPILED_CALL_NS.at(case)
-        changed += count
+        graph.duration[run] = costs[run] + left[run]
+        graph.duration[launching[0] if len(launching) else run[0]] += constants.COMPILED_CALL_NS.at(case)
+        changed += len(launching)
     return changed
+
+
+def _accumulating(scene: Scene) -> Floats:
+    """Share of each segment in which autograd hands a gradient to its parameter: no compiled region does that."""
+    rows = scene.trace.ops.filter(pl.col("name").cast(pl.String) == ACCUMULATING)
+    return scene.covered(*(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")))
 
 
 @intervention(
