@@ -1,0 +1,212 @@
+"""What a compiler makes of chains of ops: how many kernels, what they move, and how long they take."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from paths import DATA
+from small_programs import GEMM_BF16, MUL, Program, judged
+
+import warpline
+from warpline.replay import WhatIf
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.compilable import unit_of
+from warpline.replay.interventions.fusing import Group, Unit, groups
+from warpline.work import call_from_kineto, work_of
+from warpline.work.model import Tensor
+
+MIB = 1 << 20
+
+
+def tensor(*shape: int) -> Tensor:
+    return Tensor(shape, "fp32")
+
+
+def by_element(*operands: Tensor, shape: tuple[int, ...] | None = None, name: str = "mul") -> Unit:
+    whole = tensor(*(shape or operands[0].shape))
+    return Unit(name, operands, whole.shape, whole.bytes)
+
+
+def reduced(x: Tensor, *dims: int, name: str = "sum") -> Unit:
+    unit = Unit(name, (x,), x.shape, 0, dims)
+    return replace(unit, written=4 * unit.rows)
+
+
+def members(units: list[Unit | None]) -> list[list[int]]:
+    return [group.members for group in groups(units)]
+
+
+def only(units: list[Unit | None]) -> Group:
+    (group,) = groups(units)
+    return group
+
+
+def test_a_norm_written_out_is_one_kernel_that_reads_and_writes_once() -> None:
+    x, rows = tensor(4096, 4096), tensor(4096, 1)
+    group = only([
+        reduced(x, 1, name="mean"), by_element(x, rows), by_element(x, x), reduced(x, 1, name="mean"),
+        by_element(rows), by_element(x, rows), by_element(x, tensor(4096)),
+    ])  # fmt: skip
+    # 64 MiB in and out; a mean, a gain and other small results of 16 KiB each.
+    assert group.bytes == pytest.approx(128 * MIB, rel=0.001)
+    assert group.operations == 6 * 16 * MIB + 4096
+    assert not group.cut_up
+
+
+def test_rows_too_long_for_the_cache_are_read_again() -> None:
+    x, rows = tensor(1024, 65536), tensor(1024, 1)
+    passes: list[Unit | None] = [
+        reduced(x, 1, name="amax"), by_element(x, rows), reduced(x, 1), by_element(x, rows), reduced(x, 1, name="mean"),
+    ]  # fmt: skip
+    # The maximum and the sum are one pass over 256 MiB; the mean is another, half of which the cache still has.
+    assert only(passes).bytes == pytest.approx(1.5 * 256 * MIB, rel=0.001)
+    assert only(passes[:3]).bytes == pytest.approx(256 * MIB, rel=0.001)
+
+
+def test_what_is_larger_than_all_inputs_and_results_never_exists() -> None:
+    left, right, pairs = tensor(4096, 1, 64), tensor(1, 1024, 64), tensor(4096, 1024, 64)
+    group = only([by_element(left, right, shape=pairs.shape), by_element(pairs), reduced(pairs, 2)])
+    assert group.bytes == left.bytes + right.bytes + 4 * 4096 * 1024
+    assert group.operations == 3 * pairs.elements
+
+
+def test_a_reduction_over_other_rows_is_another_kernel() -> None:
+    x = tensor(512, 512)
+    assert members([reduced(x, 1), by_element(x, tensor(512, 1)), reduced(x, 0), by_element(x, tensor(512))]) == [
+        [0, 1], [2, 3]
+    ]  # fmt: skip
+    assert members([reduced(x, 1), by_element(tensor(512, 1)), reduced(tensor(512), 0)]) == [[0, 1], [2]]
+
+
+def test_results_of_other_rows_are_awaited() -> None:
+    # The forces on 128 bodies move them, and the next forces need the places of all.
+    places, pairs = tensor(128, 3), tensor(128, 128, 3)
+    apart = by_element(tensor(1, 128, 3), tensor(128, 1, 3), shape=pairs.shape, name="sub")
+    assert members([apart, reduced(pairs, 1), by_element(places), apart, reduced(pairs, 1)]) == [[0, 1, 2], [3, 4]]
+    of_own_row = by_element(tensor(128, 1, 3), tensor(128, 1, 3), shape=pairs.shape)
+    assert members([apart, reduced(pairs, 1), by_element(places), of_own_row]) == [[0, 1, 2, 3]]
+
+
+def test_few_long_rows_are_added_up_by_two_kernels_and_awaited() -> None:
+    x = tensor(4, 1_000_000)
+    first, second = groups([reduced(x, 1), by_element(x, tensor(4, 1))])
+    assert first.cut_up and not second.cut_up
+    assert not only([reduced(tensor(4, 8000), 1)]).cut_up
+    assert not only([reduced(tensor(264, 1_000_000), 1)]).cut_up
+
+
+def test_a_norm_of_few_long_rows_reads_them_twice() -> None:
+    x = tensor(4, MIB)
+    norm = Unit("native_group_norm", (x,), x.shape, x.bytes, (1,), back=True, steps=10)
+    assert only([norm]).kernels == [(x.bytes, 8 * x.elements), (2 * x.bytes, 2 * x.elements)]
+
+
+def test_a_loop_is_one_kernel_if_all_is_elementwise_and_else_one_for_each_turn() -> None:
+    x = tensor(4096, 4096)
+    plain, moved = by_element(x), replace(by_element(x, name="roll"), moves=True)
+    added = by_element(x, x, name="add")
+    assert len(groups([plain, added] * 5)) == 1
+    assert members([moved, added] * 3) == [[0, 1], [2, 3], [4, 5]]
+    turns = groups([plain, *[moved, added] * 8, plain])
+    assert [group.begins_turn for group in turns] == [False, *[True] * 8]
+    assert members([replace(plain, in_place=True), added] * 3) == [[0, 1], [2, 3], [4, 5]]
+
+
+def test_scattering_is_a_kernel_of_its_own_and_what_is_unknown_gets_the_benefit_of_the_doubt() -> None:
+    x = by_element(tensor(64, 64))
+    scatter = unit_of(call_from_kineto("aten::scatter", None, None), None)
+    assert members([x, scatter, x]) == [[0], [1], [2]]
+    assert [group.known for group in groups([x, None, x])] == [False]
+
+
+def test_what_is_concatenated_is_computed_for_every_element() -> None:
+    half, whole = tensor(1024, 512), tensor(1024, 1024)
+    cat = Unit("cat", (half, half), (whole.elements,), whole.bytes, steps=4, moves=True, joins=True)
+    assert only([by_element(half), cat]).operations == 5 * whole.elements
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes", "types", "concrete", "expected"),
+    [
+        ("aten::sum", [[64, 32], [], [], []], ["float", "ScalarList", "Scalar", ""], ["", "[-1]", "False", ""], (1,)),
+        ("aten::amax", [[64, 32], [], []], ["float", "ScalarList", "Scalar"], ["", "[0]", "False"], (0,)),
+        ("aten::sum", [[64, 32], []], ["float", ""], ["", ""], (0, 1)),
+        ("aten::sum", [[64, 32, 3], [], [], []], ["float", "ScalarList", "Scalar", ""], ["", "[2]", "False", ""], ()),
+        ("aten::_softmax", [[8, 64, 32], [], []], ["float", "Scalar", "Scalar"], ["", "-1", "False"], (2,)),
+        ("aten::native_layer_norm", [[8, 64, 32], [], [32], [32], []], ["float", "ScalarList", "float", "float", ""],
+         ["", "[32]", "", "", ""], (2,)),
+    ],
+)  # fmt: skip
+def test_dimensions_are_read_off_the_call(
+    name: str, shapes: list[list[int]], types: list[str], concrete: list[str], expected: tuple[int, ...]
+) -> None:
+    call = call_from_kineto(name, json.dumps(shapes), json.dumps(types), None, json.dumps(concrete))
+    unit = unit_of(call, work_of(call))
+    assert unit is not None
+    assert unit.dims == expected
+    assert unit.elements == (64 * 32 if expected == () else unit.operands[0].elements)
+
+
+def test_a_fused_kernel_takes_as_long_as_its_bytes(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(3):
+            program.op("aten::mul", (MUL, 200), shapes=[[16384, 4096]], dtype="float")
+
+    question = judged(tmp_path, body).evidence.question
+    # 256 MiB in, as many out, at the 4,260 GB/s that were measured on an H200.
+    expected = 1_500 + 1.05 * 2 * 256 * MIB / 4_259.5
+    assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(expected, rel=0.01)
+
+
+def test_libraries_are_asked_one_by_one(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(10):
+            program.op("aten::mm", (GEMM_BF16, 2), (MUL, 1), cpu=60, shapes=[[64, 64], [64, 64]])
+            program.op("aten::mul", (MUL, 2), cpu=60, shapes=[[64, 64]])
+            program.op("aten::add", (MUL, 2), cpu=60, shapes=[[64, 64]])
+
+    question = judged(tmp_path, body).evidence.question
+    call, launch, library = (
+        constant.expected
+        for constant in (constants.COMPILED_CALL_NS, constants.COMPILED_LAUNCH_NS, constants.COMPILED_LIBRARY_NS)
+    )
+    # Of each turn remain the product, the second kernel that its library launches, and one kernel for the other two ops.
+    expected = call + 10 * (library + 2 * launch)
+    assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(expected, rel=0.02)
+
+
+def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
+    (case,) = [one for one in json.loads((DATA / folder / "faults.json").read_text())["cases"] if one["name"] == name]
+    times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}
+    times[case["fix"]] = case["bare_step_ns"]["cured"]["step_ns"]
+    return WhatIf(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False)), times
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("faults", "small_pointwise_chain"),
+        ("faults", "casts_back_and_forth"),  # what goes in and out is smaller than what lies between
+        ("faults", "gelu_by_hand"),
+        ("faults", "norm_by_hand"),
+        ("held_out", "smoothed_loss_by_hand"),
+        ("field", "rotary_positions_by_hand"),
+        ("field", "norm_over_whole_recordings"),  # 6 ms on four multiprocessors become two passes on all
+        ("field", "compiled_blocks_that_are_watched"),  # half of the launches are cuBLAS's
+        ("training", "distances_to_every_code"),  # a gigabyte between 17 MB
+        ("training", "entropy_over_the_vocabulary"),
+        ("serving", "stencil_of_rolled_grids"),  # bound by what is computed
+        ("serving", "weights_unpacked_in_many_passes"),
+    ],
+)
+def test_a_compiled_program_takes_what_the_stopwatch_says(folder: str, name: str) -> None:
+    question, times = recorded(folder, name)
+    assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(times["torch_compile"], rel=0.25)
+
+
+def test_a_loop_of_small_steps_gains_more_from_a_graph_than_from_a_compiler() -> None:
+    question, _ = recorded("serving", "orbits_in_small_steps")
+    assert question.ask("cuda_graph").gain.expected > question.ask("torch_compile").gain.expected > 1.5
