@@ -187,3 +187,20 @@ def test_a_few_numbers_need_no_pinned_memory(tmp_path: Path, size: int, changed:
         program.op("aten::mm", (GEMM_BF16, 50))
 
     assert asked(tmp_path, body).trial("pin_memory").changed == (changed,)
+
+
+@pytest.mark.parametrize(("after", "left"), [(0, LAUNCHED_OP_NS), (30, LAUNCHED_OP_NS), (1000, 960_000)])
+def test_a_reduction_on_the_host_goes_with_what_surrounds_it_but_not_with_long_work(
+    tmp_path: Path, after: float, left: float
+) -> None:
+    def body(program: Program) -> None:
+        program.op("aten::mm", (GEMM_BF16, 50))
+        program.copy("DtoH (Device -> Pageable)", 800, 8_000_000)
+        program.op("aten::argmax", cpu=600)
+        program.python(after)
+
+    question = asked(tmp_path, body)
+    scene, trial = question.scene, question.trial("reduce_before_copy")
+    reducing = np.flatnonzero((scene.graph.kind == SEGMENT) & (scene.graph.duration > 500_000) & scene.in_steps)[1:-1]
+    assert len(reducing) >= STEPS - 2
+    assert trial.duration[reducing] == pytest.approx(left, rel=0.1)  # less what recording cost
