@@ -28,8 +28,8 @@ BLOCK_NS = 0.6
 """Between the starts of two blocks. Of all programs recorded on an H200, no kernel of more than 20,000 blocks takes
 less, and of gathers and fills, which do little in a block, twelve take 0.60 to 0.67."""
 ADDITION_NS = 0.007
-"""For each number added to memory in the cache: 0.0067 to 0.0075 where index_add_ adds 8 to 17 million of them, in three
-programs on an H200."""
+"""For each number added to memory in the cache: 0.0067 to 0.0075 where index_add_ adds 8 to 17 million of them, in
+three programs on an H200."""
 Key = TypeVar("Key", str, tuple[str, str])
 
 

@@ -146,8 +146,8 @@ def channels_last(bench: Bench, case: int) -> int:
 @intervention(
     "at_roofline",
     15,
-    "Every kernel whose work is known and that is far from its pace is rewritten; in the best case, which is the bound of "
-    "all fixes of kernels, all run at the roof.",
+    "Every kernel whose work is known and that is far from its pace is rewritten; in the best case, which is the bound "
+    "of all fixes of kernels, all run at the roof.",
     "A kernel's pace is its roofline floor, or what its blocks take to start, its additions to memory, whole sectors "
     "and the passes of a sort: one that takes less than five times its pace stays as it is.",
     "A rewritten kernel takes four times its floor, as others did, and becomes several, whose launches cost CPU time.",
