@@ -169,14 +169,12 @@ class Group:
     def operations(self) -> int:
         """What the kernel computes, an op of an element at a time."""
         total = 0
-        for position, unit in enumerate(self.units):
+        joined: dict[int, int] = {}
+        for unit in reversed(self.units):
             # What a piece is made of is computed for every element of what the pieces are joined to.
-            joined = [
-                later.elements
-                for later in self.units[position + 1 :]
-                if later.joins and any(piece.elements == unit.elements for piece in later.operands)
-            ]
-            total += unit.steps * max([unit.elements, *joined])
+            total += unit.steps * max(unit.elements, joined.get(unit.elements, 0))
+            if unit.joins:
+                joined.update({piece.elements: unit.elements for piece in unit.operands})
         return total
 
     @property
