@@ -143,11 +143,13 @@ def _on_reference_host(trace: Trace) -> bool:
 
 def _host_slowness(trace: Trace) -> float:
     """How slow the host was against the reference, by its kernel launches; 1 where the trace has too few."""
-    calls = trace.api.filter(pl.col("thread").is_not_null()).sort("thread", "start_ns")
+    worked = np.zeros(len(trace.api) + 1, dtype=bool)
+    worked[integers(trace.gpu["api_id"])] = True  # a launch into a graph that is being captured starts nothing
+    calls = trace.api.with_columns(worked=worked[:-1]).filter(pl.col("thread").is_not_null()).sort("thread", "start_ns")
     start, end, thread = (integers(calls[column]) for column in ("start_ns", "end_ns", "thread"))
     close = np.zeros(len(calls), dtype=bool)
     close[1:] = (start[1:] - end[:-1] <= CLOSE_CALL_NS) & (thread[1:] == thread[:-1])
-    launch = calls.select(hit=named(KERNEL_LAUNCH))["hit"].fill_null(False).to_numpy()
+    launch = calls.select(hit=named(KERNEL_LAUNCH).fill_null(False) & pl.col("worked"))["hit"].to_numpy()
     lengths = (end - start)[launch & close if (launch & close).sum() >= FEWEST_LAUNCHES else launch]
     if len(lengths) < FEWEST_LAUNCHES or trace.source == "nsys":
         return 1.0
