@@ -2,84 +2,133 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import zip_longest
+
 import numpy as np
-import polars as pl
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.gathering import gathered_after
+from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
+from warpline.replay.interventions.loops import RootOps, loops
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import SYNC, Int64s
+from warpline.replay.interventions.results import Key
+from warpline.replay.interventions.turns import VIEWS, Turn
+from warpline.replay.model import SYNC, Floats, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
-from warpline.work.parse import json_list
 
-LEAST_REPEATS = 4
-LONGEST_PERIOD = 12
 SMALL_KERNEL_NS = 20_000
 """A longer kernel fills the device by itself: a batch of it takes the sum."""
-SELECTING = ("aten::select", "aten::slice", "aten::narrow", "aten::index")
+SELECTING = ("aten::select", "aten::slice", "aten::narrow")
 """Ops that take one sample or head out of a tensor: a loop that calls them in each turn may walk over a batch."""
-CUTTING = ("aten::split", "aten::unbind", "aten::chunk")
+CUTTING = ("aten::split", "aten::unbind", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split")
 """Ops that take all of them out at once."""
-MOST_TURNS = 0.9
-"""In so many of its turns a loop takes a part out of a tensor."""
+OPS_OF_A_SPAN = 5
+"""Where spans begin elsewhere in every turn, a batch needs these in addition for each dimension that they are cut in:
+their begins go to the device, begin and end are compared with all positions, and what is inside is found."""
+LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
+"""Ops that copy rows, and which of their arguments says how many."""
 
 
 @intervention(
     "batch",
     40,
     "A group of small kernels that is repeated for one sample after the other is launched once for all of them.",
-    "Turns do not depend on each other if a tensor is cut into parts for them, their results are put together (or each "
-    "multiplies a single row), and no turn merges two tensors of one shape, as one that carries a state does.",
-    "The device time of the batch is a share of theirs, never below the longest of them or the roofline.",
+    "Turns do not depend on each other if tensors are cut into parts for them or their results are put together, and "
+    "nothing but such parts goes into a turn with the shape and type of what it makes, as a state does.",
+    "On the device the batch takes a little more than one turn, but never less than the roofline, nor than all turns "
+    "where each fills the device; each row that is looked up takes a block.",
     "The CPU takes as long for the batch as for a typical turn; nothing is cut into turns or gathered from them.",
 )
 def batch(bench: Bench, case: int) -> int:
     """Of each run of equal groups, the first stays, with the time of the batch."""
     scene, graph = bench.scene, bench.graph
-    floor, changed, removed = scene.floor_ns(), 0, [NOTHING]
-    labels = scene.name + "|" + scene.op_column("shapes")
-    usable = scene.in_steps & ~bench.gone & scene.is_work
-    for lane in np.unique(graph.lane[usable]):
-        nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
-        for turns in _loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
-            if graph.duration[turns].max() > SMALL_KERNEL_NS or _waits(bench, turns):
-                continue
-            loop = _Loop(scene, nodes, turns)
-            if not loop.is_independent:
-                continue
-            whole, longest = graph.duration[turns].sum(0), graph.duration[turns].max(0)
-            least = np.minimum(floor[turns].sum(0), whole)
-            graph.duration[turns[0]] = np.maximum(np.maximum(longest, constants.BATCHED.at(case) * whole), least)
-            removed.append(turns[1:].reshape(-1))
-            _keep_one_turn(bench, turns, loop.gathered_ns)
-            bench.remove_ops(loop.cutting)
-            bench.remove_work(loop.gathering)
-            changed += turns[1:].size
+    changed, removed = 0, [NOTHING]
+    batched = _Batched(scene)
+    for loop in _loops(bench):
+        turns = loop.turns
+        graph.duration[turns[0]] = batched.duration_ns(loop, graph.duration, case)
+        removed.append(turns[1:].reshape(-1))
+        bench.remove_ops(loop.cutting)
+        _keep_one_turn(bench, turns, loop.gathered_ns, 1 + OPS_OF_A_SPAN * loop.uneven_spans / turns.shape[1])
+        bench.remove_work(loop.gathering)
+        changed += turns[1:].size
     bench.remove_work(np.concatenate(removed), dispatch=False)
     return changed
+
+
+def _loops(bench: Bench) -> Iterator[_Loop]:
+    """Loops over small work whose turns do not depend on each other."""
+    scene, graph = bench.scene, bench.graph
+    labels = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name) + "|" + scene.op_column("shapes")
+    usable = scene.in_steps & ~bench.gone & scene.is_work
+    ops: RootOps | None = None
+    for lane in np.unique(graph.lane[usable]):
+        nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
+        for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
+            small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_NS
+            if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
+                ops = ops or RootOps(scene)
+                loop = _Loop(scene, ops, nodes, turns)
+                if loop.is_independent:
+                    yield loop
+
+
+class _Batched:
+    """What kernels take that do the work of all turns."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._floor = scene, scene.floor_ns()
+        # A library's product of a batch has another grid than that of one turn.
+        self._full = np.where(scene.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(Grids(scene).waves, 1.0))
+        self._full[scene.kind == "memcpy"] = 1.0
+
+    def duration_ns(self, loop: _Loop, duration: Floats, case: int) -> Floats:
+        """For each kernel of a turn, what one for all of them takes."""
+        turns = loop.turns
+        whole, typical = duration[turns].sum(0), np.median(duration[turns], axis=0)
+        crowded = (duration[turns] * self._full[turns]).sum(0)
+        least = np.minimum(self._floor[turns].sum(0), whole)
+        rows = np.array([loop.rows(root) for root in self._scene.root_op[turns[0]].tolist()])
+        looked_up = constants.LOOKUP_ROW_NS.at(case) * len(turns) * rows
+        result: Floats = np.maximum.reduce([constants.BATCHED.at(case) * typical, crowded, least, looked_up])
+        bounded: Floats = np.minimum(result, np.maximum(whole, looked_up))
+        return bounded
 
 
 class _Loop:
     """A run of equal groups of work, and the ops around it."""
 
-    def __init__(self, scene: Scene, nodes: Int64s, turns: Int64s) -> None:
-        self._scene, self._turns = scene, turns
-        self._begun = scene.launch_moment[turns[:, 0]]
-        ops, before = scene.trace.ops, int(np.searchsorted(nodes, turns[0, 0]))
+    def __init__(self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s) -> None:
+        self._scene, self._ops = scene, ops
+        before, root = int(np.searchsorted(nodes, turns[0, 0])), int(scene.root_op[turns[0, 0]])
         begin = int(scene.launch_moment[nodes[before - 1]]) if before else scene.graph.origin_ns
-        views = ops.with_row_index("row").filter(
-            pl.col("depth") == 0, pl.col("start_ns").is_between(begin, int(self._begun[-1])),
-            pl.col("name").cast(pl.String).is_in([*SELECTING, *CUTTING]),
-        )  # fmt: skip
-        self._views = integers(views["start_ns"])
-        self._cuts = bool(views["name"].cast(pl.String).is_in(list(CUTTING)).any())
-        self.cutting = integers(views.filter(pl.col("start_ns") < int(self._begun[0]))["row"])
+        end = int(scene.launch_moment[turns[0, 0]])
+        ahead = ops.between(int(scene.op_spans[2][root]), begin, end) if root != NONE else NOTHING
+        self._cuts = ahead[ops.named(ahead, *CUTTING)]
+        self.cutting = ahead[ops.named(ahead, *CUTTING, *SELECTING)]
         """Rows of `ops` that take the turns' parts out of a tensor, ahead of the first."""
         self.gathering = gathered_after(scene, nodes, int(turns[-1, -1]))
         """The work right after the loop that puts the results of its turns together."""
+        count = self._count(turns)
+        self.turns = turns.reshape(count, -1) if count and len(turns) % count == 0 else turns
+        """The work with a row a turn: of a network whose layers are alike, all layers, where so many parts were cut."""
+
+    def _count(self, turns: Int64s) -> int:
+        """How many turns there are by the parts that are cut or put together; 0 where that is not known."""
+        if len(self._cuts):
+            return len(self._ops.views(int(self._cuts[0])))
+        taking = self._ops.turns_with(turns, *SELECTING)
+        return taking + 1 if taking else len(self._gathered_shapes)
+
+    @property
+    def _gathered_shapes(self) -> list[tuple[int, ...]]:
+        if not len(self.gathering):
+            return []
+        arguments = self._ops.call(int(self._scene.root_op[self.gathering[0]])).arguments
+        return [tensor.shape for tensor in arguments[0].tensors] if arguments else []
 
     @property
     def gathered_ns(self) -> int | None:
@@ -90,19 +139,66 @@ class _Loop:
 
     @property
     def is_independent(self) -> bool:
-        """Whether its turns seem not to depend on each other."""
-        shapes = {_shapes(text) for text in self._scene.op_column("shapes")[self._turns[0]].tolist()}
-        if any(_merges(sizes) for sizes in shapes):
-            return False
-        each = np.diff(np.searchsorted(np.sort(self._views), self._begun)) > 0
-        takes_parts = self._cuts or bool(each.mean() > MOST_TURNS)
-        return takes_parts and (len(self.gathering) > 0 or any(_single_row(sizes) for sizes in shapes))
+        """Whether its turns seem not to depend on each other: one in the middle is looked at."""
+        ops, turn, middle = self._ops, Turn(), len(self.turns) // 2
+        for row in self._cuts.tolist():
+            _give(ops, turn, row)
+        parts = len(self._cuts)
+        # Without numbers, whatever selects is taken for one that selects another part in every turn.
+        before = ops.of_turn(self.turns, middle - 1).tolist()
+        for row, other in zip_longest(ops.of_turn(self.turns, middle).tolist(), before):
+            if row is None:
+                break
+            same = other is not None and ops.concrete(row) and ops.concrete(row) == ops.concrete(other)
+            if ops.names[row] in SELECTING and not same:
+                _give(ops, turn, row)
+                parts += 1
+            else:
+                turn.see(ops.call(row), _viewed(ops, row) if ops.names[row] in VIEWS else None)
+        for shape in self._gathered_shapes[:1]:
+            turn.gather(shape)
+        if not turn.made:
+            return parts > 0 and len(self.gathering) > 0
+        return not turn.may_carry_a_state and (parts > 0 or len(self.gathering) > 0)
+
+    def rows(self, op: int) -> int:
+        """Rows that an op looks up; 0 for other ops."""
+        if op == NONE or self._ops.names[op] not in LOOKUPS:
+            return 0
+        call = self._ops.call(op)
+        index = call.maybe_tensor(LOOKUPS[call.name])
+        return index.elements if index is not None else 0
+
+    @property
+    def uneven_spans(self) -> int:
+        """Dimensions in which parts are cut that do not follow each other from turn to turn."""
+        ops, middle = self._ops, len(self.turns) // 2
+        rows = [ops.of_turn(self.turns, middle + turn).tolist() for turn in (-1, 0, 1)]
+        uneven: set[tuple[str, tuple[int, ...] | None]] = set()
+        for three in zip(*rows, strict=False):
+            if {str(ops.names[row]) for row in three} == {"aten::slice"}:
+                first, second, third = (ops.call(row).integer(2, 0) for row in three)
+                if second - first != third - second:
+                    uneven.add((ops.call(three[1]).text(1), _viewed(ops, three[1])))
+        return len(uneven)
 
 
-def _keep_one_turn(bench: Bench, turns: Int64s, gathered_ns: int | None) -> None:
+def _give(ops: RootOps, turn: Turn, row: int) -> None:
+    """The part that an op cuts out for a turn."""
+    taken, shape = ops.call(row).maybe_tensor(0), _viewed(ops, row)
+    turn.give(Key(shape, taken.dtype) if taken is not None and shape else None)
+
+
+def _viewed(ops: RootOps, row: int) -> tuple[int, ...] | None:
+    """The shape of what a view gives, or of the first of several."""
+    return next(iter(ops.views(row)), None)
+
+
+def _keep_one_turn(bench: Bench, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
     """The first turn keeps its CPU time, or a typical turn's where that is less: the first is often a cold one.
 
-    What follows it goes, to the end of the last turn, or of the op that gathers the results.
+    The batch takes so many times `longer`. What follows it goes, to the end of the last turn, or of the op that gathers
+    the results.
     """
     scene, graph = bench.scene, bench.graph
     calls = scene.call_of_work[turns[:, -1]]
@@ -115,28 +211,8 @@ def _keep_one_turn(bench: Bench, turns: Int64s, gathered_ns: int | None) -> None
     typical = float(np.median(np.diff(spent[ends])))
     # What precedes the loop lies in the segment before its first call: that stays as it is.
     first = nodes[max(ends[0] - int(np.median(np.diff(ends))) + 1, 0) : ends[0]]
-    graph.duration[first] *= min(1.0, typical / max(float(graph.duration[first].sum()), 1.0))
+    graph.duration[first] *= longer * min(1.0, typical / max(float(graph.duration[first].sum()), 1.0))
     bench.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
-
-
-def _loops(nodes: Int64s, codes: Int64s, step: Int64s) -> list[Int64s]:
-    """Runs of equal groups within a step, as tables with a row a turn; where several periods fit, the shortest."""
-    size, steps = len(nodes), step[nodes]
-    period_at, repeats_at = np.zeros(size, np.int64), np.zeros(size, np.int64)
-    for period in range(min(LONGEST_PERIOD, size - 1), 0, -1):
-        same = (codes[:-period] == codes[period:]) & (steps[:-period] == steps[period:])
-        # How many in a row are the same from each on: the distance to the next that is not.
-        ends = np.minimum.accumulate(np.where(same, len(same), np.arange(len(same)))[::-1])[::-1]
-        repeats = (ends - np.arange(len(same))) // period + 1
-        enough = np.flatnonzero(repeats >= LEAST_REPEATS)
-        period_at[enough], repeats_at[enough] = period, repeats[enough]
-    found: list[Int64s] = []
-    beyond = 0
-    for begin in np.flatnonzero(period_at).tolist():
-        if begin >= beyond:
-            beyond = begin + int(repeats_at[begin] * period_at[begin])
-            found.append(nodes[begin:beyond].reshape(-1, period_at[begin]))
-    return found
 
 
 def _waits(bench: Bench, turns: Int64s) -> bool:
@@ -145,19 +221,3 @@ def _waits(bench: Bench, turns: Int64s) -> bool:
     waiting = bench.graph.edge_to[bench.graph.edge_kind == SYNC]
     when = bench.graph.measured_start[waiting]
     return bool(((when > moments[0, 0]) & (when < moments[-1, -1])).any())
-
-
-def _shapes(text: str) -> tuple[tuple[int, ...], ...]:
-    """Sizes of an op's tensors; lists of tensors and scalars are left out."""
-    sizes = [size for size in json_list(text) if isinstance(size, list) and size]
-    return tuple(tuple(size) for size in sizes if all(isinstance(one, int) for one in size))
-
-
-def _merges(sizes: tuple[tuple[int, ...], ...]) -> bool:
-    """Whether an op has two tensors of one shape, other than of a square product."""
-    return len(sizes) > 1 and sizes[0] == sizes[1] and not (len(sizes[0]) > 1 and sizes[0][-1] == sizes[0][-2])
-
-
-def _single_row(sizes: tuple[tuple[int, ...], ...]) -> bool:
-    matrices = [size for size in sizes if len(size) == 2]
-    return len(matrices) >= 2 and matrices[0][0] == 1 and matrices[0][1] > 1

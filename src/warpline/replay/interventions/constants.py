@@ -79,8 +79,12 @@ BATCH_NORM_CHANNELS_LAST = Range(0.25, 0.35, 0.6, MEASURED)
 backward of a layer in bf16."""
 HALF_MEMORY = Range(0.5, 0.6, 0.8, GUESSED)
 """Memory-bound fp32 kernels under autocast: half the bytes, but some stay in fp32 and casts are added."""
-BATCHED = Range(0.08, 0.15, 0.4, GUESSED)
-"""Device time of many small kernels done as one on a batch, as a share of theirs; never less than the longest."""
+BATCHED = Range(0.7, 1.25, 2.0, RECORDED)
+"""Device time of a batch against that of a single turn of the loop that it replaces, where neither fills the device:
+0.68, 1.16, 1.23, 1.25, 1.4 and 2.0 in six programs with loops of 12 to 32 turns."""
+LOOKUP_ROW_NS = Range(0.6, 0.62, 0.68, RECORDED)
+"""Device time of a row that is looked up: torch gives each row a block. 0.60 to 0.67 in nine programs that look up
+24,576 to 16,777,216 rows of up to 512 bytes."""
 COMM_SLOWDOWN = Range(1.0, 1.05, 1.15, GUESSED)
 """Kernels that run beside a collective share memory bandwidth and SMs with it."""
 LOADER_WORKERS = Range(16.0, 7.0, 2.0, GUESSED)

@@ -1,0 +1,155 @@
+"""Loops that could be one batch: which turns are independent, and what the batch takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kineto_files import write
+from paths import DATA
+from small_programs import GEMM_BF16, MUL, STEPS, Program
+
+import warpline
+from warpline.findings.rank import steps_to_judge
+from warpline.replay import WhatIf
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.results import Key
+from warpline.replay.interventions.turns import Turn
+from warpline.work import call_from_kineto
+
+GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
+FOLDERS = ("faults", "held_out", "field", "training", "serving")
+Op = tuple[str, list[list[int]]]
+
+
+def turn_of(parts: list[list[int]], *ops: Op) -> Turn:
+    """A turn for which these parts are cut, and that calls these ops, all in fp32."""
+    turn = Turn()
+    for part in parts:
+        turn.give(Key(tuple(part), "fp32"))
+    for name, shapes in ops:
+        types = ["float"] * len(shapes)
+        turn.see(call_from_kineto(f"aten::{name}", json.dumps(shapes), json.dumps(types)))
+    return turn
+
+
+@pytest.mark.parametrize(
+    ("parts", "ops"),
+    [
+        # tanh(x[t] + state @ W), and the same with a product of the input: one part cannot feed both.
+        ([[32, 256]], [("mm", [[32, 256], [256, 256]]), ("add", [[32, 256], [32, 256]]), ("tanh", [[32, 256]])]),
+        (
+            [[32, 256]],
+            [
+                ("mm", [[32, 256], [256, 256]]), ("mm", [[32, 256], [256, 256]]), ("add", [[32, 256], [32, 256]]),
+                ("tanh", [[32, 256]]),
+            ],
+        ),
+        # state = decay[t] * state + x[t]
+        ([[8, 64], [8, 64]], [("mul", [[8, 64], [8, 64]]), ("add", [[8, 64], [8, 64]])]),
+        # x = relu(x @ weights[layer]): x is no part, and comes out as it went in.
+        ([[256, 128]], [("mm", [[64, 256], [256, 128]]), ("mm", [[64, 128], [128, 256]]), ("relu", [[64, 256]])]),
+        # A cell whose results a profile does not say.
+        ([[32, 100]], [("linear", [[32, 100], [1024, 100]]), ("linear", [[32, 256], [1024, 256]]),
+                       ("_thnn_fused_lstm_cell", [[32, 1024], [32, 1024], [32, 256]])]),
+        # total.add_(part)
+        ([[64, 64]], [("add_", [[64, 64], [64, 64]])]),
+    ],
+)  # fmt: skip
+def test_a_turn_that_takes_what_it_makes_may_carry_a_state(parts: list[list[int]], ops: list[Op]) -> None:
+    assert turn_of(parts, *ops).may_carry_a_state
+
+
+@pytest.mark.parametrize(
+    ("parts", "ops"),
+    [
+        # A head: scores of the query and the key, and their product with the value.
+        (
+            [[128, 64], [64, 128], [128, 64]],
+            [("mm", [[128, 64], [64, 128]]), ("softmax", [[128, 128]]), ("mm", [[128, 128], [128, 64]])],
+        ),
+        # A request's own row, and its own noise, meet: both are parts.
+        ([[32000], [32000]], [("softmax", [[32000]]), ("div", [[32000], [32000]]), ("argmax", [[32000]])]),
+        # A member of an ensemble: the same input for all, and other shapes inside.
+        ([], [("linear", [[64, 128], [256, 128], [256]]), ("tanh", [[64, 256]]), ("linear", [[64, 256], [10, 256], [10]])]),
+        # What was looked up (the profile does not say with what) is cut apart and compared with itself.
+        ([], [("index", [[2048, 4]]), ("exp", [[100, 4]]), ("sub", [[100, 1, 4], [1, 100, 4]])]),
+        # A span is overwritten.
+        ([[64, 80]], [("fill_", [[64, 80]])]),
+    ],
+)  # fmt: skip
+def test_a_turn_on_parts_of_its_own_carries_none(parts: list[list[int]], ops: list[Op]) -> None:
+    assert not turn_of(parts, *ops).may_carry_a_state
+
+
+@pytest.mark.parametrize(("gathered", "carries"), [(None, True), ((32, 256), True), ((32, 10), False)])
+def test_what_is_put_together_says_what_an_unknown_op_made(gathered: tuple[int, ...] | None, carries: bool) -> None:
+    turn = turn_of([[32, 64]], ("linear", [[32, 64], [100, 64]]))
+    turn.see(call_from_kineto("custom::cell", "[[32, 100], [32, 256]]", '["float", "float"]'))
+    if gathered:
+        turn.gather(gathered)
+    assert turn.may_carry_a_state is carries
+
+
+def asked(folder: Path, program: Program) -> WhatIf:
+    return WhatIf(steps_to_judge(warpline.open(write(folder, program.events), cache=False)))
+
+
+def test_layers_that_are_alike_are_one_turn_where_so_many_parts_were_cut(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for _ in range(8):
+                program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
+                for _layer in range(2):
+                    program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 512]])
+                    program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[4, 512]])
+            program.wait()
+    trial = asked(tmp_path, program).trial("batch")
+    # Of 8 turns with 4 kernels each one remains, not a single layer of it.
+    assert trial.changed[0] / STEPS == 7 * 4
+
+
+def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for _ in range(16):
+                program.op("aten::select", cpu=2, shapes=[[50_000, 16]], dtype="long int")
+                shapes, types = [[1000, 32], [50_000]], ["c10::BFloat16", "long int"]
+                program.op("aten::embedding", (GATHER, 12), cpu=20, shapes=shapes, types=types, grid=1)
+            program.wait()
+    question = asked(tmp_path, program)
+    trial = question.trial("batch")
+    left = question.scene.is_work & ~trial.gone & question.scene.in_steps
+    # 16 times 50,000 rows of 0.62 ns, which is more than the sum of the lookups.
+    assert trial.duration[left] == pytest.approx(16 * 50_000 * constants.LOOKUP_ROW_NS.expected)
+
+
+@pytest.mark.parametrize("stacks", [".plain", ""])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "samples_one_by_one", "heads_in_a_loop", "adapter_of_every_request", "table_of_every_feature",
+        "masks_of_every_utterance", "boxes_suppressed_class_by_class", "settings_of_every_request",
+    ],
+)  # fmt: skip
+def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
+    folder = next(DATA / one for one in FOLDERS if (DATA / one / f"{name}.plain.json.gz").exists())
+    case = next(one for one in json.loads((folder / "faults.json").read_text())["cases"] if one["name"] == name)
+    question = WhatIf(warpline.open(folder / f"{name}{stacks}.json.gz", cache=False))
+    measured = case["bare_step_ns"]["cured"]["step_ns"]
+    assert question.ask("batch").new_step_ns.expected == pytest.approx(measured, rel=0.27)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "faults/small_mlp_training", "faults/token_decode", "faults/unrolled_recurrence", "held_out/beam_search",
+        "training/critics_of_an_odd_width", "training/adapters_on_a_short_batch", "serving/orbits_in_small_steps",
+        "serving/pages_swapped_in_one_by_one",  # copies from the host are not the device's work
+    ],
+)  # fmt: skip
+def test_what_depends_on_the_turn_before_is_no_batch(name: str) -> None:
+    assert not any(WhatIf(warpline.open(DATA / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
