@@ -13,8 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from warpline.api_names import GRAPH_LAUNCH, KERNEL_LAUNCH
+from warpline.api_names import KERNEL_LAUNCH
 from warpline.replay.model import CALL, SEGMENT, STREAM, THREAD, WORK, Floats, Graph, Int64s
+from warpline.replay.streams import graph_calls
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.link import integers
 from warpline.trace.names import named
@@ -115,18 +116,11 @@ def recording_cost(
 def recorded_gaps(trace: Trace, graph: Graph, case: int = EXPECTED_STEP) -> Floats:
     """What recording adds between the nodes of a CUDA graph, for each edge."""
     costs = NSYS if trace.source == "nsys" else KINETO
-    calls = np.append(_graph_calls(trace), NONE)
+    calls = np.append(graph_calls(trace), NONE)
     call: Int64s = np.where(graph.kind == WORK, calls[np.where(graph.kind == WORK, graph.row, NONE)], NONE)
     within = (graph.edge_kind == STREAM) & (call[graph.edge_from] != NONE)
     within &= call[graph.edge_from] == call[graph.edge_to]
     return np.where(within, np.minimum(SPREAD[case] * costs.gap_ns, np.maximum(graph.lag, 0.0)), 0.0)
-
-
-def _graph_calls(trace: Trace) -> Int64s:
-    """For each row of `gpu`, the call that launched its graph (row of `api`); NONE for other work."""
-    launches = np.append(trace.api.select(hit=named(GRAPH_LAUNCH))["hit"].fill_null(False).to_numpy(), False)
-    calls = integers(trace.gpu["api_id"])
-    return np.where(launches[calls], calls, NONE)
 
 
 def _pause_ns(trace: Trace) -> float:
@@ -173,7 +167,7 @@ class RecordedEvents:
             for column in ("start_ns", "end_ns"):
                 lanes.add(totals, integers(table["thread"]), integers(table[column]), 0.5)
         lanes.add(self.memory, integers(trace.memory["thread"]), integers(trace.memory["time_ns"]), 1.0)
-        calls = _graph_calls(trace)
+        calls = graph_calls(trace)
         launched = np.bincount(calls[calls != NONE], minlength=len(trace.api)).astype(np.float64)
         is_call = graph.kind == CALL
         self.nodes[is_call] = np.append(launched, 0.0)[graph.row[is_call]]

@@ -86,8 +86,7 @@ def stream_works(trace: Trace, calls: TopCalls) -> Works:
     lane, start, end = lane.reshape(-1)[order], start[order], end[order]
     api_rows = integers(gpu["api_id"])[order]
     call = np.where(api_rows == NONE, NONE, np.append(calls.top_of, NONE)[api_rows])
-    launched_by_graph = np.append(trace.api.select(graph=named(GRAPH_LAUNCH))["graph"].to_numpy(), False)[api_rows]
-    launch = np.where(launched_by_graph, api_rows, NONE)
+    launch = graph_calls(trace)[rows[order]]
     previous, in_launch = _previous(lane, start, end, launch)
     names = gpu["kind"].cast(pl.String).to_numpy()[order]
     kind = np.array([KINDS.index(name) if name in KINDS else 0 for name in names], np.int64)
@@ -95,6 +94,13 @@ def stream_works(trace: Trace, calls: TopCalls) -> Works:
     kind = np.where(in_launch, KINDS.index("node"), np.where(launch != NONE, KINDS.index("graph"), kind))
     streams = [tuple(int(value) for value in column) for column in labels.T]
     return Works(rows[order], lane, start, end, call, kind, plain, previous, in_launch, streams)  # type: ignore[arg-type]
+
+
+def graph_calls(trace: Trace) -> Int64s:
+    """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other work."""
+    launches = np.append(trace.api.select(hit=named(GRAPH_LAUNCH))["hit"].fill_null(False).to_numpy(), False)
+    calls = integers(trace.gpu["api_id"])
+    return np.where(launches[calls], calls, NONE)
 
 
 def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s) -> tuple[Int64s, Bools]:
