@@ -9,7 +9,7 @@ import numpy as np
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.replay.interventions.fusing import BACK_STEPS, UNROLLED, Shape, Unit, groups
-from warpline.replay.model import Int64s
+from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 from warpline.work.elementwise import SIGNATURES, in_place
@@ -51,15 +51,31 @@ BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backw
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """Work that a compiler makes one kernel of."""
+    """The kernels that a compiler makes of chains of work."""
 
     nodes: Int64s
-    parts: tuple[tuple[float, int], ...] | None
-    """Bytes and operations of that kernel, or of the two that it really is; None where an op is not known."""
-    cut_up: bool
+    """The work of the chains, in their order."""
+    starts: Int64s
+    """Where among them the work of each kernel begins."""
+    known: Bools
+    """Whether all ops of a kernel are."""
+    parts: Floats
+    """Bytes and operations of each kernel, and of the second that some really are; the last number says whether."""
+    cut_up: Bools
     """Whether a second kernel adds up the parts of its rows."""
-    begins_turn: bool
+    begins_turn: Bools
     """Whether a turn of a loop begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """What becomes of a chain, by its ops; alike chains share it."""
+
+    first_ops: Int64s
+    known: list[bool]
+    parts: list[tuple[tuple[float, int, int], tuple[float, int, int]]]
+    cut_up: list[bool]
+    begins_turn: list[bool]
 
 
 class _Compiler:
@@ -68,46 +84,70 @@ class _Compiler:
     def __init__(self, scene: Scene) -> None:
         # The scene is what this is found by, and must not be held by it.
         self._op, self._name, self._calls = scene.op, scene.name, OpCalls(scene.trace)
-        self._units: dict[object, Unit | None] = {}
-        self._chains: dict[bytes, list[Fused]] = {}
+        self._numbers: dict[object, int] = {}
+        self._units: list[Unit | None] = [None]
+        self._patterns: dict[bytes, _Pattern] = {}
+        self._found: dict[bytes, Fused] = {}
 
-    def fused(self, chain: Int64s) -> list[Fused]:
-        """What a chain of work becomes."""
-        key = chain.tobytes()
-        if key not in self._chains:
-            rows = self._op[chain]
-            ops = np.split(chain, np.flatnonzero((np.diff(rows) != 0) | (rows[1:] == NONE)) + 1)
-            self._chains[key] = [
-                Fused(
-                    np.concatenate([ops[member] for member in group.members]),
-                    tuple(group.kernels) if group.known else None,
-                    group.cut_up,
-                    group.begins_turn,
-                )
-                for group in groups([self._unit(nodes) for nodes in ops])
-            ]
-        return self._chains[key]
+    def fused(self, nodes: Int64s, begins: Bools) -> Fused:
+        """What chains of work become, one after the other; `begins` says with which work one begins."""
+        key = nodes.tobytes() + begins.tobytes()
+        if key not in self._found:
+            self._found[key] = self._fuse(nodes, begins)
+        return self._found[key]
 
-    def _unit(self, nodes: Int64s) -> Unit | None:
-        """The op that launched these kernels."""
+    def _fuse(self, nodes: Int64s, begins: Bools) -> Fused:
+        rows = self._op[nodes]
+        op_starts = np.flatnonzero(begins | (np.diff(rows, prepend=NONE) != 0) | (rows == NONE))
+        numbers = np.array([self._number(launched) for launched in np.split(nodes, op_starts[1:])], np.int64)
+        first_ops = np.flatnonzero(begins[op_starts])
+        patterns = [self._pattern(chain) for chain in np.split(numbers, first_ops[1:])]
+        starts = [first + pattern.first_ops for first, pattern in zip(first_ops.tolist(), patterns, strict=True)]
+        return Fused(
+            nodes,
+            op_starts[np.concatenate(starts)],
+            np.array([one for pattern in patterns for one in pattern.known], bool),
+            np.array([one for pattern in patterns for one in pattern.parts], np.float64),
+            np.array([one for pattern in patterns for one in pattern.cut_up], bool),
+            np.array([one for pattern in patterns for one in pattern.begins_turn], bool),
+        )
+
+    def _pattern(self, numbers: Int64s) -> _Pattern:
+        key = numbers.tobytes()
+        if key not in self._patterns:
+            found = groups([self._units[number] for number in numbers.tolist()])
+            kernels = [[(*one, 1) for one in group.kernels] if group.known else [] for group in found]
+            missing = (0.0, 0, 0)
+            self._patterns[key] = _Pattern(
+                np.array([group.members[0] for group in found], np.int64),
+                [group.known for group in found],
+                [(one[0] if one else missing, one[1] if len(one) > 1 else missing) for one in kernels],
+                [group.cut_up for group in found],
+                [group.begins_turn for group in found],
+            )
+        return self._patterns[key]
+
+    def _number(self, nodes: Int64s) -> int:
+        """Which of the units the op is that launched these kernels."""
         op = int(self._op[nodes[0]])
         if op == NONE:
-            return None
+            return 0
         launches = tuple(Launch(name) for name in self._name[nodes].tolist())
         key = self._calls.recorded(op), launches
-        if key not in self._units:
-            self._units[key] = unit_of(self._calls.call(op, launches), self._calls.work(op, launches))
-        return self._units[key]
+        if key not in self._numbers:
+            self._numbers[key] = len(self._units)
+            self._units.append(unit_of(self._calls.call(op, launches), self._calls.work(op, launches)))
+        return self._numbers[key]
 
 
 _COMPILERS: WeakKeyDictionary[Scene, _Compiler] = WeakKeyDictionary()
 
 
-def fused(scene: Scene, chain: Int64s) -> list[Fused]:
-    """The kernels that a compiler would make of a chain of work."""
+def fused(scene: Scene, nodes: Int64s, begins: Bools) -> Fused:
+    """The kernels that a compiler would make of chains of work; `begins` says with which work a chain begins."""
     if scene not in _COMPILERS:
         _COMPILERS[scene] = _Compiler(scene)
-    return _COMPILERS[scene].fused(chain)
+    return _COMPILERS[scene].fused(nodes, begins)
 
 
 def unit_of(call: OpCall, work: Work | None) -> Unit | None:

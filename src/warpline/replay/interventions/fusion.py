@@ -63,63 +63,75 @@ MANY_KERNELS = 12
 def torch_compile(bench: Bench, case: int) -> int:
     """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
     scene = bench.scene
-    optimizer = scene.within_ranges(OPTIMIZER_RANGE)
-    usable = scene.in_steps & ~bench.gone & ~optimizer & scene.is_work
-    fusible = scene.kernels(*FUSIBLE) & ~scene.under_op(*LIBRARY) & usable
-    removed, extra = [NOTHING], np.zeros(len(bench.graph))
-    for lane in np.unique(scene.graph.lane[fusible]):
-        for chain in _chains(scene.work[scene.graph.lane[scene.work] == lane], fusible, scene.step):
-            removed.append(_fuse_chain(bench, chain, extra, case))
-    gone = np.concatenate(removed)
+    optimizer = scene.once(_in_optimizer)
+    fusible = scene.once(_fusible) & ~bench.gone & ~optimizer
+    extra = np.zeros(len(bench.graph))
+    nodes, begins = _chains(scene, fusible)
+    gone = _fuse(bench, fused(scene, nodes, begins), extra, case) if len(nodes) else NOTHING
     bench.remove_work(gone, dispatch=False)
     return len(gone) + _cheaper_dispatch(bench, case, ~optimizer, fusible, extra)
 
 
-def _fuse_chain(bench: Bench, chain: Int64s, extra: Floats, case: int) -> Int64s:
-    """Makes the kernels of a chain as few as a compiler would, and says which go; some cost the host extra time."""
+def _in_optimizer(scene: Scene) -> Bools:
+    return scene.within_ranges(OPTIMIZER_RANGE)
+
+
+def _fusible(scene: Scene) -> Bools:
+    return scene.kernels(*FUSIBLE) & ~scene.under_op(*LIBRARY) & scene.in_steps
+
+
+def _chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
+    """Runs of fusible kernels that follow each other on a stream within a step, and where one begins."""
+    found, begins = [NOTHING], [np.empty(0, bool)]
+    for lane in np.unique(scene.graph.lane[fusible]):
+        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+        own, step = fusible[nodes], scene.step[nodes]
+        group = np.cumsum(~own | (np.diff(step, prepend=step[:1]) != 0))[own]
+        found.append(nodes[own])
+        begins.append(np.diff(group, prepend=group[0] - 1) != 0)
+    return np.concatenate(found), np.concatenate(begins)
+
+
+def _fuse(bench: Bench, kernels: Fused, extra: Floats, case: int) -> Int64s:
+    """Makes the kernels of chains as few as a compiler would, and says which go; some cost the host extra time."""
     turn = 0.0 if case == OPTIMISTIC else constants.COMPILED_CALL_NS.at(case)
-    roof, removed = bench.scene.floors.roof, [NOTHING]
-    for kernel in fused(bench.scene, chain):
-        nodes = kernel.nodes
-        longest = int(nodes[np.argmax(bench.graph.duration[nodes])])
-        extra[longest] += kernel.cut_up * constants.COMPILED_LAUNCH_NS.at(case) + kernel.begins_turn * turn
-        if len(nodes) < 2:
-            continue
-        by_shapes = _time_by_shapes(kernel, roof, case)
-        new = _time_by_times(bench, nodes, case) if by_shapes is None else by_shapes
-        adding = bench.graph.duration[nodes[bench.scene.under_op(*ADDING)[nodes]]].max(initial=0.0)
-        bench.graph.duration[longest] = min(float(bench.graph.duration[nodes].sum()), max(new, float(adding)))
-        removed.append(nodes[nodes != longest])
-    return np.concatenate(removed)
+    nodes, starts, lengths = kernels.nodes, kernels.starts, bench.graph.duration[kernels.nodes]
+    counts = np.diff(starts, append=len(nodes))
+    most = np.repeat(np.maximum.reduceat(lengths, starts), counts)
+    stays = np.minimum.reduceat(np.where(lengths == most, np.arange(len(nodes)), len(nodes)), starts)
+    extra[nodes[stays]] += kernels.cut_up * constants.COMPILED_LAUNCH_NS.at(case) + kernels.begins_turn * turn
+    by_times = _time_by_times(lengths, bench.scene.floor_ns()[nodes], starts, stays, case)
+    by_shapes = _time_by_shapes(kernels, bench.scene.floors.roof, case)
+    new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
+    adding = np.maximum.reduceat(np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0), starts)
+    several = counts > 1
+    shorter = np.minimum(np.add.reduceat(lengths, starts), np.maximum(new, adding))
+    bench.graph.duration[nodes[stays[several]]] = shorter[several]
+    return np.delete(nodes, stays)
 
 
-def _time_by_shapes(kernel: Fused, roof: Roof | None, case: int) -> float | None:
-    """What the fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
+def _time_by_shapes(kernels: Fused, roof: Roof | None, case: int) -> Floats | None:
+    """What each fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
     memory, vector = (roof.bandwidth(DRAM), roof.compute("fp32", VECTOR)) if roof else (None, None)
-    if kernel.parts is None or memory is None or vector is None:
+    if memory is None or vector is None:
         return None
     byte_ns = constants.FUSED_BYTES.at(case) / memory.value * 1e9
     step_ns = constants.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
-    least = constants.FUSED_KERNEL_NS.at(case)
-    return sum(least + max(moved * byte_ns, done * step_ns) for moved, done in kernel.parts)
+    moved, done, present = np.moveaxis(kernels.parts, -1, 0)
+    least = constants.FUSED_KERNEL_NS.at(case) * present
+    times: Floats = (least + np.maximum(moved * byte_ns, done * step_ns)).sum(axis=1)
+    return times
 
 
-def _time_by_times(bench: Bench, nodes: Int64s, case: int) -> float:
+def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int64s, case: int) -> Floats:
     """Where shapes were not recorded: as long as one pass over the tensors, by the times of the passes so far."""
-    lengths = bench.graph.duration[nodes]
-    longest = int(np.argmax(lengths))
+    counts = np.diff(starts, append=len(lengths))
     # By their bytes where these are known: a slow kernel may touch no more than a fast one.
-    floor = bench.scene.floor_ns()[nodes]
-    size = floor if floor[longest] > 0 else lengths
-    least = float(lengths[size >= LARGE_SHARE * size.max()].min())
-    return least + constants.FUSED_CHAIN.at(case) * (float(lengths[longest]) - least)
-
-
-def _chains(nodes: Int64s, fusible: Bools, step: Int64s) -> list[Int64s]:
-    """Runs of fusible kernels that follow each other on a stream within a step."""
-    group = np.cumsum(~fusible[nodes] | (np.diff(step[nodes], prepend=step[nodes[:1]]) != 0))
-    chosen, keys = nodes[fusible[nodes]], group[fusible[nodes]]
-    return np.split(chosen, np.flatnonzero(np.diff(keys)) + 1) if len(chosen) else []
+    size = np.where(np.repeat(floor[longest] > 0, counts), floor, lengths)
+    large = size >= LARGE_SHARE * np.repeat(np.maximum.reduceat(size, starts), counts)
+    least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
+    times: Floats = least + constants.FUSED_CHAIN.at(case) * (lengths[longest] - least)
+    return times
 
 
 def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
