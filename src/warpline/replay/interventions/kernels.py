@@ -93,8 +93,8 @@ def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -
 def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
     """Means of the weights over the heads, soon after an attention: what is fused has no weights to average."""
     after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
-    size = _elements(scene, softmax[-1])
     means = after[scene.op_name[after] == "aten::mean"]
+    size = _elements(scene, softmax[-1]) if len(means) else 0
     averaging: Int64s = means[[size > 0 and _elements(scene, node) == size for node in means]]
     return averaging
 
