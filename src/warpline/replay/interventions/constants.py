@@ -109,6 +109,20 @@ PRECISION_SPREAD = Range(0.85, 1.0, 1.35, MEASURED)
 """Shapes that are not square do worse than these tables, seldom better."""
 
 
+SIZES = np.array([256, 512, 1024, 2048, 4096, 8192], np.float64)
+SERIES_NS = {"bf16": BF16_NS, "tf32": TF32_NS}
+FLOORS_NS = {dtype: series[-1] * (SIZES / SIZES[-1]) ** 3 for dtype, series in SERIES_NS.items()}
+"""What the products of these series would take at the rate of the largest."""
+
+
+def usual_ns(floor: Floats, dtype: str) -> Floats:
+    """What a square product with this floor takes, as measured: small ones are far from the roof."""
+    floors, series = FLOORS_NS[dtype], SERIES_NS[dtype]
+    share = np.interp(np.log(np.maximum(floor, 1.0)), np.log(floors), floors / series)
+    result: Floats = floor / share
+    return result
+
+
 def converted(duration: Floats, slow: Floats, fast: Floats) -> Floats:
     """What work of this length in the slow series takes in the fast one, by the ratio between them at that length."""
     ratio = np.interp(np.log(np.maximum(duration, 1.0)), np.log(slow), fast / slow)

@@ -12,15 +12,11 @@ from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.precision import misaligned
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import Bools, Floats
+from warpline.replay.model import Bools
 from warpline.replay.scene import Scene
 
 WELL_ABOVE = 1.5
 """A kernel that takes so many times what a square product with its floor takes on an H200 is slow; the rest is not."""
-SIZES = np.array([256, 512, 1024, 2048, 4096, 8192], np.float64)
-SERIES_NS = {"bf16": constants.BF16_NS, "tf32": constants.TF32_NS}
-FLOORS_NS = {dtype: series[-1] * (SIZES / SIZES[-1]) ** 3 for dtype, series in SERIES_NS.items()}
-"""What the products of these series would take at the rate of the largest."""
 
 
 def old_kernels(scene: Scene) -> Bools:
@@ -44,14 +40,6 @@ def old_kernels(scene: Scene) -> Bools:
     return chosen
 
 
-def usual_ns(floor: Floats, dtype: str) -> Floats:
-    """What a square product with this floor takes, as measured: small ones are far from the roof."""
-    floors, series = FLOORS_NS[dtype], SERIES_NS[dtype]
-    share = np.interp(np.log(np.maximum(floor, 1.0)), np.log(floors), floors / series)
-    result: Floats = floor / share
-    return result
-
-
 @intervention(
     "newer_kernels",
     14,
@@ -68,7 +56,7 @@ def newer_kernels(bench: Bench, case: int) -> int:
     single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
     for dtype, kind in (("tf32", single), ("bf16", ~single)):
         mine = old[kind[old] & (floor[old] > 0)]
-        usual = usual_ns(floor[mine], dtype) * constants.PRECISION_SPREAD.at(case)
+        usual = constants.usual_ns(floor[mine], dtype) * constants.PRECISION_SPREAD.at(case)
         slow = bench.graph.duration[mine] > WELL_ABOVE * usual
         bench.shorten(mine[slow], usual[slow], floor[mine[slow]])
     return len(old)

@@ -5,19 +5,23 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import polars as pl
 
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.casts import casts
 from warpline.replay.interventions.precision import HALF_TYPES
 from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, Range, intervention
-from warpline.replay.model import Bools, Int64s
+from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
 
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
+MATH = "aten::_scaled_dot_product_attention_math"
 FAR = 5.0
 """A kernel this many times above its pace needs another algorithm; libraries' kernels are seldom so far."""
 REWRITTEN = Range(1.0, 4.0, 8.0, "six kernels, rewritten: 3.1, 3.4, 3.6, 4.4, 7 and 12 times their floors (H200)")
@@ -32,12 +36,15 @@ LAUNCH_NS, SHORT_KERNEL_NS = 10_000.0, 3_000.0
     "Attention written out as products and softmax becomes one fused kernel (scaled_dot_product_attention).",
     "An attention is a softmax between two batched products, and backwards one between two pairs of them; what lies "
     "between them belongs to it, and so do means of its weights over the heads.",
+    "Where scaled_dot_product_attention itself writes it out (its math backend), and raises half precision to single, "
+    "all of that is fused, in the precision of its inputs.",
     "In half precision the fused kernel takes half as long as the products alone, and with a bias as long as they; in "
     "single precision it gains what it gains on an H200 at 512 to 4,096 tokens, and a mask that fills halves it.",
 )
 def sdpa(bench: Bench, case: int) -> int:
     """Each written-out attention becomes one kernel."""
-    scene, changed, removed = bench.scene, 0, [NOTHING]
+    scene, removed = bench.scene, [NOTHING]
+    changed, raised = _fuse_raised(bench, case)
     products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
     matrix = products & scene.once(_batched)
     half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
@@ -49,17 +56,85 @@ def sdpa(bench: Bench, case: int) -> int:
         for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
             whole = float(bench.graph.duration[members].sum())
             multiplying = members[products[members]]
-            if half[members].any():
+            least = float(floor[multiplying].sum())
+            if raised[members].any():
+                removed.append(_casts_beside(scene, nodes, members))
+                new, least = constants.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
+            elif half[members].any():
                 share = (constants.SDPA_BIASED if biased[members].any() else constants.SDPA_HALF).at(case)
                 new = share * float(bench.graph.duration[multiplying].sum())
             else:
                 new = constants.SDPA_SINGLE.at(case) * whole
                 new *= constants.CAUSAL.at(case) if masked[members].any() else 1.0
             removed += [members[1:], _averages(scene, nodes, members[softmax[members]])]
-            bench.graph.duration[members[0]] = min(whole, max(new, float(floor[multiplying].sum())))
+            bench.graph.duration[members[0]] = min(whole, max(new, least))
             changed += len(members)
     bench.remove_work(np.concatenate(removed))
     return changed
+
+
+def _fuse_raised(bench: Bench, case: int) -> tuple[int, Bools]:
+    """Attentions that the math backend raised to single precision become one kernel in half; also, which softmax
+    kernels of backward passes have the size of one of theirs."""
+    scene, changed = bench.scene, 0
+    usable, sizes = scene.in_steps & ~bench.gone, set[int]()
+    around = _op_around(scene, MATH)
+    products, biased = scene.kernels("gemm"), scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
+    lowered = casts(scene) & scene.once(_with_half_types)
+    for op in np.unique(around[lowered & usable & (around != NONE)]).tolist():
+        members = np.flatnonzero((around == op) & usable)
+        multiplying = members[products[members]]
+        if not len(multiplying):
+            continue
+        share = (constants.SDPA_BIASED if biased[members].any() else constants.SDPA_HALF).at(case)
+        new = share * float(_in_half(bench, multiplying).sum())
+        sizes |= {_elements(scene, node) for node in members[scene.kernels("softmax")[members]].tolist()}
+        others = np.setdiff1d(members, multiplying[:1])
+        bench.remove_work(others, dispatch=False)
+        bench.remove_calls(np.setdiff1d(scene.call_of_work[others], NONE))
+        bench.graph.duration[multiplying[0]] = min(new, float(scene.graph.duration[members].sum()))
+        changed += len(members)
+    backward = np.flatnonzero(scene.kernels("softmax") & scene.once(_backward) & usable)
+    raised = np.zeros(len(scene.graph), bool)
+    raised[[node for node in backward.tolist() if _elements(scene, node) in sizes]] = True
+    return changed, raised
+
+
+def _in_half(bench: Bench, products: Int64s) -> Floats:
+    """What these products in single precision take in half, as far as their floors let them."""
+    scene, now = bench.scene, bench.scene.graph.duration[products]
+    cores = scene.kernels_where(lambda identity: identity.tensor_core is False)[products]
+    slow, fast = (
+        constants.converted(now, series, constants.BF16_NS) for series in (constants.FP32_NS, constants.TF32_NS)
+    )
+    result: Floats = np.maximum(np.where(cores, slow, fast), scene.floor_ns("bf16")[products])
+    return result
+
+
+def _casts_beside(scene: Scene, nodes: Int64s, members: Int64s) -> Int64s:
+    """Casts shortly before and after an attention."""
+    first, last = np.searchsorted(nodes, members[[0, -1]])
+    near = np.append(nodes[max(first - REACH, 0) : first], nodes[last + 1 : last + 1 + REACH])
+    beside: Int64s = near[scene.once(casts)[near]]
+    return beside
+
+
+def _with_half_types(scene: Scene) -> Bools:
+    """Work of ops that take a tensor in half precision."""
+    types = scene.op_column("dtypes")
+    result: Bools = np.array(["c10::BFloat16" in text or "c10::Half" in text for text in types], bool)
+    return result
+
+
+def _op_around(scene: Scene, name: str) -> Int64s:
+    """The row of the op of this name around each work; NONE without."""
+    named = np.append((scene.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
+    parents, found = np.append(integers(scene.trace.ops["parent"]), NONE), np.full(len(scene.graph), NONE, np.int64)
+    around = scene.op
+    while (around != NONE).any():
+        found = np.where(named[around] & (found == NONE), around, found)
+        around = parents[around]
+    return found
 
 
 def _batched(scene: Scene) -> Bools:

@@ -13,12 +13,12 @@ from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
-from warpline.work.parse import json_list
+from warpline.work import Tensor, call_from_kineto
 
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
 HALF_TYPES = {"f16", "bf16"}
-ALIGNMENT_HALF, ALIGNMENT_SINGLE = 8, 4
+UNITS = {"bf16": 8, "fp16": 8, "fp32": 4}
 """Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
 PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
 """Ops whose shapes are those of a product; a convolution's are not."""
@@ -139,24 +139,32 @@ def bf16(bench: Bench, case: int) -> int:
     "pad",
     12,
     "Sizes of matrix products are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply.",
-    "The shapes of the op around a product show sizes that are not aligned; without shapes, the kernel's name does.",
+    "Rows of an operand or of the result, as they lie in memory, do not begin at multiples of 16 bytes: the shapes and "
+    "strides of the op around a product show it; without, the kernel's name does.",
+    "An aligned product takes no less than a square one with its floor; products on CUDA cores in fp32 stay.",
     "Padding itself costs nothing that matters: it is done once, in the weights.",
 )
 def pad(bench: Bench, case: int) -> int:
     """Misaligned products take the time of aligned ones."""
     scene = bench.scene
-    nodes = scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned)
-    return _convert(bench, nodes, "", constants.ODD_NS, constants.EVEN_NS, case)
+    chosen = np.flatnonzero(scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned))
+    single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})[chosen]
+    floor = scene.floor_ns()[chosen]
+    usual = np.where(single, constants.usual_ns(floor, "tf32"), constants.usual_ns(floor, "bf16"))
+    aligned = constants.converted(bench.graph.duration[chosen], constants.ODD_NS, constants.EVEN_NS)
+    bench.shorten(chosen, aligned * constants.PRECISION_SPREAD.at(case), usual)
+    return len(chosen)
 
 
 def misaligned(scene: Scene) -> Bools:
-    """Work of ops whose matrices have a size that is not aligned; without shapes, kernels that are made for such."""
-    shapes, dtypes = scene.op_column("shapes"), scene.op_column("dtypes")
-    known = {pair: _odd(*pair) for pair in set(zip(shapes[scene.work], dtypes[scene.work], strict=True))}
+    """Work of ops whose matrices have rows that are not aligned; without shapes, kernels that are made for such."""
+    columns = [scene.op_column(column) for column in ("shapes", "strides", "dtypes")]
+    rows = list(zip(*(column[scene.work] for column in columns), strict=True))
+    known = {row: _odd(*row) for row in set(rows)}
     result = np.zeros(len(scene.graph), bool)
-    result[scene.work] = [known[pair] for pair in zip(shapes[scene.work], dtypes[scene.work], strict=True)]
-    result &= np.isin(scene.op_name, PRODUCTS)
-    result |= scene.kernels_where(_takes_single_elements) & (shapes == "")
+    result[scene.work] = [known[row] for row in rows]
+    result &= np.isin(scene.op_name, PRODUCTS) & ~scene.kernels_where(_takes_any_alignment_well)
+    result |= scene.kernels_where(_takes_single_elements) & (columns[0] == "")
     return result
 
 
@@ -165,12 +173,31 @@ def _takes_single_elements(identity: KernelIdentity) -> bool:
     return identity.kernel_class == "gemm" and identity.alignment == 1 and identity.dtype.a in HALF_TYPES
 
 
+def _takes_any_alignment_well(identity: KernelIdentity) -> bool:
+    """CUDA cores take single fp32 numbers as they come: their kernels are slow for another reason."""
+    return identity.tensor_core is False and identity.dtype.a == "f32"
+
+
 @cache
-def _odd(shapes: str, dtypes: str) -> bool:
-    for size, dtype in zip(json_list(shapes), json_list(dtypes), strict=False):
-        matrix = isinstance(size, list) and len(size) >= 2 and all(isinstance(value, int) for value in size)
-        half = dtype in {"c10::Half", "c10::BFloat16"}
-        unit = ALIGNMENT_HALF if half else ALIGNMENT_SINGLE if dtype == "float" else 1
-        if matrix and any(value % unit and value > 1 for value in size[-2:]):
-            return True
-    return False
+def _odd(shapes: str, strides: str, dtypes: str) -> bool:
+    """Whether the rows of an operand, or of the result, are not aligned; a result's rows are as long as the last
+    operand's. The number of rows does not matter."""
+    matrices = [
+        tensor
+        for tensor in call_from_kineto("", shapes, dtypes, strides).all_tensors()
+        if len(tensor.shape) >= 2 and tensor.dtype in UNITS
+    ]
+    if not matrices:
+        return False
+    result = matrices[-1].shape[-1]
+    odd_result = result > 1 and result % UNITS[matrices[-1].dtype] != 0
+    return odd_result or any(_rows_are_odd(tensor) for tensor in matrices)
+
+
+def _rows_are_odd(tensor: Tensor) -> bool:
+    """Whether the longer of a matrix's two strides is not a multiple of 16 bytes; without strides, its size."""
+    rows, columns = tensor.shape[-2:]
+    if rows <= 1 or columns <= 1:
+        return False
+    apart = max(tensor.strides[-2:]) if tensor.strides else columns
+    return apart % UNITS[tensor.dtype] != 0

@@ -1,0 +1,84 @@
+"""Written-out attention on hand-made traces, with answers worked out on paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from kineto_files import op
+from small_programs import DIRECT_COPY, GEMM_FP32, MUL, SOFTMAX, Program, judged
+
+from warpline.replay.interventions import constants
+
+SCORES, SMALL = [128, 2048, 2048], [128, 2048, 64]
+SOFTMAX_FP32 = SOFTMAX.replace("c10::BFloat16", "float")
+SOFTMAX_BACKWARD = (
+    "void at::native::(anonymous namespace)::cunn_SoftMaxBackward<8, float, float, float, softmax_backward>"
+)
+IN_HALF_US = 1140 / 4.13
+"""A product in bf16 writes 1,074 MB of scores and reads 67, at the bandwidth of the roof."""
+
+
+@contextmanager
+def within(program: Program, name: str) -> Iterator[None]:
+    """An op around others."""
+    start = program.now
+    program.python(1)
+    yield
+    program.python(1)
+    program.events.append(op(name, start, program.now - start))
+
+
+def cast(program: Program, to: str, source: str) -> None:
+    with within(program, "aten::_to_copy"):
+        program.op("aten::copy_", (DIRECT_COPY, 20), shapes=[SMALL, SMALL], types=[to, source])
+
+
+def product(program: Program) -> None:
+    program.op("aten::bmm", (GEMM_FP32, 1400), shapes=[SMALL, [128, 64, 2048]], dtype="float")
+
+
+def forward(program: Program) -> None:
+    """What the math backend does with tensors in bf16: all of it in fp32."""
+    with (
+        within(program, "aten::scaled_dot_product_attention"),
+        within(program, "aten::_scaled_dot_product_attention_math"),
+    ):
+        for _ in range(3):
+            cast(program, "float", "c10::BFloat16")
+        for _ in range(2):
+            program.op("aten::mul", (MUL, 20), shapes=[SMALL], dtype="float")
+        product(program)
+        program.op("aten::_softmax", (SOFTMAX_FP32, 1000), shapes=[SCORES], dtype="float")
+        product(program)
+        cast(program, "c10::BFloat16", "float")
+
+
+def backward(program: Program) -> None:
+    cast(program, "float", "c10::BFloat16")
+    product(program)
+    product(program)
+    program.op("aten::_softmax_backward_data", (SOFTMAX_BACKWARD, 1500), shapes=[SCORES, SCORES], dtype="float")
+    product(program)
+    product(program)
+    for _ in range(3):
+        cast(program, "c10::BFloat16", "float")
+
+
+@pytest.mark.parametrize("training", [False, True])
+def test_an_attention_that_the_math_backend_raises_is_fused_in_half_precision(tmp_path: Path, training: bool) -> None:
+    def body(program: Program) -> None:
+        program.large_product(300)
+        forward(program)
+        if training:
+            backward(program)
+        program.large_product(300)
+        program.wait()
+
+    verdict = judged(tmp_path, body).verdict
+    assert (verdict.cause, verdict.fix) == ("kernel", "sdpa")
+    products = 6 if training else 2
+    expected = 600_000 + products * IN_HALF_US * 1000 * constants.SDPA_HALF.expected
+    assert verdict.new_step_ns.expected == pytest.approx(expected, rel=0.1)

@@ -1,0 +1,72 @@
+"""Fixes of arithmetic on hand-made traces, with answers worked out on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kineto_files import write
+from small_programs import GEMM_FP32, GEMM_ODD, H200, STEPS, Body, Program
+
+import warpline
+from warpline.replay import WhatIf
+
+GEMM_EVEN_TO_FOUR = (
+    "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_32x3_nn_align4>"
+    "(cutlass_80_tensorop_bf16_s16816gemm_bf16_256x128_32x3_nn_align4::Params)"
+)
+
+
+def asked(folder: Path, body: Body) -> WhatIf:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+            program.wait()
+    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
+
+
+def product(
+    shapes: list[list[int]], strides: list[list[int]], kernel: str = GEMM_ODD, length: float = 1000, dtype: str = "bf16"
+) -> Body:
+    def body(program: Program) -> None:
+        recorded = "float" if dtype == "fp32" else "c10::BFloat16"
+        program.op("aten::mm", (kernel, length), shapes=shapes, dtype=recorded)
+        program.events[-1]["args"]["Input Strides"] = strides
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("shapes", "strides", "changed"),
+    [
+        ([[8191, 4096], [4096, 4096]], [[4096, 1], [4096, 1]], 0),  # an odd number of rows is nobody's business
+        ([[8191, 4096], [4096, 4096]], [[4096, 1], [1, 4096]], 0),
+        ([[4096, 8191], [8191, 4096]], [[1, 4096], [4096, 1]], 0),  # the gradient of a weight
+        ([[4096, 8191], [8191, 4096]], [[8191, 1], [4096, 1]], STEPS),
+        ([[8192, 4096], [4096, 4095]], [[4096, 1], [4095, 1]], STEPS),
+        ([[8192, 4096], [4096, 4095]], [[4096, 1], [1, 4096]], STEPS),  # the rows of the result are odd
+        ([[8192, 4096], [4096, 4096]], [[4097, 1], [4096, 1]], STEPS),  # part of a wider tensor
+        ([[8192, 4096], [4096, 1]], [[4096, 1], [1, 1]], 0),
+    ],
+)
+def test_padding_helps_where_rows_in_memory_are_not_aligned(
+    tmp_path: Path, shapes: list[list[int]], strides: list[list[int]], changed: int
+) -> None:
+    assert asked(tmp_path, product(shapes, strides)).trial("pad").changed == (changed,)
+
+
+def test_padding_does_nothing_for_products_on_cuda_cores(tmp_path: Path) -> None:
+    odd = [[4095, 4095], [4095, 4095]], [[4095, 1], [4095, 1]]
+    question = asked(tmp_path, product(*odd, kernel=GEMM_FP32, dtype="fp32"))
+    assert question.trial("pad").changed == (0,)
+    assert question.trial("tf32").changed == (STEPS,)
+
+
+def test_a_product_that_is_aligned_to_four_gains_what_it_lacks(tmp_path: Path) -> None:
+    """It takes twice what a square one with its floor takes, and gets no faster than that."""
+    shapes = [[8192, 8192], [8192, 8196]]
+    question = asked(tmp_path, product(shapes, [[8192, 1], [8196, 1]], GEMM_EVEN_TO_FOUR, 2800))
+    node = np.flatnonzero(question.scene.kernels("gemm"))[-1]
+    assert question.trial("pad").duration[node] / 1e6 == pytest.approx(1.42, rel=0.1)
