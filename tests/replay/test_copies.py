@@ -15,7 +15,7 @@ from small_programs import CAT, DIRECT_COPY, GEMM_BF16, H200, STEPS, Body, Progr
 import warpline
 from warpline.replay import WhatIf
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.transfers import LAUNCHED_OP_NS
+from warpline.replay.interventions.copying import LAUNCHED_OP_NS
 from warpline.replay.model import SEGMENT
 
 PAGES, PAGE_BYTES = 20, 32 << 10

@@ -124,10 +124,13 @@ def _explained(trace: Trace, threads: dict[int, Activity], caller: int) -> dict[
     for label, found in result.items():
         found.append(intersection(others.labels.get(label, EMPTY), holes))
     silence = difference(holes, others.told)
+    looking = _after_results(trace, calls, caller)
     making = _making_batches(trace, calls, caller, joined([silence, *result["dispatch"][:1]]))
+    making = difference(making, looking)
     result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
+    result["dispatch"].append(intersection(silence, looking))
     result["input"].append(making)
-    for label, spans in _silence(trace, calls, caller, difference(silence, making)).items():
+    for label, spans in _silence(trace, calls, caller, difference(silence, joined([making, looking]))).items():
         result[label].append(spans)
     return {label: joined(found) for label, found in result.items()}
 
@@ -168,6 +171,21 @@ def _making_batches(trace: Trace, calls: pl.DataFrame, caller: int, free: Spans)
     chosen = (starts < end) & (ends > begin) & _before_batch(trace, calls, caller, uploads)
     chosen &= covered_before(free, ends) - covered_before(free, starts) > SHORT_HOLE_NS
     return intersection(free, union(starts[chosen], ends[chosen]))
+
+
+def _after_results(trace: Trace, calls: pl.DataFrame, caller: int) -> Spans:
+    """From each copy of a result that no more work follows in its step, to the end of that step: the program looks at
+    what it got, and the next batch begins with the next step."""
+    mine = calls.filter(pl.col("thread") == caller)
+    if not len(mine) or not len(trace.steps):
+        return EMPTY
+    ends = integers(mine["end_ns"])
+    begins = np.sort(integers(trace.steps["start_ns"]))
+    following = np.searchsorted(begins, integers(mine["start_ns"]), side="right")
+    last = np.append(following[1:] != following[:-1], True)
+    chosen = np.flatnonzero(mine["result"].to_numpy() & last & (following > 0) & (following < len(begins)))
+    chosen = chosen[begins[following[chosen]] > ends[chosen]]
+    return union(ends[chosen], begins[following[chosen]])
 
 
 def _entered(trace: Trace, caller: int, called: Int64s) -> Int64s:

@@ -4,6 +4,7 @@ from warpline.replay.interventions import (  # noqa: F401 - importing registers 
     allocation,
     batching,
     casts,
+    detours,
     dispatch,
     fewer,
     fusion,

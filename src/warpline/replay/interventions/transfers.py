@@ -6,32 +6,20 @@ import numpy as np
 
 from warpline.replay.bench import DISPATCH_NS, NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.copying import LAUNCHED_OP_NS, SMALL_COPY_BYTES, copies_of, device_bytes_per_ns
 from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.loading import hand_over
 from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, intervention
-from warpline.replay.model import LAUNCH, SEGMENT, STREAM, THREAD, Int64s
+from warpline.replay.model import LAUNCH, SEGMENT, STREAM, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 
-LARGE_RESULT_BYTES = 1 << 20
-"""A copy to the host above this size is a tensor that could be reduced first."""
-SMALL_COPY_BYTES = 64 << 10
 SMALL_PINNED_BYTES = 256 << 10
 """From pinned memory such a copy takes 5 µs, and its op 8 to 9: it is the calls that cost."""
 FEW_NUMBERS_BYTES = 256
 """A smaller copy to the device is made of numbers that the device could fill in itself: nothing to pin."""
-HOST_OP_NS = 50_000
-MOST_NODES_AFTER = 6
-"""How far after a copy's call the op that uses its result is looked for, and how long it must take."""
-LAUNCHED_OP_NS = 12_000.0
-"""CPU time of an op with one launch: 8.5 to 10.4 µs on an H200's host, and a little of Python."""
 CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_split", "aten::chunk")
 """Ops that cut a tensor into pieces; iterating over a tensor is the first of them."""
-
-
-def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
-    mine = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == direction) & scene.in_steps & ~bench.gone
-    return np.flatnonzero(mine)
 
 
 @intervention(
@@ -46,7 +34,7 @@ def _copies(scene: Scene, direction: str, bench: Bench) -> Int64s:
 def pin_memory(bench: Bench, case: int) -> int:
     """Faster copies, and calls that return at once."""
     scene = bench.scene
-    up, down = _copies(scene, "HtoD", bench), _copies(scene, "DtoH", bench)
+    up, down = copies_of(scene, "HtoD", bench), copies_of(scene, "DtoH", bench)
     up = up[(scene.work_text("source_memory")[up] == "Pageable") & (scene.bytes[up] > FEW_NUMBERS_BYTES)]
     down = down[(scene.work_text("target_memory")[down] == "Pageable") & (scene.bytes[down] > SMALL_COPY_BYTES)]
     copies = np.union1d(up, down)
@@ -98,7 +86,7 @@ def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
 def prefetch(bench: Bench, case: int) -> int:
     """Input segments shrink, and bound the step from below; batch copies get their own stream."""
     scene = bench.scene
-    loading, copies = hand_over(bench, case), _copies(scene, "HtoD", bench)
+    loading, copies = hand_over(bench, case), copies_of(scene, "HtoD", bench)
     if case != OPTIMISTIC and loading > bench.graph.duration[copies].sum() / scene.step_count:
         copies = NOTHING
     if len(copies):
@@ -122,7 +110,7 @@ def coalesce_copies(bench: Bench, case: int) -> int:
     """Of each run of small copies of one direction, the first carries all bytes."""
     scene, changed, removed = bench.scene, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
-        copies = _copies(scene, direction, bench)
+        copies = copies_of(scene, direction, bench)
         pinned = scene.work_text("source_memory")[copies] == "Pinned"
         copies = copies[scene.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
         for mine in _in_a_row(scene, copies):
@@ -149,17 +137,10 @@ def _as_one_upload(bench: Bench, copies: Int64s, size: float, case: int) -> Int6
         bench.graph.duration[call] += size / constants.HOST_BYTES_PER_NS.at(case)
     if scene.root_op[first] != NONE and scene.trace.ops["name"][int(scene.root_op[first])] == "aten::copy_":
         bench.graph.duration[call] += LAUNCHED_OP_NS
-        bench.graph.duration[first] += constants.PINNED_COPY_NS.at(case) + 2 * size / _device_bytes_per_ns(scene, case)
+        bench.graph.duration[first] += constants.PINNED_COPY_NS.at(case) + 2 * size / device_bytes_per_ns(scene, case)
     bench.remove_ops(_cut_before(scene, call))
     stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[first]]
     return gathered_after(scene, stream, int(copies[-1]))
-
-
-def _device_bytes_per_ns(scene: Scene, case: int) -> float:
-    """At which kernels pass over device memory."""
-    roof = scene.floors.roof
-    memory = roof.bandwidth("dram") if roof else None
-    return (memory.value / 1e9 if memory else 500.0) * (0.9, 0.7, 0.4)[case]
 
 
 def _cut_before(scene: Scene, call: int) -> Int64s:
@@ -203,61 +184,3 @@ def _remove_loop(bench: Bench, copies: Int64s) -> None:
         inside = (bench.graph.measured_start >= begin) & (bench.graph.measured_start < end) & ~scene.is_work
         inside &= scene.graph.lane == scene.graph.lane[first]
         bench.graph.duration[inside] = own[inside]
-
-
-@intervention(
-    "reduce_before_copy",
-    21,
-    "Large results are reduced on the device, and only a few numbers are copied to the host.",
-    "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
-    "The device reads the tensor once more; the call still waits for the small copy.",
-    "Only copies that an op of the CPU follows at once count: that op is the reduction, and moves to the device, "
-    "with up to 40 µs around it: the host's copy is freed, and drives no code out of its caches.",
-)
-def reduce_before_copy(bench: Bench, case: int) -> int:
-    """Large copies to the host take the time of one pass over the data in device memory."""
-    scene = bench.scene
-    copies = _copies(scene, "DtoH", bench)
-    copies = copies[scene.bytes[copies] >= LARGE_RESULT_BYTES]
-    copies, segments = _used_by_cpu(bench, copies)
-    if not len(copies):
-        return 0
-    new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[copies] / _device_bytes_per_ns(scene, case)
-    bench.shorten(copies, new)
-    _staging(bench, copies)
-    host = bench.graph.duration[segments]
-    in_ops = scene.op_share[segments] * (bench.graph.measured_end - bench.graph.measured_start)[segments]
-    # Freeing the tensor, and code that its bytes drove out of the caches, belong to the op as well.
-    left = np.maximum(host - in_ops - DISPATCH_NS, LAUNCHED_OP_NS)
-    bench.graph.duration[segments] = np.minimum(host, left)
-    return len(copies)
-
-
-def _staging(bench: Bench, copies: Int64s) -> None:
-    """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
-    graph = bench.graph
-    release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
-    graph.lag[release] = np.minimum(graph.lag[release], 5_000.0)
-    into = np.isin(graph.edge_to, copies)
-    graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)
-
-
-def _used_by_cpu(bench: Bench, copies: Int64s) -> tuple[Int64s, Int64s]:
-    """Those copies that an op of the CPU follows at once, and the segments in which that op runs."""
-    graph, scene = bench.graph, bench.scene
-    used, segments = [], []
-    after = graph.edge_kind == THREAD
-    next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
-    for copy in copies.tolist():
-        node = int(scene.call_of_work[copy])
-        # The call, its return, and the waits of the same op come first.
-        for _ in range(MOST_NODES_AFTER):
-            node = next_of.get(node, NONE)
-            if node == NONE or scene.call_of_work[copy] == NONE:
-                break
-            host_op = scene.op_share[node] * (graph.measured_end[node] - graph.measured_start[node])
-            if graph.kind[node] == SEGMENT and scene.op_share[node] > 0.3 and host_op > HOST_OP_NS:
-                used.append(copy)
-                segments.append(node)
-                break
-    return np.array(used, np.int64), np.array(segments, np.int64)

@@ -1,0 +1,172 @@
+"""Detours through the host: what it works out for the device, or of a tensor from it, the device does where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpline.replay.bench import DISPATCH_NS, Bench
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.copying import LAUNCHED_OP_NS, SMALL_COPY_BYTES, copies_of, device_bytes_per_ns
+from warpline.replay.interventions.registry import PESSIMISTIC, intervention
+from warpline.replay.interventions.stretches import take_out
+from warpline.replay.model import SEGMENT, THREAD, Int64s
+from warpline.replay.scene import Scene
+from warpline.trace.link import integers
+from warpline.trace.names import texts
+from warpline.trace.nesting import NONE
+
+LARGE_RESULT_BYTES = 1 << 20
+"""A copy to the host above this size is a tensor that could be reduced first."""
+HOST_OP_NS = 50_000
+MOST_NODES_AFTER = 6
+"""How far after a copy's call what works on its result is looked for, and how long it must take."""
+SLOWEST_PASS_BYTES_PER_NS, FASTEST_PASS_BYTES_PER_NS = 0.2, 20.0
+"""A silence in which one thread goes over a tensor at such a rate is a function of NumPy or the like: memory gives it
+no more, and less is a loop in Python, which takes 20 ns or longer for a number of mostly four bytes."""
+MADE_OF_NOTHING = (
+    "aten::arange", "aten::bernoulli", "aten::eye", "aten::full", "aten::full_like", "aten::linspace", "aten::normal",
+    "aten::ones", "aten::ones_like", "aten::rand", "aten::rand_like", "aten::randint", "aten::randint_like",
+    "aten::randn", "aten::randn_like", "aten::randperm", "aten::tril_indices", "aten::triu_indices", "aten::zeros",
+    "aten::zeros_like",
+)  # fmt: skip
+"""Ops whose values come from no tensor: any device can make them."""
+MOST_TIMES_LARGER = 8
+"""What comes back has as many numbers: in another type it has at most eight times as many bytes, or as few."""
+
+
+@intervention(
+    "reduce_before_copy",
+    21,
+    "Large results are reduced on the device, and only a few numbers are copied to the host; so is worked out on the "
+    "device what the host only makes for it.",
+    "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
+    "The device reads the tensor once more; the call still waits for the small copy.",
+    "Only copies count that an op of the CPU follows at once, or a silence as long as NumPy may take for the tensor: "
+    "that is the reduction, and moves to the device, "
+    "with up to 40 µs around it: the host's copy is freed, and drives no code out of its caches.",
+    "What goes back to the device right after that stays there.",
+    "Masks and noise that ops of the CPU make between the kernels of a step (full, triu, randn) are the device's.",
+    "In the worst case silences are something else.",
+)
+def reduce_before_copy(bench: Bench, case: int) -> int:
+    """Large copies to the host, and of what it made of nothing, take the time of a pass over device memory."""
+    scene = bench.scene
+    copies = copies_of(scene, "DtoH", bench)
+    copies, segments = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES], case)
+    made = list(_made_for_device(bench))
+    if not len(copies) and not made:
+        return 0
+    passed = np.concatenate([copies, np.array([copy for copy, *_ in made], np.int64)])
+    new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[passed] / device_bytes_per_ns(scene, case)
+    bench.shorten(passed, new)
+    _staging(bench, passed)
+    host = bench.graph.duration[segments]
+    taken = _working_ns(scene)[segments]
+    # Freeing the tensor, and code that its bytes drove out of the caches, belong to the op as well.
+    left = np.maximum(host - taken - DISPATCH_NS, LAUNCHED_OP_NS)
+    bench.graph.duration[segments] = np.minimum(host, left)
+    bench.remove_work(_sent_back(bench, copies))
+    if made:
+        starts, ends, threads = (np.array(column, np.int64) for column in list(zip(*made, strict=True))[1:])
+        take_out(bench, starts, ends, threads)
+        bench.graph.duration[scene.call_of_work[passed[len(copies) :]]] = LAUNCHED_OP_NS
+    return len(passed)
+
+
+def _staging(bench: Bench, copies: Int64s) -> None:
+    """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
+    graph = bench.graph
+    release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
+    graph.lag[release] = np.minimum(graph.lag[release], 5_000.0)
+    into = np.isin(graph.edge_to, copies)
+    graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)
+
+
+def _silent_ns(scene: Scene) -> Int64s:
+    """How long each segment shows neither an op nor loading."""
+    share = np.maximum(1 - scene.op_share - scene.input_share, 0.0)
+    result: Int64s = np.rint(share * (scene.graph.measured_end - scene.graph.measured_start)).astype(np.int64)
+    return result
+
+
+def _working_ns(scene: Scene) -> Int64s:
+    """How long a segment after a copy works on its result: in ops, or where there are none, in silence."""
+    in_ops = scene.op_share * (scene.graph.measured_end - scene.graph.measured_start)
+    result: Int64s = np.where(in_ops > HOST_OP_NS, in_ops, _silent_ns(scene)).astype(np.int64)
+    return result
+
+
+def _used_by_host(bench: Bench, copies: Int64s, case: int) -> tuple[Int64s, Int64s]:
+    """Those copies that the host works on at once, and the segments in which it does."""
+    graph, scene = bench.graph, bench.scene
+    used, segments = [], []
+    after = graph.edge_kind == THREAD
+    next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
+    silent = _silent_ns(scene) if len(copies) else np.empty(0, np.int64)
+    for copy in copies.tolist():
+        node = int(scene.call_of_work[copy])
+        size = 0 if case == PESSIMISTIC else int(scene.bytes[copy])
+        shortest, longest = size / FASTEST_PASS_BYTES_PER_NS, size / SLOWEST_PASS_BYTES_PER_NS
+        # The call, its return, and the waits of the same op come first.
+        for _ in range(MOST_NODES_AFTER):
+            node = next_of.get(node, NONE)
+            if node == NONE or scene.call_of_work[copy] == NONE:
+                break
+            if graph.kind[node] != SEGMENT:
+                continue
+            host_op = scene.op_share[node] * (graph.measured_end[node] - graph.measured_start[node])
+            if (scene.op_share[node] > 0.3 and host_op > HOST_OP_NS) or shortest < silent[node] < longest:
+                used.append(copy)
+                segments.append(node)
+                break
+    return np.array(used, np.int64), np.array(segments, np.int64)
+
+
+def _sent_back(bench: Bench, copies: Int64s) -> Int64s:
+    """Copies to the device that are the next work of the step after one of these, and may bring as much back."""
+    scene = bench.scene
+    order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
+    place = np.zeros(len(scene.graph), np.int64)
+    place[order] = np.arange(len(order))
+    following = np.append(order, NONE)[place[copies] + 1]
+    copies, following = copies[following != NONE], following[following != NONE]
+    ratio = scene.bytes[following] / np.maximum(scene.bytes[copies], 1)
+    back = (scene.work_text("copy_kind")[following] == "HtoD") & (scene.step[following] == scene.step[copies])
+    back &= (ratio >= 1 / MOST_TIMES_LARGER) & (ratio <= MOST_TIMES_LARGER)
+    result: Int64s = following[back]
+    return result
+
+
+def _made_for_device(bench: Bench) -> Iterator[tuple[int, int, int, int]]:
+    """Large copies to the device of what ops of the CPU made of nothing, after the step's first kernel: a batch comes
+    before that. With each, from when to when which thread was at it."""
+    scene = bench.scene
+    uploads = copies_of(scene, "HtoD", bench)
+    uploads = uploads[(scene.bytes[uploads] > SMALL_COPY_BYTES) & (scene.root_op[uploads] != NONE)]
+    uploads = uploads[scene.call_of_work[uploads] != NONE]
+    if not len(uploads):
+        return
+    starts, ends, threads = scene.op_spans
+    outer = np.flatnonzero(scene.roots[:-1] == np.arange(len(starts)))
+    outer = outer[np.argsort(starts[outer], kind="stable")]
+    names = texts(scene.trace.ops["name"])
+    launched = np.sort(scene.launch_moment[scene.work])
+    kernels = scene.work[scene.kind[scene.work] == "kernel"]
+    steps = integers(scene.trace.steps_in_view["start_ns"])
+    first = {step: int(scene.launch_moment[kernels[scene.step[kernels] == step]].min(initial=np.iinfo(np.int64).max))
+             for step in range(len(steps))}  # fmt: skip
+    for copy in uploads.tolist():
+        root, thread = int(scene.root_op[copy]), int(scene.graph.lane[scene.call_of_work[copy]])
+        if starts[root] < first.get(int(scene.step[copy]), np.iinfo(np.int64).max):
+            continue
+        since = int(launched[max(np.searchsorted(launched, scene.launch_moment[copy]) - 1, 0)])
+        near = outer[np.searchsorted(starts[outer], since) : np.searchsorted(starts[outer], starts[root])]
+        near = near[threads[near] == thread]
+        if not len(near) or names[near[0]] not in MADE_OF_NOTHING:
+            continue
+        begin, end = int(starts[near[0]]), int(ends[root])
+        # What Python does meanwhile is the program's own.
+        if 2 * (ends[near] - starts[near]).sum() > starts[root] - begin:
+            yield copy, begin, end, thread

@@ -1,0 +1,133 @@
+"""Detours through the host on hand-made traces, with answers worked out on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from kineto_files import op, write
+from small_programs import GEMM_BF16, H200, STEPS, Body, Program, judged
+
+import warpline
+from warpline.replay import WhatIf
+
+UP, DOWN = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
+MEGABYTE = 1 << 20
+PRODUCT = 1000.0
+
+
+def asked(folder: Path, body: Body) -> WhatIf:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
+
+
+def step_us(folder: Path, body: Body) -> float:
+    return asked(folder, body).ask("reduce_before_copy").new_step_ns.expected / 1e3
+
+
+def product(program: Program) -> None:
+    program.op("aten::mm", (GEMM_BF16, PRODUCT))
+
+
+def on_host(program: Program, name: str, length: float) -> None:
+    start = program.now
+    program.python(length)
+    program.events.append(op(name, start, length))
+
+
+def mask(program: Program, first: str = "aten::full", size: int = 16 * MEGABYTE) -> None:
+    """A tensor that two ops of the CPU make is copied to the device."""
+    on_host(program, first, 700)
+    on_host(program, "aten::triu", 1500)
+    program.copy(UP, 1500, size)
+
+
+def test_masks_that_the_cpu_makes_for_every_layer_are_made_by_the_device(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(4):
+            product(program)
+            mask(program)
+        product(program)
+        program.wait()
+
+    # The GPU sets the pace: five products, and 16 MB written four times in some µs.
+    assert step_us(tmp_path, body) == pytest.approx(5 * PRODUCT, rel=0.02)
+    verdict = judged(tmp_path, body).verdict
+    assert (verdict.cause, verdict.fix) == ("transfer", "reduce_before_copy")
+    assert "makes tensors for the device" in verdict.sentence
+
+
+@pytest.mark.parametrize(("first", "size"), [("aten::index", 16 * MEGABYTE), ("aten::full", 4096)])
+def test_what_comes_from_tensors_of_the_host_or_is_small_is_left_alone(tmp_path: Path, first: str, size: int) -> None:
+    def body(program: Program) -> None:
+        product(program)
+        mask(program, first, size)
+        product(program)
+
+    assert asked(tmp_path, body).trial("reduce_before_copy").changed == (0,)
+
+
+def test_what_comes_before_the_first_kernel_of_a_step_is_its_batch(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        mask(program, "aten::randn")
+        product(program)
+        program.wait()
+
+    assert asked(tmp_path, body).trial("reduce_before_copy").changed == (0,)
+    assert judged(tmp_path, body).verdict.cause == "input"
+
+
+@pytest.mark.parametrize(
+    ("silence", "used"),
+    [
+        (100, False),  # 32 MB are given back to the system: no core reads them as fast
+        (8_000, True),  # 4 GB/s: NumPy
+        (400_000, False),  # 0.08 GB/s: Python, number by number
+    ],
+)
+def test_a_silence_after_a_large_copy_is_a_pass_of_the_host_if_it_takes_as_long(
+    tmp_path: Path, silence: float, used: bool
+) -> None:
+    def body(program: Program) -> None:
+        product(program)
+        program.copy(DOWN, 4000, 32 * MEGABYTE)
+        program.python(silence)
+
+    question = asked(tmp_path, body)
+    assert question.trial("reduce_before_copy").changed == (STEPS if used else 0,)
+    if used:
+        assert question.ask("reduce_before_copy").new_step_ns.expected / 1e3 == pytest.approx(PRODUCT, rel=0.06)
+        assert question.ask("reduce_before_copy").gain.low == 1.0  # it may be something else
+
+
+def test_numpy_after_a_copy_is_no_loading_of_the_next_step_s_batch(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        program.copy(UP, 100, MEGABYTE)
+        product(program)
+        program.copy(DOWN, 4000, 32 * MEGABYTE)
+        program.python(8_000)
+
+    judgement = judged(tmp_path, body)
+    assert (judgement.verdict.cause, judgement.verdict.fix) == ("transfer", "reduce_before_copy")
+    assert "slow_input" not in [finding.rule for finding in judgement.findings]
+
+
+@pytest.mark.parametrize(("size", "back"), [(32 * MEGABYTE, True), (64 * MEGABYTE, True), (MEGABYTE, False)])
+def test_what_goes_to_the_host_and_back_stays_on_the_device(tmp_path: Path, size: int, back: bool) -> None:
+    """As many numbers, also in double precision; a smaller tensor may be something else."""
+
+    def body(program: Program) -> None:
+        product(program)
+        program.copy(DOWN, 4000, 32 * MEGABYTE)
+        on_host(program, "aten::sort", 9000)
+        program.copy(UP, 3000, size)
+        product(program)
+        program.wait()
+
+    question = asked(tmp_path, body)
+    assert question.trial("reduce_before_copy").gone.any() == back
+    left = question.ask("reduce_before_copy").new_step_ns.expected / 1e3
+    assert left == pytest.approx(2 * PRODUCT + (0 if back else 3000), rel=0.04)
