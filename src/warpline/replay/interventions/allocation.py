@@ -10,8 +10,11 @@ from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions.expansions import Expansions
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
-from warpline.replay.model import Bools, Int64s
+from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace.link import integers
+from warpline.trace.names import named
+from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
@@ -31,6 +34,13 @@ LARGE_FILL_NS = 5_000
 """Fills shorter than this are not worth keeping a buffer for."""
 
 
+COLLECTING = r"^<built-in (function|method) collect\b"
+"""The frame of gc.collect."""
+COLLECTION_NS = 1_000_000
+"""Python that is silent for longer before memory is freed collects garbage: gc.collect and empty_cache go together, and
+walking the objects of a program that has imported torch takes tens of milliseconds."""
+
+
 def _calls(scene: Scene, pattern: str) -> Int64s:
     return np.flatnonzero(scene.calls_like(pattern) & scene.in_steps)
 
@@ -46,6 +56,8 @@ def _drop(bench: Bench, calls: Int64s) -> None:
     35,
     "The allocator's cache is not emptied inside the step, so that nothing is freed and allocated anew.",
     "Frees and allocations of device memory within steps come from emptying the cache.",
+    "Garbage is no longer collected for it (gc.collect): a long silence of Python before memory is freed, outside ops, "
+    "or what frames show.",
     "The worst case keeps the allocations and drops only the frees, with their implicit synchronisation.",
 )
 def no_empty_cache(bench: Bench, case: int) -> int:
@@ -55,7 +67,25 @@ def no_empty_cache(bench: Bench, case: int) -> int:
         return 0
     calls = frees if case == PESSIMISTIC else np.union1d(frees, _calls(bench.scene, api_names.ALLOCATION))
     _drop(bench, calls)
+    if case != PESSIMISTIC:
+        bench.graph.duration *= 1 - collecting(bench.scene)
     return len(calls)
+
+
+def collecting(scene: Scene) -> Floats:
+    """Share of each CPU segment within steps in which garbage is collected, for memory that is then freed."""
+    frames = scene.trace.python.filter(named(COLLECTING))
+    if len(frames):
+        shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
+        return np.where(scene.in_steps, shown, 0.0)
+    frees = _calls(scene, api_names.EMPTY_CACHE_FREE)
+    before = scene.segment_of_call[frees[scene.op_of_call[frees] == NONE]]
+    before = before[before != NONE]
+    silent = 1 - scene.op_share[before]
+    long = (silent * scene.graph.duration[before] > COLLECTION_NS) & (scene.input_share[before] == 0)
+    result = np.zeros(len(scene.graph))
+    result[before[long]] = silent[long]
+    return result
 
 
 def _concatenates(identity: KernelIdentity) -> bool:

@@ -1,0 +1,57 @@
+"""Memory that is given back within steps, on hand-made traces, with answers worked out on paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_programs import Program, judged
+
+BUSY_US = 2000.0
+
+
+@pytest.mark.parametrize(
+    ("collecting_us", "own_us", "frames", "after_us"),
+    [
+        (0, 0, False, BUSY_US),
+        (50_000, 0, False, BUSY_US),
+        (50_000, 0, True, BUSY_US),
+        (50_000, 20_000, True, 20_000 + BUSY_US),  # frames show what else the program does
+    ],
+)
+def test_garbage_that_is_collected_for_an_empty_cache_goes_with_it(
+    tmp_path: Path, collecting_us: float, own_us: float, frames: bool, after_us: float
+) -> None:
+    def body(program: Program) -> None:
+        program.call("cudaMalloc", 300)
+        program.large_product(BUSY_US)
+        program.wait()
+        program.python(own_us)
+        if frames:
+            with program.frame("<built-in function collect>"):
+                program.python(collecting_us)
+        else:
+            program.python(collecting_us)
+        for _ in range(3):
+            program.call("cudaFree", 300)
+
+    verdict = judged(tmp_path, body).verdict
+    assert (verdict.cause, verdict.fix) == ("memory", "no_empty_cache")
+    assert verdict.new_step_ns.expected == pytest.approx(after_us * 1000, rel=0.05)
+    assert ("collecting garbage" in verdict.sentence) == bool(collecting_us)
+
+
+def test_an_allocator_under_pressure_collects_no_garbage(tmp_path: Path) -> None:
+    """What an op frees to make room says nothing of the Python before it."""
+
+    def body(program: Program) -> None:
+        program.large_product(BUSY_US)
+        program.wait()
+        program.python(50_000)
+        start = program.now
+        program.call("cudaFree", 300)
+        program.large_product(BUSY_US)
+        program.events[-1]["ts"], program.events[-1]["dur"] = start - 1, program.now - start + 1
+        program.wait()
+
+    assert judged(tmp_path, body).verdict.fix != "no_empty_cache"
