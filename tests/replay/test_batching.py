@@ -83,6 +83,54 @@ def test_a_turn_on_parts_of_its_own_carries_none(parts: list[list[int]], ops: li
     assert not turn_of(parts, *ops).may_carry_a_state
 
 
+MEMBER: list[Op] = [
+    ("linear", [[64, 128], [256, 128], [256]]),
+    ("tanh", [[64, 256]]),
+    ("linear", [[64, 256], [1, 256], [1]]),
+]
+
+
+@pytest.mark.parametrize(
+    ("parts", "ops", "added"),
+    [
+        # total = total + member(x)
+        ([], [*MEMBER, ("add", [[64, 1], [64, 1]])], True),
+        # loss = loss + criterion(member(x))
+        ([], [*MEMBER, ("mse_loss", [[64, 1], [64, 1]]), ("add", [[], []])], True),
+        # x = x + layer(x)
+        ([], [("linear", [[64, 256], [512, 256]]), ("linear", [[64, 512], [256, 512]]), ("add", [[64, 256], [64, 256]])], False),
+        # state = decay[t] * state + x[t]
+        ([[8, 64], [8, 64]], [("mul", [[8, 64], [8, 64]]), ("add", [[8, 64], [8, 64]])], False),
+        # The sum is used again.
+        ([], [*MEMBER, ("add", [[64, 1], [64, 1]]), ("tanh", [[64, 1]])], False),
+    ],
+)  # fmt: skip
+def test_turns_whose_results_are_only_added_up_are_independent(
+    parts: list[list[int]], ops: list[Op], added: bool
+) -> None:
+    assert turn_of(parts, *ops).is_added_up is added
+
+
+@pytest.mark.parametrize(
+    ("parts", "ops", "kept", "updates"),
+    [
+        # (x - row).pow(2).sum(1) for each row, and x @ w for each w.
+        ([[64]], [("sub", [[512, 64], [64]]), ("pow", [[512, 64]])], (512,), False),
+        ([[64, 64]], [("mm", [[8, 64], [64, 64]])], (8, 64), False),
+        # state = tanh(addmm(x[t], state, w)), and of gates: the state meets what updates it.
+        ([[8, 64]], [("addmm", [[8, 64], [8, 64], [64, 64]]), ("tanh", [[8, 64]])], (8, 64), True),
+        ([[8, 16]], [("linear", [[8, 16], [64, 16]]), ("linear", [[8, 64], [64, 64]]), ("add", [[8, 64], [8, 64]])], (8, 64), True),
+        # Without parts: the same network on the same input gives scores, a chain keeps its states.
+        ([], [("linear", [[8, 64], [64, 64]]), ("linear", [[8, 64], [10, 64]])], (8, 10), False),
+        ([], [("linear", [[8, 64], [64, 64]]), ("relu", [[8, 64]])], (8, 64), True),
+    ],
+)  # fmt: skip
+def test_of_turns_that_are_all_kept_a_state_meets_its_update(
+    parts: list[list[int]], ops: list[Op], kept: tuple[int, ...], updates: bool
+) -> None:
+    assert turn_of(parts, *ops).may_update_a_state(bool(parts), [kept]) is updates
+
+
 @pytest.mark.parametrize(("gathered", "carries"), [(None, True), ((32, 256), True), ((32, 10), False)])
 def test_what_is_put_together_says_what_an_unknown_op_made(gathered: tuple[int, ...] | None, carries: bool) -> None:
     turn = turn_of([[32, 64]], ("linear", [[32, 64], [100, 64]]))
@@ -109,6 +157,40 @@ def test_layers_that_are_alike_are_one_turn_where_so_many_parts_were_cut(tmp_pat
     trial = asked(tmp_path, program).trial("batch")
     # Of 8 turns with 4 kernels each one remains, not a single layer of it.
     assert trial.changed[0] / STEPS == 7 * 4
+
+
+def test_the_first_turn_of_a_sum_goes_with_the_others(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for turn in range(8):
+                program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
+                program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 16]])
+                program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[4, 16]])
+                program.op("aten::add", (MUL, 2), cpu=10, shapes=[[4, 16], [4, 16] if turn else []])
+            program.wait()
+    question = asked(tmp_path, program)
+    left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
+    assert left.sum() == 3 * STEPS
+
+
+@pytest.mark.parametrize(("last", "expected"), [(7, 2 + 1), (-1, 2 + 8)])
+def test_a_backward_pass_is_batched_with_its_forward_pass(tmp_path: Path, last: int, expected: int) -> None:
+    program = Program()
+    for number in range(STEPS):
+        with program.step():
+            for turn in range(8):
+                program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
+                program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 16]])
+                program.events[-1]["args"]["Sequence number"] = 100 * number + turn
+                program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[4, 16]])
+            for turn in range(last, last - 8, -1):
+                program.op("autograd::engine::evaluate_function: MmBackward0", (GEMM_BF16, 4), cpu=25)
+                program.events[-1]["args"] |= {"Sequence number": 100 * number + turn, "Fwd thread id": 1}
+            program.wait()
+    question = asked(tmp_path, program)
+    left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
+    assert left.sum() == expected * STEPS
 
 
 def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
-from warpline.replay.interventions.loops import RootOps, loops
+from warpline.replay.interventions.loops import RootOps, begun_before, loops
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.interventions.results import Key
 from warpline.replay.interventions.turns import VIEWS, Turn
 from warpline.replay.model import SYNC, Floats, Int64s
 from warpline.replay.scene import Scene
+from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 SMALL_KERNEL_NS = 20_000
@@ -28,6 +29,8 @@ CUTTING = ("aten::split", "aten::unbind", "aten::chunk", "aten::split_with_sizes
 OPS_OF_A_SPAN = 5
 """Where spans begin elsewhere in every turn, a batch needs these in addition for each dimension that they are cut in:
 their begins go to the device, begin and end are compared with all positions, and what is inside is found."""
+LONGEST_LIST = 30
+"""Tensors in a list up to which torch.profiler records their shapes."""
 LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
 """Ops that copy rows, and which of their arguments says how many."""
 
@@ -37,7 +40,8 @@ LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
     40,
     "A group of small kernels that is repeated for one sample after the other is launched once for all of them.",
     "Turns do not depend on each other if tensors are cut into parts for them or their results are put together, and "
-    "nothing but such parts goes into a turn with the shape and type of what it makes, as a state does.",
+    "nothing but such parts goes into a turn with the shape and type of what it makes, as a state does; nor if their "
+    "results are only added up. Their backward passes are as independent as they are.",
     "On the device the batch takes a little more than one turn, but never less than the roofline, nor than all turns "
     "where each fills the device; each row that is looked up takes a block.",
     "The CPU takes as long for the batch as for a typical turn; nothing is cut into turns or gathered from them.",
@@ -49,6 +53,7 @@ def batch(bench: Bench, case: int) -> int:
     batched = _Batched(scene)
     for loop in _loops(bench):
         turns = loop.turns
+        bench.remove_work(loop.first)
         graph.duration[turns[0]] = batched.duration_ns(loop, graph.duration, case)
         removed.append(turns[1:].reshape(-1))
         bench.remove_ops(loop.cutting)
@@ -62,17 +67,20 @@ def batch(bench: Bench, case: int) -> int:
 def _loops(bench: Bench) -> Iterator[_Loop]:
     """Loops over small work whose turns do not depend on each other."""
     scene, graph = bench.scene, bench.graph
-    labels = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name) + "|" + scene.op_column("shapes")
+    names = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
+    labels = names + "|" + scene.op_column("shapes")
     usable = scene.in_steps & ~bench.gone & scene.is_work
     ops: RootOps | None = None
+    forwards: list[_Loop] = []
     for lane in np.unique(graph.lane[usable]):
         nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
         for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
             small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_NS
             if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
                 ops = ops or RootOps(scene)
-                loop = _Loop(scene, ops, nodes, turns)
-                if loop.is_independent:
+                loop = _Loop(scene, ops, nodes, turns, begun_before(nodes, names, turns, scene.step))
+                if loop.is_independent or any(forward.leads_to(loop) for forward in forwards):
+                    forwards.append(loop)
                     yield loop
 
 
@@ -101,11 +109,14 @@ class _Batched:
 class _Loop:
     """A run of equal groups of work, and the ops around it."""
 
-    def __init__(self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s) -> None:
+    def __init__(self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s, first: Int64s) -> None:
         self._scene, self._ops = scene, ops
-        before, root = int(np.searchsorted(nodes, turns[0, 0])), int(scene.root_op[turns[0, 0]])
+        self.first = first
+        """The work of a turn before the others that lacks some of theirs, or whose sum begins with a number."""
+        begun = int(first[0]) if len(first) else int(turns[0, 0])
+        before, root = int(np.searchsorted(nodes, begun)), int(scene.root_op[begun])
         begin = int(scene.launch_moment[nodes[before - 1]]) if before else scene.graph.origin_ns
-        end = int(scene.launch_moment[turns[0, 0]])
+        end = int(scene.launch_moment[begun])
         ahead = ops.between(int(scene.op_spans[2][root]), begin, end) if root != NONE else NOTHING
         self._cuts = ahead[ops.named(ahead, *CUTTING)]
         self.cutting = ahead[ops.named(ahead, *CUTTING, *SELECTING)]
@@ -158,8 +169,25 @@ class _Loop:
         for shape in self._gathered_shapes[:1]:
             turn.gather(shape)
         if not turn.made:
-            return parts > 0 and len(self.gathering) > 0
+            return parts > 0 and (len(self.gathering) > 0 or turn.is_added_up)
+        if turn.is_added_up:
+            return True
+        if self._all_are_gathered and not turn.may_update_a_state(parts > 0, self._gathered_shapes):
+            return True
         return not turn.may_carry_a_state and (parts > 0 or len(self.gathering) > 0)
+
+    @property
+    def _all_are_gathered(self) -> bool:
+        """Whether as many results are put together as there are turns; lists that are too long were not recorded."""
+        turns, results = len(self.turns), len(self._gathered_shapes)
+        return results in (turns, turns + 1) or (len(self.gathering) > 0 and not results and turns >= LONGEST_LIST)
+
+    def leads_to(self, other: _Loop) -> bool:
+        """Whether another loop is the backward pass of this one: as independent as this one is."""
+        forward = integers(self._scene.trace.ops["forward_op"])[self._scene.root_op[other.turns[len(other.turns) // 2]]]
+        begin, end = (int(self._scene.op_spans[0][self._scene.root_op[node]]) for node in self.turns[[0, -1], [0, -1]])
+        known = self._scene.op_spans[0][forward[forward != NONE]]
+        return bool(len(known)) and bool(((known >= begin) & (known <= end)).all())
 
     def rows(self, op: int) -> int:
         """Rows that an op looks up; 0 for other ops."""

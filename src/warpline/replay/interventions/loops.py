@@ -6,7 +6,7 @@ import numpy as np
 
 from warpline.replay.model import Bools, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace.names import texts
+from warpline.trace.names import Texts, texts
 from warpline.trace.nesting import NONE
 from warpline.work import OpCall, call_from_kineto
 
@@ -37,6 +37,34 @@ def loops(nodes: Int64s, labels: Int64s, step: Int64s) -> list[Int64s]:
             beyond = begin + int(repeats_at[begin] * period_at[begin])
             found.append(nodes[begin:beyond].reshape(-1, period_at[begin]))
     return found
+
+
+def begun_before(nodes: Int64s, names: Texts, turns: Int64s, step: Int64s) -> Int64s:
+    """The work of turns right before a loop that lack some of the others' work, or do it with other shapes.
+
+    The first turn of a loop that adds up has nothing to add to, or a number; the second adds out of place.
+    """
+    wanted = [name.rstrip("_") for name in names[turns[0]].tolist()]
+    before = nodes[: np.searchsorted(nodes, turns[0, 0])]
+    before = before[step[before] == step[turns[0, 0]]]
+    begin = len(before)
+    while (earlier := _partial_turn(before[:begin], names, wanted)) > len(wanted) // 2:
+        begin -= earlier
+    return before[begin:]
+
+
+def _partial_turn(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
+    """How many of the last nodes are work of a turn, in its order."""
+    count, left = 0, list(wanted)
+    for node in nodes[: -len(wanted) - 1 : -1].tolist():
+        name = names[node].rstrip("_")
+        while left and left[-1] != name:
+            left.pop()
+        if not left:
+            break
+        left.pop()
+        count += 1
+    return count
 
 
 def _periods(labels: Int64s) -> set[int]:

@@ -22,6 +22,8 @@ COMPARISONS = (
     "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not",
 )  # fmt: skip
 REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "argmax", "argmin", "any", "all", "logsumexp", "max", "min")
+LOSSES = ("loss", "binary_cross_entropy", "kl_div")
+"""What names of ops have in them that make a number of whole tensors."""
 LIKE_THE_FIRST = ("layer_norm", "rms_norm", "group_norm", "batch_norm", "scatter", "scatter_add", "index_add")
 UNKNOWN = ("index", "cat", "stack", "einsum", "repeat", "repeat_interleave", "tile", "pad", "masked_select", "nonzero")
 """Ops whose results have shapes that what they take does not say."""
@@ -35,6 +37,8 @@ def results_of(call: OpCall, taken: Sequence[Key]) -> list[Key] | None:
         return [first]
     if name == call.name or name in UNKNOWN or any(kind in name for kind in UNKNOWN_KINDS):
         return None
+    if is_loss(name):
+        return []
     if name in REDUCTIONS:
         return _reduced(call, name, first)
     if name in PRODUCTS:
@@ -52,6 +56,11 @@ def results_of(call: OpCall, taken: Sequence[Key]) -> list[Key] | None:
     if shape_of_all is None:
         return None
     return [Key(shape_of_all, "bool" if name in COMPARISONS else promote(key.dtype for key in taken))]
+
+
+def is_loss(name: str) -> bool:
+    """Whether an op compares what was made with what was wanted."""
+    return any(kind in name for kind in LOSSES)
 
 
 def _product(name: str, taken: Sequence[Key]) -> list[Key] | None:
