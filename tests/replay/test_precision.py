@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kineto_files import write
-from small_programs import GEMM_FP32, GEMM_ODD, H200, STEPS, Body, Program
+from kineto_files import op, write
+from small_programs import DIRECT_COPY, GEMM_FP32, GEMM_ODD, H200, STEPS, Body, Program
 
 import warpline
 from warpline.replay import WhatIf
@@ -70,3 +70,24 @@ def test_a_product_that_is_aligned_to_four_gains_what_it_lacks(tmp_path: Path) -
     question = asked(tmp_path, product(shapes, [[8192, 1], [8196, 1]], GEMM_EVEN_TO_FOUR, 2800))
     node = np.flatnonzero(question.scene.kernels("gemm"))[-1]
     assert question.trial("pad").duration[node] / 1e6 == pytest.approx(1.42, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("to", "source", "fix"),
+    [
+        ("c10::BFloat16", "float", "drop_casts"),
+        ("c10::BFloat16", "c10::BFloat16", "drop_copies"),  # another layout
+        ("float", "unsigned char", None),  # a picture
+    ],
+)
+def test_a_copy_within_to_is_a_cast_or_a_copy_or_meant(tmp_path: Path, to: str, source: str, fix: str | None) -> None:
+    def body(program: Program) -> None:
+        start = program.now
+        program.python(1)
+        program.op("aten::copy_", (DIRECT_COPY, 300), shapes=[[64, 256, 56, 56]] * 2, types=[to, source])
+        program.events.append(op("aten::_to_copy", start, program.now - start))
+        program.large_product()
+
+    question = asked(tmp_path, body)
+    changed = {name for name in ("drop_casts", "drop_copies", "bf16") if question.trial(name).changed != (0,)}
+    assert changed == ({fix, "bf16"} if fix == "drop_casts" else {fix} - {None})

@@ -15,7 +15,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not evidence.per_step(copies):
         return None
     return Claim(
-        "clone, contiguous and repeat copy within the device: "
+        "clone, contiguous, repeat and to copy within the device: "
         f"{several(evidence.per_step(copies), 'copy', 'copies')} a step, {duration(evidence.time_per_step(copies))}.",
         evidence.costliest_places(copies),
     )

@@ -8,6 +8,7 @@ import polars as pl
 from warpline import api_names
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.interventions.casts import keeps_type
 from warpline.replay.interventions.expansions import Expansions
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
 from warpline.replay.model import Bools, Floats, Int64s
@@ -164,17 +165,18 @@ def preallocate(bench: Bench, case: int) -> int:
 @intervention(
     "drop_copies",
     13,
-    "Clones and contiguous copies on the device that nothing needs are left out.",
+    "Clones, contiguous copies and changes of layout on the device that nothing needs are left out.",
     "What reads the copy can read the original: products take either layout, and nobody writes to it.",
     "Tensors that were expanded or repeated are read where they are: kernels that the bytes of such a copy bound take "
     "as much less time as there are fewer.",
     "The worst case keeps half of them.",
 )
 def drop_copies(bench: Bench, case: int) -> int:
-    """No kernels of clone, contiguous and repeat."""
+    """No kernels of clone, contiguous and repeat, nor of `to` that keeps the type."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
-    copies = np.flatnonzero(scene.under_op("aten::clone", "aten::contiguous", "aten::repeat") & usable)
+    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat")
+    copies = np.flatnonzero((copying | scene.once(keeps_type)) & usable)
     copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
     dropped = copies[::2] if case == PESSIMISTIC else copies
     bench.remove_work(dropped)

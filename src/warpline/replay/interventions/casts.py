@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable
 
 import numpy as np
 
@@ -12,32 +12,43 @@ from warpline.replay.model import Bools
 from warpline.replay.scene import Scene
 from warpline.work.parse import json_list
 
+FLOATING = {"float", "double", "c10::Half", "c10::BFloat16"}
+"""Types of which a program may choose one. Pictures in bytes, masks and labels have to become numbers somewhere, and
+on the device is the place for it."""
+
 
 def casts(scene: Scene) -> Bools:
-    """Kernels that copy a tensor into another type: by the recorded types of `copy_`, else by `_to_copy` around it."""
-    types = scene.op_column("dtypes")
-    known = {text: _changes_type(text) for text in set(types[scene.work].tolist())}
-    answers = np.array([known.get(text) for text in types], object)
+    """Kernels that copy a tensor into another floating type: by the recorded types of `copy_`, else by `_to_copy`
+    around it."""
     copying = (scene.op_name == "aten::copy_") & (scene.kind == "kernel")
-    told = answers != None  # noqa: E711 - elementwise
-    by_type: Bools = copying & told & (answers == True)  # noqa: E712 - elementwise
-    by_op: Bools = copying & ~told & scene.under_op("aten::_to_copy")
-    return by_type | by_op
+    told: Bools = scene.op_column("dtypes") != ""
+    by_type = _copies(scene, lambda target, source: target != source and {target, source} <= FLOATING)
+    return copying & np.where(told, by_type, scene.under_op("aten::_to_copy"))
 
 
-@cache
-def _changes_type(dtypes: str) -> bool | None:
-    """Whether target and source of a copy differ; None where they are not recorded."""
+def keeps_type(scene: Scene) -> Bools:
+    """Copies of `to` into the same type, such as into another layout."""
+    return scene.under_op("aten::_to_copy") & _copies(scene, lambda target, source: target == source)
+
+
+def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
+    """Work of `copy_` whose recorded types, of the target and of the source, pass the test."""
+    types = scene.op_column("dtypes")
+    passes = {text: _passes(text, test) for text in set(types[scene.work].tolist())}
+    answers: Bools = np.array([passes.get(text, False) for text in types], bool)
+    return answers & (scene.op_name == "aten::copy_")
+
+
+def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:
     types = json_list(dtypes)
-    if len(types) < 2 or not types[0] or not types[1]:
-        return None
-    return bool(types[0] != types[1])
+    return len(types) >= 2 and bool(types[0] and types[1]) and test(types[0], types[1])
 
 
 @intervention(
     "drop_casts",
     9,
     "Tensors are made in the type in which they are used, so that nothing is cast on the device.",
+    "Casts of whole numbers and truth values stay: they are meant.",
     "What reads the cast tensor takes the same time when the tensor had that type from the start.",
     "The worst case keeps half of the casts.",
 )

@@ -9,6 +9,7 @@ import numpy as np
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.casts import casts
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
@@ -121,10 +122,10 @@ def bf16(bench: Bench, case: int) -> int:
     _convert(bench, doubles & usable, "bf16", constants.TF32_NS, constants.BF16_NS, case)
     for test, series in ((_on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
         changed += _convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
-    casts = np.flatnonzero(scene.under_op("aten::_to_copy") & scene.kernels("memory", "elementwise", "layout") & usable)
-    if not changed and not len(casts):
+    casting = np.flatnonzero(scene.once(casts) & usable)
+    if not changed and not len(casting):
         return 0
-    bench.remove_work(casts)
+    bench.remove_work(casting)
     attention = np.flatnonzero(scene.kernels_where(_attends_in_fp32) & usable)
     faster = bench.graph.duration[attention] * constants.SDPA_TO_HALF.at(case)
     bench.shorten(attention, faster, scene.floor_ns("bf16")[attention])
@@ -132,7 +133,7 @@ def bf16(bench: Bench, case: int) -> int:
     chosen = np.flatnonzero(moving & usable & ~bench.gone & ~scene.within_ranges(r"^Optimizer\.step"))
     now = bench.graph.duration[chosen]
     bench.shorten(chosen, np.maximum(now * constants.HALF_MEMORY.at(case), np.minimum(now, 2_000.0)))
-    return changed + len(chosen) + len(casts) + len(attention)
+    return changed + len(chosen) + len(casting) + len(attention)
 
 
 @intervention(
