@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from paths import DATA
-from small_programs import GEMM_BF16, MUL, Program, judged
+from small_programs import GEMM_BF16, MUL, STEPS, Program, judged
 
 import warpline
 from warpline.replay import WhatIf
@@ -126,6 +126,70 @@ def test_what_is_concatenated_is_computed_for_every_element() -> None:
     half, whole = tensor(1024, 512), tensor(1024, 1024)
     cat = Unit("cat", (half, half), (whole.elements,), whole.bytes, steps=4, moves=True, joins=True)
     assert only([by_element(half), cat]).operations == 5 * whole.elements
+
+
+def test_pieces_of_a_result_are_no_reads_and_pieces_of_an_input_are_it() -> None:
+    # Boxes: corners of pairs are computed, and width times height is one piece times the other.
+    pairs, piece = tensor(512, 256, 2), Tensor((512, 256), "fp32", (512, 2))
+    corners = by_element(tensor(512, 1, 2), tensor(1, 256, 2), shape=pairs.shape, name="maximum")
+    area = by_element(piece, piece, name="mul")
+    group = only([corners, area, reduced(tensor(512, 256), 1)])
+    assert group.bytes == 4 * (512 * 2 + 256 * 2 + 512)
+    # Gates: four pieces of what a product left, the same function of two of them.
+    gate = by_element(Tensor((4096, 512), "fp32", (2048, 1)), name="sigmoid")
+    assert only([gate]).flow.read == 4096 * 512 * 4
+    assert only([gate, gate]).flow.read == 2 * 4096 * 512 * 4
+    assert only([gate] * 9).flow.read == 4 * 4096 * 512 * 4
+
+
+def test_what_is_overwritten_cannot_be_read_again() -> None:
+    # e.mul_(0.999).add_(p): both are read, one is written.
+    x = tensor(512, 1024)
+    scaled, added = by_element(x), by_element(x, x, name="add")
+    assert only([replace(scaled, in_place=True), replace(added, in_place=True)]).bytes == 3 * x.bytes
+    assert only([scaled, added]).bytes == 2 * x.bytes
+
+
+def test_only_a_product_takes_a_value_twice() -> None:
+    left, right, pairs = tensor(512, 1), tensor(1, 512), tensor(512, 512)
+    apart = by_element(left, right, shape=pairs.shape, name="sub")
+    assert only([apart, by_element(pairs, pairs, name="mul")]).flow.read == left.bytes + right.bytes
+    assert only([apart, by_element(pairs, pairs, name="div")]).flow.read == left.bytes + right.bytes + pairs.bytes
+
+
+def test_a_backward_pass_multiplies_by_what_the_forward_one_left() -> None:
+    x = tensor(512, 512)
+    spread, times = by_element(tensor(1), shape=x.shape, name="div"), by_element(x, x)
+    (forwards,), (backwards,) = groups([spread, times]), groups([spread, times], backward=True)
+    assert forwards.bytes == x.bytes + 4
+    assert backwards.bytes == 2 * x.bytes + 4
+
+
+def test_a_result_without_a_size_yet_is_no_operand() -> None:
+    call = call_from_kineto("aten::abs", "[[64, 32], [0]]", '["float", "float"]')
+    unit = unit_of(call, work_of(call))
+    assert unit is not None
+    assert unit.operands == (tensor(64, 32),)
+
+
+def test_a_backward_pass_is_compiled_by_itself(tmp_path: Path) -> None:
+    def program(thread: int) -> float:
+        program = Program()
+        for _ in range(STEPS):
+            with program.step():
+                for _ in range(2):
+                    program.op("aten::mul", (MUL, 200), shapes=[[16384, 4096]], dtype="float")
+                first = len(program.events)
+                for _ in range(2):
+                    program.op("aten::mul", (MUL, 200), shapes=[[16384, 4096]], dtype="float")
+                for event in program.events[first:]:
+                    if event["cat"] != "kernel":
+                        event["tid"] = thread
+        (folder := tmp_path / str(thread)).mkdir()
+        return program.judged(folder).evidence.question.ask("torch_compile").new_step_ns.expected
+
+    main = Program().events[0]["tid"]
+    assert program(main + 1) == pytest.approx(2 * program(main), rel=0.03)
 
 
 @pytest.mark.parametrize(

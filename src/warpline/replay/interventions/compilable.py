@@ -48,6 +48,9 @@ JOINING_STEPS = 2
 BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backward")
 """Families of work in which an element of the result comes from one of each operand."""
 
+AUTOGRAD = "autograd::engine::"
+"""How the names of the ops begin around what autograd calls."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fused:
@@ -84,9 +87,10 @@ class _Compiler:
     def __init__(self, scene: Scene) -> None:
         # The scene is what this is found by, and must not be held by it.
         self._op, self._name, self._calls = scene.op, scene.name, OpCalls(scene.trace)
+        self._root = scene.root_op
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
-        self._patterns: dict[bytes, _Pattern] = {}
+        self._patterns: dict[tuple[bytes, bool], _Pattern] = {}
         self._found: dict[bytes, Fused] = {}
 
     def fused(self, nodes: Int64s, begins: Bools) -> Fused:
@@ -101,7 +105,8 @@ class _Compiler:
         op_starts = np.flatnonzero(begins | (np.diff(rows, prepend=NONE) != 0) | (rows == NONE))
         numbers = np.array([self._number(launched) for launched in np.split(nodes, op_starts[1:])], np.int64)
         first_ops = np.flatnonzero(begins[op_starts])
-        patterns = [self._pattern(chain) for chain in np.split(numbers, first_ops[1:])]
+        backward = [self._is_backward(node) for node in nodes[begins].tolist()]
+        patterns = list(map(self._pattern, np.split(numbers, first_ops[1:]), backward))
         starts = [first + pattern.first_ops for first, pattern in zip(first_ops.tolist(), patterns, strict=True)]
         return Fused(
             nodes,
@@ -112,10 +117,15 @@ class _Compiler:
             np.array([one for pattern in patterns for one in pattern.begins_turn], bool),
         )
 
-    def _pattern(self, numbers: Int64s) -> _Pattern:
-        key = numbers.tobytes()
+    def _is_backward(self, node: int) -> bool:
+        """Whether autograd launched the work."""
+        root = int(self._root[node])
+        return root != NONE and self._calls.recorded(root)[0].startswith(AUTOGRAD)
+
+    def _pattern(self, numbers: Int64s, backward: bool) -> _Pattern:
+        key = numbers.tobytes(), backward
         if key not in self._patterns:
-            found = groups([self._units[number] for number in numbers.tolist()])
+            found = groups([self._units[number] for number in numbers.tolist()], backward=backward)
             kernels = [[(*one, 1) for one in group.kernels] if group.known else [] for group in found]
             missing = (0.0, 0, 0)
             self._patterns[key] = _Pattern(
@@ -168,7 +178,9 @@ def unit_of(call: OpCall, work: Work | None) -> Unit | None:
 
 
 def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
-    tensors = [tensor for tensor in call.all_tensors() if not tensor.is_number] or call.all_tensors()
+    # A result that is yet to be given its size comes as an empty tensor.
+    given = [tensor for tensor in call.all_tensors() if tensor.elements]
+    tensors = [tensor for tensor in given if not tensor.is_number] or given
     if name in JOINING:
         pieces = typed(call.tensors(0), call)
         elements = sum(piece.elements for piece in pieces)

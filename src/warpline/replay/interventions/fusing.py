@@ -6,6 +6,7 @@ and nothing joins that needs the results of other rows, or of all of them.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from math import prod
 
@@ -86,12 +87,84 @@ class Unit:
 
 
 @dataclass(slots=True)
+class Flow:
+    """What ops that become one kernel hand to each other, and what they read and write besides.
+
+    Which tensor an op reads was not recorded, only its size. An op is taken to read the latest result of that size
+    that nobody has read, else what was read before, and only then something new. Two operands are two tensors, unless
+    they are multiplied, and what was overwritten is no more. A backward pass multiplies by what the forward one left.
+    Pieces of a tensor, which strides betray, are the same piece unless the same op takes them one after the other.
+    """
+
+    backward: bool = False
+    read: int = 0
+    full: int = 0
+    """Of what is read, what has an element for each that the op walks over."""
+    unread: Counter[Size] = field(default_factory=Counter)
+    """Results by their size that nobody has read."""
+    known: Counter[Size] = field(default_factory=Counter)
+    """Tensors that an op may read again."""
+    pieces: Counter[Size] = field(default_factory=Counter)
+    """Tensors of which pieces were read, and how many elements."""
+    cutting: set[Unit] = field(default_factory=set)
+    """Ops that read pieces."""
+
+    def add(self, unit: Unit) -> None:
+        """Takes an op in."""
+        again, twice = unit in self.cutting, unit.name == "mul" and not unit.in_place
+        taken: Counter[Size] = Counter()
+        added: Counter[Size] = Counter()
+        for operand in unit.operands:
+            whole = whole_elements(operand), operand.item_bytes
+            count, known = operand.stored_elements, self.known[whole]
+            taken[whole] += 1
+            if self.unread[whole]:
+                self.unread[whole] -= 1
+                continue
+            piece = count < whole[0]
+            if (known >= taken[whole] or (known and twice)) and not (piece and again and whole in self.pieces):
+                continue
+            fresh = min(count, whole[0] - self.pieces[whole])
+            self.read += fresh * whole[1]
+            self.full += fresh * whole[1] if count == unit.elements else 0
+            if piece:
+                self.pieces[whole] += fresh
+                self.cutting.add(unit)
+            added[whole] += 1
+        self.unread[unit.result] += 1
+        added[unit.result] += not unit.in_place and not self.backward
+        self.known.update(added)
+
+    @property
+    def written(self) -> int:
+        """Bytes of what nobody has read."""
+        return sum(prod(size) * count for size, count in self.unread.items())
+
+    @property
+    def largest_unread(self) -> int:
+        """Elements of the largest result that nobody has read."""
+        return max((size[0] for size, count in self.unread.items() if count), default=0)
+
+
+def whole_elements(tensor: Tensor) -> int:
+    """Elements of the tensor that this one is a piece of, by its strides; its own where it is whole."""
+    stored, strides = tensor.stored_elements, tensor.strides
+    if strides is None or len(strides) != len(tensor.shape) or not stored:
+        return stored
+    steps = [(size, stride) for size, stride in zip(tensor.shape, strides, strict=True) if size > 1 and stride > 0]
+    extent = 1 + sum((size - 1) * stride for size, stride in steps)
+    widest = max((stride for _, stride in steps), default=1)
+    return max(stored, -(-extent // widest) * widest)
+
+
+@dataclass(slots=True)
 class Group:
     """Ops that become one kernel."""
 
     members: list[int] = field(default_factory=list)
     """Positions of its ops in their chain."""
     units: list[Unit] = field(default_factory=list)
+    flow: Flow = field(default_factory=Flow)
     known: bool = True
     """Whether all of them are known."""
     begins_turn: bool = False
@@ -113,7 +186,7 @@ class Group:
             return False
         one = self.reduction
         if one is None:
-            return not unit.dims or unit.elements >= max(each.elements for each in self.units)
+            return not unit.dims or unit.elements >= self.flow.largest_unread
         if not unit.dims and unit.elements <= one.rows:
             return True
         if self.cut_up or unit.elements != one.elements:
@@ -130,31 +203,15 @@ class Group:
         if unit is None:
             return
         self.units.append(unit)
+        self.flow.add(unit)
         if unit.dims and self.reduction is None:
             self.reduction = unit
 
     @property
     def bytes(self) -> float:
-        """What the kernel reads and writes: what its ops do not hand to each other.
-
-        Which tensor an op reads was not recorded, only its size. An op is taken to read the latest result of that size
-        that nobody has read, else what was read before, and only then something new.
-        """
-        read, full = 0, 0
-        seen: set[Size] = set()
-        unread: dict[Size, int] = {}
-        for unit in self.units:
-            sizes = [(operand.stored_elements, operand.item_bytes) for operand in unit.operands]
-            for size in sizes:
-                if unread.get(size, 0):
-                    unread[size] -= 1
-                elif size not in seen:
-                    read += prod(size)
-                    full += prod(size) if size[0] == unit.elements else 0
-            unread[unit.result] = unread.get(unit.result, 0) + 1
-            seen.update((*sizes, unit.result))
-        written = sum(prod(size) * count for size, count in unread.items())
-        return read + written + self._passes_again(full) * full
+        """What the kernel reads and writes: what its ops do not hand to each other."""
+        full = self.flow.full
+        return self.flow.read + self.flow.written + self._passes_again(full) * full
 
     def _passes_again(self, full: int) -> float:
         """How often rows that are too long for the cache are read again."""
@@ -188,14 +245,14 @@ class Group:
         return [(one.operands[0].bytes, self.operations - after), (self.bytes, after)]
 
 
-def groups(units: list[Unit | None]) -> list[Group]:
+def groups(units: list[Unit | None], *, backward: bool = False) -> list[Group]:
     """The kernels that a chain of ops becomes; None for an op that is not known."""
     turns = _turns(units)
-    found = [Group()]
+    found = [Group(flow=Flow(backward))]
     for position, unit in enumerate(units):
         if position in turns or not found[-1].takes(unit):
             if found[-1].members:
-                found.append(Group())
+                found.append(Group(flow=Flow(backward)))
             found[-1].begins_turn = position in turns
         found[-1].add(position, unit)
     return found

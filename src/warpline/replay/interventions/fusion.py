@@ -81,15 +81,27 @@ def _fusible(scene: Scene) -> Bools:
 
 
 def _chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
-    """Runs of fusible kernels that follow each other on a stream within a step, and where one begins."""
+    """Runs of fusible kernels that follow each other on a stream within a step, and where one begins.
+
+    They come from one thread: autograd launches the backward pass from its own, and that is compiled by itself.
+    """
     found, begins = [NOTHING], [np.empty(0, bool)]
     for lane in np.unique(scene.graph.lane[fusible]):
         nodes = scene.work[scene.graph.lane[scene.work] == lane]
-        own, step = fusible[nodes], scene.step[nodes]
-        group = np.cumsum(~own | (np.diff(step, prepend=step[:1]) != 0))[own]
+        own, step, thread = fusible[nodes], scene.step[nodes], _launching_thread(scene, nodes)
+        ends = ~own | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
+        group = np.cumsum(ends)[own]
         found.append(nodes[own])
         begins.append(np.diff(group, prepend=group[0] - 1) != 0)
     return np.concatenate(found), np.concatenate(begins)
+
+
+def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
+    """The thread that launched each work; where that is not known, as the work before it."""
+    calls = scene.call_of_work[nodes]
+    latest = np.maximum.accumulate(np.where(calls != NONE, np.arange(len(nodes)), 0))
+    threads: Int64s = scene.graph.lane[calls[latest]]
+    return threads
 
 
 def _fuse(bench: Bench, kernels: Fused, extra: Floats, case: int) -> Int64s:
