@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from kineto_files import write
+from kineto_files import op, write
 from paths import DATA
-from small_programs import GEMM_BF16, MUL, STEPS, Program
+from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
 import warpline
 from warpline.findings.rank import steps_to_judge
@@ -141,7 +142,7 @@ def test_what_is_put_together_says_what_an_unknown_op_made(gathered: tuple[int, 
 
 
 def asked(folder: Path, program: Program) -> WhatIf:
-    return WhatIf(steps_to_judge(warpline.open(write(folder, program.events), cache=False)))
+    return WhatIf(steps_to_judge(warpline.open(write(folder, program.events, **H200), cache=False)))
 
 
 def test_layers_that_are_alike_are_one_turn_where_so_many_parts_were_cut(tmp_path: Path) -> None:
@@ -191,6 +192,46 @@ def test_a_backward_pass_is_batched_with_its_forward_pass(tmp_path: Path, last: 
     question = asked(tmp_path, program)
     left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
     assert left.sum() == expected * STEPS
+
+
+def test_gradients_that_the_engine_adds_up_are_part_of_the_batch(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(STEPS):
+        with program.step():
+            for turn in range(8):
+                program.op("aten::select", cpu=2, shapes=[[8, 4, 512]])
+                program.op("aten::mm", (GEMM_BF16, 4), cpu=15, shapes=[[4, 512], [512, 16]])
+                program.events[-1]["args"]["Sequence number"] = 100 * number + turn
+            for turn in range(7, -1, -1):
+                begin, order = program.now, {"Sequence number": 100 * number + turn, "Fwd thread id": 1}
+                program.op("MmBackward0", (GEMM_BF16, 4), cpu=25)
+                program.op("aten::add_", (MUL, 2), cpu=5, shapes=[[512, 16], [512, 16]])
+                name = "autograd::engine::evaluate_function: MmBackward0"
+                program.events.append(op(name, begin, program.now - begin, **order))
+            program.wait()
+    question = asked(tmp_path, program)
+    left = question.scene.is_work & ~question.trial("batch").gone & question.scene.in_steps
+    assert set(question.scene.op_name[left]) == {"aten::mm", "MmBackward0"}
+    assert left.sum() == 2 * STEPS
+
+
+@pytest.mark.parametrize(("weights", "read"), [("shared", 1), ("cut", 8)])
+def test_a_batch_reads_weights_once_that_all_turns_share(tmp_path: Path, weights: str, read: int) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for _ in range(8):
+                program.op("aten::select", cpu=2, shapes=[[8, 4, 4096]])
+                if weights == "cut":
+                    program.op("aten::select", cpu=2, shapes=[[8, 4096, 4096]])
+                program.op("aten::mm", (GEMM_BF16, 10), cpu=15, shapes=[[4, 4096], [4096, 4096]])
+                program.op("aten::relu", (MUL, 2), cpu=8, shapes=[[4, 4096]])
+            program.wait()
+    question = asked(tmp_path, program)
+    trial = question.trial("batch")
+    left = question.scene.is_work & ~trial.gone & question.scene.in_steps & question.scene.kernels("gemm")
+    floor = question.scene.floor_ns()[left]
+    assert trial.duration[left] == pytest.approx(np.maximum(read * floor, 1.25 * 10_000), rel=0.05)
 
 
 def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.interventions.loops import RootOps, begun_before, loops
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.interventions.results import Key
-from warpline.replay.interventions.turns import VIEWS, Turn
-from warpline.replay.model import SYNC, Floats, Int64s
+from warpline.replay.interventions.results import PRODUCTS, Key
+from warpline.replay.interventions.turns import ADDING, VIEWS, Turn
+from warpline.replay.model import SYNC, Bools, Floats, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
@@ -55,9 +55,11 @@ def batch(bench: Bench, case: int) -> int:
         turns = loop.turns
         bench.remove_work(loop.first)
         graph.duration[turns[0]] = batched.duration_ns(loop, graph.duration, case)
-        removed.append(turns[1:].reshape(-1))
+        sums = loop.sums_of_gradients
+        removed += [turns[1:].reshape(-1), turns[0, sums]]
         bench.remove_ops(loop.cutting)
-        _keep_one_turn(bench, turns, loop.gathered_ns, 1 + OPS_OF_A_SPAN * loop.uneven_spans / turns.shape[1])
+        longer = 1 + (OPS_OF_A_SPAN * loop.uneven_spans - int(sums.sum())) / turns.shape[1]
+        _keep_one_turn(bench, turns, loop.gathered_ns, longer)
         bench.remove_work(loop.gathering)
         changed += turns[1:].size
     bench.remove_work(np.concatenate(removed), dispatch=False)
@@ -98,7 +100,9 @@ class _Batched:
         turns = loop.turns
         whole, typical = duration[turns].sum(0), np.median(duration[turns], axis=0)
         crowded = (duration[turns] * self._full[turns]).sum(0)
-        least = np.minimum(self._floor[turns].sum(0), whole)
+        shared = np.array([loop.shared(node) for node in turns[0].tolist()])
+        floor = self._floor[turns]
+        least = np.minimum((1 - shared) * floor.sum(0) + shared * floor.max(0), whole)
         rows = np.array([loop.rows(root) for root in self._scene.root_op[turns[0]].tolist()])
         looked_up = constants.LOOKUP_ROW_NS.at(case) * len(turns) * rows
         result: Floats = np.maximum.reduce([constants.BATCHED.at(case) * typical, crowded, least, looked_up])
@@ -123,6 +127,7 @@ class _Loop:
         """Rows of `ops` that take the turns' parts out of a tensor, ahead of the first."""
         self.gathering = gathered_after(scene, nodes, int(turns[-1, -1]))
         """The work right after the loop that puts the results of its turns together."""
+        self._turn, self._is_backward = Turn(), False
         count = self._count(turns)
         self.turns = turns.reshape(count, -1) if count and len(turns) % count == 0 else turns
         """The work with a row a turn: of a network whose layers are alike, all layers, where so many parts were cut."""
@@ -151,7 +156,8 @@ class _Loop:
     @property
     def is_independent(self) -> bool:
         """Whether its turns seem not to depend on each other: one in the middle is looked at."""
-        ops, turn, middle = self._ops, Turn(), len(self.turns) // 2
+        ops, middle = self._ops, len(self.turns) // 2
+        turn = self._turn = Turn()
         for row in self._cuts.tolist():
             _give(ops, turn, row)
         parts = len(self._cuts)
@@ -187,7 +193,28 @@ class _Loop:
         forward = integers(self._scene.trace.ops["forward_op"])[self._scene.root_op[other.turns[len(other.turns) // 2]]]
         begin, end = (int(self._scene.op_spans[0][self._scene.root_op[node]]) for node in self.turns[[0, -1], [0, -1]])
         known = self._scene.op_spans[0][forward[forward != NONE]]
-        return bool(len(known)) and bool(((known >= begin) & (known <= end)).all())
+        other._is_backward = bool(len(known)) and bool(((known >= begin) & (known <= end)).all())
+        return other._is_backward
+
+    def shared(self, node: int) -> float:
+        """Share of a product's bytes that all turns have in common: weights that are not cut for a turn, or, backwards,
+        what a weight's gradient is added up in."""
+        call = self._ops.call(int(self._scene.root_op[node])) if self._scene.root_op[node] != NONE else None
+        if self._is_backward:
+            return float(self._scene.kernels("gemm")[node])
+        if call is None or call.name.removeprefix("aten::") not in PRODUCTS or not self._turn.parts:
+            return 0.0
+        sizes = {Key(tensor.shape, tensor.dtype): tensor.bytes for tensor in call.all_tensors() if tensor.shape}
+        known = self._turn.parts | self._turn.made
+        return sum(size for key, size in sizes.items() if key not in known) / max(sum(sizes.values()), 1)
+
+    @property
+    def sums_of_gradients(self) -> Bools:
+        """Which work of a turn adds its gradients to those of the turns before: products over a batch do that."""
+        own, root = (rows[self.turns[0]] for rows in (self._scene.op, self._scene.root_op))
+        engine = integers(self._scene.trace.ops["parent"])[own] == root
+        found: Bools = self._is_backward & engine & self._ops.named(own, *ADDING)
+        return found
 
     def rows(self, op: int) -> int:
         """Rows that an op looks up; 0 for other ops."""

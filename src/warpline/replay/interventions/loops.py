@@ -45,7 +45,7 @@ def begun_before(nodes: Int64s, names: Texts, turns: Int64s, step: Int64s) -> In
     The first turn of a loop that adds up has nothing to add to, or a number; the second adds out of place.
     """
     wanted = [name.rstrip("_") for name in names[turns[0]].tolist()]
-    before = nodes[: np.searchsorted(nodes, turns[0, 0])]
+    before: Int64s = nodes[: np.searchsorted(nodes, turns[0, 0])]
     before = before[step[before] == step[turns[0, 0]]]
     begin = len(before)
     while (earlier := _partial_turn(before[:begin], names, wanted)) > len(wanted) // 2:
