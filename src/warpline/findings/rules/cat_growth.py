@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from warpline import api_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import listed, several
-from warpline.replay.interventions.allocation import FILLS, joins
+from warpline.replay.interventions.allocation import FILLS, TURNING, joins
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
@@ -16,10 +18,12 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     change = evidence.changed(RULE.fix)
     joined = change.work & evidence.scene.once(joins)
     fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
+    constants = change.work & change.gone & ~fills & ~joined & np.isin(evidence.scene.op_name, list(TURNING))
     kinds = (
         ("concatenation", "concatenations", joined),
         ("fill of a large buffer", "fills of large buffers", fills),
-        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined),
+        ("kernel that makes a mask of one", "kernels that make masks of them", constants),
+        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined & ~constants),
     )
     parts = [
         f"{several(evidence.per_step(nodes), one, more)} ({duration(evidence.time_per_step(nodes))})"
@@ -39,7 +43,8 @@ RULE = Rule(
     fix="preallocate",
     how=(
         "Allocate the buffer (a KV cache, say) once at its final size, cache = torch.empty(…, longest, …), and write "
-        "into it: cache[:, :, pos] = new; for results, torch.empty once and out[i] = y instead of torch.cat."
+        "into it: cache[:, :, pos] = new; for results, torch.empty once and out[i] = y instead of torch.cat; "
+        "a mask once, with self.register_buffer."
     ),
     look=look,
     most="medium",

@@ -16,6 +16,7 @@ from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.nesting import NONE
+from warpline.work import call_from_kineto
 from warpline.work.parse import json_list
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
@@ -26,6 +27,13 @@ FILLS = (
     "aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::new_ones",
     "aten::full", "aten::full_like", "aten::new_full",
 )  # fmt: skip
+TURNING = {
+    f"aten::{name}" for name in (
+        "tril", "triu", "tril_", "triu_", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "mul",
+        "sub", "rsub", "neg",
+    )
+}  # fmt: skip
+"""Ops that make another constant of a constant."""
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
 MOST_GROWING = 3
 """Pieces that a growing tensor is joined of: what was there, on one side or both, and what is new."""
@@ -127,6 +135,24 @@ def _pieces(scene: Scene, node: int) -> int:
     return MOST_LISTED + 1 if long else len(shapes[0]) if shapes and isinstance(shapes[0], list) else 0
 
 
+def turned_into(scene: Scene, fill: int) -> Int64s:
+    """The kernels right after a fill that make a constant of what it filled, such as a triangular mask."""
+    nodes = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[fill]]
+    size, found = _only_size(scene, fill), list[int]()
+    for node in nodes[np.searchsorted(nodes, fill) + 1 :].tolist():
+        if not size or scene.op_name[node] not in TURNING or _only_size(scene, node) != size:
+            break
+        found.append(node)
+    return np.array(found, np.int64)
+
+
+def _only_size(scene: Scene, node: int) -> int:
+    """Elements of the one tensor that the op around a node takes; 0 where it takes more, or none is recorded."""
+    columns = (str(scene.op_column(column)[node]) for column in ("name", "shapes", "dtypes"))
+    tensors = [tensor for tensor in call_from_kineto(*columns).all_tensors() if not tensor.is_number]
+    return tensors[0].elements if len(tensors) == 1 else 0
+
+
 @intervention(
     "preallocate",
     35,
@@ -136,6 +162,7 @@ def _pieces(scene: Scene, node: int) -> int:
     "join what was there before, and go.",
     "Gradients that autograd joins or fills stay.",
     "Large buffers are not filled anew, and what is copied into their parts is written there in the first place.",
+    "Constants that are made of such a fill at once (ones().tril() == 0) are kept.",
 )
 def preallocate(bench: Bench, case: int) -> int:
     """No allocations, short concatenations."""
@@ -153,11 +180,12 @@ def preallocate(bench: Bench, case: int) -> int:
     filled = scene.under_op(*FILLS) & ~scene.once(_of_autograd)
     zeros = np.flatnonzero(filled & scene.is_work & scene.in_steps & ~bench.gone)
     large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_NS]
-    bench.remove_work(large)
+    masks = {fill: turned_into(scene, fill) for fill in large.tolist()}
+    bench.remove_work(np.concatenate([large, *masks.values()]))
     plain_copy = (scene.op_name == "aten::copy_") & ~scene.under_op(*MAKES_COPIES)
     into = np.flatnonzero(plain_copy & scene.in_steps & ~bench.gone)
     into = into[scene.work_text("copy_kind")[into] != "HtoD"]
-    if len(large) and case != PESSIMISTIC:
+    if not all(len(mask) for mask in masks.values()) and case != PESSIMISTIC:
         bench.remove_work(into)
     return len(calls) + len(joined) + len(large)
 
@@ -167,6 +195,7 @@ def preallocate(bench: Bench, case: int) -> int:
     13,
     "Clones, contiguous copies and changes of layout on the device that nothing needs are left out.",
     "What reads the copy can read the original: products take either layout, and nobody writes to it.",
+    "Copies that autograd makes itself, of gradients, stay.",
     "Tensors that were expanded or repeated are read where they are: kernels that the bytes of such a copy bound take "
     "as much less time as there are fewer.",
     "The worst case keeps half of them.",
@@ -176,7 +205,7 @@ def drop_copies(bench: Bench, case: int) -> int:
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
     copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat")
-    copies = np.flatnonzero((copying | scene.once(keeps_type)) & usable)
+    copies = np.flatnonzero((copying | scene.once(keeps_type)) & usable & ~scene.once(_of_autograd))
     copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
     dropped = copies[::2] if case == PESSIMISTIC else copies
     bench.remove_work(dropped)

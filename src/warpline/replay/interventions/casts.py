@@ -23,7 +23,8 @@ def casts(scene: Scene) -> Bools:
     copying = (scene.op_name == "aten::copy_") & (scene.kind == "kernel")
     told: Bools = scene.op_column("dtypes") != ""
     by_type = _copies(scene, lambda target, source: target != source and {target, source} <= FLOATING)
-    return copying & np.where(told, by_type, scene.under_op("aten::_to_copy"))
+    result: Bools = copying & np.where(told, by_type, scene.under_op("aten::_to_copy"))
+    return result
 
 
 def keeps_type(scene: Scene) -> Bools:
@@ -35,8 +36,9 @@ def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
     """Work of `copy_` whose recorded types, of the target and of the source, pass the test."""
     types = scene.op_column("dtypes")
     passes = {text: _passes(text, test) for text in set(types[scene.work].tolist())}
-    answers: Bools = np.array([passes.get(text, False) for text in types], bool)
-    return answers & (scene.op_name == "aten::copy_")
+    answers = np.array([passes.get(text, False) for text in types], bool)
+    result: Bools = answers & (scene.op_name == "aten::copy_")
+    return result
 
 
 def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:

@@ -193,6 +193,20 @@ def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
     return "batch_norm" in identity.name and "channels_last" not in identity.name
 
 
+def _along_one_dimension(scene: Scene) -> Bools:
+    """Work of convolutions and norms of sequences: tensors of three dimensions have no layout with channels last."""
+    shapes = scene.op_column("shapes")
+    flat = {text: _has_three_dimensions(text) for text in set(shapes[scene.work].tolist())}
+    result = np.zeros(len(scene.graph), bool)
+    result[scene.work] = [flat[text] for text in shapes[scene.work].tolist()]
+    return result | scene.under_op("aten::conv1d", "aten::conv_transpose1d")
+
+
+def _has_three_dimensions(shapes: str) -> bool:
+    first = next(iter(json_list(shapes)), None)
+    return isinstance(first, list) and len(first) == 3 and all(isinstance(size, int) for size in first)
+
+
 @intervention(
     "channels_last",
     11,
@@ -200,11 +214,12 @@ def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
     "Kernels that transpose between the layouts disappear, and convolutions and batch norms that ran with channels "
     "first gain what they gain on an H200.",
     "In the worst case convolutions gain nothing but the transposing kernels.",
+    "Convolutions of sequences (conv1d) stay: their tensors have no such layout.",
 )
 def channels_last(bench: Bench, case: int) -> int:
     """No transposes, faster channels-first convolutions."""
     scene = bench.scene
-    usable = scene.in_steps & ~bench.gone
+    usable = scene.in_steps & ~bench.gone & ~scene.once(_along_one_dimension)
     transposes = np.flatnonzero(scene.kernels_where(_transposing) & usable)
     first = np.flatnonzero(scene.kernels_where(_channels_first) & usable)
     if not len(transposes) + len(first):

@@ -1,0 +1,26 @@
+"""Convolutions and their layout on hand-made traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from small_programs import CONV_LAST, TO_FIRST, TO_LAST, Program, judged
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "found"),
+    [
+        ("aten::cudnn_convolution", [64, 256, 56, 56], True),
+        ("aten::convolution_backward", [64, 256, 3136], False),
+        ("aten::conv1d", [64, 256, 1, 3136], False),
+    ],
+)
+def test_sequences_have_no_channels_last(tmp_path: Path, op: str, shape: list[int], found: bool) -> None:
+    def body(program: Program) -> None:
+        for _ in range(4):
+            program.op(op, (TO_LAST, 200), (CONV_LAST, 300), (TO_FIRST, 200), shapes=[shape, shape])
+        program.wait()
+
+    rules = {finding.rule for finding in judged(tmp_path, body).findings}
+    assert ("channels_first" in rules) == found
