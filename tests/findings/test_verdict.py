@@ -39,6 +39,7 @@ class Judged:
     """What the verdict reads of the evidence."""
 
     step_ns: float = STEP_NS
+    steps: int = 4
     idle_share: float = 0.25
     bare_idle_share: float = 1.0
     roofline_share: float | None = None
@@ -105,6 +106,18 @@ def test_a_small_gain_that_is_not_sure_is_no_fault() -> None:
     assert "no fix that was replayed is sure to gain 5 % (the best 1.13×)" in verdict_of([doubtful], EVIDENCE).sentence
     assert said(finding("unfused_elementwise", 1.16, confidence="medium")) == ("kernel", "torch_compile")
     assert said(finding("unfused_attention", 1.13)) == ("kernel", "sdpa")
+
+
+@pytest.mark.parametrize(
+    ("loading_ms", "input_gain", "cause"), [(1.2, 1.6, "input"), (0.4, 1.6, "sync"), (1.2, 1.2, "sync")]
+)
+def test_a_wait_gives_way_to_loading_where_that_is_when_the_device_is_idle(
+    loading_ms: float, input_gain: float, cause: Cause
+) -> None:
+    # Not to wait for the loss at the end of a step would save 1.5 of 3 ms.
+    idle = dict.fromkeys(CAUSES, 0) | {"input": round(4 * loading_ms * 1e6)}
+    findings = [finding("hidden_sync", 2.0), finding("slow_input", input_gain)]
+    assert verdict_of(findings, cast(Evidence, Judged(idle=idle))).cause == cause
 
 
 def test_a_specific_fix_does_not_give_way() -> None:

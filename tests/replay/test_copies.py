@@ -189,6 +189,18 @@ def test_a_few_numbers_need_no_pinned_memory(tmp_path: Path, size: int, changed:
     assert asked(tmp_path, body).trial("pin_memory").changed == (changed,)
 
 
+@pytest.mark.parametrize(("memory", "left"), [("Pinned", 1000), ("Pageable", 1500)])
+def test_a_copy_that_holds_its_thread_gains_nothing_by_a_stream_of_its_own(
+    tmp_path: Path, memory: str, left: float
+) -> None:
+    def body(program: Program) -> None:
+        program.copy(f"HtoD ({memory} -> Device)", 500, 16 << 20)
+        program.op("aten::mm", (GEMM_BF16, 1000))
+
+    step = asked(tmp_path, body).ask("prefetch").new_step_ns.expected / 1e3
+    assert step == pytest.approx(left, rel=0.03)
+
+
 @pytest.mark.parametrize(("after", "left"), [(0, LAUNCHED_OP_NS), (30, LAUNCHED_OP_NS), (1000, 960_000)])
 def test_a_reduction_on_the_host_goes_with_what_surrounds_it_but_not_with_long_work(
     tmp_path: Path, after: float, left: float

@@ -21,7 +21,10 @@ TAKEN = constants.TAKEN_TENSOR_NS.expected
 WORKERS = constants.WORKER_SLOWDOWN.expected / constants.LOADER_WORKERS.expected
 
 
-def asked(folder: Path, loading: float, *, tensors: int = 1, copying: float = 5.0, frames: bool = False) -> WhatIf:
+def asked(
+    folder: Path, loading: float, *, tensors: int = 1, copying: float = 5.0, frames: bool = False,
+    loader: bool = False, memory: str = "Pinned",
+) -> WhatIf:  # fmt: skip
     """A step that makes a batch, copies its tensors, launches a kernel, and goes on for a while; no wait."""
     events: list[Event] = []
     length, number = loading + tensors * (copying + 10) + REST, 0
@@ -30,11 +33,14 @@ def asked(folder: Path, loading: float, *, tensors: int = 1, copying: float = 5.
         events.append(files.annotation(f"ProfilerStep#{step}", now, length))
         if frames:
             events.append(files.frame("train.py(3): negatives", now, loading - 1, step + 1, None))
+        if loader:
+            name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+            events.append(files.annotation(name, now + 1, loading - 2))
         now += loading
         for _ in range(tensors):
             number += 1
             events.append(files.call("cudaMemcpyAsync", now, 5, number))
-            events.append(files.copy("Memcpy HtoD (Pinned -> Device)", now + 5, copying, number, 1 << 16))
+            events.append(files.copy(f"Memcpy HtoD ({memory} -> Device)", now + 5, copying, number, 1 << 16))
             now += copying + 10
         number += 1
         events += [files.call("cudaLaunchKernel", now, 5, number), files.kernel("k", now + 10, 50, number)]
@@ -49,6 +55,14 @@ def saved(question: WhatIf) -> float:
 def test_the_loop_still_takes_every_tensor_from_a_worker(tensors: int, tmp_path: Path) -> None:
     question = asked(tmp_path, 3000, tensors=tensors)
     assert saved(question) == pytest.approx(3_000_000 - tensors * TAKEN, rel=0.1)
+
+
+@pytest.mark.parametrize(("kind", "taken"), [("Pinned", constants.TAKEN_TENSOR_NS.best), ("Pageable", TAKEN)])
+def test_where_a_loader_pins_its_thread_takes_the_tensors_from_the_workers(
+    kind: str, taken: float, tmp_path: Path
+) -> None:
+    question = asked(tmp_path, 1000, loader=True, memory=kind)
+    assert saved(question) == pytest.approx(1_000_000 - taken, abs=100_000)
 
 
 def test_what_is_made_faster_than_it_is_taken_gains_nothing(tmp_path: Path) -> None:

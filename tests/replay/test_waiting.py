@@ -116,6 +116,8 @@ def gone(question: WhatIf) -> set[str]:
         ([("aten::sum", REDUCE.format("long"), [])], 8, set()),
         ([("aten::argmax", REDUCE.format("long"), [])], 8, set()),
         ([("aten::eq", COMPARE, []), ("aten::all", REDUCE.format("bool"), [])], 1, {COMPARE, REDUCE.format("bool")}),
+        ([("aten::bitwise_or", COMPARE, []), ("aten::any", REDUCE.format("bool"), [])], 1,
+         {COMPARE, REDUCE.format("bool")}),
         ([("aten::mul", COMPARE, []), ("aten::all", REDUCE.format("bool"), [])], 1, {REDUCE.format("bool")}),
         ([("aten::max", REDUCE.format("long"), []), ("aten::add", ADD, SCALARS)], 8, {ADD, REDUCE.format("long")}),
         ([("aten::add_", ADD, VECTORS)], 8, set()),
@@ -136,6 +138,20 @@ def test_what_only_told_the_cpu_a_number_goes_with_the_wait(
     assert gone(question) == expected | {"Memcpy DtoH (Device -> Pinned)"}
     # The GPU sets the pace: 300 µs, and 20 µs for each kernel that stays.
     assert step_us == pytest.approx(300 + 20 * (len(ops) - len(expected)), rel=0.02)
+
+
+@pytest.mark.parametrize("name", ["aten::_unique2", "aten::unique_dim", "aten::unique_consecutive", "aten::nonzero"])
+def test_what_only_the_size_of_a_result_is_waited_for_goes_with_the_wait(name: str, tmp_path: Path) -> None:
+    def body(loop: Loop) -> None:
+        loop.op("aten::mm", (GEMM, 300))
+        start = loop.now
+        loop.work("DeviceScanKernel", 20)
+        loop.read(8)
+        loop.end_op(name, start)
+
+    question, step_us = asked(tmp_path, body)
+    assert "DeviceScanKernel" in gone(question)
+    assert step_us == pytest.approx(300, rel=0.02)
 
 
 def test_ops_within_an_op_that_stays_take_no_time_once_their_work_is_gone(tmp_path: Path) -> None:

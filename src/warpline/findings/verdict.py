@@ -42,7 +42,7 @@ FIXES = {
 
 def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     """The finding to act on first, or healthy; the findings come with the largest gain first."""
-    chosen = _chosen(findings)
+    chosen = _chosen(findings, evidence.idle["input"] / evidence.steps)
     if chosen is None:
         return _without_a_fix(findings, evidence)
     gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
@@ -83,8 +83,12 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
     return Verdict(waited, None, sentence, *same)
 
 
-def _chosen(findings: list[Finding]) -> Finding | None:
-    """The largest gain; a general fix gives way to a specific one that saves enough, a doubtful one to a sure one."""
+def _chosen(findings: list[Finding], loading_ns: float) -> Finding | None:
+    """The largest gain; a general fix gives way to a specific one that saves enough, a doubtful one to a sure one.
+
+    A wait gives way to loading where that is when the device is idle: a program that reads its loss at the end of
+    every step could as well load beside it.
+    """
     rules = {rule.name: rule for rule in RULES}
     bound = [finding for finding in findings if finding.fix == "at_roofline"]
     worth = [finding for finding in findings if finding not in bound and _is_worth_it(finding)]
@@ -99,6 +103,8 @@ def _chosen(findings: list[Finding]) -> Finding | None:
         best = _instead([one for one in worth if rules[one.rule].specific], best, SPECIFIC_ENOUGH)
     if best.confidence != "high" and not rules[best.rule].specific:
         best = _instead([one for one in worth if one.confidence == "high"], best, SURE_ENOUGH)
+    if best.cause == "sync" and loading_ns >= SPECIFIC_ENOUGH * best.lost_ns:
+        best = _instead([one for one in worth if one.cause == "input"], best, SPECIFIC_ENOUGH)
     return best
 
 

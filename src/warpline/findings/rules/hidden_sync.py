@@ -24,6 +24,8 @@ AS_WRITTEN = {
     "aten::masked_select": "masked_select",
     "aten::nonzero": "nonzero",
     "aten::_unique2": "unique",
+    "aten::unique_dim": "unique",
+    "aten::unique_consecutive": "unique",
     "aten::repeat_interleave": "repeat_interleave",
     "aten::equal": "torch.equal",
     "aten::bincount": "bincount",

@@ -9,6 +9,10 @@ from warpline.replay.interventions import constants
 from warpline.replay.model import Floats, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
+from warpline.trace.names import matches
+
+LOADER_RANGE = r"DataLoaderIter"
+"""In the names of the ranges with which torch marks the next batch of a DataLoader."""
 
 
 def loading_ns(scene: Scene, part: Floats) -> float:
@@ -28,24 +32,32 @@ def hand_over(bench: Bench, case: int) -> float:
     part = scene.input_share * graph.duration
     nodes = np.flatnonzero(part > 0)
     loading = loading_ns(scene, part)
-    before, tensors = _batches(scene, nodes)
-    total = np.bincount(before, part[nodes], minlength=len(tensors))
-    kept = np.minimum(total, tensors * constants.TAKEN_TENSOR_NS.at(case)) / np.maximum(total, 1.0)
+    before, taking = _batches(scene, nodes, case)
+    total = np.bincount(before, part[nodes], minlength=len(taking))
+    kept = np.minimum(total, taking) / np.maximum(total, 1.0)
     graph.duration[nodes] -= part[nodes] * (1 - kept[before])
     needed = loading * constants.WORKER_SLOWDOWN.at(case) / constants.LOADER_WORKERS.at(case)
     bench.step_floor_ns = max(bench.step_floor_ns, needed)
     return loading
 
 
-def _batches(scene: Scene, nodes: Int64s) -> tuple[Int64s, Int64s]:
-    """Which batch each loading node makes, and how many tensors it has: those copied to the device right after it."""
+def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
+    """Which batch each loading node makes, and what taking its tensors costs: those copied to the device right after
+    it. Where a DataLoader pins them, its thread takes them from the workers, and the loop from that thread."""
     order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
     following = np.searchsorted(scene.launch_moment[order], _middle(scene)[nodes], side="right")
     first, batch = np.unique(following, return_inverse=True)
     others = np.flatnonzero(np.append(scene.work_text("copy_kind")[order] != "HtoD", True))
     other = np.append(others, len(order))[np.searchsorted(others, first)]
-    copied = np.minimum(other, np.append(first[1:], len(order))) - first
-    return batch.astype(np.int64), np.maximum(copied, 1)
+    beyond = np.minimum(other, np.append(first[1:], len(order)))
+    taken, pinned = constants.TAKEN_TENSOR_NS, scene.work_text("source_memory")[order] == "Pinned"
+    each = np.where(pinned & _has_loader(scene), taken.best, taken.at(case))
+    until = np.append(0.0, np.cumsum(each))
+    return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
+
+
+def _has_loader(scene: Scene) -> bool:
+    return bool(matches(scene.trace.ranges["name"], LOADER_RANGE).any())
 
 
 def _middle(scene: Scene) -> Int64s:

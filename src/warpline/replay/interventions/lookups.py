@@ -16,7 +16,9 @@ from warpline.trace.nesting import NONE
 
 CONDITIONS = (
     "aten::all", "aten::any", "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::isclose",
-    "aten::isfinite", "aten::isinf", "aten::isnan", "aten::logical_and", "aten::logical_not", "aten::logical_or",
+    "aten::isfinite", "aten::isin", "aten::isinf", "aten::isnan", "aten::logical_and", "aten::logical_not",
+    "aten::logical_or", "aten::logical_xor", "aten::bitwise_and", "aten::bitwise_not", "aten::bitwise_or",
+    "aten::bitwise_xor",
 )  # fmt: skip
 """Ops that find out whether something is so. One byte read after them is a flag that nothing else looks at: in all of
 four recorded programs the mended one does without these ops, too."""

@@ -81,14 +81,17 @@ def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
     "A step still takes at least as long as its loading divided among the workers: 16, 7, or in the worst case 2; each "
     "takes 1.6 times as long for a batch as the loop did.",
     "The loop takes every tensor of a batch from a worker: 0.65 ms each, or 0.05 ms where a thread pins memory.",
-    "Copies of batches run beside kernels; where loading takes longer than copying, only in the best case.",
+    "Copies of batches run beside kernels; where loading takes longer than copying, or from pageable memory, only in "
+    "the best case.",
 )
 def prefetch(bench: Bench, case: int) -> int:
     """Input segments shrink, and bound the step from below; batch copies get their own stream."""
     scene = bench.scene
     loading, copies = hand_over(bench, case), copies_of(scene, "HtoD", bench)
-    if case != OPTIMISTIC and loading > bench.graph.duration[copies].sum() / scene.step_count:
-        copies = NOTHING
+    if case != OPTIMISTIC:
+        # A stream of its own does not help a copy that holds its thread.
+        pinned = copies[scene.work_text("source_memory")[copies] != "Pageable"]
+        copies = NOTHING if loading > bench.graph.duration[copies].sum() / scene.step_count else pinned
     if len(copies):
         if case != PESSIMISTIC:
             _unblock(bench, copies, case, keep_waiting=False)

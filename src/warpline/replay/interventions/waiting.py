@@ -16,7 +16,10 @@ from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
-COUNTING = ("aten::nonzero", "aten::masked_select", "aten::_unique2", "aten::equal")
+COUNTING = (
+    "aten::nonzero", "aten::masked_select", "aten::equal", "aten::_unique", "aten::_unique2", "aten::unique_dim",
+    "aten::unique_consecutive", "aten::unique_dim_consecutive",
+)  # fmt: skip
 """Ops whose result has a size (or value) that only the device knows: without the wait they are not needed either."""
 SMALL_RESULT_BYTES = 64 << 10
 """A copy to the host up to this size is something that somebody looked at (`item`, `tolist`, a mask's count): it takes
