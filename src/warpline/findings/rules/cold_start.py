@@ -5,6 +5,8 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
+from warpline.replay.interventions.calming import MOSTLY
+from warpline.replay.interventions.warming import STEADY_COLD_NS
 from warpline.replay.model import SEGMENT
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
@@ -19,13 +21,16 @@ WORTH_COUNTING_NS = 20_000
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     cold = evidence.idle["cold_start"] / evidence.steps
+    change, scene = evidence.changed(RULE.fix), evidence.scene
+    # No op dispatches for so long: what goes of such stretches was compiling or planning.
+    long = change.host & (change.saved_ns > STEADY_COLD_NS) & (scene.op_share > MOSTLY)
+    cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
-    change = evidence.changed(RULE.fix)
     host = evidence.in_steps(change.host & (change.saved_ns > 0))
     saved = float(change.saved_ns[host].sum()) / evidence.steps
     host &= change.saved_ns > WORTH_COUNTING_NS
-    segments = host & (evidence.scene.graph.kind == SEGMENT)
+    segments = host & (scene.graph.kind == SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
     trials = f", and {several(evidence.per_step(tried), 'kernel')} run only to prepare them" if tried.any() else ""
     return Claim(
