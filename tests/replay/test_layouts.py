@@ -24,3 +24,17 @@ def test_sequences_have_no_channels_last(tmp_path: Path, op: str, shape: list[in
 
     rules = {finding.rule for finding in judged(tmp_path, body).findings}
     assert ("channels_first" in rules) == found
+
+
+@pytest.mark.parametrize(
+    ("layout", "found"), [("ndhwckrsc_ndhwc", False), ("nhwckrsc_nchw", False), ("nchwkcrs_nchw", True)]
+)
+def test_a_kernel_s_name_tells_its_layout(tmp_path: Path, layout: str, found: bool) -> None:
+    name = CONV_LAST.replace("nhwckrsc_nhwc", layout)
+
+    def body(program: Program) -> None:
+        program.op("aten::cudnn_convolution", (name, 1000), shapes=[[8, 64, 32, 64, 64], [64, 64, 3, 3, 3]])
+        program.wait()
+
+    rules = {finding.rule for finding in judged(tmp_path, body).findings}
+    assert ("channels_first" in rules) == found

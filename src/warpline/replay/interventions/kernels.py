@@ -185,7 +185,7 @@ def _transposing(identity: KernelIdentity) -> bool:
 
 
 def _channels_first(identity: KernelIdentity) -> bool:
-    channels_last = "nhwc" in identity.name.lower()
+    channels_last = any(layout in identity.name.lower() for layout in ("nhwc", "ndhwc"))
     return identity.kernel_class == "conv" and not channels_last
 
 
