@@ -234,6 +234,24 @@ def test_a_batch_reads_weights_once_that_all_turns_share(tmp_path: Path, weights
     assert trial.duration[left] == pytest.approx(np.maximum(read * floor, 1.25 * 10_000), rel=0.05)
 
 
+@pytest.mark.parametrize(("shapes", "batched"), [([[256, 256], [256]], True), ([[256, 256]], False)])
+def test_updates_of_tensors_of_different_shapes_take_a_list(
+    tmp_path: Path, shapes: list[list[int]], batched: bool
+) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for turn in range(16):
+                shape = shapes[turn % len(shapes)]
+                program.op("aten::mul_", (MUL, 2), cpu=6, shapes=[shape, []], grid=4)
+                program.op("aten::add_", (MUL, 2), cpu=6, shapes=[shape, shape], grid=4)
+            program.wait()
+    question = asked(tmp_path, program)
+    trial = question.trial("batch")
+    left = question.scene.is_work & ~trial.gone & question.scene.in_steps
+    assert left.sum() == (2 if batched else 32) * STEPS
+
+
 def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
     program = Program()
     for _ in range(STEPS):

@@ -15,7 +15,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     products = evidence.per_step(loops & evidence.scene.kernels("gemm"))
     among = f", {counted(products)} of them matrix products" if products else ""
     return Claim(
-        "The same few kernels are launched for one sample (or head) after the other: "
+        "The same few kernels are launched for one sample (head, tensor) after the other: "
         f"{several(evidence.per_step(loops), 'small kernel')} a step{among}, where a batch needs "
         f"{counted(evidence.per_step(loops & ~change.gone))}.",
         evidence.places(loops),
@@ -28,7 +28,8 @@ RULE = Rule(
     fix="batch",
     how=(
         "Process the batch at once instead of looping over samples: torch.bmm(torch.stack(xs), w), one call with a "
-        "larger batch, or torch.func.vmap(f)(xs)."
+        "larger batch, or torch.func.vmap(f)(xs); over parameters or gradients, torch._foreach_mul_(tensors, factor) "
+        "and its like, which take the whole list."
     ),
     look=look,
     most="medium",

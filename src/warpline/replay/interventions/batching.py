@@ -9,8 +9,10 @@ import numpy as np
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.fusion import OPTIMIZER_RANGE
 from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
+from warpline.replay.interventions.lists import lists_of_tensors
 from warpline.replay.interventions.loops import RootOps, begun_before, loops
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.interventions.results import PRODUCTS, Key
@@ -41,10 +43,12 @@ LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
     "A group of small kernels that is repeated for one sample after the other is launched once for all of them.",
     "Turns do not depend on each other if tensors are cut into parts for them or their results are put together, and "
     "nothing but such parts goes into a turn with the shape and type of what it makes, as a state does; nor if their "
-    "results are only added up. Their backward passes are as independent as they are.",
+    "results are only added up. Their backward passes are as independent as they are, and so are updates and norms of "
+    "tensors of different shapes.",
     "On the device the batch takes a little more than one turn, but never less than the roofline, nor than all turns "
     "where each fills the device; each row that is looked up takes a block.",
-    "The CPU takes as long for the batch as for a typical turn; nothing is cut into turns or gathered from them.",
+    "The CPU takes as long for the batch as for a typical turn, and a little for each tensor of a list; nothing is cut "
+    "into turns or gathered from them.",
 )
 def batch(bench: Bench, case: int) -> int:
     """Of each run of equal groups, the first stays, with the time of the batch."""
@@ -60,6 +64,8 @@ def batch(bench: Bench, case: int) -> int:
         bench.remove_ops(loop.cutting)
         longer = 1 + (OPS_OF_A_SPAN * loop.uneven_spans - int(sums.sum())) / turns.shape[1]
         _keep_one_turn(bench, turns, loop.gathered_ns, longer)
+        if loop.is_over_a_list and scene.call_of_work[turns[0, -1]] != NONE:
+            graph.duration[scene.call_of_work[turns[0, -1]]] += turns.size * constants.FOREACH_TENSOR_NS.at(case)
         bench.remove_work(loop.gathering)
         changed += turns[1:].size
     bench.remove_work(np.concatenate(removed), dispatch=False)
@@ -74,6 +80,7 @@ def _loops(bench: Bench) -> Iterator[_Loop]:
     usable = scene.in_steps & ~bench.gone & scene.is_work
     ops: RootOps | None = None
     forwards: list[_Loop] = []
+    optimizer = scene.within_ranges(OPTIMIZER_RANGE)
     for lane in np.unique(graph.lane[usable]):
         nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
         for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
@@ -83,7 +90,12 @@ def _loops(bench: Bench) -> Iterator[_Loop]:
                 loop = _Loop(scene, ops, nodes, turns, begun_before(nodes, names, turns, scene.step))
                 if loop.is_independent or any(forward.leads_to(loop) for forward in forwards):
                     forwards.append(loop)
+                    usable[turns] = False
                     yield loop
+        nodes = nodes[usable[nodes] & ~optimizer[nodes]]
+        for turns in lists_of_tensors(scene, nodes, np.unique(names[nodes], return_inverse=True)[1]):
+            ops = ops or RootOps(scene)
+            yield _Loop(scene, ops, nodes, turns, NOTHING, is_over_a_list=True)
 
 
 class _Batched:
@@ -113,8 +125,10 @@ class _Batched:
 class _Loop:
     """A run of equal groups of work, and the ops around it."""
 
-    def __init__(self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s, first: Int64s) -> None:
-        self._scene, self._ops = scene, ops
+    def __init__(
+        self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s, first: Int64s, *, is_over_a_list: bool = False
+    ) -> None:
+        self._scene, self._ops, self.is_over_a_list = scene, ops, is_over_a_list
         self.first = first
         """The work of a turn before the others that lacks some of theirs, or whose sum begins with a number."""
         begun = int(first[0]) if len(first) else int(turns[0, 0])

@@ -82,6 +82,8 @@ HALF_MEMORY = Range(0.5, 0.6, 0.8, GUESSED)
 BATCHED = Range(0.7, 1.25, 2.0, RECORDED)
 """Device time of a batch against that of a single turn of the loop that it replaces, where neither fills the device:
 0.68, 1.16, 1.23, 1.25, 1.4 and 2.0 in six programs with loops of 12 to 32 turns."""
+FOREACH_TENSOR_NS = Range(100, 180, 400, RECORDED)
+"""Host time of each tensor in the list of a torch._foreach_ function: two of 64 take 35 µs, one of 128 takes 38."""
 LOOKUP_ROW_NS = Range(0.6, 0.62, 0.68, RECORDED)
 """Device time of a row that is looked up: torch gives each row a block. 0.60 to 0.67 in nine programs that look up
 24,576 to 16,777,216 rows of up to 512 bytes."""

@@ -1,0 +1,46 @@
+"""Loops over a list of tensors, such as a model's parameters: torch._foreach_ functions take the whole list."""
+
+from __future__ import annotations
+
+import json
+
+from warpline.replay.interventions.loops import loops
+from warpline.replay.model import Int64s
+from warpline.replay.scene import Scene
+from warpline.trace.nesting import NONE
+
+LEAST_TENSORS = 12
+"""Ops that happen to alternate do so a few times; the parameters of a model are more."""
+LEAST_SHAPES = 2
+"""What has another shape cannot be what the turn before made."""
+IN_PLACE = (
+    "aten::mul_", "aten::add_", "aten::sub_", "aten::div_", "aten::addcmul_", "aten::addcdiv_", "aten::lerp_",
+    "aten::copy_", "aten::zero_", "aten::fill_", "aten::clamp_", "aten::sqrt_", "aten::neg_", "aten::sign_",
+)  # fmt: skip
+NORMS = ("aten::norm", "aten::linalg_vector_norm")
+OTHERS = ("aten::mul", "aten::add", "aten::sub", "aten::div", "aten::sqrt", "aten::pow", "aten::sign", "aten::lerp")
+"""Ops that have a torch._foreach_ version."""
+
+
+def lists_of_tensors(scene: Scene, nodes: Int64s, names: Int64s) -> list[Int64s]:
+    """Runs of equal groups of such ops, each on tensors of one shape, which changes from turn to turn."""
+    return [turns for turns in loops(nodes, names, scene.step) if _is_over_a_list(scene, turns)]
+
+
+def _is_over_a_list(scene: Scene, turns: Int64s) -> bool:
+    roots = scene.root_op[turns[0]]
+    if len(turns) < LEAST_TENSORS or NONE in roots:
+        return False
+    known = [str(name) for name in scene.trace.ops["name"].gather(roots.tolist())]
+    if not any(name in (*IN_PLACE, *NORMS) for name in known):
+        return False
+    if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):
+        return False
+    shapes = [_shapes(scene.op_column("shapes")[turn].tolist()) for turn in turns]
+    return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= LEAST_SHAPES
+
+
+def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:
+    """The different shapes that ops take; numbers left out."""
+    taken = [shape for each in recorded if each for shape in json.loads(each)]
+    return {tuple(shape) for shape in taken if shape and all(isinstance(size, int) for size in shape)}
