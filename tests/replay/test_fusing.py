@@ -242,6 +242,15 @@ def test_libraries_are_asked_one_by_one(tmp_path: Path) -> None:
     assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(expected, rel=0.02)
 
 
+@pytest.mark.parametrize("name", ["aten::sort", "aten::_cudnn_rnn", "aten::linalg_cholesky_ex", "flash_attn::forward"])
+def test_what_lies_within_an_op_of_a_library_is_not_fused(tmp_path: Path, name: str) -> None:
+    def body(program: Program) -> None:
+        for _ in range(3):
+            program.op(name, (MUL, 200), shapes=[[16384, 4096]], dtype="float")
+
+    assert judged(tmp_path, body).evidence.question.ask("torch_compile").gain.expected < 1.05
+
+
 def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
     (case,) = [one for one in json.loads((DATA / folder / "faults.json").read_text())["cases"] if one["name"] == name]
     times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}

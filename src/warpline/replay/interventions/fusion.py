@@ -22,14 +22,16 @@ from warpline.trace.nesting import NONE
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
 """Kernels that a compiler writes itself and fuses with their neighbours."""
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
-LIBRARY = (
-    "aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::_scaled_mm", "aten::cudnn_convolution",
-    "aten::_convolution", "aten::convolution_backward", "aten::_scaled_dot_product_flash_attention",
-    "aten::_scaled_dot_product_flash_attention_backward", "aten::_scaled_dot_product_efficient_attention",
-    "aten::_scaled_dot_product_efficient_attention_backward", "aten::_scaled_dot_product_cudnn_attention",
-    "aten::_scaled_dot_product_cudnn_attention_backward",
-)  # fmt: skip
-"""Ops that a compiler leaves to libraries, with all the kernels that these launch for them."""
+LIBRARY = re.compile(
+    r"aten::(addmm|bmm|baddbmm|\w*_?mm|_addmm_activation|\w*convolution\w*|\w*conv_depthwise\w*|_?slow_conv\w*"
+    r"|_scaled_dot_product_(flash|efficient|cudnn|fused)\w*|_(flash|efficient|cudnn)_attention\w*|_cudnn_rnn\w*|_fft_\w+"
+    r"|_?linalg_(?!vector_norm|norm|matrix_norm|cross|vecdot)\w+|\w*cholesky\w*|triangular_solve|lu_\w+"
+    r"|sort|topk|kthvalue|median|multinomial|nonzero|masked_select|_?unique\w*|histc|bincount|_cdist\w*|_embedding_bag\w*"
+    r"|_ctc_loss\w*)"
+    r"|(?!aten|prims?|autograd|torch|inductor)[a-z]\w*::.*"
+)
+"""Ops that a compiler leaves to libraries, with all the kernels that these launch for them; it cannot look into those
+that others than torch define."""
 OPTIMIZER_RANGE = r"^Optimizer\.step"
 """torch.optim marks each step with a range of this name."""
 KERNELS_PER_PARAMETER = 8
@@ -77,7 +79,9 @@ def _in_optimizer(scene: Scene) -> Bools:
 
 
 def _fusible(scene: Scene) -> Bools:
-    return scene.kernels(*FUSIBLE) & ~scene.under_op(*LIBRARY) & scene.in_steps
+    names = scene.trace.ops["name"].unique().cast(pl.String).to_list()
+    library = scene.under_op(*(name for name in names if name and LIBRARY.fullmatch(name)))
+    return scene.kernels(*FUSIBLE) & ~library & scene.in_steps
 
 
 def _chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
