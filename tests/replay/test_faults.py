@@ -58,16 +58,16 @@ def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(answers: list
     assert len(wrong) <= 0.1 * len(answers), wrong
 
 
-@pytest.mark.parametrize("name", ["sampler_of_a_small_network", "gradients_clipped_one_by_one"])
-def test_a_loop_that_carries_a_state_is_no_batch(name: str) -> None:
-    # Each step of the sampler takes the last one's result and slices its own time out of a tensor; the norm is a sum.
-    question = WhatIf(warpline.open(DATA / "field" / f"{name}.plain.json.gz", cache=False))
-    assert not question.ask("batch").applies
+def test_a_loop_that_carries_a_state_is_no_batch() -> None:
+    # Each step of the sampler takes the last one's result and slices its own time out of a tensor.
+    path = DATA / "field" / "sampler_of_a_small_network.plain.json.gz"
+    assert not WhatIf(warpline.open(path, cache=False)).ask("batch").applies
 
 
 @pytest.mark.parametrize(
     ("folder", "name", "fix"),
     [
+        ("field", "gradients_clipped_one_by_one", "batch"),  # norms and products of a list of parameters
         ("faults", "heads_in_a_loop", "batch"),  # neither cut into heads nor stacked any more
         ("faults", "samples_one_by_one", "batch"),
         ("field", "adapter_of_every_request", "batch"),
