@@ -81,6 +81,15 @@ class Program:
         yield
         self.events.append(annotation(name, start, self.now - start))
 
+    @contextmanager
+    def within(self, name: str) -> Iterator[None]:
+        """An op around others."""
+        start = self.now
+        self.python(1)
+        yield
+        self.python(1)
+        self.events.append(op(name, start, self.now - start))
+
     def op(
         self, name: str, *kernels: tuple[str, float], cpu: float = 8, launch: float = 3, stream: int = MAIN_STREAM,
         shapes: list[list[int]] | None = None, dtype: str = "c10::BFloat16", types: list[str] | None = None,

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from kineto_files import op
 from small_programs import DIRECT_COPY, GEMM_FP32, MUL, SOFTMAX, Program, judged
 
 from warpline.replay.interventions import constants
@@ -21,18 +18,8 @@ IN_HALF_US = 1140 / 4.13
 """A product in bf16 writes 1,074 MB of scores and reads 67, at the bandwidth of the roof."""
 
 
-@contextmanager
-def within(program: Program, name: str) -> Iterator[None]:
-    """An op around others."""
-    start = program.now
-    program.python(1)
-    yield
-    program.python(1)
-    program.events.append(op(name, start, program.now - start))
-
-
 def cast(program: Program, to: str, source: str) -> None:
-    with within(program, "aten::_to_copy"):
+    with program.within("aten::_to_copy"):
         program.op("aten::copy_", (DIRECT_COPY, 20), shapes=[SMALL, SMALL], types=[to, source])
 
 
@@ -43,8 +30,8 @@ def product(program: Program) -> None:
 def forward(program: Program) -> None:
     """What the math backend does with tensors in bf16: all of it in fp32."""
     with (
-        within(program, "aten::scaled_dot_product_attention"),
-        within(program, "aten::_scaled_dot_product_attention_math"),
+        program.within("aten::scaled_dot_product_attention"),
+        program.within("aten::_scaled_dot_product_attention_math"),
     ):
         for _ in range(3):
             cast(program, "float", "c10::BFloat16")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from kineto_files import op, write
+from kineto_files import write
 from small_programs import CAT, DIRECT_COPY, GEMM_BF16, H200, STEPS, Body, Program
 
 import warpline
@@ -28,16 +26,6 @@ def asked(folder: Path, body: Body) -> WhatIf:
         with program.step():
             body(program)
     return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
-
-
-@contextmanager
-def within(program: Program, name: str) -> Iterator[None]:
-    """An op around others."""
-    start = program.now
-    program.python(1)
-    yield
-    program.python(1)
-    program.events.append(op(name, start, program.now - start))
 
 
 def recorded(program: Program, **arguments: Any) -> None:
@@ -114,7 +102,7 @@ def expanded_keys(reading: float, *, stored: bool = False) -> Body:
     shape, strides = [32, 8, 4, 4096, 128], [4194304, 524288, 524288 if stored else 0, 128, 1]
 
     def body(program: Program) -> None:
-        with within(program, "aten::clone"):
+        with program.within("aten::clone"):
             program.op("aten::copy_", (DIRECT_COPY, 1000), shapes=[shape, shape])
             recorded(program, **{"Input Strides": [[16777216, 2097152, 524288, 128, 1], strides]})
         program.op("aten::bmm", (GEMM_BF16, reading), shapes=[[1024, 1, 128], [1024, 128, 4096]])
@@ -151,7 +139,7 @@ def joined(pieces: list[list[int]], *, strides: bool = True, engine: bool = Fals
 
     def body(program: Program) -> None:
         for _ in range(4):
-            with within(program, "autograd::engine::evaluate_function: UnbindBackward0" if engine else "aten::stack"):
+            with program.within("autograd::engine::evaluate_function: UnbindBackward0" if engine else "aten::stack"):
                 program.op("aten::cat", (CAT, 60))
                 recorded(program, **{"Input Dims": [pieces, []], "Input type": ["TensorList", "Scalar"]})
                 if strides:

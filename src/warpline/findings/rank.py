@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-import numpy as np
-import polars as pl
-
 from warpline.errors import CannotAnswer
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.evidence import Evidence
@@ -16,7 +13,7 @@ from warpline.findings.rule import Rule
 from warpline.findings.rules import RULES
 from warpline.findings.verdict import verdict_of
 from warpline.replay.interventions import interventions
-from warpline.replay.interventions.calming import UNEVEN
+from warpline.replay.replay import are_uneven
 from warpline.replay.whatif import Estimate, Prediction
 from warpline.sources.health import HealthEntry
 from warpline.trace.cut import cut_to_steps
@@ -51,18 +48,13 @@ def steps_to_judge(trace: Trace) -> Trace:
     steps = trace.table("steps")
     if trace.chosen_steps is None and len(steps):
         enough = round(ENOUGH_CALLS * len(steps) / max(len(trace.api), 1))
-        few = len(steps) <= MOST_STEPS and _are_uneven(steps)
+        # A cold first step must not be left out for having many calls.
+        few = len(steps) <= MOST_STEPS and are_uneven((steps["end_ns"] - steps["start_ns"]).to_numpy())
         count = len(steps) if few else min(max(enough, FEWEST_STEPS), MOST_STEPS, len(steps))
         first = (len(steps) - count + 1) // 2
         trace = trace.with_steps(StepChoice(first, first + count))
     # What lies outside the steps is left out where it is most of the trace.
     return cut_to_steps(trace) if len(trace.steps_in_view) * LONGER_BY < len(steps) else trace
-
-
-def _are_uneven(steps: pl.DataFrame) -> bool:
-    """Whether some steps are much longer than others: a cold first one must not be left out for having many calls."""
-    lengths = (steps["end_ns"] - steps["start_ns"]).to_numpy()
-    return bool(np.mean(lengths) > UNEVEN * np.median(lengths))
 
 
 def judge(trace: Trace) -> Judgement:

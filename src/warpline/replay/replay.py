@@ -16,11 +16,15 @@ UNEVEN = 1.5
 """Steps whose mean is this many times their median are not alike: some of them are cold."""
 
 
+def are_uneven(lengths: Floats) -> bool:
+    """Whether some steps are so much longer than others that one cannot stand for all."""
+    return bool(np.mean(lengths) > UNEVEN * np.median(lengths))
+
+
 def typical_ns(lengths: Floats) -> float:
     """The step that stands for all: their median, or their mean where they are so uneven that the median would hide
     what a stopwatch around the loop shows."""
-    middle, mean = float(np.median(lengths)), float(np.mean(lengths))
-    return mean if mean > UNEVEN * middle else middle
+    return float(np.mean(lengths) if are_uneven(lengths) else np.median(lengths))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,11 @@ import numpy as np
 from warpline.replay.bench import Bench
 from warpline.replay.interventions.preparation import Stretch
 from warpline.replay.model import Bools, Floats, Int64s
+from warpline.replay.replay import UNEVEN
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
-UNEVEN = 1.5
-"""Steps are uneven when their mean is this many times their median: some are cold and others are not."""
 MOSTLY = 0.5
 """A long step is long for being cold if this part of what it takes beyond the usual goes with it."""
 MOST_DISPATCH_NS = 60_000.0

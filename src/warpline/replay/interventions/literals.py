@@ -9,13 +9,13 @@ from itertools import pairwise
 import numpy as np
 
 from warpline.replay.bench import Bench
+from warpline.replay.interventions.copying import SMALL_COPY_BYTES
 from warpline.replay.interventions.stretches import take_out
 from warpline.replay.model import Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.names import texts
 from warpline.trace.nesting import NONE
 
-SMALL_BYTES = 64 << 10
 WALKED_BEFORE = 1.3
 """A list is walked for its shape and type before it is walked for its values, in 1.2 to 1.4 times as long (lists of 64
 to 2,000 numbers; an H200's host and another, torch 2.11 and 2.13)."""
@@ -34,7 +34,7 @@ class Made:
 def made_again(scene: Scene) -> list[Made]:
     """Tensors made by `torch.tensor([…], device="cuda")` or `x[[1, 2]]`, but for the first of its size in each step:
     that one may be new."""
-    small = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD") & (scene.bytes <= SMALL_BYTES)
+    small = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD") & (scene.bytes <= SMALL_COPY_BYTES)
     copies = np.flatnonzero(small & (scene.work_text("source_memory") == "Pageable") & scene.in_steps)
     seen: set[tuple[int, int]] = set()
     again = []

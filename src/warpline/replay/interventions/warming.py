@@ -11,7 +11,7 @@ from warpline import api_names
 from warpline.intervals import union
 from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.calming import UNEVEN, calm_steps, settle, step_that_follows, untouched
+from warpline.replay.interventions.calming import calm_steps, settle, step_that_follows, untouched
 from warpline.replay.interventions.preparation import (
     NEVER,
     Stretch,
@@ -22,6 +22,7 @@ from warpline.replay.interventions.preparation import (
 )
 from warpline.replay.interventions.registry import Range, intervention
 from warpline.replay.model import CALL, SEGMENT, WORK, Bools, Floats, Int64s
+from warpline.replay.replay import are_uneven
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
 from warpline.trace.link import integers
@@ -86,11 +87,10 @@ def warm_up(bench: Bench, case: int) -> int:
     """Preparations go, and long segments and calls shrink to what they take when everything is loaded."""
     scene, graph = bench.scene, bench.graph
     lengths = scene.marks.lengths(graph, simulate(graph))
-    uneven = float(np.mean(lengths)) > UNEVEN * float(np.median(lengths))
     planning = _planning(scene, case)
     gone = without_captures(bench)
     every = len(gone) >= scene.step_count / 2 or _in_many_steps(scene, planning, lengths)
-    if not (uneven or every or gone):
+    if not (are_uneven(lengths) or every or gone):
         return 0
     bare = bench.graph.duration.copy()
     gone += without_compiling(bench)
