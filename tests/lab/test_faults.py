@@ -142,6 +142,17 @@ def test_a_job_is_measured_until_its_fastest_time_was_seen_twice() -> None:
     assert not Seen(times=[300.0, 301.0, 100.0], pulses=[100, 100, 100]).settled(100)
 
 
+def test_a_capture_on_slower_clocks_contradicts_the_stopwatch() -> None:
+    bare = Seen(times=[701.0, 790.0])
+    slow = Seen(times=[830.0, 829.0], busy=[795.0, 794.0])
+    fast = Seen(times=[734.0], busy=[690.0])
+    assert slow.contradicts([bare])
+    assert not fast.contradicts([bare])
+    assert not bare.contradicts([slow, fast])
+    assert Seen(times=[790.0]).contradicts([slow, fast])  # a recorded step was faster than this bare one
+    assert not slow.contradicts([Seen()])
+
+
 def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,8 +175,9 @@ def test_a_profiled_step_ends_with_the_last_work_of_the_gpu() -> None:
     text = """{"traceEvents": [
       {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "ts": 10.0, "dur": 5.0},
       {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#3", "ts": 15.0, "dur": 5.0},
-      {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 28.0, "dur": 2.5}]}"""
-    assert profiled_step_ns(text) == 10_250
+      {"ph": "X", "cat": "kernel", "name": "gemm", "ts": 28.0, "dur": 2.5},
+      {"ph": "X", "cat": "gpu_memset", "name": "Memset", "ts": 27.0, "dur": 2.0}]}"""
+    assert profiled_step_ns(text) == (10_250, 1_750)
     with pytest.raises(ValueError, match="ProfilerStep"):
         profiled_step_ns('{"traceEvents": []}')
 

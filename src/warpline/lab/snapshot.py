@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import operator
 import re
 import sys
 import sysconfig
@@ -36,16 +37,16 @@ class Snapshots:
             pay_for_the_process(torch, job)
         self._text, self._step_ns = "", 0
 
-    def take(self) -> int:
-        """Captures the steps once more, and returns the time of one."""
+    def take(self) -> Result:
+        """Captures the steps once more, and returns the time of one and how much of it the GPU was busy."""
         case = self._job.case
         text = capture(
             self._torch, self._built or self._job.build(), steps=case.steps, stacks=self._job.stacks, cold=case.cold
         )
-        step_ns = profiled_step_ns(text)
+        step_ns, busy_ns = profiled_step_ns(text)
         if not self._text or step_ns < self._step_ns:
             self._text, self._step_ns = text, step_ns
-        return step_ns
+        return {"ns": step_ns, "busy_ns": busy_ns}
 
     def write(self, folder: Path) -> Result:
         """Writes the fastest capture to its file, without what names the machine."""
@@ -96,19 +97,30 @@ def absolute_paths(text: str) -> list[str]:
     return sorted(set(ABSOLUTE_PATH.findall(text)))
 
 
-def profiled_step_ns(text: str) -> int:
-    """Wall time of a step while it was recorded: from the first step's begin to the end of the last work."""
-    first, last, steps = float("inf"), 0.0, 0
-    for event in json.loads(text, strict=False)["traceEvents"]:
-        is_step = event.get("cat") == "user_annotation" and str(event.get("name")).startswith("ProfilerStep#")
+def profiled_step_ns(text: str) -> tuple[int, int]:
+    """Wall time of a step while it was recorded, and how long the GPU was busy in it.
+
+    The time is from the first step's begin to the end of the last work.
+    """
+    first, last, steps, busy, busy_until = float("inf"), 0.0, 0, 0.0, 0.0
+    for event in sorted(_complete_events(text), key=operator.itemgetter("ts")):
+        begin, end = event["ts"], event["ts"] + event["dur"]
+        is_step = event["cat"] == "user_annotation" and event["name"].startswith("ProfilerStep#")
         if is_step:
             steps += 1
-            first = min(first, event["ts"])
-        if is_step or event.get("cat") in GPU_CATEGORIES:
-            last = max(last, event["ts"] + event.get("dur", 0))
+            first = min(first, begin)
+        if event["cat"] in GPU_CATEGORIES:
+            busy += max(end - max(begin, busy_until), 0.0)
+            busy_until = max(busy_until, end)
+        if is_step or event["cat"] in GPU_CATEGORIES:
+            last = max(last, end)
     if not steps:
         raise ValueError("the file has no ProfilerStep")
-    return round((last - first) * 1000 / steps)
+    return round((last - first) * 1000 / steps), round(busy * 1000 / steps)
+
+
+def _complete_events(text: str) -> list[dict[str, Any]]:
+    return [event for event in json.loads(text, strict=False)["traceEvents"] if "dur" in event and "cat" in event]
 
 
 def write_compressed(text: str, path: Path) -> None:

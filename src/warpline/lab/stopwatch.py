@@ -41,8 +41,8 @@ class Stopwatch:
         self.steps = min(max(round(REPEAT_NS / expected_ns), FEWEST_STEPS), MOST_STEPS)
 
     def sample(self) -> float:
-        """The time of a step now: the faster of two repeats, after a short warm-up."""
-        warm_up(self._torch, self._step, REPEAT_NS)
+        """The time of a step now: the faster of two repeats, after the same warm-up as a capture's."""
+        warm_up(self._torch, self._step)
         return min(_per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
 
 
@@ -75,13 +75,13 @@ def wake(torch: Any) -> None:
     torch.cuda.empty_cache()
 
 
-def warm_up(torch: Any, step: Callable[[], object], duration_ns: int = WARM_UP_NS) -> None:
+def warm_up(torch: Any, step: Callable[[], object]) -> None:
     """Runs the step until it has settled."""
     began = time.perf_counter_ns()
     for count in range(MOST_STEPS):
         step()
         torch.cuda.synchronize()
-        if count >= FEWEST_STEPS and time.perf_counter_ns() - began > duration_ns:
+        if count >= FEWEST_STEPS and time.perf_counter_ns() - began > WARM_UP_NS:
             break
 
 

@@ -3,8 +3,12 @@
 A shared host can be half as fast from one second to the next, and a profiler stays attached to its process. So each
 variant has one process for the stopwatch and one for the captures (one for each measurement, where it is about a
 process's first calls). All are built and warmed up first; then they work one at a time, round after round, each when
-the host is calm (`lab/pulse.py`), until every one has seen its fastest time twice or the rounds are used up.
-What is kept is the fastest of each: the machine undisturbed, which is the one state that comes back.
+the host is calm (`lab/pulse.py`), until every one has seen its fastest time twice and none contradicts another, or
+the rounds are used up. What is kept is the fastest of each: the machine undisturbed, the one state that comes back.
+
+They contradict each other if one has seen slower clocks only: a GPU is not busier in a recorded step than a bare step
+is long, and a bare step is no longer than a recorded one. Products that draw all of an H200's power run at two
+speeds, 15 % apart, and may see the slow one several times in a row.
 """
 
 from __future__ import annotations
@@ -29,8 +33,8 @@ from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary, wake
 
 AGREE = 0.02
 """Two measurements that differ by no more are the same."""
-MOST_ROUNDS = 8
-CASE_LIMIT_S = 10.0
+MOST_ROUNDS = 12
+CASE_LIMIT_S = 12.0
 """After so long a case begins no further round."""
 WAIT_S = 1.0
 """How long a measurement waits for a calm moment."""
@@ -84,6 +88,8 @@ class Seen:
 
     times: list[float] = field(default_factory=list)
     pulses: list[int] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+    """How long the GPU was busy in a step, where it was captured."""
     kept: Result | None = None
 
     def calm(self, least: int) -> int:
@@ -94,6 +100,14 @@ class Seen:
     def settled(self, least: int) -> bool:
         """Whether the fastest time was seen twice."""
         return self.calm(least) > 1
+
+    def contradicts(self, others: Sequence[Seen]) -> bool:
+        """Whether this is slower than the other kind of measurement (bare or captured) of the same step allows."""
+        if not self.times:
+            return False
+        if self.busy:
+            return any(other.times and min(self.busy) > min(other.times) * (1 + AGREE) for other in others)
+        return any(other.times and min(self.times) > min(other.times) * (1 + AGREE) for other in others)
 
 
 class Turns:
@@ -112,7 +126,7 @@ class Turns:
             for actor in actors.values():
                 actor.answer()
             for position in range(MOST_ROUNDS):
-                restless = [job for job in wanted if not seen[job].settled(self.least_pulse)]
+                restless = [job for job in wanted if self._is_restless(job, seen)]
                 if not restless or (position and time.monotonic() - began > CASE_LIMIT_S):
                     break
                 for job in restless:
@@ -124,6 +138,10 @@ class Turns:
                 actor.end()
         return {job: self._summary(job, of) for job, of in seen.items() if of.kept and "error" not in of.kept}
 
+    def _is_restless(self, job: Job, seen: dict[Job, Seen]) -> bool:
+        counterparts = [of for other, of in seen.items() if other.timed_as == job.timed_as and other.work != job.work]
+        return not seen[job].settled(self.least_pulse) or seen[job].contradicts(counterparts)
+
     def _once(self, job: Job, seen: Seen, actor: Actor | None) -> None:
         """One measurement; without an actor in a process of its own, which keeps the fastest before it ends."""
         own = actor or Actor(job, self.folder)
@@ -133,6 +151,7 @@ class Turns:
         if "ns" in result:
             seen.times.append(result["ns"])
             seen.pulses.append(max(result["pulses"]))
+            seen.busy.extend([result["busy_ns"]] if "busy_ns" in result else [])
             self.least_pulse = min(self.least_pulse, *result["pulses"])
         if actor is None:
             if "ns" in result and result["ns"] == min(seen.times):
@@ -183,7 +202,7 @@ def _timing(torch: Any, job: Job, folder: Path) -> Turn:
 
 def _capturing(torch: Any, job: Job, folder: Path) -> Turn:
     snapshots = Snapshots(torch, job)
-    return lambda asked: {"ns": snapshots.take()} if asked == MEASURE else snapshots.write(folder)
+    return lambda asked: snapshots.take() if asked == MEASURE else snapshots.write(folder)
 
 
 def _describing(torch: Any, job: Job, folder: Path) -> Turn:
