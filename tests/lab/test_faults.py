@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from warpline.lab.faults import CASES, CAUSES, HELD_OUT, SUITES, Case
+from warpline.lab.faults import CASES, CAUSES, SUITES, Case
 from warpline.lab.faults.case import PLANTED
 from warpline.lab.job import jobs
 from warpline.lab.pulse import calm, wait_for_calm
@@ -94,7 +94,7 @@ def test_a_case_is_timed_before_the_profiler_is_used() -> None:
 def test_only_a_first_call_needs_a_process_for_each_measurement() -> None:
     (first,) = [case for case in CASES if case.own_process]
     assert {job.variant for job in jobs(first) if job.needs_own_process} == {"faulty", "plain"}
-    assert not any(job.needs_own_process for case in HELD_OUT for job in jobs(case))
+    assert not any(job.needs_own_process for case in SUITES["held_out"] for job in jobs(case))
 
 
 def test_the_stopwatch_waits_once_a_repeat_and_not_in_between(monkeypatch: pytest.MonkeyPatch) -> None:

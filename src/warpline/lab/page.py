@@ -30,10 +30,9 @@ To record them again (on a machine with torch and a GPU, in some minutes; nothin
 ```
 PYTHONPATH=src python3 -m warpline.lab.record -o faults
 PYTHONPATH=src python3 -m warpline.lab.record -o held_out --suite held_out
-PYTHONPATH=src python3 -m warpline.lab.record -o field --suite field
-PYTHONPATH=src python3 -m warpline.lab.record -o training --suite training
-PYTHONPATH=src python3 -m warpline.lab.record -o serving --suite serving
 ```
+
+and so on for the other suites.
 
 This writes, for each case, `<case>.json.gz` (the faulty step, with Python frames unless it compiles),
 `<case>.plain.json.gz` (the same without frames), `<case>.cured.json.gz`, and one `faults.json` with every time.
@@ -65,6 +64,32 @@ the rules, the other suites or the tool's answers, and recorded before any verdi
 Their first score, before anything was changed for them: right cause 16 of 18, predicted step within 25 % of the
 stopwatch's 11 of 18, bare step within 15 % 15 of 18, and no finding of high confidence on a healthy step; from profiles
 with stacks the same. What was mended then is in [the replay's page](../replay.md#predictions).
+""",
+    "studio": """# The studio suite
+
+{count} cases in `src/warpline/lab/faults/studio`, ordinary PyTorch programs, written without a look at the rules, and
+recorded before any verdict on them was known.
+
+Their first score, before anything was changed for them: right cause 15 of 16, predicted step within 25 % of the
+stopwatch's 12 of 16, bare step within 15 % 13 of 16, and no finding of high confidence on a healthy step; from profiles
+with stacks the same.
+""",
+    "textbook": """# The textbook suite
+
+{count} cases in `src/warpline/lab/faults/textbook`, compact programs with one fault for each rule, from transformers,
+convolutional networks and numerical work. Their author played an examiner who knows what the tool promises, and not
+how it answers.
+
+Their first score: right cause 20 of 20, predicted step within 25 % of the stopwatch's 17 of 20, bare step within 15 %
+18 of 20, and no finding of high confidence on a healthy step; from profiles with stacks 20, 16, 17 and none.
+""",
+    "workshop": """# The workshop suite
+
+{count} cases in `src/warpline/lab/faults/workshop`, training loops, token generation and evaluations as people write
+them, by another such examiner.
+
+Their first score: right cause 19 of 20, predicted step within 25 % of the stopwatch's 18 of 20, bare step within 15 %
+20 of 20, and no finding of high confidence on a healthy step; from profiles with stacks 19, 15, 20 and none.
 """,
     "serving": """# The serving suite
 

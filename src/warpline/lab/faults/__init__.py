@@ -8,7 +8,8 @@ listed:
 
 The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
 and, written the same way, field ones after the mistakes of real programs, training ones after those of research, and
-serving ones after those of inference and numerical programs.
+serving ones after those of inference and numerical programs; studio, textbook and workshop ones are ordinary programs
+with ordinary faults.
 """
 
 from __future__ import annotations
@@ -25,18 +26,26 @@ from warpline.lab.faults import (
     precision,
     serving,
     shape,
+    studio,
     sync,
+    textbook,
     training,
     transfer,
     traps,
+    workshop,
 )
 from warpline.lab.faults.case import CAUSES, Case, Step, cases_of
 
 CASES = cases_of(dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps)
-HELD_OUT = held_out.CASES
-FIELD = field.CASES
-SERVING = serving.CASES
-TRAINING = training.CASES
-SUITES = {"planted": CASES, "held_out": HELD_OUT, "field": FIELD, "serving": SERVING, "training": TRAINING}
+SUITES = {
+    "planted": CASES,
+    "held_out": held_out.CASES,
+    "field": field.CASES,
+    "serving": serving.CASES,
+    "studio": studio.CASES,
+    "textbook": textbook.CASES,
+    "training": training.CASES,
+    "workshop": workshop.CASES,
+}
 
-__all__ = ["CASES", "CAUSES", "FIELD", "HELD_OUT", "SERVING", "SUITES", "TRAINING", "Case", "Step"]
+__all__ = ["CASES", "CAUSES", "SUITES", "Case", "Step"]
