@@ -13,11 +13,10 @@ import pytest
 from warpline.lab.faults import CASES, CAUSES, SUITES, Case
 from warpline.lab.faults.case import PLANTED
 from warpline.lab.job import jobs
-from warpline.lab.pulse import calm, wait_for_calm
 from warpline.lab.record import main
 from warpline.lab.snapshot import absolute_paths, profiled_step_ns
 from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary
-from warpline.lab.turns import Seen, Turns
+from warpline.lab.turns import Round, Variant, measure
 
 FIXES = {
     "remove_sync", "cuda_graph", "torch_compile", "pin_memory", "prefetch", "tf32", "bf16", "pad", "sdpa",
@@ -114,10 +113,9 @@ def test_the_first_calls_of_a_process_are_not_paid_for_in_advance(monkeypatch: p
     assert not calls
 
 
-def test_the_least_of_the_samples_counts() -> None:
+def test_the_samples_show_how_far_they_lie_apart() -> None:
     result = summary([30.0, 10.0, 20.0])
-    assert (result.step_ns, result.min_ns, result.median_ns, result.max_ns) == (10, 10, 20, 30)
-    assert result.repeats == 3
+    assert (result.min_ns, result.median_ns, result.max_ns, result.repeats) == (10, 20, 30, 3)
 
 
 def test_the_stopwatch_warms_up_first() -> None:
@@ -129,28 +127,22 @@ def test_the_stopwatch_warms_up_first() -> None:
     assert len(calls) - before > 2 * stopwatch.steps
 
 
-def test_a_moment_is_calm_if_the_host_is_as_fast_as_ever() -> None:
-    assert calm(134, 100)
-    assert not calm(140, 100)
-    assert wait_for_calm(0, limit_s=0.0) > 0  # nothing is that calm; it does not wait for ever
+def test_a_round_is_as_slow_as_its_slowest_time_or_its_gpu() -> None:
+    assert Round(times=[100.0, 102.0, 101.0], busy=[90.0, 90.0]).slowest == 102.0
+    assert Round(times=[701.0, 702.0], busy=[795.0]).slowest == 795.0  # captured with slower clocks
+    assert Round(busy=[90.0]).slowest == float("inf")
 
 
-def test_a_job_is_measured_until_its_fastest_time_was_seen_twice() -> None:
-    seen = Seen(times=[300.0, 101.0, 100.0], pulses=[150, 100, 130])
-    assert seen.settled(100)
-    assert not seen.settled(80)  # a faster host was seen since
-    assert not Seen(times=[300.0, 301.0, 100.0], pulses=[100, 100, 100]).settled(100)
-
-
-def test_a_capture_on_slower_clocks_contradicts_the_stopwatch() -> None:
-    bare = Seen(times=[701.0, 790.0])
-    slow = Seen(times=[830.0, 829.0], busy=[795.0, 794.0])
-    fast = Seen(times=[734.0], busy=[690.0])
-    assert slow.contradicts([bare])
-    assert not fast.contradicts([bare])
-    assert not bare.contradicts([slow, fast])
-    assert Seen(times=[790.0]).contradicts([slow, fast])  # a recorded step was faster than this bare one
-    assert not slow.contradicts([Seen()])
+def test_a_variant_is_measured_until_a_round_was_undisturbed(tmp_path: Path) -> None:
+    variant = Variant([], tmp_path)
+    variant.rounds = [Round(times=[130.0, 131.0])]
+    assert not variant.settled()  # one round shows nothing
+    variant.rounds.append(Round(times=[100.0, 128.0]))
+    assert not variant.settled()
+    assert variant.calm() == 0
+    variant.rounds.append(Round(times=[102.0, 101.0]))
+    assert variant.settled()
+    assert variant.calm() == 1
 
 
 def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
@@ -164,10 +156,10 @@ def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
     monkeypatch.setitem(sys.modules, "torch", MagicMock())
     case = Case("sleeper", "dispatch", "cuda_graph", build, also=("batch",))  # type: ignore[arg-type]
     faulty, cured, other = jobs(case, time_only=True)
-    results = Turns(tmp_path).measure([faulty, cured, other])
+    results = measure([faulty, cured, other], tmp_path)
     assert set(results) == {faulty, cured}
     assert results[faulty]["step_ns"] > 2 * results[cured]["step_ns"] > 0
-    assert results[cured]["step_ns"] <= results[cured]["median_ns"] <= results[cured]["max_ns"]
+    assert results[cured]["min_ns"] <= results[cured]["step_ns"] <= results[cured]["max_ns"]
     assert "sleeper time batch: RuntimeError: no such cure" in capfd.readouterr().err
 
 

@@ -24,14 +24,14 @@ from typing import Any
 
 from warpline.lab.faults import SUITES, Case
 from warpline.lab.job import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
-from warpline.lab.turns import Turns, describe
+from warpline.lab.turns import describe, measure
 
 SCHEMA = "warpline.faults/1"
 MANIFEST = "faults.json"
 HOW = (
-    "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, by turns with the "
-    "captures, in calm moments of the host. A step's time is the least of its repeats, and its capture the fastest; "
-    "the steps of a cold start are the first after it is built."
+    "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, before, between "
+    "and after the captures. Times and captures are those of one round: the one whose slowest time is the least. "
+    "The steps of a cold start are the first after it is built."
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
@@ -61,15 +61,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         about = describe(cases[0], options.output)
         if "error" in about:
             return 1
-        turns, results = Turns(options.output), dict[Job, Result]()
+        results: dict[Job, Result] = {}
         for case in cases:
             began = time.monotonic()
-            measured = turns.measure(jobs(case, time_only=options.time_only))
+            measured = measure(jobs(case, time_only=options.time_only), options.output)
             results |= measured
-            calm = min((result["calm"] for result in measured.values()), default=0)
+            calm = min((result["calm"] for result in measured.values() if "calm" in result), default=0)
             print(
-                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm measurements at least, "
-                f"pulse {turns.least_pulse / 1e3:.0f} µs",
+                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm rounds at least",
                 file=sys.stderr,
                 flush=True,
             )

@@ -24,7 +24,7 @@ ABSOLUTE_PATH = re.compile(r"[\"' (](/(?:home|root|opt|usr|tmp|work|mnt|var|work
 
 
 class Snapshots:
-    """The captures of one variant of a case, of which the fastest is kept."""
+    """The captures of one variant of a case, of which one is kept."""
 
     def __init__(self, torch: Any, job: Job) -> None:
         self._torch, self._job = torch, job
@@ -35,7 +35,7 @@ class Snapshots:
             warm_up(torch, self._built)
         else:
             pay_for_the_process(torch, job)
-        self._text, self._step_ns = "", 0
+        self._latest = self._held = ("", 0)
 
     def take(self) -> Result:
         """Captures the steps once more, and returns the time of one and how much of it the GPU was busy."""
@@ -44,18 +44,23 @@ class Snapshots:
             self._torch, self._built or self._job.build(), steps=case.steps, stacks=self._job.stacks, cold=case.cold
         )
         step_ns, busy_ns = profiled_step_ns(text)
-        if not self._text or step_ns < self._step_ns:
-            self._text, self._step_ns = text, step_ns
+        self._latest = (text, step_ns)
         return {"ns": step_ns, "busy_ns": busy_ns}
 
+    def hold(self) -> Result:
+        """Prefers the latest capture to the one held before."""
+        self._held = self._latest
+        return {}
+
     def write(self, folder: Path) -> Result:
-        """Writes the fastest capture to its file, without what names the machine."""
-        job, text = self._job, scrubbed(self._text, self._torch)
+        """Writes the capture held to its file, without what names the machine."""
+        job, (text, step_ns) = self._job, self._held
+        text = scrubbed(text, self._torch)
         for path in absolute_paths(text):
             print(f"{job}: a path of this machine is in the file: {path}", file=sys.stderr, flush=True)
         name = job.case.name if job.variant == FAULTY else f"{job.case.name}.{job.variant}"
         write_compressed(text, folder / f"{name}.json.gz")
-        return {"step_ns": self._step_ns, "stacks": job.stacks}
+        return {"step_ns": step_ns, "stacks": job.stacks}
 
 
 def capture(torch: Any, step: Callable[[], object], *, steps: int, stacks: bool, cold: bool) -> str:

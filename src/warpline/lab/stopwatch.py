@@ -21,10 +21,8 @@ WAKE_NS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Wall time of a step, over some repeats of many steps each."""
+    """Wall times of a step, over some repeats of many steps each."""
 
-    step_ns: int
-    """What counts: the least."""
     median_ns: int
     min_ns: int
     max_ns: int
@@ -95,6 +93,7 @@ def _per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
 
 
 def summary(samples: Sequence[float]) -> StepTime:
-    """The samples of one step as one time."""
-    least, middle, most = round(min(samples)), round(statistics.median(samples)), round(max(samples))
-    return StepTime(least, middle, least, most, repeats=len(samples))
+    """How far the samples of one step lie apart."""
+    return StepTime(
+        round(statistics.median(samples)), round(min(samples)), round(max(samples)), repeats=len(samples)
+    )  # fmt: skip

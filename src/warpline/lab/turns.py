@@ -1,14 +1,11 @@
 """Measures the variants of a case by turns, so that the stopwatch and the profiler see the same machine.
 
-A shared host can be half as fast from one second to the next, and a profiler stays attached to its process. So each
-variant has one process for the stopwatch and one for the captures (one for each measurement, where it is about a
-process's first calls). All are built and warmed up first; then they work one at a time, round after round, each when
-the host is calm (`lab/pulse.py`), until every one has seen its fastest time twice and none contradicts another, or
-the rounds are used up. What is kept is the fastest of each: the machine undisturbed, the one state that comes back.
-
-They contradict each other if one has seen slower clocks only: a GPU is not busier in a recorded step than a bare step
-is long, and a bare step is no longer than a recorded one. Products that draw all of an H200's power run at two
-speeds, 15 % apart, and may see the slow one several times in a row.
+A shared host can be half as fast from one second to the next, a GPU at its power limit changes its clocks by 15 %, and
+a profiler stays attached to its process. So each variant has one process for the stopwatch and one for each capture (a
+new one each time, where it is about a process's first calls). All are built and warmed up first; then they work one at
+a time, in rounds: the stopwatch, a capture, the stopwatch again, the other capture, the stopwatch again. A round in
+which all these times are as short as any ever seen was undisturbed from its begin to its end. What is kept is the
+captures and the times of one round: that whose slowest time is the least.
 """
 
 from __future__ import annotations
@@ -17,6 +14,7 @@ import contextlib
 import importlib
 import multiprocessing
 import os
+import statistics
 import sys
 import time
 import traceback
@@ -27,18 +25,15 @@ from typing import Any
 
 from warpline.lab.faults import Case
 from warpline.lab.job import CAPTURE, DESCRIBE, FAULTY, JOB_LIMIT_S, TIME, Job, Result, failure, limited
-from warpline.lab.pulse import calm, pulse_ns, wait_for_calm
 from warpline.lab.snapshot import Snapshots
 from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary, wake
 
-AGREE = 0.02
+AGREE = 0.03
 """Two measurements that differ by no more are the same."""
-MOST_ROUNDS = 12
-CASE_LIMIT_S = 12.0
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 10
+CASE_LIMIT_S = 9.0
 """After so long a case begins no further round."""
-WAIT_S = 1.0
-"""How long a measurement waits for a calm moment."""
-MEASURE, KEEP = "measure", "keep"
+MEASURE, HOLD, KEEP = "measure", "hold", "keep"
 Turn = Callable[[str], Result]
 
 
@@ -54,10 +49,10 @@ class Actor:
         self._process.start()
         there.close()
 
-    def ask(self, what: str, least_pulse: int = 0) -> Result:
+    def ask(self, what: str) -> Result:
         """What the process answers; an answer with an `error` is its last."""
         with contextlib.suppress(OSError):
-            self._pipe.send((what, least_pulse))
+            self._pipe.send(what)
         return self.answer()
 
     def answer(self) -> Result:
@@ -83,85 +78,116 @@ class Actor:
 
 
 @dataclass(slots=True)
-class Seen:
-    """What was measured of one job."""
+class Round:
+    """What was measured of one variant in a row: its times, and how busy the GPU was in a step of each capture."""
 
     times: list[float] = field(default_factory=list)
-    pulses: list[int] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
-    """How long the GPU was busy in a step, where it was captured."""
-    kept: Result | None = None
 
-    def calm(self, least: int) -> int:
-        """How many of the measurements were made in calm moments and agree with the fastest."""
-        fastest = min(self.times, default=0.0) * (1 + AGREE)
-        return sum(calm(pulse, least) and ns <= fastest for ns, pulse in zip(self.times, self.pulses, strict=True))
-
-    def settled(self, least: int) -> bool:
-        """Whether the fastest time was seen twice."""
-        return self.calm(least) > 1
-
-    def contradicts(self, others: Sequence[Seen]) -> bool:
-        """Whether this is slower than the other kind of measurement (bare or captured) of the same step allows."""
-        if not self.times:
-            return False
-        if self.busy:
-            return any(other.times and min(self.busy) > min(other.times) * (1 + AGREE) for other in others)
-        return any(other.times and min(self.times) > min(other.times) * (1 + AGREE) for other in others)
+    @property
+    def slowest(self) -> float:
+        """The longest time of a step. A GPU that was busy for longer than a bare step ran with slower clocks then."""
+        return max([*self.times, *self.busy]) if self.times else float("inf")
 
 
-class Turns:
-    """Measures case after case on one host, and remembers how fast that host can be."""
+class Variant:
+    """One variant of a case: its stopwatch, its captures, and the rounds that it has gone through."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, jobs: Sequence[Job], folder: Path) -> None:
         self.folder = folder
-        self.least_pulse = wait_for_calm(0, WAIT_S)
+        self.rounds: list[Round] = []
+        self.kept: dict[Job, Result] = {}
+        self._jobs = jobs
+        self._actors = {job: Actor(job, folder) for job in jobs if not job.needs_own_process}
 
-    def measure(self, wanted: Sequence[Job]) -> dict[Job, Result]:
-        """Measures everything of a case, and keeps the fastest of each; what failed is left out."""
-        began = time.monotonic()
-        seen = {job: Seen() for job in wanted}
-        actors = {job: Actor(job, self.folder) for job in wanted if not job.needs_own_process}
-        try:
-            for actor in actors.values():
-                actor.answer()
-            for position in range(MOST_ROUNDS):
-                restless = [job for job in wanted if self._is_restless(job, seen)]
-                if not restless or (position and time.monotonic() - began > CASE_LIMIT_S):
-                    break
-                for job in restless:
-                    self._once(job, seen[job], actors.get(job))
-            for job, actor in actors.items():
-                seen[job].kept = actor.ask(KEEP)
-        finally:
-            for actor in actors.values():
+    def wait_until_built(self) -> None:
+        """Waits for the processes that live as long as the case."""
+        for actor in self._actors.values():
+            actor.answer()
+
+    def go_round(self) -> None:
+        """The stopwatch before, between and after the captures; they are held if no round was calmer."""
+        this, asked = Round(), list[Actor]()
+        stopwatch, *captures = self._jobs
+        self._once(stopwatch, this, asked)
+        for capture in captures:
+            self._once(capture, this, asked)
+            self._once(stopwatch, this, asked)
+        if this.slowest <= min((past.slowest for past in self.rounds), default=float("inf")):
+            for actor in asked:
+                actor.ask(HOLD)
+                if actor.job not in self._actors:
+                    self.kept[actor.job] = actor.ask(KEEP)
+        self.rounds.append(this)
+        for actor in asked:
+            if actor.job not in self._actors:
                 actor.end()
-        return {job: self._summary(job, of) for job, of in seen.items() if of.kept and "error" not in of.kept}
 
-    def _is_restless(self, job: Job, seen: dict[Job, Seen]) -> bool:
-        counterparts = [of for other, of in seen.items() if other.timed_as == job.timed_as and other.work != job.work]
-        return not seen[job].settled(self.least_pulse) or seen[job].contradicts(counterparts)
+    def settled(self) -> bool:
+        """Whether some rounds were gone and one was undisturbed, or nothing can be measured."""
+        return len(self.rounds) >= FEWEST_ROUNDS and (self.calm() > 0 or not self._times())
 
-    def _once(self, job: Job, seen: Seen, actor: Actor | None) -> None:
-        """One measurement; without an actor in a process of its own, which keeps the fastest before it ends."""
-        own = actor or Actor(job, self.folder)
-        if actor is None:
-            own.answer()
-        result = own.ask(MEASURE, self.least_pulse)
-        if "ns" in result:
-            seen.times.append(result["ns"])
-            seen.pulses.append(max(result["pulses"]))
-            seen.busy.extend([result["busy_ns"]] if "busy_ns" in result else [])
-            self.least_pulse = min(self.least_pulse, *result["pulses"])
-        if actor is None:
-            if "ns" in result and result["ns"] == min(seen.times):
-                seen.kept = own.ask(KEEP)
-            own.end()
+    def calm(self) -> int:
+        """How many rounds were undisturbed."""
+        limit = min(self._times(), default=0.0) * (1 + AGREE)
+        return sum(past.slowest <= limit for past in self.rounds)
 
-    def _summary(self, job: Job, seen: Seen) -> Result:
-        assert seen.kept is not None
-        measured = {"captures": len(seen.times)} if job.work == CAPTURE else asdict(summary(seen.times))
-        return {**seen.kept, **measured, "calm": seen.calm(self.least_pulse)}
+    def results(self) -> dict[Job, Result]:
+        """What is kept of each job; without those that failed."""
+        self.kept |= {job: actor.ask(KEEP) for job, actor in self._actors.items() if not actor.failed}
+        if not self._times():
+            return {}
+        best = min(self.rounds, key=lambda past: past.slowest)
+        times = {**asdict(summary(self._times())), "step_ns": round(statistics.median(best.times)), "calm": self.calm()}
+        return {
+            job: {**result, **({"captures": len(self.rounds)} if job.work == CAPTURE else times)}
+            for job, result in self.kept.items()
+            if "error" not in result
+        }
+
+    def end(self) -> None:
+        """Ends the processes."""
+        for actor in self._actors.values():
+            actor.end()
+
+    def _times(self) -> list[float]:
+        return [ns for past in self.rounds for ns in past.times]
+
+    def _once(self, job: Job, this: Round, asked: list[Actor]) -> None:
+        actor = self._actors.get(job) or Actor(job, self.folder)
+        if job not in self._actors:
+            actor.answer()
+        if actor.failed:
+            return
+        result = actor.ask(MEASURE)
+        if job.work == TIME:
+            this.times.extend([result["ns"]] if "ns" in result else [])
+        else:
+            this.busy.extend([result["busy_ns"]] if "busy_ns" in result else [])
+        if actor not in asked:
+            asked.append(actor)
+
+
+def measure(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
+    """Measures everything of a case; what failed is left out."""
+    began = time.monotonic()
+    by_variant: dict[str, list[Job]] = {}
+    for job in sorted(wanted, key=lambda job: job.work != TIME):
+        by_variant.setdefault(job.timed_as, []).append(job)
+    variants = [Variant(jobs, folder) for jobs in by_variant.values()]
+    try:
+        for variant in variants:
+            variant.wait_until_built()
+        for position in range(MOST_ROUNDS):
+            restless = [variant for variant in variants if not variant.settled()]
+            if not restless or (position >= FEWEST_ROUNDS and time.monotonic() - began > CASE_LIMIT_S):
+                break
+            for variant in restless:
+                variant.go_round()
+        return {job: result for variant in variants for job, result in variant.results().items()}
+    finally:
+        for variant in variants:
+            variant.end()
 
 
 def describe(case: Case, folder: Path) -> Result:
@@ -183,11 +209,9 @@ def _live(job: Job, folder: Path, pipe: Any) -> None:
             turn = WORKS[job.work](torch, job, folder)
         pipe.send({})
         while (asked := pipe.recv()) is not None:
-            what, least_pulse = asked
             with limited():
-                before = wait_for_calm(least_pulse, WAIT_S) if what == MEASURE else 0
-                result = turn(what)
-            pipe.send(result if what == KEEP else {**result, "pulses": (before, pulse_ns())})
+                result = turn(asked)
+            pipe.send(result)
     except Exception as error:
         traceback.print_exc()
         pipe.send(failure(error))
@@ -202,7 +226,12 @@ def _timing(torch: Any, job: Job, folder: Path) -> Turn:
 
 def _capturing(torch: Any, job: Job, folder: Path) -> Turn:
     snapshots = Snapshots(torch, job)
-    return lambda asked: snapshots.take() if asked == MEASURE else snapshots.write(folder)
+    turns: dict[str, Callable[[], Result]] = {
+        MEASURE: snapshots.take,
+        HOLD: snapshots.hold,
+        KEEP: lambda: snapshots.write(folder),
+    }
+    return lambda asked: turns[asked]()
 
 
 def _describing(torch: Any, job: Job, folder: Path) -> Turn:
