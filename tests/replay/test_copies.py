@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from kineto_files import write
-from small_programs import CAT, DIRECT_COPY, GEMM_BF16, H200, STEPS, Body, Program
+from small_programs import CAT, DIRECT_COPY, GEMM_BF16, H200, MUL, STEPS, Body, Program
 
 import warpline
 from warpline.replay import WhatIf
@@ -204,3 +204,22 @@ def test_a_reduction_on_the_host_goes_with_what_surrounds_it_but_not_with_long_w
     reducing = np.flatnonzero((scene.graph.kind == SEGMENT) & (scene.graph.duration > 500_000) & scene.in_steps)[1:-1]
     assert len(reducing) >= STEPS - 2
     assert trial.duration[reducing] == pytest.approx(left, rel=0.1)  # less what recording cost
+
+
+@pytest.mark.parametrize(("size", "cold"), [(16 << 20, True), (1 << 20, False)])
+def test_a_copy_that_the_cpu_makes_drives_code_out_of_its_caches(tmp_path: Path, size: int, cold: bool) -> None:
+    def body(program: Program) -> None:
+        program.copy("HtoD (Pageable -> Device)", 2000, size)
+        program.python(200)
+        for _ in range(8):
+            program.op("aten::mul", (MUL, 5), cpu=60)
+
+    question = asked(tmp_path, body)
+    scene, trial = question.scene, question.trial("pin_memory")
+    bare = scene.graph.duration
+    calls = scene.call_of_work[scene.work[(scene.kind[scene.work] == "kernel") & (scene.step[scene.work] == 1)]]
+    nodes = scene.segment_of_call[calls]
+    first, following, later = nodes[0], nodes[1:6], nodes[6:]
+    assert trial.duration[first] == pytest.approx((bare[first] - 40_000) / 2 if cold else bare[first])
+    assert trial.duration[following] == pytest.approx(bare[following] / (1.5 if cold else 1))
+    assert trial.duration[later] == pytest.approx(bare[later])

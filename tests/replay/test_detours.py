@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kineto_files import op, write
@@ -32,10 +33,10 @@ def product(program: Program) -> None:
     program.op("aten::mm", (GEMM_BF16, PRODUCT))
 
 
-def on_host(program: Program, name: str, length: float) -> None:
+def on_host(program: Program, name: str, length: float, **arguments: Any) -> None:
     start = program.now
     program.python(length)
-    program.events.append(op(name, start, length))
+    program.events.append(op(name, start, length, **arguments))
 
 
 def mask(program: Program, first: str = "aten::full", size: int = 16 * MEGABYTE) -> None:
@@ -101,6 +102,60 @@ def test_a_silence_after_a_large_copy_is_a_pass_of_the_host_if_it_takes_as_long(
     if used:
         assert question.ask("reduce_before_copy").new_step_ns.expected / 1e3 == pytest.approx(PRODUCT, rel=0.06)
         assert question.ask("reduce_before_copy").gain.low == 1.0  # it may be something else
+
+
+STATES = [32, 256, 768]
+
+
+@pytest.mark.parametrize(
+    ("ops", "used"),
+    [
+        ([("aten::select", STATES)], True),  # states.cpu()[:, 0]
+        ([("aten::select", STATES), ("aten::select", [32, 768])], True),  # states.cpu()[:, 0][0]
+        ([("aten::select", STATES)] * 3, False),  # one after the other: all of them, it may be
+        ([("aten::select", [1000])], False),  # of another tensor
+        ([("aten::view", STATES)], False),  # takes all
+        ([], False),
+    ],
+)
+def test_a_part_that_the_host_takes_of_a_copied_tensor_is_all_that_is_wanted(
+    tmp_path: Path, ops: list[tuple[str, list[int]]], used: bool
+) -> None:
+    def body(program: Program) -> None:
+        product(program)
+        program.copy(DOWN, 1500, 25 * MEGABYTE)
+        program.events[-1]["args"]["Input Dims"] = [STATES, STATES, []]
+        for name, shape in ops:
+            on_host(program, name, 10, **{"Input Dims": [shape, [], []]})
+        # What follows takes long to its launch, but is no work on the copied tensor.
+        program.op("aten::mm", (GEMM_BF16, PRODUCT), cpu=120, shapes=[STATES, [768, 768]])
+
+    question = asked(tmp_path, body)
+    assert question.trial("reduce_before_copy").changed == (STEPS if used else 0,)
+    if used:
+        assert question.ask("reduce_before_copy").new_step_ns.expected / 1e3 == pytest.approx(2 * PRODUCT, rel=0.04)
+
+
+@pytest.mark.parametrize(("size", "left"), [(64, PRODUCT), (16, PRODUCT + 2_000)])
+def test_a_tensor_that_was_mapped_is_unmapped_after_the_op(tmp_path: Path, size: int, left: float) -> None:
+    """64 MB may take 3.4 ms for that; 16 MB stay with the process, and what takes 2 ms is the program's own."""
+
+    def body(program: Program) -> None:
+        product(program)
+        program.copy(DOWN, 4000, size * MEGABYTE)
+        on_host(program, "aten::mean", 1000)
+        program.python(2_000)
+
+    assert step_us(tmp_path, body) == pytest.approx(left, rel=0.06)
+
+
+def test_unmapping_a_tensor_is_no_pass_over_it(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        product(program)
+        program.copy(DOWN, 4000, 64 * MEGABYTE)
+        program.python(5_000)
+
+    assert asked(tmp_path, body).trial("reduce_before_copy").changed == (0,)
 
 
 def test_numpy_after_a_copy_is_no_loading_of_the_next_step_s_batch(tmp_path: Path) -> None:

@@ -6,16 +6,23 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpline.replay.bench import DISPATCH_NS, Bench
+from warpline.replay.bench import Bench
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.copying import LAUNCHED_OP_NS, SMALL_COPY_BYTES, copies_of, device_bytes_per_ns
+from warpline.replay.interventions.copying import (
+    LAUNCHED_OP_NS,
+    SMALL_COPY_BYTES,
+    copies_of,
+    device_bytes_per_ns,
+    with_warm_caches,
+)
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
 from warpline.replay.interventions.stretches import take_out
-from warpline.replay.model import SEGMENT, THREAD, Int64s
+from warpline.replay.model import SEGMENT, THREAD, Floats, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.names import texts
 from warpline.trace.nesting import NONE
+from warpline.work.parse import json_list
 
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
@@ -25,6 +32,15 @@ MOST_NODES_AFTER = 6
 SLOWEST_PASS_BYTES_PER_NS, FASTEST_PASS_BYTES_PER_NS = 0.2, 20.0
 """A silence in which one thread goes over a tensor at such a rate is a function of NumPy or the like: memory gives it
 no more, and less is a loop in Python, which takes 20 ns or longer for a number of mostly four bytes."""
+MAPPED_BYTES = 32 << 20
+"""A larger tensor of the host is mapped anew by the allocator each time (M_MMAP_THRESHOLD goes no higher), and unmapped
+when it is freed; smaller ones come from memory that the process keeps."""
+FREED_BYTES_PER_NS = 20.0
+"""At which it is unmapped, or a little slower: of nine tensors of 51 MB eight took 1.4 to 2.3 ms, and one 4.8."""
+TAKEN_IN_PART = (
+    "aten::gather", "aten::index", "aten::index_select", "aten::narrow", "aten::select", "aten::slice", "aten::take",
+)  # fmt: skip
+"""Ops that take some of a tensor's numbers. Most do no work, and yet say that the others are not wanted."""
 MADE_OF_NOTHING = (
     "aten::arange", "aten::bernoulli", "aten::eye", "aten::full", "aten::full_like", "aten::linspace", "aten::normal",
     "aten::ones", "aten::ones_like", "aten::rand", "aten::rand_like", "aten::randint", "aten::randint_like",
@@ -43,9 +59,10 @@ MOST_TIMES_LARGER = 8
     "device what the host only makes for it.",
     "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
     "The device reads the tensor once more; the call still waits for the small copy.",
-    "Only copies count that an op of the CPU follows at once, or a silence as long as NumPy may take for the tensor: "
-    "that is the reduction, and moves to the device, "
-    "with up to 40 µs around it: the host's copy is freed, and drives no code out of its caches.",
+    "Only copies count of which an op of the CPU at once takes a part, or makes something for longer than 50 µs, or "
+    "that a silence follows as long as NumPy may take for the tensor: that moves to the device.",
+    "The host frees no tensor afterwards (above 32 MB that takes up to 50 ns a kilobyte), and finds its code in its "
+    "caches.",
     "What goes back to the device right after that stays there.",
     "Masks and noise that ops of the CPU make between the kernels of a step (full, triu, randn) are the device's.",
     "In the worst case silences are something else.",
@@ -54,7 +71,7 @@ def reduce_before_copy(bench: Bench, case: int) -> int:
     """Large copies to the host, and of what it made of nothing, take the time of a pass over device memory."""
     scene = bench.scene
     copies = copies_of(scene, "DtoH", bench)
-    copies, segments = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES], case)
+    copies, segments, taken = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES], case)
     made = list(_made_for_device(bench))
     if not len(copies) and not made:
         return 0
@@ -63,10 +80,9 @@ def reduce_before_copy(bench: Bench, case: int) -> int:
     bench.shorten(passed, new)
     _staging(bench, passed)
     host = bench.graph.duration[segments]
-    taken = _working_ns(scene)[segments]
-    # Freeing the tensor, and code that its bytes drove out of the caches, belong to the op as well.
-    left = np.maximum(host - taken - DISPATCH_NS, LAUNCHED_OP_NS)
-    bench.graph.duration[segments] = np.minimum(host, left)
+    bench.graph.duration[segments] = np.maximum(host - taken, 0.0)
+    with_warm_caches(bench, copies)
+    bench.graph.duration[segments] = np.minimum(host, bench.graph.duration[segments] + LAUNCHED_OP_NS)
     bench.remove_work(_sent_back(bench, copies))
     if made:
         starts, ends, threads = (np.array(column, np.int64) for column in list(zip(*made, strict=True))[1:])
@@ -84,44 +100,65 @@ def _staging(bench: Bench, copies: Int64s) -> None:
     graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)
 
 
-def _silent_ns(scene: Scene) -> Int64s:
-    """How long each segment shows neither an op nor loading."""
-    share = np.maximum(1 - scene.op_share - scene.input_share, 0.0)
-    result: Int64s = np.rint(share * (scene.graph.measured_end - scene.graph.measured_start)).astype(np.int64)
-    return result
+class _HostWork:
+    """What the CPU does of tensors that were copied to it: in ops that launch nothing, or in silence."""
 
+    def __init__(self, scene: Scene) -> None:
+        starts, ends, threads = scene.op_spans
+        launching = np.zeros(len(starts) + 1, bool)
+        launching[scene.root_op[scene.work]] = True
+        ops = np.flatnonzero((scene.roots[:-1] == np.arange(len(starts))) & ~launching[:-1])
+        length = scene.graph.measured_end - scene.graph.measured_start
+        self._scene = scene
+        self._ops = ops[np.argsort(starts[ops], kind="stable")]
+        self._starts, self._threads = starts[self._ops], threads[self._ops]
+        self._shapes, self._names = texts(scene.trace.ops["shapes"]), texts(scene.trace.ops["name"])
+        self._in_ops = scene.op_share * length
+        self._of_host = scene.covered(starts[ops], ends[ops], threads[ops]) * length
+        self._silent = np.maximum(1 - scene.op_share - scene.input_share, 0.0) * length
 
-def _working_ns(scene: Scene) -> Int64s:
-    """How long a segment after a copy works on its result: in ops, or where there are none, in silence."""
-    in_ops = scene.op_share * (scene.graph.measured_end - scene.graph.measured_start)
-    result: Int64s = np.where(in_ops > HOST_OP_NS, in_ops, _silent_ns(scene)).astype(np.int64)
-    return result
-
-
-def _used_by_host(bench: Bench, copies: Int64s, case: int) -> tuple[Int64s, Int64s]:
-    """Those copies that the host works on at once, and the segments in which it does."""
-    graph, scene = bench.graph, bench.scene
-    used, segments = [], []
-    after = graph.edge_kind == THREAD
-    next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
-    silent = _silent_ns(scene) if len(copies) else np.empty(0, np.int64)
-    for copy in copies.tolist():
-        node = int(scene.call_of_work[copy])
-        size = 0 if case == PESSIMISTIC else int(scene.bytes[copy])
+    def on(self, copy: int, node: int, case: int) -> float:
+        """How long a segment after a copy works on its result, and frees it; 0 where it does not."""
+        size, silent = int(self._scene.bytes[copy]), float(self._silent[node])
+        freeing = size / FREED_BYTES_PER_NS if size > MAPPED_BYTES else 0.0
+        taking = self._taking(copy, node)
+        part = len(taking) == 1 and self._names[taking[0]] in TAKEN_IN_PART
+        if part or (taking and self._of_host[node] > HOST_OP_NS):
+            # The next op finds its code driven out of the caches: how long it takes to its launch says nothing.
+            return float(self._in_ops[node]) + min(silent, freeing)
         shortest, longest = size / FASTEST_PASS_BYTES_PER_NS, size / SLOWEST_PASS_BYTES_PER_NS
+        return silent if case != PESSIMISTIC and shortest < silent - freeing < longest else 0.0
+
+    def _taking(self, copy: int, node: int) -> list[int]:
+        """The ops in a segment that take a tensor like the copied one; where no shapes are recorded, all of them."""
+        graph, around = self._scene.graph, int(self._scene.op[copy])
+        begin, end = np.searchsorted(self._starts, [graph.measured_start[node], graph.measured_end[node]])
+        near = self._ops[begin:end][self._threads[begin:end] == graph.lane[node]].tolist()
+        copied = json_list(self._shapes[around])[:1] if around != NONE else []
+        return [op for op in near if not copied or copied[0] in json_list(self._shapes[op])]
+
+
+def _used_by_host(bench: Bench, copies: Int64s, case: int) -> tuple[Int64s, Int64s, Floats]:
+    """Those copies that the host works on at once, the segments in which it does, and for how long."""
+    graph, scene = bench.graph, bench.scene
+    used: list[tuple[int, int, float]] = []
+    if len(copies):
+        after = graph.edge_kind == THREAD
+        next_of = dict(zip(graph.edge_from[after].tolist(), graph.edge_to[after].tolist(), strict=True))
+        host = _HostWork(scene)
+    for copy in copies[scene.call_of_work[copies] != NONE].tolist():
+        node = int(scene.call_of_work[copy])
         # The call, its return, and the waits of the same op come first.
         for _ in range(MOST_NODES_AFTER):
             node = next_of.get(node, NONE)
-            if node == NONE or scene.call_of_work[copy] == NONE:
+            if node == NONE:
                 break
-            if graph.kind[node] != SEGMENT:
-                continue
-            host_op = scene.op_share[node] * (graph.measured_end[node] - graph.measured_start[node])
-            if (scene.op_share[node] > 0.3 and host_op > HOST_OP_NS) or shortest < silent[node] < longest:
-                used.append(copy)
-                segments.append(node)
+            taken = host.on(copy, node, case) if graph.kind[node] == SEGMENT else 0.0
+            if taken:
+                used.append((copy, node, taken))
                 break
-    return np.array(used, np.int64), np.array(segments, np.int64)
+    found, segments, lengths = zip(*used, strict=True) if used else ((), (), ())
+    return np.array(found, np.int64), np.array(segments, np.int64), np.array(lengths, np.float64)
 
 
 def _sent_back(bench: Bench, copies: Int64s) -> Int64s:
