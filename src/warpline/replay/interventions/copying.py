@@ -17,8 +17,8 @@ COLD_BYTES = 8_000_000
 """A copy of so many bytes that the CPU makes itself, as it does for pageable memory, drives code out of its caches."""
 COLD_START_NS, COLD_FIRST, COLD_NEXT, COLD_LAUNCHES = 40_000.0, 2.0, 1.5, 6
 """What that costs: the CPU time until the next launch takes 40 µs and twice as long as otherwise (five programs: 70 to
-99 µs instead of 8 to 15, and 420 instead of 220), that until the five launches after it 1.5 times as long (ten programs,
-0.8 to 9 times, mostly 1.2 to 2)."""
+99 µs instead of 8 to 15, and 420 instead of 220), that until the five launches after it 1.5 times as long (ten
+programs, 0.8 to 9 times, mostly 1.2 to 2)."""
 LONGEST_DISPATCH_NS = 500_000.0
 """CPU time between two launches that is longer than this is no dispatch."""
 
