@@ -15,6 +15,7 @@ import warpline
 from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.interventions import constants
+from warpline.replay.interventions.loops import RootOps
 from warpline.replay.interventions.results import Key
 from warpline.replay.interventions.turns import Turn
 from warpline.work import call_from_kineto
@@ -294,3 +295,13 @@ def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
 )  # fmt: skip
 def test_what_depends_on_the_turn_before_is_no_batch(name: str) -> None:
     assert not any(WhatIf(warpline.open(DATA / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
+
+
+def test_before_the_first_turn_of_a_loop_there_is_none(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(3):
+        program.op("aten::select", cpu=2, shapes=[[8, 512]])
+        program.op("aten::mul", (MUL, 2), cpu=10, shapes=[[512]])
+    scene = asked(tmp_path, program).scene
+    ops, turns = RootOps(scene), scene.work.reshape(-1, 1)
+    assert [ops.of_turn(turns, position).tolist() for position in range(3)] == [[], [2, 3], [4, 5]]

@@ -155,6 +155,34 @@ def test_steps_after_the_cold_one_are_taken_as_they_are_each_part_at_its_least(t
     assert cold == pytest.approx(warm, rel=0.03)
 
 
+def test_the_first_recorded_step_keeps_a_part_of_what_it_took_longer(tmp_path: Path) -> None:
+    loop = Loop()
+    for pause in (90.0, 40.0, 60.0, 50_000.0, 50.0):
+        start = loop.now
+        loop.op("aten::mm", 40.0, pause)
+        loop.step(start)
+    question = loop.asked(tmp_path)
+    second = question.scene.segment_of_call[question.scene.call_of_work[question.scene.work[1::2]]]
+    bare, warm = question.scene.graph.duration[second], question.trial("warm_up").duration[second]
+    assert warm[[1, 2, 4]] == pytest.approx(bare[1])
+    assert warm[0] == pytest.approx(bare[1] + 0.4 * (bare[0] - bare[1]))
+
+
+@pytest.mark.parametrize(("launches", "gone"), [(6, 0), (7, 6)])
+def test_an_op_that_launches_the_same_without_pausing_in_other_steps_tries_nothing(
+    tmp_path: Path, launches: int, gone: int
+) -> None:
+    """In the last step the CPU is slow between the launches of a recurrent layer; or the layer tries a kernel more."""
+    loop = Loop()
+    for step in range(5):
+        start = loop.now
+        loop.op("aten::mm", 50_000.0 if step == 0 else 8.0)
+        loop.op("aten::_cudnn_rnn", *([90.0] * launches if step == 4 else [8.0] * 6))
+        loop.step(start)
+    question = loop.asked(tmp_path)
+    assert int(question.trial("warm_up").gone[question.scene.step == 4].sum()) == gone
+
+
 def test_steps_with_other_kernels_are_not_alike(tmp_path: Path) -> None:
     """From the third step on the code is another one, that is slower and no less warm."""
     mixed = thinking([50.0, 40.0, 50_000.0, 150.0, 140.0], twice=(2, 3, 4)).asked(tmp_path).ask("warm_up")

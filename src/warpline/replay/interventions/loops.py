@@ -104,9 +104,9 @@ class RootOps:
         return found
 
     def of_turn(self, turns: Int64s, position: int) -> Int64s:
-        """The ops of one turn, from the end of the turn before it to the end of its last."""
-        roots = self._scene.root_op[turns[position - 1 : position + 1, -1]]
-        if NONE in roots:
+        """The ops of one turn, from the end of the turn before it to the end of its last; none of the first."""
+        roots = self._scene.root_op[turns[max(position - 1, 0) : position + 1, -1]]
+        if len(roots) < 2 or NONE in roots:
             return np.empty(0, np.int64)
         start, end = self._ends[roots].tolist()
         return self.between(int(self._threads[roots[1]]), start, end)

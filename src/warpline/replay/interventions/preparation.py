@@ -68,23 +68,28 @@ def without_tables(bench: Bench, planning: Bools) -> None:
 
 
 def without_trials(bench: Bench) -> list[Stretch]:
-    """Of ops that pause again and again between their launches, only what they launch after the last pause stays."""
+    """Of ops that pause again and again between their launches, only what they launch after the last pause stays.
+
+    Not of those that launch the same elsewhere without pausing: they try nothing, the CPU was slow.
+    """
     scene = bench.scene
     work = scene.work[scene.in_steps[scene.work] & ~bench.gone[scene.work]]
     work = work[(scene.op[work] != NONE) & (scene.call_of_work[work] != NONE)]
-    found = [trial for calls in _launches_of_ops(scene, work) if (trial := _until_last_pause(bench, calls))]
+    trials = [(name, _until_last_pause(bench, calls)) for name, calls in _launches_of_ops(scene, work)]
+    usual = {name for name, trial in trials if trial is None}
+    found = [trial for name, trial in trials if trial is not None and name not in usual]
     _remove(bench, found)
     return found
 
 
-def _launches_of_ops(scene: Scene, work: Int64s) -> list[Int64s]:
-    """For each op that launches often enough to have paused, its calls in order."""
+def _launches_of_ops(scene: Scene, work: Int64s) -> list[tuple[tuple[str, ...], Int64s]]:
+    """For each op that launches often enough to have paused, the names of its work, and its calls in order."""
     if not len(work):
         return []
-    order = np.lexsort((scene.call_of_work[work], scene.op[work]))
-    first = np.unique(scene.op[work][order], return_index=True)[1]
-    calls = np.split(scene.call_of_work[work][order], first[1:])
-    return [np.unique(own) for own in calls if len(own) > MOST_PAUSES]
+    order = work[np.lexsort((scene.call_of_work[work], scene.op[work]))]
+    first = np.unique(scene.op[order], return_index=True)[1]
+    ops = [own for own in np.split(order, first[1:]) if len(own) > MOST_PAUSES]
+    return [(tuple(scene.name[own]), np.unique(scene.call_of_work[own])) for own in ops]
 
 
 def _until_last_pause(bench: Bench, calls: Int64s) -> Stretch | None:
