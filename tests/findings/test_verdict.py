@@ -100,11 +100,19 @@ def test_a_doubtful_general_fix_gives_way_to_a_sure_one() -> None:
     assert said(compiled, finding("launch_bound", 4.2, confidence="medium")) == ("dispatch", "torch_compile")
 
 
+def test_that_a_fifth_of_a_step_could_be_fused_is_no_fault() -> None:
+    ordinary = finding("unfused_elementwise", 1.25, confidence="medium")
+    assert said(ordinary) == ("healthy", None)
+    assert "gains what a fault would cost (the best 1.25×)" in verdict_of([ordinary], EVIDENCE).sentence
+    assert said(finding("unfused_elementwise", 1.35, confidence="medium")) == ("kernel", "torch_compile")
+    assert said(ordinary, finding("fp32_gemm", 1.2)) == ("kernel", "tf32")
+
+
 def test_a_small_gain_that_is_not_sure_is_no_fault() -> None:
     doubtful = finding("unfused_elementwise", 1.13, confidence="medium")
     assert said(doubtful) == ("healthy", None)
     assert "no fix that was replayed is sure to gain 5 % (the best 1.13×)" in verdict_of([doubtful], EVIDENCE).sentence
-    assert said(finding("unfused_elementwise", 1.16, confidence="medium")) == ("kernel", "torch_compile")
+    assert said(finding("full_precision", 1.16, confidence="medium")) == ("kernel", "bf16")
     assert said(finding("unfused_attention", 1.13)) == ("kernel", "sdpa")
 
 

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 from paths import DATA
-from small_programs import GEMM_BF16, MUL, STEPS, Program, judged
+from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
 import warpline
 from warpline.replay import WhatIf
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import unit_of
+from warpline.replay.interventions.compilable import AUTOGRAD, unit_of
 from warpline.replay.interventions.fusing import Group, Unit, groups
 from warpline.work import call_from_kineto, work_of
-from warpline.work.model import Tensor
+from warpline.work.model import Launch, Tensor
 
 MIB = 1 << 20
 
@@ -115,6 +115,19 @@ def test_a_loop_is_one_kernel_if_all_is_elementwise_and_else_one_for_each_turn()
     assert members([replace(plain, in_place=True), added] * 3) == [[0, 1], [2, 3], [4, 5]]
 
 
+def test_the_same_again_in_place_or_joined_is_done_to_another_tensor() -> None:
+    # Two networks' weights follow others; the keys and the values of the past get a token more.
+    x, past, new = tensor(4096, 4096), tensor(16, 4096, 64), tensor(16, 1, 64)
+    follow = replace(by_element(x, x, name="lerp"), in_place=True)
+    assert members([follow, follow, follow]) == [[0], [1], [2]]
+    assert [group.bytes for group in groups([follow, follow])] == [3 * x.bytes] * 2
+    whole = past.elements + new.elements
+    cat = Unit("cat", (past, new), (whole,), 4 * whole, moves=True, joins=True)
+    assert [group.bytes for group in groups([cat, cat])] == [2 * 4 * whole] * 2
+    # Once something else is done to it, it is one tensor that is changed step by step.
+    assert len(groups([by_element(x, name="neg"), follow, follow])) == 1
+
+
 def test_scattering_is_a_kernel_of_its_own_and_what_is_unknown_gets_the_benefit_of_the_doubt() -> None:
     x = by_element(tensor(64, 64))
     scatter = unit_of(call_from_kineto("aten::scatter", None, None), None)
@@ -190,6 +203,60 @@ def test_a_backward_pass_is_compiled_by_itself(tmp_path: Path) -> None:
 
     main = Program().events[0]["tid"]
     assert program(main + 1) == pytest.approx(2 * program(main), rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "expected"),
+    [
+        ("aten::add", ["", "", "1"], 1),
+        ("aten::div", ["", ""], 3),
+        ("aten::exp_", [""], 3),
+        ("aten::sigmoid", [""], 7),
+        ("aten::tanh", [""], 5),
+        ("aten::erf", [""], 12),
+        ("aten::gelu", ["", "none"], 16),
+        ("aten::addcmul", ["", "", ""], 3),
+        ("aten::pow", ["", "2"], 1),
+        ("aten::pow", ["", "2.5"], 12),
+    ],
+)
+def test_a_function_costs_as_much_as_several_additions(name: str, arguments: list[str], expected: int) -> None:
+    shapes = [[64, 32] if not text else [] for text in arguments]
+    types = ["float" if not text else "Scalar" for text in arguments]
+    call = call_from_kineto(name, json.dumps(shapes), json.dumps(types), None, json.dumps(arguments))
+    unit = unit_of(call, work_of(call))
+    assert unit is not None
+    assert unit.steps == expected
+
+
+@pytest.mark.parametrize(("shape", "dim", "each"), [((64, 32, 1), "-1", 9), ((64, 32), "1", 3), ((64, 32), "0", 3)])
+def test_pieces_that_alternate_are_loaded_one_by_one(shape: tuple[int, ...], dim: str, each: int) -> None:
+    shapes, types = json.dumps([[shape, shape], []]), json.dumps(["TensorList", "Scalar"])
+    call = call_from_kineto("aten::cat", shapes, types, None, json.dumps(["", dim]), launches=(Launch(CAT),))
+    unit = unit_of(call, work_of(call))
+    assert unit is not None
+    assert unit.steps == 2 * each
+
+
+def test_threads_hand_a_backward_pass_over_however_it_is_compiled(tmp_path: Path) -> None:
+    def program(pause: float) -> float:
+        program = Program()
+        for _ in range(STEPS):
+            with program.step():
+                for _ in range(20):
+                    program.op("aten::mul", (MUL, 2), cpu=60, shapes=[[64, 64]], dtype="float")
+                program.now += pause
+                first = len(program.events)
+                for _ in range(20):
+                    program.op(f"{AUTOGRAD}evaluate_function: MulBackward0", (MUL, 2), cpu=60)
+                for event in program.events[first:]:
+                    if event["cat"] != "kernel":
+                        event["tid"] += 1
+                program.op("aten::mul", (MUL, 2), cpu=60, shapes=[[64, 64]], dtype="float")
+        (folder := tmp_path / str(pause)).mkdir()
+        return program.judged(folder).evidence.question.ask("torch_compile").new_step_ns.expected
+
+    assert program(100) - program(20) == pytest.approx(80_000, rel=0.2)
 
 
 @pytest.mark.parametrize(
@@ -273,6 +340,8 @@ def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
         ("training", "entropy_over_the_vocabulary"),
         ("serving", "stencil_of_rolled_grids"),  # bound by what is computed
         ("serving", "weights_unpacked_in_many_passes"),
+        ("studio", "colours_jittered_in_separate_passes"),
+        ("textbook", "option_prices_in_separate_passes"),  # bound by error functions
     ],
 )
 def test_a_compiled_program_takes_what_the_stopwatch_says(folder: str, name: str) -> None:

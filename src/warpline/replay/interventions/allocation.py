@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import numpy as np
 import polars as pl
 
@@ -132,7 +134,22 @@ def _pieces(scene: Scene, node: int) -> int:
     shapes, strides = (json_list(scene.op_column(column)[node])[:1] for column in ("shapes", "strides"))
     # Where strides are recorded, so are the shapes in lists, but for long ones.
     long = shapes == strides == [[]]
-    return MOST_LISTED + 1 if long else len(shapes[0]) if shapes and isinstance(shapes[0], list) else 0
+    return MOST_LISTED + 1 if long else len(_piece_shapes(scene, node))
+
+
+def _piece_shapes(scene: Scene, node: int) -> list[list[int]]:
+    """The recorded shapes of the tensors that a join takes."""
+    shapes = json_list(scene.op_column("shapes")[node])[:1]
+    return shapes[0] if shapes and isinstance(shapes[0], list) else []
+
+
+def grows(scene: Scene) -> Bools:
+    """Joins of a tensor with a few smaller ones: what was there is copied for the sake of what is new."""
+    result = np.zeros(len(scene.graph), bool)
+    for node in np.flatnonzero(scene.once(joins)).tolist():
+        sizes = [prod(shape) for shape in _piece_shapes(scene, node)]
+        result[node] = 1 < len(sizes) <= MOST_GROWING and 2 * max(sizes) > sum(sizes)
+    return result
 
 
 def turned_into(scene: Scene, fill: int) -> Int64s:

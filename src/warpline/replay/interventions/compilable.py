@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,15 +27,39 @@ REDUCING = {
 """Ops that reduce, and which argument says over what."""
 SOFTMAX = {"_softmax": 1, "_log_softmax": 1, "_softmax_backward_data": 2, "_log_softmax_backward_data": 2}
 """The same for those that give each element its share of the result."""
-SOFTMAX_STEPS = 9
-"""As many ops as a compiled one takes the time of: entropies over 65,536 words, 256 µs in all, say 9."""
+SOFTMAX_STEPS = 12
+"""As many ops as a compiled one takes the time of: entropies over 65,536 words, 256 µs in all, say 12."""
 NORMS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward", "rms_norm")
 GROUP_NORM, GROUPS_OF_NORM = "native_group_norm", 6
 """That op, and which argument says how many groups an image has."""
-NORM_STEPS = 10
+NORM_STEPS = 15
 """Likewise: compiled layer norms of 16.8 M elements take 25 µs, with an addition 31."""
+REDUCING_STEPS = 3
+"""Likewise: distances of vectors of 64 numbers (a difference, a square, a sum) say 3 for the sum."""
+ROOT, TANH, ERF = 3, 5, 12
+"""Additions that functions cost as much as, once compiled: logarithms, exponentials, roots and quotients (a focal loss,
+prices of options), a hyperbolic tangent (an activation), an error function (the same prices, two exact GELUs)."""
+POWER = 12
+"""An exponential of a product with a logarithm, with care taken of signs and of rounding."""
+POWERS = {"1": 1, "2": 1, "3": 2, "4": 2, "0.5": ROOT, "-0.5": ROOT, "-1": ROOT}
+"""Powers that are products or roots."""
 COMPOUND = 3
-"""Functions of at least so many steps are more than one op."""
+"""Other functions of at least so many steps are more than one op."""
+FUNCTIONS = {
+    name: steps
+    for steps, names in {
+        ROOT: "exp exp2 log log2 log10 sqrt rsqrt reciprocal div divide true_divide sin cos",
+        TANH: "tanh expm1 log1p tan sinh cosh logaddexp logaddexp2 xlogy atan2 hypot fmod remainder softplus elu celu",
+        1 + 2 * ROOT: "sigmoid",
+        2 + 2 * ROOT: "silu swish log_sigmoid logit",
+        ERF: "erf erfc erfinv asin acos atan asinh acosh atanh lgamma digamma",
+        4 + 2 * ROOT: "silu_backward",
+        4 + ERF: "gelu mish",
+        8 + ERF + ROOT: "gelu_backward mish_backward",
+    }.items()
+    for name in names.split()
+}
+"""Functions that cost more than an addition, and how many of them they cost."""
 SCATTERING = (
     "scatter", "scatter_add", "scatter_reduce", "index_put", "_index_put_impl", "index_add", "index_copy", "index_fill",
     "index_reduce", "masked_scatter", "embedding_dense_backward",
@@ -43,8 +68,13 @@ SCATTERING = (
 PICKING = ("index", "index_select", "gather", "embedding", "roll", "flip", "take", "take_along_dim")
 """Ops whose elements come from anywhere in their input."""
 JOINING = ("cat", "stack", "_cat")
-JOINING_STEPS = 2
+PICKING_STEPS = 3
+"""Where an element comes from: a compiled stencil of 23 additions and products and 8 shifted grids says 3."""
+JOINING_STEPS = 3
 """For each of the pieces, whichever of them an element comes from: where it would be, and whether it is there."""
+MIXING_STEPS = 9
+"""The same where neighbours come from different pieces, so that elements are loaded one by one: compiled, 4-bit numbers
+that are unpacked to alternate."""
 BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backward")
 """Families of work in which an element of the result comes from one of each operand."""
 
@@ -184,7 +214,7 @@ def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
     if name in JOINING:
         pieces = typed(call.tensors(0), call)
         elements = sum(piece.elements for piece in pieces)
-        steps = JOINING_STEPS * len(pieces)
+        steps = _joining_steps(call, pieces) * len(pieces)
         return Unit(name, pieces, (elements,), work.written_bytes, steps=steps, moves=True, joins=True)
     if not tensors:
         return None
@@ -192,10 +222,11 @@ def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
     if name in PICKING:
         elements = work.written_bytes // first.item_bytes
         places = (tensor for tensor in tensors[1:] if tensor.elements <= elements)
-        return Unit(name, (Tensor((elements,), first.dtype), *places), (elements,), work.written_bytes, moves=True)
+        read: tuple[Tensor, ...] = (Tensor((elements,), first.dtype), *places)
+        return Unit(name, read, (elements,), work.written_bytes, steps=PICKING_STEPS, moves=True)
     if name in REDUCING and work.model == "reduction":
         dims = _dims(call, REDUCING[name], len(first.shape))
-        return _reduction(Unit(name, (first,), first.shape, work.written_bytes, dims))
+        return _reduction(Unit(name, (first,), first.shape, work.written_bytes, dims, steps=REDUCING_STEPS))
     if name in SOFTMAX or name in NORMS:
         whole = tuple(tensor for tensor in tensors if tensor.shape == first.shape)
         whole_op, parts = (SOFTMAX_STEPS, FORWARD_STEPS) if name in SOFTMAX else (NORM_STEPS, NORM_FORWARD_STEPS)
@@ -209,9 +240,24 @@ def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
     if work.model not in BY_ELEMENT:
         return None
     operands = tuple(tensors[1:] if name == "copy" else [] if work.model == "fill" else tensors)
+    whole_shape = broadcast(tensor.shape for tensor in tensors)
+    return Unit(name, operands, whole_shape, work.written_bytes, steps=_steps(name, call))
+
+
+def _steps(name: str, call: OpCall) -> int:
+    """Additions that an elementwise op costs as much as."""
+    if name == "pow":
+        return POWERS.get(call.text(1).removesuffix(".0").removesuffix("."), POWER)
     signature = SIGNATURES.get(f"aten::{name}")
-    steps = signature.steps if signature and signature.steps >= COMPOUND else 1
-    return Unit(name, operands, broadcast(tensor.shape for tensor in tensors), work.written_bytes, steps=steps)
+    compound = signature.steps if signature and signature.steps >= COMPOUND else 1
+    return FUNCTIONS.get(name, compound)
+
+
+def _joining_steps(call: OpCall, pieces: tuple[Tensor, ...]) -> int:
+    """Steps for each of the pieces that are joined."""
+    dim = call.integer(1, 0)
+    rest = (prod(piece.shape[dim % len(piece.shape) :]) for piece in pieces if piece.shape and piece.elements)
+    return MIXING_STEPS if min(rest, default=UNROLLED) < UNROLLED else JOINING_STEPS
 
 
 def _reduction(unit: Unit) -> Unit:

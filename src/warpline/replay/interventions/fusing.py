@@ -182,7 +182,7 @@ class Group:
         """Whether the op can be part of this kernel; one that is not known is given the benefit of the doubt."""
         if unit is None or not self.units:
             return True
-        if unit.alone or self.units[-1].alone:
+        if unit.alone or self.units[-1].alone or self._repeats(unit):
             return False
         one = self.reduction
         if one is None:
@@ -195,6 +195,11 @@ class Group:
             return (unit.shape, unit.dims) == (one.shape, one.dims)
         whole = any(each.elements == unit.elements for each in unit.operands)
         return whole or all(_of_rows(each.shape, unit.shape, one.dims) for each in unit.operands)
+
+    def _repeats(self, unit: Unit) -> bool:
+        """Whether all that the kernel does so far is what this op does again, in place or to pieces that it joins: then
+        it does so to another tensor, and nothing is shared."""
+        return (unit.in_place or unit.joins) and all(each == unit for each in self.units)
 
     def add(self, position: int, unit: Unit | None) -> None:
         """Takes the op in."""

@@ -11,7 +11,7 @@ from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM, VECTOR
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import Fused, fused
+from warpline.replay.interventions.compilable import AUTOGRAD, Fused, fused
 from warpline.replay.interventions.dispatch import launch_runs
 from warpline.replay.interventions.registry import OPTIMISTIC, intervention
 from warpline.replay.model import CALL, Bools, Floats, Int64s
@@ -56,6 +56,7 @@ MANY_KERNELS = 12
     "Chains of elementwise, norm and reduction kernels are fused, and launched without the framework's dispatch.",
     "The compiled region is called once forwards and once backwards in each step; a loop whose turns cannot be fused "
     "has its body compiled, which is called in each turn, in the best case the whole; the optimiser stays as it is.",
+    "Threads take as long as before to hand a backward pass to each other.",
     "Reductions are fused with what has the same rows; a few long rows are added up by two kernels.",
     "A fused kernel takes as long as its operations, or as reading its inputs and writing its results, whichever is "
     "longer: intermediate results never exist. Where shapes were not recorded, as one pass over its tensors.",
@@ -81,7 +82,9 @@ def _in_optimizer(scene: Scene) -> Bools:
 def _fusible(scene: Scene) -> Bools:
     names = scene.trace.ops["name"].unique().cast(pl.String).to_list()
     library = scene.under_op(*(name for name in names if name and LIBRARY.fullmatch(name)))
-    return scene.kernels(*FUSIBLE) & ~library & scene.in_steps
+    copies = (scene.work_text("copy_kind") == "DtoD") & (scene.op != NONE)
+    fusible: Bools = (scene.kernels(*FUSIBLE) | copies) & ~library & scene.in_steps
+    return fusible
 
 
 def _chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
@@ -162,7 +165,7 @@ def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools, own: Bools, extra:
     ops = scene.op[scene.work[library]]
     ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
     costs[calls[library[np.unique(ops, return_index=True)[1]]]] = constants.COMPILED_LIBRARY_NS.at(case)
-    changed, left = 0, graph.duration * _accumulating(scene)
+    changed, left = 0, graph.duration * _left_to_autograd(scene)
     for run in launch_runs(bench, wanted, case):
         launching = run[costs[run] > 0]
         before = float(graph.duration[run].sum())
@@ -175,10 +178,33 @@ def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools, own: Bools, extra:
     return changed
 
 
-def _accumulating(scene: Scene) -> Floats:
-    """Share of each segment in which autograd hands a gradient to its parameter: no compiled region does that."""
+def _left_to_autograd(scene: Scene) -> Floats:
+    """Share of each segment in which autograd hands a gradient to its parameter, or a backward pass from thread to
+    thread: no compiled region does that."""
     rows = scene.trace.ops.filter(pl.col("name").cast(pl.String) == ACCUMULATING)
-    return scene.covered(*(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")))
+    spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(scene)]
+    return scene.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
+
+
+def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
+    """When threads that ask for a backward pass wait for autograd's thread to begin, and go on after it has ended:
+    starts, ends and threads."""
+    starts, ends, threads = scene.op_spans
+    names = scene.trace.ops["name"].cast(pl.String)
+    outer = scene.roots[:-1] == np.arange(len(starts))
+    engine = outer & names.str.starts_with(AUTOGRAD).fill_null(False).to_numpy()
+    began, ended = np.sort(starts[engine]), np.sort(ends[engine])
+    found = [(NOTHING, NOTHING, NOTHING)]
+    for thread in np.setdiff1d(np.unique(threads[outer]), threads[engine]):
+        mine = outer & (threads == thread)
+        after, before = np.sort(ends[mine])[:-1], np.sort(starts[mine])[1:]
+        first, last = np.searchsorted(began, after), np.searchsorted(ended, before) - 1
+        passed = np.flatnonzero(first <= last)
+        times = after[passed], began[first[passed]], ended[last[passed]], before[passed]
+        both = np.concatenate(times[::2]), np.concatenate(times[1::2])
+        found.append((*both, np.full(2 * len(passed), thread, np.int64)))
+    starts, ends, threads = (np.concatenate(column) for column in zip(*found, strict=True))
+    return starts, ends, threads
 
 
 @intervention(
