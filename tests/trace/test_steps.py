@@ -181,6 +181,20 @@ def test_unless_the_program_pauses_between_steps(tmp_path: Path) -> None:
     assert starts(tmp_path, 5 * ("L" + "mn" + 5 * "lmn"), pause_before="L", pause=30) == [0, 18, 36, 54, 72]
 
 
+def test_pauses_a_little_longer_than_others_say_it_if_they_are_regular(tmp_path: Path) -> None:
+    """5 µs more before every eighth layer of five steps, and once before another."""
+    step = "Lmn" + 7 * "lmn"
+    names = 3 * step + "Lmn" + "lmn" + "Lmn" + 5 * "lmn" + step
+    assert starts(tmp_path, names, pause_before="L", pause=5) == [0, 24, 48, 72, 96]
+
+
+@pytest.mark.parametrize("every", [2, 3])
+def test_few_such_pauses_may_be_chance(tmp_path: Path, every: int) -> None:
+    """Three or four of nine."""
+    names = "lmn" + 4 * ("lmn" * (every - 1) + "Lmn") if every == 2 else 3 * ("lmn" * 2 + "Lmn")
+    assert starts(tmp_path, names, pause_before="L", pause=5) == list(range(0, len(names), 3))
+
+
 def test_pauses_that_are_not_regular_say_nothing(tmp_path: Path) -> None:
     names = "lmn" * 3 + "Lmn" + "lmn" * 5 + "Lmn" + "lmn" * 2 + "Lmn" + "lmn" * 8
     assert starts(tmp_path, names, pause_before="L", pause=30) == list(range(0, 63, 3))

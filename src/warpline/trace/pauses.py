@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +16,11 @@ CLEARLY_LONGER, FAR_LONGER = 1.25, 1.5
 LEAST_NS = 2_000
 """And by how much."""
 PLACES_TRIED = 8
+BY_CHANCE = 0.01
+"""How often at most pauses may seem regular that are not."""
 PAUSES_TRIED = 128
+LONGEST_TRIED = 3
+"""One of so many longest pauses is between steps; the others may be hiccups."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +51,9 @@ def regular_pauses(pauses: Int64s) -> Regular | None:
         found = _evenly_spaced(pauses[:, place], least)
         if found is not None:
             return Regular(*found, int(place))
-    return None
+    place = int(excess.argmax())
+    found = _hardly_by_chance(pauses[:, place], usual[place] + LEAST_NS)
+    return None if found is None else Regular(*found, place)
 
 
 def _evenly_spaced(pauses: Int64s, least: float) -> tuple[int, int] | None:
@@ -68,4 +75,26 @@ def _evenly_spaced(pauses: Int64s, least: float) -> tuple[int, int] | None:
         even = (np.diff(turns) == every).all() and turns[0] <= every <= count - turns[-1]
         if even and (best is None or drop > best[0]):
             best = drop, int(turns[0]) % every, every
+    return None if best is None else best[1:]
+
+
+def _hardly_by_chance(pauses: Int64s, least: float) -> tuple[int, int] | None:
+    """First and distance of pauses that are equally far apart and, but for a few others, the longest: so few that it
+    would hardly come by chance, whatever distance and first one are tried."""
+    count = len(pauses)
+    # The pause before the first repeat may be missing: it is not looked at.
+    order = np.argsort(-pauses[1:], kind="stable") + 1
+    rank = np.zeros(count, np.int64)
+    rank[order] = np.arange(1, count)
+    shortest, longest = max(2, count // PAUSES_TRIED), count // LEAST_PAUSES
+    tried = sum(range(shortest, longest + 1))
+    best: tuple[float, int, int] | None = None
+    for every in range(shortest, longest + 1):
+        for first in {int(turn) % every for turn in order[:LONGEST_TRIED]}:
+            turns = np.arange(first or every, count, every)
+            if len(turns) < LEAST_PAUSES or pauses[turns].min() < least:
+                continue
+            chance = tried * comb(int(rank[turns].max()), len(turns)) / comb(count - 1, len(turns))
+            if chance < BY_CHANCE and (best is None or chance < best[0]):
+                best = chance, first, every
     return None if best is None else best[1:]
