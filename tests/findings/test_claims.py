@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from kineto_files import op
 from paths import SHARED
 from small_programs import (
     ALL_REDUCE,
+    CAT,
     DIRECT_COPY,
     GEMM_BF16,
     GEMM_DOUBLE,
@@ -240,6 +242,33 @@ def test_every_planted_mistake_of_bad_training_is_found_at_its_line() -> None:
         assert {places[op] for op in ops} == {("workloads.py", 57)}, rule
     for words in ("2 .item()", "boolean mask", "clip_grad_norm_ in workloads.py:57"):
         assert words in found["hidden_sync"].claim
+
+
+def test_what_attention_or_a_buffer_does_away_with_is_not_to_be_fused(tmp_path: Path) -> None:
+    def joined(new: int) -> Body:
+        def body(program: Program) -> None:
+            for _ in range(4):
+                shapes: Any = [[[16, 4096, 64], [16, new, 64]], []]
+                program.op("aten::cat", (CAT, 300), shapes=shapes, types=["TensorList", "Scalar"])
+                program.op("aten::mul", (MUL, 30), shapes=[[16, 4096 + new, 64]], dtype="float")
+                program.op("aten::mm", (GEMM_BF16, 50))
+
+        return body
+
+    def attention(program: Program) -> None:
+        program.op("aten::bmm", (GEMM_BF16, 160))
+        program.op("aten::mul", (MUL, 250))
+        program.op("aten::_softmax", (SOFTMAX, 580))
+        program.op("aten::bmm", (GEMM_BF16, 150))
+
+    def found(name: str, body: Body) -> set[str]:
+        (folder := tmp_path / name).mkdir()
+        return {"unfused_elementwise", "unfused_attention", "cat_growth"} & set(claims(folder, body))
+
+    # A token more for what was there is growth; two halves are none.
+    assert found("grown", joined(1)) == {"cat_growth"}
+    assert found("halves", joined(4096)) == {"cat_growth", "unfused_elementwise"}
+    assert found("attention", attention) == {"unfused_attention"}
 
 
 @pytest.mark.shared
