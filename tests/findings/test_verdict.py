@@ -83,13 +83,10 @@ def test_the_largest_gain_wins() -> None:
     )
 
 
-def test_a_general_fix_gives_way_to_a_specific_one_that_saves_half_as_much() -> None:
-    # A graph would save 2.4 of 3 ms; 1.7x saves 1.24.
-    assert said(finding("launch_bound", 5.0), finding("hidden_sync", 1.7)) == ("sync", "remove_sync")
-
-
-def test_a_general_fix_stays_where_the_specific_one_brings_little() -> None:
-    assert said(finding("launch_bound", 5.0), finding("hidden_sync", 1.6)) == ("dispatch", "cuda_graph")
+def test_a_general_fix_gives_way_to_a_specific_one_that_saves_a_third_as_much() -> None:
+    # A graph would save 2.4 of 3 ms; 1.4x saves 0.86, and 1.3x 0.69.
+    assert said(finding("launch_bound", 5.0), finding("hidden_sync", 1.4)) == ("sync", "remove_sync")
+    assert said(finding("launch_bound", 5.0), finding("hidden_sync", 1.3)) == ("dispatch", "cuda_graph")
 
 
 def test_a_doubtful_general_fix_gives_way_to_a_sure_one() -> None:

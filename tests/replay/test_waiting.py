@@ -121,6 +121,10 @@ def gone(question: WhatIf) -> set[str]:
         ([("aten::mul", COMPARE, []), ("aten::all", REDUCE.format("bool"), [])], 1, {REDUCE.format("bool")}),
         ([("aten::max", REDUCE.format("long"), []), ("aten::add", ADD, SCALARS)], 8, {ADD, REDUCE.format("long")}),
         ([("aten::add_", ADD, VECTORS)], 8, set()),
+        # Who looks for an accident wants to know.
+        ([("aten::isnan", COMPARE, []), ("aten::any", REDUCE.format("bool"), [])], 1, set()),
+        ([("aten::isfinite", COMPARE, []), ("aten::all", REDUCE.format("bool"), []), ("aten::logical_not", COMPARE, [])],
+         1, set()),
     ],
 )  # fmt: skip
 def test_what_only_told_the_cpu_a_number_goes_with_the_wait(
@@ -228,6 +232,8 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
         ("field/distribution_that_validates", "aten::all", False),
         ("held_out/metrics_of_every_batch", "aten::sum", True),
         ("faults/item_per_layer", "aten::amax", True),
+        ("studio/nan_check_in_a_forward_hook", "aten::isnan", True),
+        ("studio/nan_check_in_a_forward_hook", "aten::any", True),
     ],
 )
 def test_recorded_programs_do_without_the_same_work_when_mended(case: str, op: str, stays: bool) -> None:

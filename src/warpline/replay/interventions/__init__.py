@@ -11,6 +11,7 @@ from warpline.replay.interventions import (  # noqa: F401 - importing registers 
     generations,
     grids,
     kernels,
+    optimizers,
     overlap,
     precision,
     stragglers,

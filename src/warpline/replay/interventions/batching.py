@@ -9,11 +9,11 @@ import numpy as np
 
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.fusion import OPTIMIZER_RANGE
 from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.interventions.lists import lists_of_tensors
 from warpline.replay.interventions.loops import RootOps, begun_before, loops
+from warpline.replay.interventions.optimizers import in_optimizer
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.interventions.results import PRODUCTS, Key
 from warpline.replay.interventions.turns import ADDING, VIEWS, Turn
@@ -80,7 +80,7 @@ def _loops(bench: Bench) -> Iterator[_Loop]:
     usable = scene.in_steps & ~bench.gone & scene.is_work
     ops: RootOps | None = None
     forwards: list[_Loop] = []
-    optimizer = scene.within_ranges(OPTIMIZER_RANGE)
+    optimizer = scene.once(in_optimizer)
     for lane in np.unique(graph.lane[usable]):
         nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
         for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from warpline.replay.bench import Bench
 from warpline.replay.interventions.dispatch import MOST_WAITS
-from warpline.replay.interventions.fusion import fused_optimizer, torch_compile
+from warpline.replay.interventions.fusion import torch_compile
+from warpline.replay.interventions.optimizers import fused_optimizer
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.interventions.waiting import awaited_calls
 from warpline.replay.model import Bools

@@ -1,4 +1,4 @@
-"""Fixes that fuse kernels: compilation, and optimisers with one kernel for all parameters."""
+"""The fix that fuses kernels: compilation."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.compilable import AUTOGRAD, Fused, fused
 from warpline.replay.interventions.dispatch import launch_runs
+from warpline.replay.interventions.optimizers import in_optimizer
 from warpline.replay.interventions.registry import OPTIMISTIC, intervention
-from warpline.replay.model import CALL, Bools, Floats, Int64s
+from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
@@ -32,10 +33,6 @@ LIBRARY = re.compile(
 )
 """Ops that a compiler leaves to libraries, with all the kernels that these launch for them; it cannot look into those
 that others than torch define."""
-OPTIMIZER_RANGE = r"^Optimizer\.step"
-"""torch.optim marks each step with a range of this name."""
-KERNELS_PER_PARAMETER = 8
-"""Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
 LARGE_SHARE = 0.4
 """Kernels of a chain that move at least this share of what the largest moves touch the whole tensor."""
 ADDING = (
@@ -44,10 +41,6 @@ ADDING = (
     "aten::embedding_dense_backward",
 )  # fmt: skip
 """Ops that add many numbers up in one place: what they wait for each other stays, in whichever kernel they are."""
-PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addcdiv": 4, "sqrt": 2, "copy": 2}
-"""Tensors that an op of an optimiser reads and writes; scalars are free."""
-MANY_KERNELS = 12
-"""An optimiser step with fewer kernels is fused already, or nearly so."""
 
 
 @intervention(
@@ -66,17 +59,13 @@ MANY_KERNELS = 12
 def torch_compile(bench: Bench, case: int) -> int:
     """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
     scene = bench.scene
-    optimizer = scene.once(_in_optimizer)
+    optimizer = scene.once(in_optimizer)
     fusible = scene.once(_fusible) & ~bench.gone & ~optimizer
     extra = np.zeros(len(bench.graph))
     nodes, begins = _chains(scene, fusible)
     gone = _fuse(bench, fused(scene, nodes, begins), extra, case) if len(nodes) else NOTHING
     bench.remove_work(gone, dispatch=False)
     return len(gone) + _cheaper_dispatch(bench, case, ~optimizer, fusible, extra)
-
-
-def _in_optimizer(scene: Scene) -> Bools:
-    return scene.within_ranges(OPTIMIZER_RANGE)
 
 
 def _fusible(scene: Scene) -> Bools:
@@ -205,48 +194,3 @@ def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
         found.append((*both, np.full(2 * len(passed), thread, np.int64)))
     starts, ends, threads = (np.concatenate(column) for column in zip(*found, strict=True))
     return starts, ends, threads
-
-
-@intervention(
-    "fused_optimizer",
-    45,
-    "The optimiser updates all parameters with a few fused kernels (fused=True).",
-    "Optimiser steps are found by the range that torch.optim puts around them.",
-    "The host's time is that of a fused AdamW with as many parameters as the kernels suggest.",
-)
-def fused_optimizer(bench: Bench, case: int) -> int:
-    """Per step: one launch with the host's cost of the fused version, and a share of the device's time."""
-    scene = bench.scene
-    inside = scene.within_ranges(OPTIMIZER_RANGE) & scene.in_steps
-    kernels = np.flatnonzero(inside & scene.is_work & (scene.kind == "kernel") & ~bench.gone)
-    changed = 0
-    calls = scene.call_of_work
-    for step in np.unique(scene.step[kernels]):
-        mine = kernels[scene.step[kernels] == step]
-        if len(mine) < MANY_KERNELS:
-            continue
-        foreach = sum("multi_tensor" in name for name in scene.name[mine]) > len(mine) // 2
-        share = min(1.0, constants.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
-        whole = float(bench.graph.duration[mine].sum())
-        parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if foreach else 1)
-        host = constants.FUSED_OPTIMIZER_BASE_NS.at(case) + parameters * constants.FUSED_OPTIMIZER_PARAMETER_NS.at(case)
-        cpu = np.flatnonzero(inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
-        now = float(bench.graph.duration[cpu].sum())
-        bench.remove_work(mine[1:], dispatch=False)
-        bench.graph.duration[mine[0]] = max(share * whole, 2_000.0)
-        bench.graph.duration[cpu] = 0.0
-        bench.graph.duration[int(calls[mine[0]])] = min(host, now)
-        changed += len(mine)
-    return changed
-
-
-def _remaining_passes(scene: Scene, kernels: Int64s) -> float:
-    """Share of the tensors read and written that a fused update still reads and writes.
-
-    The ops tell which update it is: roots come with Adam (four tensors read, three written), several ops with momentum,
-    a single one is plain descent, which reads two and writes one whether it is fused or not.
-    """
-    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(scene.op_name[kernels].tolist())]
-    passes = sum(PASSES.get(name, 2) for name in names)
-    needed = 7 if "sqrt" in names else 5 if len(names) > 1 else 3
-    return min(1.0, needed / max(passes, 1))

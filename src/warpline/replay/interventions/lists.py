@@ -18,7 +18,10 @@ IN_PLACE = (
     "aten::copy_", "aten::zero_", "aten::fill_", "aten::clamp_", "aten::sqrt_", "aten::neg_", "aten::sign_",
 )  # fmt: skip
 NORMS = ("aten::norm", "aten::linalg_vector_norm")
-OTHERS = ("aten::mul", "aten::add", "aten::sub", "aten::div", "aten::sqrt", "aten::pow", "aten::sign", "aten::lerp")
+OTHERS = (
+    "aten::mul", "aten::add", "aten::sub", "aten::div", "aten::sqrt", "aten::pow", "aten::sign", "aten::lerp",
+    "aten::addcmul", "aten::addcdiv", "aten::rsqrt", "aten::reciprocal", "aten::abs", "aten::neg", "aten::maximum",
+)  # fmt: skip
 """Ops that have a torch._foreach_ version."""
 
 
@@ -36,8 +39,14 @@ def _is_over_a_list(scene: Scene, turns: Int64s) -> bool:
         return False
     if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):
         return False
-    shapes = [_shapes(scene.op_column("shapes")[turn].tolist()) for turn in turns]
+    shapes = shapes_of_turns(scene, turns)
     return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= LEAST_SHAPES
+
+
+def shapes_of_turns(scene: Scene, turns: Int64s) -> list[set[tuple[int, ...]]]:
+    """The different shapes that the ops of each turn take."""
+    recorded = scene.op_column("shapes")
+    return [_shapes(recorded[turn].tolist()) for turn in turns]
 
 
 def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:

@@ -1,0 +1,104 @@
+"""What a CUDA graph captures of steps that wait, on hand-made traces and on recorded programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kineto_files import op, write
+from paths import DATA
+from small_programs import H200, MUL, STEPS, Program
+
+import warpline
+from warpline.findings.rank import steps_to_judge
+from warpline.replay import WhatIf
+from warpline.replay.interventions import constants
+
+KERNELS, KERNEL_US = 10, 4.0
+
+
+def question(folder: Path, program: Program) -> WhatIf:
+    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
+
+
+def looked_at(program: Program) -> None:
+    """A number is read."""
+    start = program.now
+    program.copy("DtoH (Device -> Pinned)", 1.5, 4)
+    program.wait()
+    program.events.append(op("aten::item", start, program.now - start))
+
+
+def launched(program: Program, count: int = KERNELS) -> None:
+    for _ in range(count):
+        program.op("aten::mul", (MUL, KERNEL_US), cpu=30)
+
+
+@pytest.mark.parametrize(("reads", "pieces"), [(2, 1), (3, 1), (4, 5)])
+def test_numbers_that_are_read_now_and_then_do_not_cut_the_graph(reads: int, pieces: int, tmp_path: Path) -> None:
+    """Ten kernels, then so many times a number is read and ten more follow: one graph, unless it is read too often."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            launched(program)
+            for _ in range(reads):
+                looked_at(program)
+                launched(program)
+    asked = question(tmp_path, program)
+    kernels = (reads + 1) * KERNELS
+    work = kernels * KERNEL_US * 1e3 + reads * 1_500 + (kernels + reads) * constants.GRAPH_GAP_NS.expected
+    predicted = asked.ask("cuda_graph").new_step_ns
+    if pieces == 1:
+        assert predicted.expected == pytest.approx(work, rel=0.03)
+        assert predicted.high > work + reads * constants.GRAPH_LAUNCH_NS.worst, "the worst case has a graph for each"
+    else:
+        # Ten calls are too few for a graph of their own: nothing is captured.
+        assert predicted.expected == pytest.approx(asked.bare_step_ns.expected)
+
+
+def test_a_number_that_is_read_at_the_end_is_waited_for(tmp_path: Path) -> None:
+    """The graph, the wait, 200 µs of Python, and the next graph; what leads to the first launch is captured, too."""
+    steps = {}
+    for before in (5, 305):
+        program = Program()
+        for _ in range(STEPS):
+            with program.step():
+                program.op("aten::view", cpu=before)
+                launched(program)
+                looked_at(program)
+                program.python(200)
+        (tmp_path / str(before)).mkdir()
+        steps[before] = question(tmp_path / str(before), program).ask("cuda_graph").new_step_ns.expected
+    assert steps[305] == pytest.approx(steps[5], rel=0.15), "but for the cost of recording, spread over the segment"
+    assert steps[5] == pytest.approx(KERNELS * KERNEL_US * 1e3 + 200_000, rel=0.15)
+
+
+def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            launched(program)
+            program.copy("HtoD (Pageable -> Device)", 2, 512)
+            launched(program)
+    asked = question(tmp_path, program)
+    scene, trial = asked.scene, asked.trial("cuda_graph")
+    waits = scene.calls_like("Synchronize") & scene.in_steps
+    assert waits.any()
+    assert (trial.duration[waits] == scene.graph.duration[waits]).all()
+
+
+@pytest.mark.parametrize("stacks", [".plain", ""])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "textbook/eigenvector_with_a_convergence_test", "workshop/q_learning_on_small_batches",
+        "faults/item_in_a_dispatch_bound_loop", "held_out/policy_in_its_environment",
+    ],
+)  # fmt: skip
+def test_the_graph_of_a_step_that_waits_is_near_the_stopwatch(case: str, stacks: str) -> None:
+    folder, name = case.split("/")
+    known = json.loads((DATA / folder / "faults.json").read_text())["cases"]
+    measured = next(one for one in known if one["name"] == name)["bare_step_ns"]["cured"]["step_ns"]
+    trace = steps_to_judge(warpline.open(DATA / folder / f"{name}{stacks}.json.gz", cache=False))
+    assert WhatIf(trace).ask("cuda_graph").new_step_ns.expected == pytest.approx(measured, rel=0.16)

@@ -1,0 +1,136 @@
+"""Updates of parameters: which loops are updates, what a fused optimiser takes, and what a CUDA graph leaves alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kineto_files import write
+from paths import DATA
+from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
+
+import warpline
+from warpline.findings.rank import judge
+from warpline.replay import WhatIf
+from warpline.replay.interventions import constants
+from warpline.replay.interventions.optimizers import counted_on_the_host, in_optimizer
+
+ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]
+PARAMETERS = 16
+KERNEL_US = 2.0
+
+
+def question(folder: Path, program: Program) -> WhatIf:
+    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
+
+
+def trained(
+    folder: Path, ops: list[str], shapes: list[list[int]], *, number: str = "", backward: bool = True
+) -> WhatIf:
+    """A product, and then a loop over parameters that does these ops with each."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            if backward:
+                with program.within("autograd::engine::evaluate_function: MmBackward0"):
+                    program.op("aten::mm", (GEMM_BF16, 20), shapes=[[512, 512], [512, 512]])
+            for parameter in range(PARAMETERS):
+                shape = shapes[parameter % len(shapes)]
+                for name in ops:
+                    program.op(f"aten::{name}", (MUL, KERNEL_US), cpu=10, shapes=[shape, shape])
+                program.events[-1]["args"]["Concrete Inputs"] = ["", "", number]
+            program.wait()
+    return question(folder, program)
+
+
+def updates_per_step(asked: WhatIf) -> float:
+    scene = asked.scene
+    return float((scene.once(in_optimizer) & scene.in_steps & scene.is_work).sum()) / STEPS
+
+
+@pytest.mark.parametrize(
+    ("ops", "number", "found"),
+    [
+        (ADAM, "", True),
+        (["mul", "sub_"], "1", True),  # p -= rate * gradient
+        (["mul_", "add_", "add_"], "-0.01", True),  # momentum, and a step against it
+        (["mul_", "add_"], "0.1", False),  # an average that follows
+        (["sub", "mul", "sub_"], "1", False),  # the same, as average -= share * (average - parameter)
+        (["lerp_"], "", False),
+        (["sqrt", "div"], "", False),  # nothing is updated
+        (["mul_", "tanh", "sqrt", "div_"], "", False),
+    ],
+)
+def test_an_update_divides_by_a_root_or_goes_against_the_gradient(
+    ops: list[str], number: str, found: bool, tmp_path: Path
+) -> None:
+    asked = trained(tmp_path, ops, [[256, 256], [256]], number=number)
+    assert updates_per_step(asked) == (PARAMETERS * len(ops) if found else 0)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "backward", "found"),
+    [([[64], [32]], False, True), ([[64]], True, True), ([[64]], False, False)],
+)
+def test_turns_of_one_shape_are_a_solver_where_nothing_was_differentiated(
+    shapes: list[list[int]], backward: bool, found: bool, tmp_path: Path
+) -> None:
+    assert (updates_per_step(trained(tmp_path, ADAM, shapes, backward=backward)) > 0) == found
+
+
+def test_an_update_written_by_hand_becomes_one_launch(tmp_path: Path) -> None:
+    asked = trained(tmp_path, ADAM, [[256, 256], [256]])
+    trial = asked.trial("fused_optimizer")
+    scene = asked.scene
+    left = scene.is_work & scene.in_steps & ~trial.gone
+    assert left.sum() == 2 * STEPS
+    kernels = PARAMETERS * len(ADAM)
+    host = constants.FUSED_OPTIMIZER_BASE_NS.expected + kernels / 8 * constants.FUSED_OPTIMIZER_PARAMETER_NS.expected
+    mine = scene.once(in_optimizer) & scene.in_steps & ~scene.is_work
+    assert trial.duration[mine].sum() / STEPS == pytest.approx(host)
+    # Seven tensors of the 15 that five different ops read and write, and a tenth more.
+    share = 7 / (2 + 3 + 4 + 2 + 4) * constants.FUSED_OPTIMIZER_DEVICE.expected
+    assert trial.duration[left].sum() / STEPS == pytest.approx(20_000 + share * kernels * KERNEL_US * 1e3)
+    assert not any(asked.trial("batch").changed), "it is no list for anybody else"
+
+
+def test_a_loop_with_a_count_of_steps_on_the_host_is_not_captured(tmp_path: Path) -> None:
+    """Corrections that change with every step would be frozen in a graph; a constant rate is not."""
+    for name, ops, stays in (("adam", ADAM, True), ("descent", ["mul", "sub_"], False)):
+        (tmp_path / name).mkdir()
+        asked = trained(tmp_path / name, ops, [[256, 256], [256]], number="1")
+        scene = asked.scene
+        loop = scene.once(in_optimizer) & scene.in_steps & ~scene.is_work
+        assert scene.once(counted_on_the_host).any() == stays
+        whole = scene.graph.duration[loop].sum()
+        captured = asked.trial("cuda_graph").duration[loop].sum()
+        assert captured == (pytest.approx(whole) if stays else pytest.approx(0, abs=0.05 * whole))
+
+
+def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step(), program.range("Optimizer.step#Adam.step"):
+            for _ in range(PARAMETERS):
+                program.op("aten::add_", (MUL, KERNEL_US), shapes=[[], []])
+                program.op("aten::sqrt", (MUL, KERNEL_US), shapes=[[256]])
+                program.op("aten::addcdiv_", (MUL, KERNEL_US), shapes=[[256], [256], [256]])
+    assert not question(tmp_path, program).scene.once(counted_on_the_host).any()
+
+
+@pytest.mark.parametrize("stacks", [".plain", ""])
+@pytest.mark.parametrize(
+    "case",
+    [
+        "studio/adam_written_by_hand", "textbook/adamw_in_a_python_loop",
+        "workshop/autoencoder_with_a_looping_optimizer", "faults/adam_on_small_parameters",
+    ],
+)  # fmt: skip
+def test_loops_over_parameters_are_named_and_near_the_stopwatch(case: str, stacks: str) -> None:
+    folder, name = case.split("/")
+    known = json.loads((DATA / folder / "faults.json").read_text())["cases"]
+    measured = next(one for one in known if one["name"] == name)["bare_step_ns"]["cured"]["step_ns"]
+    verdict = judge(warpline.open(DATA / folder / f"{name}{stacks}.json.gz", cache=False)).verdict
+    assert verdict.fix == "fused_optimizer"
+    assert verdict.new_step_ns.expected == pytest.approx(measured, rel=0.25)
