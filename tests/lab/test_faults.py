@@ -13,6 +13,7 @@ import pytest
 from warpline.lab.faults import CASES, CAUSES, SUITES, Case
 from warpline.lab.faults.case import PLANTED
 from warpline.lab.job import jobs
+from warpline.lab.pulse import Pulse
 from warpline.lab.record import main
 from warpline.lab.snapshot import absolute_paths, profiled_step_ns
 from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary
@@ -127,6 +128,16 @@ def test_the_stopwatch_warms_up_first() -> None:
     assert len(calls) - before > 2 * stopwatch.steps
 
 
+def test_a_moment_is_calm_if_the_host_is_about_as_fast_as_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    pulse, pulses = Pulse(), iter([140, 134, 90, 140])
+    pulse.least_ns = 100
+    monkeypatch.setattr(pulse, "take", lambda: next(pulses))
+    assert pulse.wait_for_calm(limit_s=1.0)  # the second one
+    assert pulse.wait_for_calm(limit_s=1.0)
+    assert pulse.least_ns == 90
+    assert not pulse.wait_for_calm(limit_s=0.0)  # it does not wait for ever
+
+
 def test_a_round_is_as_slow_as_its_slowest_time_or_its_gpu() -> None:
     assert Round(times=[100.0, 102.0, 101.0], busy=[90.0, 90.0]).slowest == 102.0
     assert Round(times=[701.0, 702.0], busy=[795.0]).slowest == 795.0  # captured with slower clocks
@@ -134,7 +145,7 @@ def test_a_round_is_as_slow_as_its_slowest_time_or_its_gpu() -> None:
 
 
 def test_a_variant_is_measured_until_a_round_was_undisturbed(tmp_path: Path) -> None:
-    variant = Variant([], tmp_path)
+    variant = Variant([], tmp_path, Pulse())
     variant.rounds = [Round(times=[130.0, 131.0])]
     assert not variant.settled()  # one round shows nothing
     variant.rounds.append(Round(times=[100.0, 128.0]))
@@ -156,7 +167,7 @@ def test_a_case_is_measured_by_turns_and_a_failure_costs_only_itself(
     monkeypatch.setitem(sys.modules, "torch", MagicMock())
     case = Case("sleeper", "dispatch", "cuda_graph", build, also=("batch",))  # type: ignore[arg-type]
     faulty, cured, other = jobs(case, time_only=True)
-    results = measure([faulty, cured, other], tmp_path)
+    results = measure([faulty, cured, other], tmp_path, Pulse())
     assert set(results) == {faulty, cured}
     assert results[faulty]["step_ns"] > 2 * results[cured]["step_ns"] > 0
     assert results[cured]["min_ns"] <= results[cured]["step_ns"] <= results[cured]["max_ns"]

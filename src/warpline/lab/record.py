@@ -24,13 +24,14 @@ from typing import Any
 
 from warpline.lab.faults import SUITES, Case
 from warpline.lab.job import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
+from warpline.lab.pulse import Pulse
 from warpline.lab.turns import describe, measure
 
 SCHEMA = "warpline.faults/1"
 MANIFEST = "faults.json"
 HOW = (
     "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, before, between "
-    "and after the captures. Times and captures are those of one round: the one whose slowest time is the least. "
+    "and after the captures, in calm moments of the host. Times and captures are those of one round: the one whose slowest time is the least. "
     "The steps of a cold start are the first after it is built."
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
@@ -61,14 +62,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         about = describe(cases[0], options.output)
         if "error" in about:
             return 1
-        results: dict[Job, Result] = {}
+        pulse, results = Pulse(), dict[Job, Result]()
         for case in cases:
             began = time.monotonic()
-            measured = measure(jobs(case, time_only=options.time_only), options.output)
+            measured = measure(jobs(case, time_only=options.time_only), options.output, pulse)
             results |= measured
             calm = min((result["calm"] for result in measured.values() if "calm" in result), default=0)
             print(
-                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm rounds at least",
+                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm rounds at least, pulse {pulse.least_ns / 1e3:.0f} µs",
                 file=sys.stderr,
                 flush=True,
             )

@@ -3,9 +3,9 @@
 A shared host can be half as fast from one second to the next, a GPU at its power limit changes its clocks by 15 %, and
 a profiler stays attached to its process. So each variant has one process for the stopwatch and one for each capture (a
 new one each time, where it is about a process's first calls). All are built and warmed up first; then they work one at
-a time, in rounds: the stopwatch, a capture, the stopwatch again, the other capture, the stopwatch again. A round in
-which all these times are as short as any ever seen was undisturbed from its begin to its end. What is kept is the
-captures and the times of one round: that whose slowest time is the least.
+a time, each when the host is calm (`lab/pulse.py`), in rounds: the stopwatch, a capture, the stopwatch again, the other
+capture, the stopwatch again. A round in which all these times are as short as any ever seen was undisturbed from its
+begin to its end. What is kept is the captures and the times of one round: that whose slowest time is the least.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from typing import Any
 
 from warpline.lab.faults import Case
 from warpline.lab.job import CAPTURE, DESCRIBE, FAULTY, JOB_LIMIT_S, TIME, Job, Result, failure, limited
+from warpline.lab.pulse import Pulse
 from warpline.lab.snapshot import Snapshots
 from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary, wake
 
 AGREE = 0.03
 """Two measurements that differ by no more are the same."""
 FEWEST_ROUNDS, MOST_ROUNDS = 2, 10
-CASE_LIMIT_S = 9.0
+CASE_LIMIT_S = 10.0
 """After so long a case begins no further round."""
+WAIT_S = 0.5
+"""How long a measurement waits for a calm moment."""
 MEASURE, HOLD, KEEP = "measure", "hold", "keep"
 Turn = Callable[[str], Result]
 
@@ -93,8 +96,9 @@ class Round:
 class Variant:
     """One variant of a case: its stopwatch, its captures, and the rounds that it has gone through."""
 
-    def __init__(self, jobs: Sequence[Job], folder: Path) -> None:
+    def __init__(self, jobs: Sequence[Job], folder: Path, pulse: Pulse) -> None:
         self.folder = folder
+        self.pulse = pulse
         self.rounds: list[Round] = []
         self.kept: dict[Job, Result] = {}
         self._jobs = jobs
@@ -159,6 +163,7 @@ class Variant:
             actor.answer()
         if actor.failed:
             return
+        self.pulse.wait_for_calm(WAIT_S)
         result = actor.ask(MEASURE)
         if job.work == TIME:
             this.times.extend([result["ns"]] if "ns" in result else [])
@@ -168,13 +173,13 @@ class Variant:
             asked.append(actor)
 
 
-def measure(wanted: Sequence[Job], folder: Path) -> dict[Job, Result]:
+def measure(wanted: Sequence[Job], folder: Path, pulse: Pulse) -> dict[Job, Result]:
     """Measures everything of a case; what failed is left out."""
     began = time.monotonic()
     by_variant: dict[str, list[Job]] = {}
     for job in sorted(wanted, key=lambda job: job.work != TIME):
         by_variant.setdefault(job.timed_as, []).append(job)
-    variants = [Variant(jobs, folder) for jobs in by_variant.values()]
+    variants = [Variant(jobs, folder, pulse) for jobs in by_variant.values()]
     try:
         for variant in variants:
             variant.wait_until_built()
