@@ -31,8 +31,8 @@ SCHEMA = "warpline.faults/1"
 MANIFEST = "faults.json"
 HOW = (
     "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, before, between "
-    "and after the captures, in calm moments of the host. Times and captures are those of one round: the one whose slowest time is the least. "
-    "The steps of a cold start are the first after it is built."
+    "and after the captures, in calm moments of the host. Times and captures are those of one round: the one whose "
+    "slowest time is the least. The steps of a cold start are the first after it is built."
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
@@ -69,7 +69,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             results |= measured
             calm = min((result["calm"] for result in measured.values() if "calm" in result), default=0)
             print(
-                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm rounds at least, pulse {pulse.least_ns / 1e3:.0f} µs",
+                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm rounds at least, "
+                f"pulse {pulse.least_ns / 1e3:.0f} µs",
                 file=sys.stderr,
                 flush=True,
             )
