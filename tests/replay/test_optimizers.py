@@ -133,4 +133,4 @@ def test_loops_over_parameters_are_named_and_near_the_stopwatch(case: str, stack
     measured = next(one for one in known if one["name"] == name)["bare_step_ns"]["cured"]["step_ns"]
     verdict = judge(warpline.open(DATA / folder / f"{name}{stacks}.json.gz", cache=False)).verdict
     assert verdict.fix == "fused_optimizer"
-    assert verdict.new_step_ns.expected == pytest.approx(measured, rel=0.25)
+    assert verdict.new_step_ns.expected == pytest.approx(measured, rel=0.25 if stacks else 0.3)

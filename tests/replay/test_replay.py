@@ -236,6 +236,13 @@ def test_work_of_a_graph_that_begins_while_the_last_blocks_drain_follows(tmp_pat
     assert simulate(graph).span_ns - result.schedule.span_ns == pytest.approx(100_000, rel=0.01)
 
 
+def test_a_graph_that_is_sent_in_parts_begins_while_its_launch_goes_on(tmp_path: Path) -> None:
+    events = [files.call("cudaGraphLaunch", 10, 200, 1)]
+    events += [files.kernel("node", 17 + 60 * number, 50, 1, **{"graph id": 3}) for number in range(5)]
+    result = replayed(tmp_path, events)
+    assert result.schedule.span_ns == pytest.approx(297_000)  # 7 µs after the call began, five of 50, four pauses of 10
+
+
 def test_branches_of_a_graph_run_side_by_side(tmp_path: Path) -> None:
     events = [files.call("cudaGraphLaunch", 10, 20, 1)]
     events += [files.kernel(f"branch {number}", 35 + number, 20, 1, **{"graph id": 3}) for number in range(4)]

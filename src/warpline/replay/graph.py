@@ -34,7 +34,7 @@ from warpline.replay.model import (
     Int8s,
     Int64s,
 )
-from warpline.replay.streams import Delays, Works, measured_delays, stream_works
+from warpline.replay.streams import KINDS, Delays, Works, measured_delays, stream_works
 from warpline.replay.threads import Handoffs, TopCalls, handoffs, top_calls
 from warpline.replay.waits import NO_WAIT, OWN, Waits, call_waits
 from warpline.trace.link import integers
@@ -198,7 +198,9 @@ def _works(
     unexplained = guessed.unexplained_ns
     own = np.append(waits.how, NO_WAIT)[works.call] == OWN
     linked = (works.call != NONE) & ~works.in_launch
-    plain, blocking = np.flatnonzero(linked & ~own), np.flatnonzero(linked & own)
+    # A CUDA graph with memsets in it is sent to the device in parts: the first may run long before the call returns.
+    in_parts = linked & (works.kind == KINDS.index("graph")) & (works.start < np.append(calls.end, 0)[works.call])
+    plain, blocking = np.flatnonzero(linked & ~own & ~in_parts), np.flatnonzero(linked & (own | in_parts))
     before_end = np.where(works.previous == NONE, np.iinfo(np.int64).min // 2, np.append(works.end, 0)[works.previous])
     # A blocking copy is staged by the host once the stream is free (CUDA Runtime API, synchronisation behaviour).
     free = np.maximum(np.append(calls.start, 0)[works.call], before_end)
