@@ -63,8 +63,8 @@ NSYS = EventCosts(
     memory_ns=0.0, step_ns=0.0,
 )  # fmt: skip
 """nsys 2025.3 adds less; not yet calibrated against a stopwatch."""
-SPREAD = (1.35, 1.0, 0.65)
-"""How far the costs vary between machines and moments. The low case takes most out."""
+SPREAD = (1.25, 1.0, 0.75)
+"""How far the costs vary between programs, machines and moments. The low case takes most out."""
 CLOSE_CALL_NS = 20_000
 """A launch that follows another call within this time finds its code and data in the caches, whatever the program."""
 REFERENCE_LAUNCH_NS = 3_560.0
@@ -77,8 +77,6 @@ for the host, and the rest for a bad moment. Fitted with the costs; for other ho
 says nothing, a slow host is a slow host."""
 FEWEST_LAUNCHES = 5
 REFERENCE_MAJOR = 9
-MOMENT_SPREAD = (0.0, HOST_PASSES, 0.6)
-"""The same power in the low, expected and high case."""
 NEAR_EVENTS_NS = 3_500.0
 """Only so much CPU time around each event scales with the host's moment: sleeps and long computations do not."""
 LEAST_SHARE, LEAST_SHARE_OF_OPS, LEAST_LEFT = 0.62, 0.41, 0.2
@@ -96,7 +94,7 @@ def recording_cost(
     """What recording, and a bad moment of the host, cost each CPU node. What a segment cannot bear, its call bears."""
     costs = NSYS if trace.source == "nsys" else KINETO
     counts = counts or RecordedEvents(trace, graph)
-    slowness, passes = counts.slowness, MOMENT_SPREAD[case] if _on_reference_host(trace) else 1.0
+    slowness, passes = counts.slowness, HOST_PASSES if _on_reference_host(trace) else 1.0
     events = counts.ops + counts.calling_ops + counts.calls
     near: Floats = np.where(graph.kind == WORK, 0.0, np.minimum(graph.duration, NEAR_EVENTS_NS * (events + 0.5)))
     moment = near * (1 - slowness ** (passes - 1))
@@ -108,7 +106,7 @@ def recording_cost(
     stepping = seen * slowness ** (passes - 1) if seen.any() else counts.steps * costs.step_ns * slowness**passes
     own: Floats = np.minimum(stepping + counts.flushes, left)
     left = left - own
-    scale = SPREAD[case] * slowness**passes
+    scale = slowness**passes
     left = np.where(graph.kind == WORK, 0.0, left)
     least = LEAST_SHARE + (LEAST_SHARE_OF_OPS - LEAST_SHARE) * counts.ops / np.maximum(events, 0.5)
     wanted, bearable = scale * per_event, (1 - least) * left
@@ -119,7 +117,8 @@ def recording_cost(
     source, target = graph.edge_from[into_call], graph.edge_to[into_call]
     taken[target] = np.minimum(taken[target] + rest[source], bearable[target])
     taken += np.minimum(scale * heavy, np.maximum((1 - LEAST_LEFT) * left - taken, 0.0))
-    cost: Floats = moment + own + taken
+    most = np.where(graph.kind == WORK, 0.0, (1 - LEAST_LEFT) * (graph.duration - own))
+    cost: Floats = own + np.minimum(SPREAD[case] * (moment + taken), np.maximum(most, moment + taken))
     return cost
 
 
