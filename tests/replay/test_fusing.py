@@ -13,8 +13,9 @@ from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 import warpline
 from warpline.replay import WhatIf
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import AUTOGRAD, unit_of
+from warpline.replay.interventions.compilable import AUTOGRAD, JOINING, REDUCING, unit_of
 from warpline.replay.interventions.fusing import Group, Unit, groups
+from warpline.replay.interventions.unshaped import cuts
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
 
@@ -352,3 +353,12 @@ def test_a_compiled_program_takes_what_the_stopwatch_says(folder: str, name: str
 def test_a_loop_of_small_steps_gains_more_from_a_graph_than_from_a_compiler() -> None:
     question, _ = recorded("serving", "orbits_in_small_steps")
     assert question.ask("cuda_graph").gain.expected > question.ask("torch_compile").gain.expected > 1.5
+
+
+def test_without_shapes_a_chain_is_cut_by_the_names_of_its_ops() -> None:
+    norm = ["pow", "mean", "add", "rsqrt", "mul", "mul"]
+    assert cuts(norm, REDUCING, JOINING) == [0]
+    assert cuts(["mul", "sum"] * 12, REDUCING, JOINING) == [0, 8, 16]  # four sums each
+    assert cuts(["lerp_", "lerp_", "lerp_"], REDUCING, JOINING) == [0, 1, 2]
+    assert cuts(["neg", "cat", "mul", "cat", "add"], REDUCING, JOINING) == [0]
+    assert cuts(["sin", "cos", "cat"] * 5, REDUCING, JOINING) == [0, 2, 3, 5, 6, 8, 9, 11, 12, 14]

@@ -95,6 +95,31 @@ def test_an_update_written_by_hand_becomes_one_launch(tmp_path: Path) -> None:
     assert not any(asked.trial("batch").changed), "it is no list for anybody else"
 
 
+def test_where_no_launch_of_an_update_was_recorded_nothing_else_pays_for_it(tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step(), program.range("Optimizer.step#Adam.step"):
+            for _ in range(PARAMETERS):
+                program.op("aten::addcdiv_", (MUL, KERNEL_US), shapes=[[256], [256], [256]])
+            program.wait()
+    program.events = [event for event in program.events if event["name"] != "cudaLaunchKernel"]
+    asked = question(tmp_path, program)
+    trial, outside = asked.trial("fused_optimizer"), ~asked.scene.once(in_optimizer)
+    assert trial.gone.any()
+    assert trial.duration[outside].tolist() == asked.scene.graph.duration[outside].tolist()
+
+
+@pytest.mark.parametrize("shapes", ["x", [3], [None], [["a"]], [{}]])
+def test_shapes_that_are_none_hide_no_update(shapes: object, tmp_path: Path) -> None:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for name in PARAMETERS * ADAM:
+                program.op(f"aten::{name}", (MUL, KERNEL_US), cpu=10)
+                program.events[-1]["args"] |= {"Input Dims": shapes, "Concrete Inputs": shapes}
+    assert updates_per_step(question(tmp_path, program)) == 0
+
+
 def test_a_loop_with_a_count_of_steps_on_the_host_is_not_captured(tmp_path: Path) -> None:
     """Corrections that change with every step would be frozen in a graph; a constant rate is not."""
     for name, ops, stays in (("adam", ADAM, True), ("descent", ["mul", "sub_"], False)):

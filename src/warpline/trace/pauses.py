@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import comb
+from math import lgamma, log
 
 import numpy as np
 import numpy.typing as npt
@@ -86,15 +86,20 @@ def _hardly_by_chance(pauses: Int64s, least: float) -> tuple[int, int] | None:
     order = np.argsort(-pauses[1:], kind="stable") + 1
     rank = np.zeros(count, np.int64)
     rank[order] = np.arange(1, count)
-    shortest, longest = max(2, count // PAUSES_TRIED), count // LEAST_PAUSES
-    tried = sum(range(shortest, longest + 1))
+    distances = range(2, count // LEAST_PAUSES + 1)
+    tried = log(sum(distances))
     best: tuple[float, int, int] | None = None
-    for every in range(shortest, longest + 1):
+    for every in distances:
         for first in {int(turn) % every for turn in order[:LONGEST_TRIED]}:
             turns = np.arange(first or every, count, every)
             if len(turns) < LEAST_PAUSES or pauses[turns].min() < least:
                 continue
-            chance = tried * comb(int(rank[turns].max()), len(turns)) / comb(count - 1, len(turns))
-            if chance < BY_CHANCE and (best is None or chance < best[0]):
+            chance = tried + _log_choices(int(rank[turns].max()), len(turns)) - _log_choices(count - 1, len(turns))
+            if chance < log(BY_CHANCE) and (best is None or chance < best[0]):
                 best = chance, first, every
     return None if best is None else best[1:]
+
+
+def _log_choices(count: int, chosen: int) -> float:
+    """Logarithm of the number of ways to choose so many of so many."""
+    return lgamma(count + 1) - lgamma(chosen + 1) - lgamma(count - chosen + 1)

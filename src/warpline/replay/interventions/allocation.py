@@ -140,7 +140,8 @@ def _pieces(scene: Scene, node: int) -> int:
 def _piece_shapes(scene: Scene, node: int) -> list[list[int]]:
     """The recorded shapes of the tensors that a join takes."""
     shapes = json_list(scene.op_column("shapes")[node])[:1]
-    return shapes[0] if shapes and isinstance(shapes[0], list) else []
+    listed = shapes[0] if shapes and isinstance(shapes[0], list) else []
+    return [shape for shape in listed if isinstance(shape, list)]
 
 
 def grows(scene: Scene) -> Bools:

@@ -38,12 +38,12 @@ def settle(bench: Bench, bare: Floats, steps: Int64s, step_of: Int64s, times: fl
     The first step of all keeps a part of what it took longer.
     """
     scene, graph = bench.scene, bench.graph
-    alike: dict[tuple[str, ...], list[Int64s]] = {}
+    alike: dict[tuple[tuple[str, ...], ...], list[Int64s]] = {}
     for step in steps.tolist():
         mine = np.flatnonzero(step_of == step)
         nodes, work = mine[np.isin(graph.kind[mine], [SEGMENT, CALL, RELEASE])], mine[scene.is_work[mine]]
         nodes = nodes[np.argsort(graph.lane[nodes], kind="stable")]
-        alike.setdefault((*scene.call_name[nodes], *scene.name[work]), []).append(nodes)
+        alike.setdefault((tuple(scene.call_name[nodes]), tuple(scene.name[work])), []).append(nodes)
     for group in alike.values():
         least = bare[np.array(group)].min(axis=0)
         graph.duration[np.array(group)] = least + (times - 1) * np.minimum(least, MOST_DISPATCH_NS)

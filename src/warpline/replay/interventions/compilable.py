@@ -10,6 +10,7 @@ import numpy as np
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.replay.interventions.fusing import BACK_STEPS, UNROLLED, Shape, Unit, groups
+from warpline.replay.interventions.unshaped import cuts
 from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
@@ -78,6 +79,8 @@ that are unpacked to alternate."""
 BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backward")
 """Families of work in which an element of the result comes from one of each operand."""
 
+MISSING = (0.0, 0, 0)
+"""Bytes and operations of a kernel that there is not, or that nothing is known of."""
 AUTOGRAD = "autograd::engine::"
 """How the names of the ops begin around what autograd calls."""
 
@@ -120,6 +123,7 @@ class _Compiler:
         self._root = scene.root_op
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
+        self._names = [""]
         self._patterns: dict[tuple[bytes, bool], _Pattern] = {}
         self._found: dict[bytes, Fused] = {}
 
@@ -155,13 +159,15 @@ class _Compiler:
     def _pattern(self, numbers: Int64s, backward: bool) -> _Pattern:
         key = numbers.tobytes(), backward
         if key not in self._patterns:
-            found = groups([self._units[number] for number in numbers.tolist()], backward=backward)
+            units = [self._units[number] for number in numbers.tolist()]
+            if not any(units):
+                return self._patterns.setdefault(key, _unshaped([self._names[number] for number in numbers.tolist()]))
+            found = groups(units, backward=backward)
             kernels = [[(*one, 1) for one in group.kernels] if group.known else [] for group in found]
-            missing = (0.0, 0, 0)
             self._patterns[key] = _Pattern(
                 np.array([group.members[0] for group in found], np.int64),
                 [group.known for group in found],
-                [(one[0] if one else missing, one[1] if len(one) > 1 else missing) for one in kernels],
+                [(one[0] if one else MISSING, one[1] if len(one) > 1 else MISSING) for one in kernels],
                 [group.cut_up for group in found],
                 [group.begins_turn for group in found],
             )
@@ -177,7 +183,14 @@ class _Compiler:
         if key not in self._numbers:
             self._numbers[key] = len(self._units)
             self._units.append(unit_of(self._calls.call(op, launches), self._calls.work(op, launches)))
+            self._names.append(self._calls.recorded(op)[0].removeprefix("aten::").split(".")[0])
         return self._numbers[key]
+
+
+def _unshaped(names: list[str]) -> _Pattern:
+    starts = cuts(names, REDUCING, JOINING)
+    none = [False] * len(starts)
+    return _Pattern(np.array(starts, np.int64), none, [(MISSING, MISSING)] * len(starts), none, none)
 
 
 _COMPILERS: WeakKeyDictionary[Scene, _Compiler] = WeakKeyDictionary()

@@ -19,7 +19,6 @@ from warpline.replay.interventions.registry import PESSIMISTIC, intervention
 from warpline.replay.interventions.stretches import take_out
 from warpline.replay.model import SEGMENT, THREAD, Floats, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
 from warpline.trace.names import texts
 from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
@@ -183,7 +182,7 @@ def _made_for_device(bench: Bench) -> Iterator[tuple[int, int, int, int]]:
     uploads = copies_of(scene, "HtoD", bench)
     uploads = uploads[(scene.bytes[uploads] > SMALL_COPY_BYTES) & (scene.root_op[uploads] != NONE)]
     uploads = uploads[scene.call_of_work[uploads] != NONE]
-    if not len(uploads):
+    if not len(uploads) or not len(scene.trace.steps_in_view):
         return
     starts, ends, threads = scene.op_spans
     outer = np.flatnonzero(scene.roots[:-1] == np.arange(len(starts)))
@@ -191,12 +190,11 @@ def _made_for_device(bench: Bench) -> Iterator[tuple[int, int, int, int]]:
     names = texts(scene.trace.ops["name"])
     launched = np.sort(scene.launch_moment[scene.work])
     kernels = scene.work[scene.kind[scene.work] == "kernel"]
-    steps = integers(scene.trace.steps_in_view["start_ns"])
-    first = {step: int(scene.launch_moment[kernels[scene.step[kernels] == step]].min(initial=np.iinfo(np.int64).max))
-             for step in range(len(steps))}  # fmt: skip
+    first = np.full(scene.step.max() + 2, np.iinfo(np.int64).max)
+    np.minimum.at(first, scene.step[kernels], scene.launch_moment[kernels])
     for copy in uploads.tolist():
         root, thread = int(scene.root_op[copy]), int(scene.graph.lane[scene.call_of_work[copy]])
-        if starts[root] < first.get(int(scene.step[copy]), np.iinfo(np.int64).max):
+        if starts[root] < first[scene.step[copy]]:
             continue
         since = int(launched[max(np.searchsorted(launched, scene.launch_moment[copy]) - 1, 0)])
         near = outer[np.searchsorted(starts[outer], since) : np.searchsorted(starts[outer], starts[root])]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 from warpline.replay.interventions.loops import loops
 from warpline.replay.model import Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
+from warpline.work.parse import json_list
 
 LEAST_TENSORS = 12
 """Ops that happen to alternate do so a few times; the parameters of a model are more."""
@@ -51,5 +50,5 @@ def shapes_of_turns(scene: Scene, turns: Int64s) -> list[set[tuple[int, ...]]]:
 
 def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:
     """The different shapes that ops take; numbers left out."""
-    taken = [shape for each in recorded if each for shape in json.loads(each)]
+    taken = [shape for each in recorded for shape in json_list(each) if isinstance(shape, list)]
     return {tuple(shape) for shape in taken if shape and all(isinstance(size, int) for size in shape)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -16,6 +15,7 @@ from warpline.replay.model import CALL, Bools, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.names import texts
 from warpline.trace.nesting import NONE
+from warpline.work.parse import json_list
 
 OPTIMIZER_RANGE = r"^Optimizer\.step"
 """torch.optim marks each step with a range of this name."""
@@ -93,7 +93,7 @@ def _updates(scene: Scene, roots: Int64s, names: list[str]) -> bool:
         return False
     if set(names) & set(ROOTS) and set(names) & set(QUOTIENTS):
         return True
-    numbers = [str(number) for row in roots.tolist() for number in json.loads(scene.trace.ops["concrete"][row] or "[]")]
+    numbers = [str(number) for row in roots.tolist() for number in json_list(scene.trace.ops["concrete"][row])]
     downhill = "aten::add_" in names and any(number.startswith("-") for number in numbers)
     return downhill or ("aten::sub_" in names and "aten::mul" in names and "aten::sub" not in names)
 
@@ -112,7 +112,6 @@ def fused_optimizer(bench: Bench, case: int) -> int:
     inside = scene.once(in_optimizer) & scene.in_steps
     kernels = np.flatnonzero(inside & scene.is_work & (scene.kind == "kernel") & ~bench.gone)
     changed = 0
-    calls = scene.call_of_work
     for step in np.unique(scene.step[kernels]):
         mine = kernels[scene.step[kernels] == step]
         if len(mine) < MANY_KERNELS:
@@ -126,7 +125,8 @@ def fused_optimizer(bench: Bench, case: int) -> int:
         bench.remove_work(mine[1:], dispatch=False)
         bench.graph.duration[mine[0]] = max(share * whole, 2_000.0)
         bench.graph.duration[cpu] = 0.0
-        bench.graph.duration[int(calls[mine[0]])] = min(host, now)
+        calls = scene.call_of_work[mine]
+        bench.graph.duration[calls[calls != NONE][:1]] = min(host, now)
         changed += len(mine)
     return changed
 

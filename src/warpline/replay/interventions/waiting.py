@@ -63,7 +63,8 @@ def _calls_of_results(scene: Scene) -> Int64s:
     "Synchronising calls and copies of small results inside the step no longer hold the CPU.",
     "The program does not need the result at once: it is kept on the device, or read later.",
     "Ops that only find out how many elements there are (nonzero), the largest or smallest of whole numbers, or "
-    "whether something is so (all, isfinite), go with the wait for the number; so does arithmetic on that number.",
+    "whether something is so (all, eq), go with the wait for the number; so does arithmetic on that number. The search "
+    "for an accident (isnan, isfinite) stays.",
     "Tensors made from Python's numbers several times a step are made once; the first of each size stays.",
     "The worst case keeps the last wait of each step, as when a loss is logged, and all ops.",
 )
