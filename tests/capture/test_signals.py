@@ -12,6 +12,7 @@ from warpline.capture.signals import SILENT
 HOLD = """
 import os, signal, sys
 from warpline.capture.signals import LastWords, signals_held
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup's children inherit that it is ignored
 def send(*names):
     for name in names: os.kill(os.getpid(), getattr(signal, name))
 """
