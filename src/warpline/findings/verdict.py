@@ -15,8 +15,8 @@ MOST_IDLE = 0.3
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 SPECIFIC_ENOUGH = 0.33
 """A specific finding is preferred to a general fix when it saves at least this part of the time: a graph or a compiler
-spares the host nearly everything, whatever the fault is. In 18 recorded profiles a specific finding is worth it and
-saves less than a general fix, 0.31 to 0.97 of it: what was planted is the specific one, in all."""
+spares the host nearly everything, whatever the fault is. In 16 recorded profiles a specific finding is worth it and
+saves less than a general fix, 0.37 to 0.96 of it: what was planted is the specific one, in all."""
 HALF = 0.5
 """Of what kernels at the roof would save, or not waiting: what explains so much of it is named instead."""
 SURE_ENOUGH = 0.8
