@@ -18,6 +18,7 @@ class OpCalls:
         self._columns = [texts(trace.ops[name]).tolist() for name in recorded]
         self._parents = trace.ops["parent"].to_list()
         self._known: dict[object, Work | None] = {}
+        self._alone: dict[tuple[str, ...], OpCall] = {}
 
     def text(self, op: int) -> tuple[str, str, str]:
         """Name, shapes and types as recorded."""
@@ -52,6 +53,13 @@ class OpCalls:
         """Name, shapes, types, strides and values, as text."""
         name, shapes, dtypes, strides, concrete = self._columns
         return name[op], shapes[op], dtypes[op], strides[op], concrete[op]
+
+    def alone(self, op: int) -> OpCall:
+        """The call by itself, without what is around it and what it launched; alike ones are found once."""
+        key = self.recorded(op)
+        if key not in self._alone:
+            self._alone[key] = call_from_kineto(*key)
+        return self._alone[key]
 
     def call(self, op: int, launches: tuple[Launch, ...], depth: int = 1) -> OpCall:
         """The call, with the op around it."""

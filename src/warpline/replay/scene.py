@@ -13,6 +13,7 @@ import polars as pl
 from warpline import api_names
 from warpline.analyses.gaps import loading_spans
 from warpline.analyses.host_activity import Activity, activities
+from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
@@ -338,6 +339,11 @@ class Scene:
         return result
 
     # Floors.
+
+    @cached_property
+    def op_calls(self) -> OpCalls:
+        """The ops as they were called."""
+        return OpCalls(self.trace)
 
     @cached_property
     def floors(self) -> Floors:

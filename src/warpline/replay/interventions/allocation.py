@@ -18,7 +18,6 @@ from warpline.replay.scene import Scene
 from warpline.trace.link import integers
 from warpline.trace.names import named
 from warpline.trace.nesting import NONE
-from warpline.work import call_from_kineto
 from warpline.work.parse import json_list
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
@@ -166,8 +165,9 @@ def turned_into(scene: Scene, fill: int) -> Int64s:
 
 def _only_size(scene: Scene, node: int) -> int:
     """Elements of the one tensor that the op around a node takes; 0 where it takes more, or none is recorded."""
-    columns = (str(scene.op_column(column)[node]) for column in ("name", "shapes", "dtypes"))
-    tensors = [tensor for tensor in call_from_kineto(*columns).all_tensors() if not tensor.is_number]
+    if scene.op[node] == NONE:
+        return 0
+    tensors = [tensor for tensor in scene.op_calls.alone(int(scene.op[node])).all_tensors() if not tensor.is_number]
     return tensors[0].elements if len(tensors) == 1 else 0
 
 

@@ -8,7 +8,6 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from warpline.analyses.op_calls import OpCalls
 from warpline.replay.interventions.fusing import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.interventions.unshaped import cuts
 from warpline.replay.model import Bools, Floats, Int64s
@@ -119,7 +118,7 @@ class _Compiler:
 
     def __init__(self, scene: Scene) -> None:
         # The scene is what this is found by, and must not be held by it.
-        self._op, self._name, self._calls = scene.op, scene.name, OpCalls(scene.trace)
+        self._op, self._name, self._calls = scene.op, scene.name, scene.op_calls
         self._root = scene.root_op
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]

@@ -9,7 +9,7 @@ import numpy as np
 from warpline.replay.bench import Bench
 from warpline.replay.model import Bools, Int64s
 from warpline.trace.nesting import NONE
-from warpline.work import OpCall, call_from_kineto, work_of
+from warpline.work import OpCall, work_of
 
 LEAST_SHARE = 0.5
 """A kernel whose bytes take at least this share of its time under the roof is bound by them."""
@@ -20,7 +20,6 @@ class Expansions:
 
     def __init__(self, bench: Bench, copies: Int64s) -> None:
         self._bench, self._scene, self._copies = bench, bench.scene, copies
-        self._calls: dict[tuple[str, ...], OpCall] = {}
 
     def shorten_readers(self) -> None:
         """Kernels bound by the bytes of a copy take as much less time as the original has fewer."""
@@ -71,8 +70,4 @@ class Expansions:
 
     def _call(self, node: int) -> OpCall:
         """The call of the op around a node."""
-        columns = ("name", "shapes", "dtypes", "strides", "concrete")
-        key = tuple(str(self._scene.op_column(column)[node]) for column in columns)
-        if key not in self._calls:
-            self._calls[key] = call_from_kineto(*key)
-        return self._calls[key]
+        return self._scene.op_calls.alone(int(self._scene.op[node]))

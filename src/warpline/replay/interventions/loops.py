@@ -8,7 +8,6 @@ from warpline.replay.model import Bools, Int64s
 from warpline.replay.scene import Scene
 from warpline.trace.names import Texts, texts
 from warpline.trace.nesting import NONE
-from warpline.work import OpCall, call_from_kineto
 
 LEAST_REPEATS = 4
 LONGEST_PERIOD = 96
@@ -83,19 +82,16 @@ class RootOps:
     def __init__(self, scene: Scene) -> None:
         self._scene, ops = scene, scene.trace.ops
         self._starts, self._ends, self._threads = scene.op_spans
-        self._recorded = [ops[name] for name in ("shapes", "dtypes", "strides", "concrete")]
+        self.call = scene.op_calls.alone
+        """What an op was called with."""
         self.names = texts(ops["name"])
         self._order = np.argsort(self._starts, kind="stable")
         self._begun = self._starts[self._order]
         self._is_root = ops["depth"].to_numpy() == 0
 
-    def call(self, row: int) -> OpCall:
-        """What an op was called with."""
-        return call_from_kineto(str(self.names[row]), *(column[row] for column in self._recorded))
-
     def concrete(self, row: int) -> str:
         """An op's numbers, as recorded."""
-        return str(self._recorded[-1][row] or "")
+        return self._scene.op_calls.recorded(row)[-1]
 
     def between(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
         """Those that a thread began between two moments."""
