@@ -59,6 +59,19 @@ def test_numbers_that_are_read_now_and_then_do_not_cut_the_graph(reads: int, pie
         assert predicted.expected == pytest.approx(asked.bare_step_ns.expected)
 
 
+def test_each_token_of_a_decoder_is_worth_a_graph(tmp_path: Path) -> None:
+    """Four tokens a step, each of forty kernels, and a read whether the answer has ended."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for _ in range(4):
+                launched(program, 40)
+                looked_at(program)
+    asked = question(tmp_path, program)
+    work = 160 * (KERNEL_US * 1e3 + constants.GRAPH_GAP_NS.expected) + 4 * constants.GRAPH_LAUNCH_NS.expected
+    assert work < asked.ask("cuda_graph").new_step_ns.expected < work + 4 * 60_000 < 0.4 * asked.bare_step_ns.expected
+
+
 def test_a_number_that_is_read_at_the_end_is_waited_for(tmp_path: Path) -> None:
     """The graph, the wait, 200 µs of Python, and the next graph; what leads to the first launch is captured, too."""
     program = Program()

@@ -18,7 +18,7 @@ HOST_WORK_NS = 1_500_000
 """A segment this long is the program's own work (loading, logging, compiling), which no launch fix removes."""
 MOST_WAITS = 3
 """Waits per step above which a step counts as one that waits again and again."""
-WORTH_A_PIECE = 60
+WORTH_A_PIECE = 20
 """Calls without a wait in between, from which such a step's pieces are worth a graph each."""
 LOADING_NS = 50_000
 """A segment with this much recognised loading stays too."""
@@ -74,7 +74,7 @@ def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
     "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
     "What is read of the results while the step goes on, up to three times, is no longer read, or after the step.",
     "Other waits, blocking copies and long host work stay, and cut the capture into pieces: one graph each; with more "
-    "than three waits in a step only pieces of at least 60 calls are captured, and in the best case all.",
+    "than three waits in a step only pieces of at least 20 calls are captured, and in the best case all.",
     "An optimiser that goes through the parameters one by one, with a count of steps on the host, is not captured.",
     "Kernels keep their durations; between them lies the gap of a graph's nodes.",
 )
