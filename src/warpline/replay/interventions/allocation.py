@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
@@ -145,10 +146,19 @@ def _piece_shapes(scene: Scene, node: int) -> list[list[int]]:
 
 def grows(scene: Scene) -> Bools:
     """Joins of a tensor with a few smaller ones: what was there is copied for the sake of what is new."""
+    return _joins_of_few(scene, lambda sizes: 2 * max(sizes) > sum(sizes))
+
+
+def joins_equals(scene: Scene) -> Bools:
+    """Joins of a few tensors none of which is as large as the others together: halves, branches of a network."""
+    return _joins_of_few(scene, lambda sizes: 2 * max(sizes) <= sum(sizes))
+
+
+def _joins_of_few(scene: Scene, like: Callable[[list[int]], bool]) -> Bools:
     result = np.zeros(len(scene.graph), bool)
     for node in np.flatnonzero(scene.once(joins)).tolist():
         sizes = [prod(shape) for shape in _piece_shapes(scene, node)]
-        result[node] = 1 < len(sizes) <= MOST_GROWING and 2 * max(sizes) > sum(sizes)
+        result[node] = 1 < len(sizes) <= MOST_GROWING and like(sizes)
     return result
 
 
@@ -177,7 +187,7 @@ def _only_size(scene: Scene, node: int) -> int:
     "Buffers are allocated once, before the loop, and filled in place.",
     "Allocations inside the step disappear.",
     "Concatenations that grow a tensor write only the new part; those of more pieces than work ran since the last one "
-    "join what was there before, and go.",
+    "join what was there before, and go; those of two or three tensors of like size stay.",
     "Gradients that autograd joins or fills stay.",
     "Large buffers are not filled anew, and what is copied into their parts is written there in the first place.",
     "Constants that are made of such a fill at once (ones().tril() == 0) are kept.",
@@ -189,7 +199,7 @@ def preallocate(bench: Bench, case: int) -> int:
     frees = len(_calls(scene, api_names.EMPTY_CACHE_FREE))
     calls = NOTHING if frees else _calls(scene, api_names.ALLOCATION)
     _drop(bench, calls)
-    joined = np.flatnonzero(scene.once(joins) & scene.in_steps & ~bench.gone)
+    joined = np.flatnonzero(scene.once(joins) & ~scene.once(joins_equals) & scene.in_steps & ~bench.gone)
     old = joined[scene.once(joins_old_pieces)[joined]] if case != PESSIMISTIC else NOTHING
     bench.remove_work(old)
     grown = np.setdiff1d(joined, old)
