@@ -11,6 +11,7 @@ from kineto_files import Event, annotation, call, copy, frame, kernel, op, write
 
 import warpline
 from warpline.findings.rank import Judgement, judge
+from warpline.replay import WhatIf
 
 STEPS = 4
 MAIN_STREAM, SIDE_STREAM = 7, 20
@@ -143,14 +144,28 @@ class Program:
         """Findings and verdict of the program."""
         return judge(warpline.open(write(folder, self.events, **H200), cache=False))
 
+    def asked(self, folder: Path) -> WhatIf:
+        """What fixes of the program are worth."""
+        return WhatIf(warpline.open(write(folder, self.events, **H200), cache=False))
+
 
 Body = Callable[[Program], None]
 
 
-def judged(folder: Path, body: Body) -> Judgement:
-    """What the rules say of a program whose every step has this body."""
+def repeated(body: Body) -> Program:
+    """A program whose every step has this body."""
     program = Program()
     for _ in range(STEPS):
         with program.step():
             body(program)
-    return program.judged(folder)
+    return program
+
+
+def judged(folder: Path, body: Body) -> Judgement:
+    """What the rules say of a program whose every step has this body."""
+    return repeated(body).judged(folder)
+
+
+def asked(folder: Path, body: Body) -> WhatIf:
+    """What fixes of such a program are worth."""
+    return repeated(body).asked(folder)

@@ -7,10 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from kineto_files import write
-from small_programs import CAT, DIRECT_COPY, GEMM_BF16, H200, MUL, STEPS, Body, Program
+from small_programs import CAT, DIRECT_COPY, GEMM_BF16, MUL, STEPS, Body, Program, asked
 
-import warpline
 from warpline.replay import WhatIf
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.copying import LAUNCHED_OP_NS
@@ -18,14 +16,6 @@ from warpline.replay.model import SEGMENT
 
 PAGES, PAGE_BYTES = 20, 32 << 10
 PAGES_BYTES = PAGES * PAGE_BYTES
-
-
-def asked(folder: Path, body: Body) -> WhatIf:
-    program = Program()
-    for _ in range(STEPS):
-        with program.step():
-            body(program)
-    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
 
 
 def recorded(program: Program, **arguments: Any) -> None:

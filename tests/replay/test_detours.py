@@ -6,23 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kineto_files import op, write
-from small_programs import GEMM_BF16, H200, STEPS, Body, Program, judged
-
-import warpline
-from warpline.replay import WhatIf
+from kineto_files import op
+from small_programs import GEMM_BF16, STEPS, Body, Program, asked, judged
 
 UP, DOWN = "HtoD (Pageable -> Device)", "DtoH (Device -> Pageable)"
 MEGABYTE = 1 << 20
 PRODUCT = 1000.0
-
-
-def asked(folder: Path, body: Body) -> WhatIf:
-    program = Program()
-    for _ in range(STEPS):
-        with program.step():
-            body(program)
-    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
 
 
 def step_us(folder: Path, body: Body) -> float:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kineto_files import op, write
+from kineto_files import op
 from paths import DATA
-from small_programs import H200, MUL, STEPS, Program
+from small_programs import MUL, STEPS, Program
 
 import warpline
 from warpline.findings.rank import steps_to_judge
@@ -18,10 +18,6 @@ from warpline.replay.interventions import constants
 from warpline.replay.model import SEGMENT
 
 KERNELS, KERNEL_US = 10, 4.0
-
-
-def question(folder: Path, program: Program) -> WhatIf:
-    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
 
 
 def looked_at(program: Program) -> None:
@@ -47,7 +43,7 @@ def test_numbers_that_are_read_now_and_then_do_not_cut_the_graph(reads: int, pie
             for _ in range(reads):
                 looked_at(program)
                 launched(program)
-    asked = question(tmp_path, program)
+    asked = program.asked(tmp_path)
     kernels = (reads + 1) * KERNELS
     work = kernels * KERNEL_US * 1e3 + reads * 1_500 + (kernels + reads) * constants.GRAPH_GAP_NS.expected
     predicted = asked.ask("cuda_graph").new_step_ns
@@ -67,7 +63,7 @@ def test_each_token_of_a_decoder_is_worth_a_graph(tmp_path: Path) -> None:
             for _ in range(4):
                 launched(program, 40)
                 looked_at(program)
-    asked = question(tmp_path, program)
+    asked = program.asked(tmp_path)
     work = 160 * (KERNEL_US * 1e3 + constants.GRAPH_GAP_NS.expected) + 4 * constants.GRAPH_LAUNCH_NS.expected
     assert work < asked.ask("cuda_graph").new_step_ns.expected < work + 4 * 60_000 < 0.4 * asked.bare_step_ns.expected
 
@@ -81,7 +77,7 @@ def test_a_number_that_is_read_at_the_end_is_waited_for(tmp_path: Path) -> None:
             launched(program)
             looked_at(program)
             program.python(200)
-    asked = question(tmp_path, program)
+    asked = program.asked(tmp_path)
     scene, duration = asked.scene, asked.trial("cuda_graph").duration
     waits = scene.calls_like("Synchronize") & scene.in_steps
     assert (duration[waits] == scene.graph.duration[waits]).all()
@@ -99,7 +95,7 @@ def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
             launched(program)
             program.copy("HtoD (Pageable -> Device)", 2, 512)
             launched(program)
-    asked = question(tmp_path, program)
+    asked = program.asked(tmp_path)
     scene, trial = asked.scene, asked.trial("cuda_graph")
     waits = scene.calls_like("Synchronize") & scene.in_steps
     assert waits.any()

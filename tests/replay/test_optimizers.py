@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from kineto_files import write
 from paths import DATA
-from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
+from small_programs import GEMM_BF16, MUL, STEPS, Program
 
 import warpline
 from warpline.findings.rank import judge
@@ -19,10 +18,6 @@ from warpline.replay.interventions.optimizers import counted_on_the_host, in_opt
 ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]
 PARAMETERS = 16
 KERNEL_US = 2.0
-
-
-def question(folder: Path, program: Program) -> WhatIf:
-    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
 
 
 def trained(
@@ -41,7 +36,7 @@ def trained(
                     program.op(f"aten::{name}", (MUL, KERNEL_US), cpu=10, shapes=[shape, shape])
                 program.events[-1]["args"]["Concrete Inputs"] = ["", "", number]
             program.wait()
-    return question(folder, program)
+    return program.asked(folder)
 
 
 def updates_per_step(asked: WhatIf) -> float:
@@ -103,7 +98,7 @@ def test_where_no_launch_of_an_update_was_recorded_nothing_else_pays_for_it(tmp_
                 program.op("aten::addcdiv_", (MUL, KERNEL_US), shapes=[[256], [256], [256]])
             program.wait()
     program.events = [event for event in program.events if event["name"] != "cudaLaunchKernel"]
-    asked = question(tmp_path, program)
+    asked = program.asked(tmp_path)
     trial, outside = asked.trial("fused_optimizer"), ~asked.scene.once(in_optimizer)
     assert trial.gone.any()
     assert trial.duration[outside].tolist() == asked.scene.graph.duration[outside].tolist()
@@ -117,7 +112,7 @@ def test_shapes_that_are_none_hide_no_update(shapes: object, tmp_path: Path) -> 
             for name in PARAMETERS * ADAM:
                 program.op(f"aten::{name}", (MUL, KERNEL_US), cpu=10)
                 program.events[-1]["args"] |= {"Input Dims": shapes, "Concrete Inputs": shapes}
-    assert updates_per_step(question(tmp_path, program)) == 0
+    assert updates_per_step(program.asked(tmp_path)) == 0
 
 
 def test_a_loop_with_a_count_of_steps_on_the_host_is_not_captured(tmp_path: Path) -> None:
@@ -141,7 +136,7 @@ def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
                 program.op("aten::add_", (MUL, KERNEL_US), shapes=[[], []])
                 program.op("aten::sqrt", (MUL, KERNEL_US), shapes=[[256]])
                 program.op("aten::addcdiv_", (MUL, KERNEL_US), shapes=[[256], [256], [256]])
-    assert not question(tmp_path, program).scene.once(counted_on_the_host).any()
+    assert not program.asked(tmp_path).scene.once(counted_on_the_host).any()
 
 
 @pytest.mark.parametrize("stacks", [".plain", ""])

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kineto_files import op, write
-from small_programs import DIRECT_COPY, GEMM_FP32, GEMM_ODD, H200, STEPS, Body, Program
+from kineto_files import op
+from small_programs import DIRECT_COPY, GEMM_FP32, GEMM_ODD, STEPS, Body, Program, repeated
 
-import warpline
 from warpline.replay import WhatIf
 
 GEMM_EVEN_TO_FOUR = (
@@ -19,12 +18,13 @@ GEMM_EVEN_TO_FOUR = (
 
 
 def asked(folder: Path, body: Body) -> WhatIf:
-    program = Program()
-    for _ in range(STEPS):
-        with program.step():
-            body(program)
-            program.wait()
-    return WhatIf(warpline.open(write(folder, program.events, **H200), cache=False))
+    """What fixes are worth to a program whose steps end with a wait."""
+
+    def waiting(program: Program) -> None:
+        body(program)
+        program.wait()
+
+    return repeated(waiting).asked(folder)
 
 
 def product(
