@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kineto_files import op, write
-from paths import DATA
+from paths import DATA, recorded_case
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
 import warpline
@@ -279,9 +279,8 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
 def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
     (recording,) = DATA.glob(f"*/{name}.plain.json.gz")
     folder = recording.parent
-    case = next(one for one in json.loads((folder / "faults.json").read_text())["cases"] if one["name"] == name)
     question = WhatIf(warpline.open(folder / f"{name}{stacks}.json.gz", cache=False))
-    measured = case["bare_step_ns"]["cured"]["step_ns"]
+    measured = recorded_case(folder.name, name)["bare_step_ns"]["cured"]["step_ns"]
     assert question.ask("batch").new_step_ns.expected == pytest.approx(measured, rel=0.27)
 
 

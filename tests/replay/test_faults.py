@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paths import DATA
+from paths import DATA, recorded_case
 
 import warpline
 from warpline.replay import WhatIf
@@ -83,7 +83,7 @@ def test_a_loop_that_carries_a_state_is_no_batch() -> None:
     ],
 )
 def test_a_fix_brings_what_the_stopwatch_says(folder: str, name: str, fix: str) -> None:
-    (case,) = [one for one in json.loads((DATA / folder / MANIFEST.name).read_text())["cases"] if one["name"] == name]
+    case = recorded_case(folder, name)
     times = {**case["other_cures"], case["fix"]: case["bare_step_ns"]["cured"]}
     question = WhatIf(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False))
     assert question.ask(fix).new_step_ns.expected == pytest.approx(times[fix]["step_ns"], rel=0.3)
@@ -101,6 +101,6 @@ def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
 )
 def test_a_graph_is_launched_without_a_price_for_each_node(folder: str, name: str) -> None:
     # Recorded, the launch of 49 to 133 nodes takes 50 to 110 µs; the steps take 131 to 270.
-    (case,) = [one for one in json.loads((DATA / folder / MANIFEST.name).read_text())["cases"] if one["name"] == name]
+    case = recorded_case(folder, name)
     question = WhatIf(warpline.open(DATA / folder / f"{name}.cured.json.gz", cache=False))
     assert question.bare_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.15)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from paths import DATA
+from paths import DATA, recorded_case
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
 import warpline
@@ -320,7 +320,7 @@ def test_what_lies_within_an_op_of_a_library_is_not_fused(tmp_path: Path, name: 
 
 
 def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
-    (case,) = [one for one in json.loads((DATA / folder / "faults.json").read_text())["cases"] if one["name"] == name]
+    case = recorded_case(folder, name)
     times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}
     times[case["fix"]] = case["bare_step_ns"]["cured"]["step_ns"]
     return WhatIf(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False)), times

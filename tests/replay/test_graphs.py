@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 from kineto_files import op
-from paths import DATA
+from paths import DATA, recorded_case
 from small_programs import MUL, STEPS, Program
 
 import warpline
@@ -112,7 +111,6 @@ def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_the_graph_of_a_step_that_waits_is_near_the_stopwatch(case: str, stacks: str) -> None:
     folder, name = case.split("/")
-    known = json.loads((DATA / folder / "faults.json").read_text())["cases"]
-    measured = next(one for one in known if one["name"] == name)["bare_step_ns"]["cured"]["step_ns"]
+    measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]
     trace = steps_to_judge(warpline.open(DATA / folder / f"{name}{stacks}.json.gz", cache=False))
     assert WhatIf(trace).ask("cuda_graph").new_step_ns.expected == pytest.approx(measured, rel=0.25)

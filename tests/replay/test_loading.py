@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import DATA
+from paths import DATA, recorded_case
 
 import warpline
 from warpline.replay import WhatIf
@@ -99,8 +98,7 @@ def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> 
     ],
 )
 def test_the_cured_step_is_what_the_stopwatch_says(folder: str, name: str, kind: str) -> None:
-    manifest = json.loads((DATA / folder / "faults.json").read_text())
-    (case,) = [one for one in manifest["cases"] if one["name"] == name]
+    case = recorded_case(folder, name)
     question = WhatIf(warpline.open(DATA / folder / f"{name}{kind}.json.gz", cache=False))
     assert question.ask("prefetch").new_step_ns.expected == pytest.approx(
         case["bare_step_ns"]["cured"]["step_ns"], rel=0.25

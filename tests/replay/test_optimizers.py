@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from paths import DATA
+from paths import DATA, recorded_case
 from small_programs import GEMM_BF16, MUL, STEPS, Program
 
 import warpline
@@ -149,8 +148,7 @@ def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_loops_over_parameters_are_named_and_near_the_stopwatch(case: str, stacks: str) -> None:
     folder, name = case.split("/")
-    known = json.loads((DATA / folder / "faults.json").read_text())["cases"]
-    measured = next(one for one in known if one["name"] == name)["bare_step_ns"]["cured"]["step_ns"]
+    measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]
     verdict = judge(warpline.open(DATA / folder / f"{name}{stacks}.json.gz", cache=False)).verdict
     assert verdict.fix == "fused_optimizer"
     assert verdict.new_step_ns.expected == pytest.approx(measured, rel=0.25 if stacks else 0.3)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import DATA
+from paths import DATA, recorded_case
 
 import warpline
 from warpline.findings.rank import judge
@@ -95,7 +94,7 @@ def test_the_gradient_of_an_index_takes_four_times_its_bytes_and_some_launches(t
     ],
 )
 def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> None:
-    (case,) = [one for one in json.loads((DATA / folder / "faults.json").read_text())["cases"] if one["name"] == name]
+    case = recorded_case(folder, name)
     verdict = judge(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False)).verdict
     assert (verdict.cause, verdict.fix) == ("kernel", "at_roofline")
     assert verdict.new_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.3)

@@ -77,6 +77,12 @@ class Floors:
         maths = [math_of(work, gathered.kernel_names(piece)) for piece, work in known]
         self._of_math = {math: mine for math, mine in _rows_of(maths, owner, rows).items() if math[0]}
 
+    @property
+    def memory_bytes_per_ns(self) -> float | None:
+        """Bandwidth of the device's memory, where it is known."""
+        memory = self.roof.bandwidth(DRAM) if self.roof else None
+        return memory.value / 1e9 if memory else None
+
     def least_ns(self, dtype: str | None = None) -> Floats:
         """Floor of each row, with matrix products in `dtype` (None: as they ran)."""
         result = np.zeros(len(self._bytes))
@@ -101,8 +107,8 @@ class Floors:
     def pace_ns(self) -> Floats:
         """The least time of each row with the algorithm and the grid that it has; zero where the floor is."""
         floor = self.least_ns()
-        memory = self.roof.bandwidth(DRAM) if self.roof else None
-        extra = self._extra / memory.value * 1e9 if memory else 0.0
+        memory = self.memory_bytes_per_ns
+        extra = self._extra / memory if memory else 0.0
         paces = (floor + extra, self._additions * ADDITION_NS, self._blocks * BLOCK_NS)
         result: Floats = np.where(floor > 0, np.maximum.reduce(paces), 0.0)
         return result

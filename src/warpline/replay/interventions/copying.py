@@ -31,9 +31,7 @@ def copies_of(scene: Scene, direction: str, bench: Bench) -> Int64s:
 
 def device_bytes_per_ns(scene: Scene, case: int) -> float:
     """At which kernels pass over device memory."""
-    roof = scene.floors.roof
-    memory = roof.bandwidth("dram") if roof else None
-    return (memory.value / 1e9 if memory else 500.0) * (0.9, 0.7, 0.4)[case]
+    return (scene.floors.memory_bytes_per_ns or 500.0) * (0.9, 0.7, 0.4)[case]
 
 
 def with_warm_caches(bench: Bench, copies: Int64s) -> None:

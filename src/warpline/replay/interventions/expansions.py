@@ -24,15 +24,14 @@ class Expansions:
     def shorten_readers(self) -> None:
         """Kernels bound by the bytes of a copy take as much less time as the original has fewer."""
         bench, scene = self._bench, self._scene
-        roof = scene.floors.roof
-        memory = roof.bandwidth("dram") if roof else None
+        memory = scene.floors.memory_bytes_per_ns
         if memory is None:
             return
         for op, saved in self._saved_bytes().items():
             mine = np.flatnonzero((scene.op == op) & ~bench.gone)
             work = work_of(self._call(int(mine[0])))
             time = float(bench.graph.duration[mine].sum())
-            if work is not None and work.bytes / memory.value * 1e9 >= LEAST_SHARE * time:
+            if work is not None and work.bytes / memory >= LEAST_SHARE * time:
                 bench.shorten(mine, bench.graph.duration[mine] * (1 - saved / work.bytes))
 
     def _saved_bytes(self) -> dict[int, float]:

@@ -7,9 +7,9 @@ import re
 import numpy as np
 import polars as pl
 
-from warpline.hardware import Roof
-from warpline.hardware.chips import DRAM, VECTOR
+from warpline.hardware.chips import VECTOR
 from warpline.replay.bench import NOTHING, Bench
+from warpline.replay.floors import Floors
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.compilable import AUTOGRAD, Fused, fused
 from warpline.replay.interventions.dispatch import launch_runs
@@ -109,7 +109,7 @@ def _fuse(bench: Bench, kernels: Fused, extra: Floats, case: int) -> Int64s:
     stays = np.minimum.reduceat(np.where(lengths == most, np.arange(len(nodes)), len(nodes)), starts)
     extra[nodes[stays]] += kernels.cut_up * constants.COMPILED_LAUNCH_NS.at(case) + kernels.begins_turn * turn
     by_times = _time_by_times(lengths, bench.scene.floor_ns()[nodes], starts, stays, case)
-    by_shapes = _time_by_shapes(kernels, bench.scene.floors.roof, case)
+    by_shapes = _time_by_shapes(kernels, bench.scene.floors, case)
     new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
     adding = np.maximum.reduceat(np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0), starts)
     several = counts > 1
@@ -118,12 +118,13 @@ def _fuse(bench: Bench, kernels: Fused, extra: Floats, case: int) -> Int64s:
     return np.delete(nodes, stays)
 
 
-def _time_by_shapes(kernels: Fused, roof: Roof | None, case: int) -> Floats | None:
+def _time_by_shapes(kernels: Fused, floors: Floors, case: int) -> Floats | None:
     """What each fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
-    memory, vector = (roof.bandwidth(DRAM), roof.compute("fp32", VECTOR)) if roof else (None, None)
+    memory = floors.memory_bytes_per_ns
+    vector = floors.roof.compute("fp32", VECTOR) if floors.roof else None
     if memory is None or vector is None:
         return None
-    byte_ns = constants.FUSED_BYTES.at(case) / memory.value * 1e9
+    byte_ns = constants.FUSED_BYTES.at(case) / memory
     step_ns = constants.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
     moved, done, present = np.moveaxis(kernels.parts, -1, 0)
     least = constants.FUSED_KERNEL_NS.at(case) * present
