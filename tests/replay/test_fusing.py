@@ -13,9 +13,10 @@ from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 import warpline
 from warpline.replay import WhatIf
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import AUTOGRAD, JOINING, REDUCING, unit_of
+from warpline.replay.interventions.compilable import JOINING, REDUCING, unit_of
 from warpline.replay.interventions.fusing import Group, Unit, groups
 from warpline.replay.interventions.unshaped import cuts
+from warpline.replay.scene import AUTOGRAD
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
 

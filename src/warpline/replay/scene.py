@@ -28,6 +28,8 @@ from warpline.trace.trace import Trace
 
 OP_LEVELS = 6
 """How many ops up a name is looked for."""
+AUTOGRAD = "autograd::engine::"
+"""How the names of the ops begin around what autograd calls."""
 
 
 class Scene:
@@ -271,6 +273,18 @@ class Scene:
     def root_op(self) -> Int64s:
         """The outermost op around each work's launch; NONE elsewhere."""
         result: Int64s = self.roots[self.op]
+        return result
+
+    @cached_property
+    def engine_ops(self) -> Bools:
+        """Which ops are autograd's engine at work; False at last, for NONE."""
+        names = self.trace.ops["name"].cast(pl.String)
+        return np.append(names.str.starts_with(AUTOGRAD).fill_null(False).to_numpy(), False)
+
+    @cached_property
+    def of_autograd(self) -> Bools:
+        """Work that autograd's engine launched."""
+        result: Bools = self.engine_ops[self.root_op] & self.is_work
         return result
 
     @cached_property

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-import polars as pl
 
 from warpline import api_names
 from warpline.kernels import KernelIdentity
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions.casts import keeps_type
 from warpline.replay.interventions.expansions import Expansions
+from warpline.replay.interventions.lists import LONGEST_LIST
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
 from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
@@ -39,8 +39,6 @@ TURNING = {
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
 MOST_GROWING = 3
 """Pieces that a growing tensor is joined of: what was there, on one side or both, and what is new."""
-MOST_LISTED = 30
-"""torch.profiler records no shapes of longer lists."""
 LARGE_FILL_NS = 5_000
 """Fills shorter than this are not worth keeping a buffer for."""
 
@@ -104,16 +102,10 @@ def _concatenates(identity: KernelIdentity) -> bool:
 
 
 def joins(scene: Scene) -> Bools:
-    """Kernels that join tensors, but for those that autograd puts together itself."""
+    """Kernels that join tensors, but for those that autograd puts together itself: its gradients are made anew whatever
+    the program writes."""
     joining = scene.kernels_where(_concatenates) | scene.under_op("aten::cat")
-    return joining & scene.is_work & ~scene.once(_of_autograd)
-
-
-def _of_autograd(scene: Scene) -> Bools:
-    """Work that autograd's engine launched: its gradients are made anew whatever the program writes."""
-    names = [*scene.trace.ops["name"].cast(pl.String), ""]
-    engine = np.array([name.startswith("autograd::engine") for name in names], bool)
-    return engine[scene.root_op] & scene.is_work
+    return joining & scene.is_work & ~scene.of_autograd
 
 
 def joins_old_pieces(scene: Scene) -> Bools:
@@ -134,7 +126,7 @@ def _pieces(scene: Scene, node: int) -> int:
     shapes, strides = (json_list(scene.op_column(column)[node])[:1] for column in ("shapes", "strides"))
     # Where strides are recorded, so are the shapes in lists, but for long ones.
     long = shapes == strides == [[]]
-    return MOST_LISTED + 1 if long else len(_piece_shapes(scene, node))
+    return LONGEST_LIST + 1 if long else len(_piece_shapes(scene, node))
 
 
 def _piece_shapes(scene: Scene, node: int) -> list[list[int]]:
@@ -205,7 +197,7 @@ def preallocate(bench: Bench, case: int) -> int:
     grown = np.setdiff1d(joined, old)
     now = bench.graph.duration[grown]
     bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, 1_500.0)))
-    filled = scene.under_op(*FILLS) & ~scene.once(_of_autograd)
+    filled = scene.under_op(*FILLS) & ~scene.of_autograd
     zeros = np.flatnonzero(filled & scene.is_work & scene.in_steps & ~bench.gone)
     large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_NS]
     masks = {fill: turned_into(scene, fill) for fill in large.tolist()}
@@ -233,7 +225,7 @@ def drop_copies(bench: Bench, case: int) -> int:
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
     copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat")
-    copies = np.flatnonzero((copying | scene.once(keeps_type)) & usable & ~scene.once(_of_autograd))
+    copies = np.flatnonzero((copying | scene.once(keeps_type)) & usable & ~scene.of_autograd)
     copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
     dropped = copies[::2] if case == PESSIMISTIC else copies
     bench.remove_work(dropped)

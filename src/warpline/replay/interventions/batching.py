@@ -11,7 +11,7 @@ from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions import constants
 from warpline.replay.interventions.gathering import gathered_after
 from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
-from warpline.replay.interventions.lists import lists_of_tensors
+from warpline.replay.interventions.lists import LONGEST_LIST, lists_of_tensors
 from warpline.replay.interventions.loops import RootOps, begun_before, loops
 from warpline.replay.interventions.optimizers import in_optimizer
 from warpline.replay.interventions.registry import intervention
@@ -31,8 +31,6 @@ CUTTING = ("aten::split", "aten::unbind", "aten::chunk", "aten::split_with_sizes
 OPS_OF_A_SPAN = 5
 """Where spans begin elsewhere in every turn, a batch needs these in addition for each dimension that they are cut in:
 their begins go to the device, begin and end are compared with all positions, and what is inside is found."""
-LONGEST_LIST = 30
-"""Tensors in a list up to which torch.profiler records their shapes."""
 LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
 """Ops that copy rows, and which of their arguments says how many."""
 

@@ -80,8 +80,6 @@ BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backw
 
 MISSING = (0.0, 0, 0)
 """Bytes and operations of a kernel that there is not, or that nothing is known of."""
-AUTOGRAD = "autograd::engine::"
-"""How the names of the ops begin around what autograd calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ class _Compiler:
     def __init__(self, scene: Scene) -> None:
         # The scene is what this is found by, and must not be held by it.
         self._op, self._name, self._calls = scene.op, scene.name, scene.op_calls
-        self._root = scene.root_op
+        self._of_autograd = scene.of_autograd
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
         self._names = [""]
@@ -138,7 +136,7 @@ class _Compiler:
         op_starts = np.flatnonzero(begins | (np.diff(rows, prepend=NONE) != 0) | (rows == NONE))
         numbers = np.array([self._number(launched) for launched in np.split(nodes, op_starts[1:])], np.int64)
         first_ops = np.flatnonzero(begins[op_starts])
-        backward = [self._is_backward(node) for node in nodes[begins].tolist()]
+        backward = self._of_autograd[nodes[begins]].tolist()
         patterns = list(map(self._pattern, np.split(numbers, first_ops[1:]), backward))
         starts = [first + pattern.first_ops for first, pattern in zip(first_ops.tolist(), patterns, strict=True)]
         return Fused(
@@ -149,11 +147,6 @@ class _Compiler:
             np.array([one for pattern in patterns for one in pattern.cut_up], bool),
             np.array([one for pattern in patterns for one in pattern.begins_turn], bool),
         )
-
-    def _is_backward(self, node: int) -> bool:
-        """Whether autograd launched the work."""
-        root = int(self._root[node])
-        return root != NONE and self._calls.recorded(root)[0].startswith(AUTOGRAD)
 
     def _pattern(self, numbers: Int64s, backward: bool) -> _Pattern:
         key = numbers.tobytes(), backward

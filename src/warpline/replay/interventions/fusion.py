@@ -11,7 +11,7 @@ from warpline.hardware.chips import VECTOR
 from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.floors import Floors
 from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import AUTOGRAD, Fused, fused
+from warpline.replay.interventions.compilable import Fused, fused
 from warpline.replay.interventions.dispatch import launch_runs
 from warpline.replay.interventions.optimizers import in_optimizer
 from warpline.replay.interventions.registry import OPTIMISTIC, intervention
@@ -180,9 +180,8 @@ def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
     """When threads that ask for a backward pass wait for autograd's thread to begin, and go on after it has ended:
     starts, ends and threads."""
     starts, ends, threads = scene.op_spans
-    names = scene.trace.ops["name"].cast(pl.String)
     outer = scene.roots[:-1] == np.arange(len(starts))
-    engine = outer & names.str.starts_with(AUTOGRAD).fill_null(False).to_numpy()
+    engine = outer & scene.engine_ops[:-1]
     began, ended = np.sort(starts[engine]), np.sort(ends[engine])
     found = [(NOTHING, NOTHING, NOTHING)]
     for thread in np.setdiff1d(np.unique(threads[outer]), threads[engine]):

@@ -8,6 +8,8 @@ from warpline.replay.scene import Scene
 from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
 
+LONGEST_LIST = 30
+"""Tensors in a list up to which torch.profiler records their shapes."""
 LEAST_TENSORS = 12
 """Ops that happen to alternate do so a few times; the parameters of a model are more."""
 LEAST_SHAPES = 2

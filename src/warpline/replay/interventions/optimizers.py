@@ -24,7 +24,6 @@ UPDATING = (*IN_PLACE, *NORMS, *OTHERS, "aten::to", "aten::square", "aten::clamp
 ROOTS = ("aten::sqrt", "aten::sqrt_", "aten::rsqrt", "aten::rsqrt_")
 QUOTIENTS = ("aten::div", "aten::div_", "aten::addcdiv", "aten::addcdiv_", "aten::rsqrt", "aten::rsqrt_")
 """An update that divides by a root is Adam's, or that of one of its relatives."""
-BACKWARD = "autograd::engine::"
 ON_A_NUMBER = re.compile(r"\[\s*\[\s*\]")
 """The recorded shapes of an op that works on one number."""
 KERNELS_PER_PARAMETER = 8
@@ -71,7 +70,7 @@ def _written_by_hand(scene: Scene, wanted: Bools) -> Bools:
     if not len(kernels):
         return inside
     names = texts(scene.trace.ops["name"])
-    trained = {int(scene.step[node]) for node in kernels if names[scene.root_op[node]].startswith(BACKWARD)}
+    trained = set(scene.step[kernels[scene.of_autograd[kernels]]].tolist())
     for lane in np.unique(scene.graph.lane[kernels]):
         nodes = kernels[scene.graph.lane[kernels] == lane]
         for turns in loops(nodes, np.unique(scene.op_name[nodes], return_inverse=True)[1], scene.step):
