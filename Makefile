@@ -26,14 +26,16 @@ test: $(VENV)/developing  ## run the tests
 	$(BIN)/python -m pytest -n auto
 
 lint: $(VENV)/developing  ## ruff, mypy and import-linter
+	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 check: lint test  ## everything that must hold before a commit: ruff, mypy, import-linter, pytest
 
-format: $(VENV)/developing  ## sort imports and fix what can be fixed
+format: $(VENV)/developing  ## format the code, sort imports and fix what can be fixed
 	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
 
 bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks/results
 	$(BIN)/python benchmarks/run.py

@@ -63,9 +63,11 @@ def timed(torch: Any, testing: Any, kernel: tuple[str, tuple[int, ...], str], ro
                 taken[way].append(ways[way]())
     medians = {way: statistics.median(times) for way, times in taken.items()}
     return {
-        "kernel": ready.name, "median_ns": medians, "rounds_ns": taken,
+        "kernel": ready.name,
+        "median_ns": medians,
+        "rounds_ns": taken,
         "results": {way: {**result.as_dict(), "samples_ns": None} for way, result in results.items()},
-    }  # fmt: skip
+    }
 
 
 def row(entry: dict[str, Any]) -> str:

@@ -34,16 +34,20 @@ def score(case: dict[str, Any], folder: Path, stacks: bool) -> dict[str, Any]:
     cures = {case["fix"]: cured, **{fix: row["step_ns"] for fix, row in (case.get("other_cures") or {}).items()}}
     target = bare if healthy else cures.get(verdict["fix"], cured) if verdict else cured
     return {
-        "case": case["name"], "cause": case["cause"], "said": verdict["cause"] if verdict else None,
-        "fix": case["fix"], "said_fix": verdict["fix"] if verdict else None,
+        "case": case["name"],
+        "cause": case["cause"],
+        "said": verdict["cause"] if verdict else None,
+        "fix": case["fix"],
+        "said_fix": verdict["fix"] if verdict else None,
         "right": bool(verdict) and verdict["cause"] == case["cause"],
         "bare_error": replay["bare_step_ns"] / bare - 1 if replay else None,
         "after_error": after / target - 1 if after else None,
         "replay_error_pct": replay["error_pct"] if replay else None,
-        "gain": case["gain"], "said_gain": verdict["gain"]["expected"] if verdict else None,
+        "gain": case["gain"],
+        "said_gain": verdict["gain"]["expected"] if verdict else None,
         "high_on_healthy": healthy and any(finding["confidence"] == "high" for finding in answer["findings"]),
         "seconds": time.perf_counter() - began,
-    }  # fmt: skip
+    }
 
 
 def _line(row: dict[str, Any], close: bool) -> str:

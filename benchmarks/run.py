@@ -121,9 +121,12 @@ def main() -> None:
     finally:
         shutil.rmtree(folder)
     result["machine"] = {
-        "date": datetime.date.today().isoformat(), "machine": platform.machine(), "cores": os.cpu_count(),
-        "python": platform.python_version(), "load_15_min": round(os.getloadavg()[2], 2),
-    }  # fmt: skip
+        "date": datetime.date.today().isoformat(),
+        "machine": platform.machine(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "load_15_min": round(os.getloadavg()[2], 2),
+    }
     arguments.output.parent.mkdir(exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
     print(json.dumps(result, indent=1))

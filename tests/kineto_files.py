@@ -15,8 +15,15 @@ AUTOGRAD = 200
 
 def _span(category: str, name: str, start: float, length: float, process: int, thread: int, args: Event) -> Event:
     return {
-        "ph": "X", "cat": category, "name": name, "pid": process, "tid": thread, "ts": start, "dur": length, "args": args,
-    }  # fmt: skip
+        "ph": "X",
+        "cat": category,
+        "name": name,
+        "pid": process,
+        "tid": thread,
+        "ts": start,
+        "dur": length,
+        "args": args,
+    }
 
 
 def op(

@@ -32,7 +32,9 @@ def record(path: Path, name: str) -> Path:
     return path
 
 
-def test_a_cpu_profile_is_read_and_says_that_no_gpu_is_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cpu_profile_is_read_and_says_that_no_gpu_is_in_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = record(tmp_path / "trace.json", "forward and backward")
     trace = warpline.open(path)
     assert len(trace.steps) == 3

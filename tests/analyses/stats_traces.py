@@ -26,27 +26,57 @@ def make_trace(source: str = "nsys", **tables: list[Row]) -> Trace:
 def call(name: str, thread: int, start: int, end: int, correlation: int) -> Row:
     """A CUDA API call of process 7."""
     return {
-        "name": name, "thread": thread, "start_ns": start, "end_ns": end, "process": 7,
-        "correlation": correlation, "return_code": 0,
-    }  # fmt: skip
+        "name": name,
+        "thread": thread,
+        "start_ns": start,
+        "end_ns": end,
+        "process": 7,
+        "correlation": correlation,
+        "return_code": 0,
+    }
 
 
 def kernel(name: str, start: int, end: int, api_id: int | None, grid: tuple[int, int, int]) -> Row:
     """A kernel of 32 threads a block on stream 7 of device 0."""
     return {
-        "kind": "kernel", "name": name, "device": 0, "context": 1, "stream": 7, "start_ns": start, "end_ns": end,
-        "correlation": None if api_id is None else api_id + 1, "process": 7, "api_id": api_id,
-        "grid_x": grid[0], "grid_y": grid[1], "grid_z": grid[2], "block_x": 32, "block_y": 1, "block_z": 1,
-        "registers": 40, "shared_static_bytes": 0, "shared_dynamic_bytes": 2048,
-    }  # fmt: skip
+        "kind": "kernel",
+        "name": name,
+        "device": 0,
+        "context": 1,
+        "stream": 7,
+        "start_ns": start,
+        "end_ns": end,
+        "correlation": None if api_id is None else api_id + 1,
+        "process": 7,
+        "api_id": api_id,
+        "grid_x": grid[0],
+        "grid_y": grid[1],
+        "grid_z": grid[2],
+        "block_x": 32,
+        "block_y": 1,
+        "block_z": 1,
+        "registers": 40,
+        "shared_static_bytes": 0,
+        "shared_dynamic_bytes": 2048,
+    }
 
 
 def memory_work(kind: str, start: int, end: int, api_id: int | None, size: int, **more: object) -> Row:
     """A copy or a set on stream 7 of device 0."""
     return {
-        "kind": kind, "name": kind, "device": 0, "context": 1, "stream": 7, "start_ns": start, "end_ns": end,
-        "correlation": None if api_id is None else api_id + 1, "process": 7, "api_id": api_id, "bytes": size, **more,
-    }  # fmt: skip
+        "kind": kind,
+        "name": kind,
+        "device": 0,
+        "context": 1,
+        "stream": 7,
+        "start_ns": start,
+        "end_ns": end,
+        "correlation": None if api_id is None else api_id + 1,
+        "process": 7,
+        "api_id": api_id,
+        "bytes": size,
+        **more,
+    }
 
 
 def span(name: str, style: str, thread: int, start: int, end: int | None, *, domain: str | None = None) -> Row:

@@ -93,10 +93,17 @@ def test_the_parts_sum_to_the_whole_and_equal_a_count_of_nanoseconds(rows: list[
         assert device.busy_ns + device.idle_ns == device.window_ns == len(window)
 
 
-@pytest.mark.parametrize("name", [
-    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t",
-    "void vllm::cross_device_reduce_1stage<__half, 2>(…)", "one_shot_all_reduce_kernel", "rcclGenericKernel", "multimem_all_reduce_kernel",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
+        "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t",
+        "void vllm::cross_device_reduce_1stage<__half, 2>(…)",
+        "one_shot_all_reduce_kernel",
+        "rcclGenericKernel",
+        "multimem_all_reduce_kernel",
+    ],
+)
 def test_collectives_are_communication(name: str) -> None:
     assert activity("kernel", name) == "comm"
 

@@ -31,88 +31,128 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
     "Python between ops": (launched("next", 50, 58, 5, 2), {"dispatch": 30, "launch_latency": 8}),
     "inside an op": ([op("aten::mm", 15, 50), *launched("next", 50, 58, 5, 2)], {"dispatch": 30, "launch_latency": 8}),
     "a synchronising call": (
-        [call("cudaStreamSynchronize", 12, 18, 9), *launched("next", 50, 58, 5, 2)], {"sync": 10, "dispatch": 20, "launch_latency": 8},
+        [call("cudaStreamSynchronize", 12, 18, 9), *launched("next", 50, 58, 5, 2)],
+        {"sync": 10, "dispatch": 20, "launch_latency": 8},
     ),
-    "allocation": ([call("cudaMalloc", 20, 25, 9), *launched("next", 50, 58, 5, 2)], {"memory": 25, "dispatch": 5, "launch_latency": 8}),
-    "loading code": ([call("cuModuleLoadData", 20, 20, 9), *launched("next", 50, 58, 5, 2)], {"cold_start": 20, "dispatch": 10, "launch_latency": 8}),
+    "allocation": (
+        [call("cudaMalloc", 20, 25, 9), *launched("next", 50, 58, 5, 2)],
+        {"memory": 25, "dispatch": 5, "launch_latency": 8},
+    ),
+    "loading code": (
+        [call("cuModuleLoadData", 20, 20, 9), *launched("next", 50, 58, 5, 2)],
+        {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+    ),
     "capturing a graph": (
-        [call("cudaStreamBeginCapture", 22, 2, 8), op("aten::mm", 25, 10), call("cudaStreamEndCapture", 38, 4, 9), *launched("next", 50, 58, 5, 2)],
+        [
+            call("cudaStreamBeginCapture", 22, 2, 8),
+            op("aten::mm", 25, 10),
+            call("cudaStreamEndCapture", 38, 4, 9),
+            *launched("next", 50, 58, 5, 2),
+        ],
         {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
     ),
     "torch.compile at work": (
-        [op("entire_frame_compile", 22, 20), *launched("next", 50, 58, 5, 2)], {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
+        [op("entire_frame_compile", 22, 20), *launched("next", 50, 58, 5, 2)],
+        {"cold_start": 20, "dispatch": 10, "launch_latency": 8},
     ),
     "a first launch that loads": (
-        [call("cudaLaunchKernel", 30, 500, 2), kernel("next", 540, 5, 2)], {"dispatch": 10, "cold_start": 500, "launch_latency": 10},
+        [call("cudaLaunchKernel", 30, 500, 2), kernel("next", 540, 5, 2)],
+        {"dispatch": 10, "cold_start": 500, "launch_latency": 10},
     ),
     "a pageable copy": (
-        [call("cudaMemcpyAsync", 30, 40, 2), copy("Memcpy HtoD (Pageable -> Device)", 60, 5, 2, 100)], {"dispatch": 10, "transfer": 30},
+        [call("cudaMemcpyAsync", 30, 40, 2), copy("Memcpy HtoD (Pageable -> Device)", 60, 5, 2, 100)],
+        {"dispatch": 10, "transfer": 30},
     ),
     "the data loader": (
         [op("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", 22, 20), *launched("next", 50, 58, 5, 2)],
         {"input": 20, "dispatch": 10, "launch_latency": 8},
     ),
     "a sleeping frame": (
-        [frame("<built-in function sleep>", 22, 20, 1, None), *launched("next", 50, 58, 5, 2)], {"input": 20, "dispatch": 10, "launch_latency": 8},
+        [frame("<built-in function sleep>", 22, 20, 1, None), *launched("next", 50, 58, 5, 2)],
+        {"input": 20, "dispatch": 10, "launch_latency": 8},
     ),
-    "launched in time, a short gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 25, 5, 2)], {"launch_latency": 5}),
+    "launched in time, a short gap": (
+        [call("cudaLaunchKernel", 5, 3, 2), kernel("next", 25, 5, 2)],
+        {"launch_latency": 5},
+    ),
     "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"dependency": 60}),
     "a kernel without a launch": ([kernel("next", 30, 5, 99)], {"unknown": 10}),
     "another thread at work": (
-        [op("backward", 20, 25, thread=AUTOGRAD), call("cudaMalloc", 22, 10, 8, thread=AUTOGRAD), *launched("next", 50, 58, 5, 2)],
+        [
+            op("backward", 20, 25, thread=AUTOGRAD),
+            call("cudaMalloc", 22, 10, 8, thread=AUTOGRAD),
+            *launched("next", 50, 58, 5, 2),
+        ],
         {"memory": 10, "dispatch": 20, "launch_latency": 8},
     ),
     "making a batch, nothing recorded": (
         [
             annotation("ProfilerStep#1", 0, 2000),
-            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+            call("cudaMemcpyAsync", 1000, 5, 2),
+            copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
         ],
         {"input": 980, "launch_latency": 10},
     ),
     "making a batch, in functions of any name": (
         [
-            annotation("ProfilerStep#1", 0, 2000), frame("train.py(1): step", 12, 1900, 1, None),
-            frame("train.py(9): negatives", 20, 900, 2, 1), op("aten::empty", 500, 10),
-            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+            annotation("ProfilerStep#1", 0, 2000),
+            frame("train.py(1): step", 12, 1900, 1, None),
+            frame("train.py(9): negatives", 20, 900, 2, 1),
+            op("aten::empty", 500, 10),
+            call("cudaMemcpyAsync", 1000, 5, 2),
+            copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
         ],
         {"input": 980, "launch_latency": 10},
     ),
     "making a batch, in pieces with ops of the CPU between them": (
         [
-            annotation("ProfilerStep#1", 0, 2000), *[op("aten::add", 100 * n, 40) for n in range(1, 8)], op("aten::to", 900, 120),
-            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+            annotation("ProfilerStep#1", 0, 2000),
+            *[op("aten::add", 100 * n, 40) for n in range(1, 8)],
+            op("aten::to", 900, 120),
+            call("cudaMemcpyAsync", 1000, 5, 2),
+            copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
         ],
         {"input": 880, "dispatch": 100, "launch_latency": 10},
     ),
     "functions of any name before a launch": (
         [
-            annotation("ProfilerStep#1", 0, 2000), frame("train.py(1): step", 12, 1900, 1, None),
-            frame("train.py(9): negatives", 20, 900, 2, 1), *launched("next", 1000, 1010, 5, 2),
+            annotation("ProfilerStep#1", 0, 2000),
+            frame("train.py(1): step", 12, 1900, 1, None),
+            frame("train.py(9): negatives", 20, 900, 2, 1),
+            *launched("next", 1000, 1010, 5, 2),
         ],
         {"dispatch": 980, "launch_latency": 10},
     ),
     "functions between launches, then a copy": (
         [
-            annotation("ProfilerStep#1", 0, 3000), frame("train.py(1): step", 12, 2900, 1, None), *launched("next", 1000, 1000, 5, 2),
-            call("cudaMemcpyAsync", 1200, 5, 3), copy("Memcpy HtoD (Pinned -> Device)", 1205, 5, 3, 100),
+            annotation("ProfilerStep#1", 0, 3000),
+            frame("train.py(1): step", 12, 2900, 1, None),
+            *launched("next", 1000, 1000, 5, 2),
+            call("cudaMemcpyAsync", 1200, 5, 3),
+            copy("Memcpy HtoD (Pinned -> Device)", 1205, 5, 3, 100),
         ],
         {"dispatch": 1175, "launch_latency": 5},
     ),
     "made of a result of the device, not a batch": (
         [
-            annotation("ProfilerStep#1", 0, 2000), call("cudaMemcpyAsync", 10, 10, 2), copy("Memcpy DtoH (Device -> Pinned)", 20, 5, 2, 4096),
-            call("cudaMemcpyAsync", 1000, 5, 3), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 3, 100),
+            annotation("ProfilerStep#1", 0, 2000),
+            call("cudaMemcpyAsync", 10, 10, 2),
+            copy("Memcpy DtoH (Device -> Pinned)", 20, 5, 2, 4096),
+            call("cudaMemcpyAsync", 1000, 5, 3),
+            copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 3, 100),
         ],
         {"dispatch": 975, "launch_latency": 10},
     ),
     "another thread that has only frames": (
         [
-            annotation("ProfilerStep#1", 0, 2000), frame("threading.py(1): _bootstrap", 0, 2000, 1, None, thread=AUTOGRAD),
-            call("cudaMemcpyAsync", 1000, 5, 2), copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
+            annotation("ProfilerStep#1", 0, 2000),
+            frame("threading.py(1): _bootstrap", 0, 2000, 1, None, thread=AUTOGRAD),
+            call("cudaMemcpyAsync", 1000, 5, 2),
+            copy("Memcpy HtoD (Pinned -> Device)", 1010, 5, 2, 100),
         ],
         {"input": 980, "launch_latency": 10},
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -161,21 +201,47 @@ def random_rows(draw: st.DrawFn) -> Rows:
         )
     )
     scale = draw(st.sampled_from([1, 1000]))
-    api = pl.DataFrame({
-        "name": [name for _, _, name, _ in calls], "thread": [thread for *_, thread in calls], "process": [1] * len(calls),
-        "start_ns": [scale * start for start, *_ in calls], "end_ns": [scale * (start + long) for start, long, _, _ in calls],
-        "correlation": list(range(1, len(calls) + 1)),
-    }, schema_overrides={"name": pl.String, "thread": pl.Int64, "process": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64, "correlation": pl.Int64})  # fmt: skip
-    gpu = pl.DataFrame({
-        "kind": [kind for *_, kind in work], "name": ["Memcpy HtoD (Pageable -> Device)" if kind == "memcpy" else "k" for *_, kind in work],
-        "device": [device for *_, device, _ in work], "process": [1] * len(work), "correlation": [number for _, _, number, _, _ in work],
-        "start_ns": [scale * start for start, *_ in work], "end_ns": [scale * (start + long) for start, long, *_ in work],
-        "source_memory": ["Pageable" if kind == "memcpy" else None for *_, kind in work], "stream": [7] * len(work),
-    }, schema_overrides={"source_memory": pl.String})  # fmt: skip
-    python = pl.DataFrame({
-        "name": [name for _, _, name, _ in frames], "thread": [thread for *_, thread in frames],
-        "start_ns": [scale * start for start, *_ in frames], "end_ns": [scale * (start + long) for start, long, _, _ in frames],
-    }, schema_overrides={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})  # fmt: skip
+    api = pl.DataFrame(
+        {
+            "name": [name for _, _, name, _ in calls],
+            "thread": [thread for *_, thread in calls],
+            "process": [1] * len(calls),
+            "start_ns": [scale * start for start, *_ in calls],
+            "end_ns": [scale * (start + long) for start, long, _, _ in calls],
+            "correlation": list(range(1, len(calls) + 1)),
+        },
+        schema_overrides={
+            "name": pl.String,
+            "thread": pl.Int64,
+            "process": pl.Int64,
+            "start_ns": pl.Int64,
+            "end_ns": pl.Int64,
+            "correlation": pl.Int64,
+        },
+    )
+    gpu = pl.DataFrame(
+        {
+            "kind": [kind for *_, kind in work],
+            "name": ["Memcpy HtoD (Pageable -> Device)" if kind == "memcpy" else "k" for *_, kind in work],
+            "device": [device for *_, device, _ in work],
+            "process": [1] * len(work),
+            "correlation": [number for _, _, number, _, _ in work],
+            "start_ns": [scale * start for start, *_ in work],
+            "end_ns": [scale * (start + long) for start, long, *_ in work],
+            "source_memory": ["Pageable" if kind == "memcpy" else None for *_, kind in work],
+            "stream": [7] * len(work),
+        },
+        schema_overrides={"source_memory": pl.String},
+    )
+    python = pl.DataFrame(
+        {
+            "name": [name for _, _, name, _ in frames],
+            "thread": [thread for *_, thread in frames],
+            "start_ns": [scale * start for start, *_ in frames],
+            "end_ns": [scale * (start + long) for start, long, _, _ in frames],
+        },
+        schema_overrides={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64},
+    )
     return Rows("kineto", {"api": api, "gpu": gpu, "python": python})
 
 

@@ -29,7 +29,10 @@ SIMT = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x32_8x5_nn_align1>(cutlas
 
 def shaped(name: str, start: float, shapes: list[Any], dtype: str = "c10::BFloat16", **extra: Any) -> Any:
     return op(
-        name, start, 50, external=int(start) + 1,
+        name,
+        start,
+        50,
+        external=int(start) + 1,
         **{"Input Dims": shapes, "Input type": [dtype if shape else "Scalar" for shape in shapes], **extra},
     )
 
@@ -78,7 +81,16 @@ def test_between_measurement_and_data_sheet_is_possible(tmp_path: Path) -> None:
     assert entry.headroom_ns == 0
 
 
-@pytest.mark.parametrize(("name", "math"), [(SIMT, "fp32 vector"), ("sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas", "tf32 tensor")])
+@pytest.mark.parametrize(
+    ("name", "math"),
+    [
+        (SIMT, "fp32 vector"),
+        (
+            "sm90_xmma_gemm_f32f32_tf32f32_f32_tn_n_tilesize128x128x32_warpgroupsize2x1x1_execute_segment_k_off_kernel__5x_cublas",
+            "tf32 tensor",
+        ),
+    ],
+)
 def test_the_kernel_says_whether_fp32_runs_on_tensor_cores(tmp_path: Path, name: str, math: str) -> None:
     (entry,) = table_of(tmp_path, mm(0, 30000, name=name, dtype="float")).entries
     assert entry.math == math
@@ -98,13 +110,19 @@ def test_small_tensors_faster_than_memory_are_in_the_cache(tmp_path: Path) -> No
 
 def test_large_tensors_faster_than_memory_are_impossible(tmp_path: Path) -> None:
     size = 1 << 30
-    events = [shaped("aten::neg", 0, [[size]]), *launched("void at::native::vectorized_elementwise_kernel<8>", 1, 10, 500, 1)]
+    events = [
+        shaped("aten::neg", 0, [[size]]),
+        *launched("void at::native::vectorized_elementwise_kernel<8>", 1, 10, 500, 1),
+    ]
     (entry,) = table_of(tmp_path, events).entries
     assert entry.state == IMPOSSIBLE
 
 
 def test_work_below_the_cost_of_a_kernel_is_bound_by_latency(tmp_path: Path) -> None:
-    events = [shaped("aten::neg", 0, [[16]]), *launched("void at::native::vectorized_elementwise_kernel<8>", 1, 10, 2, 1)]
+    events = [
+        shaped("aten::neg", 0, [[16]]),
+        *launched("void at::native::vectorized_elementwise_kernel<8>", 1, 10, 2, 1),
+    ]
     (entry,) = table_of(tmp_path, events).entries
     assert entry.bound == "latency"
 
@@ -129,7 +147,8 @@ def test_kernels_of_one_call_share_its_work_by_their_time(tmp_path: Path) -> Non
 
 def test_copies_are_held_against_the_link(tmp_path: Path) -> None:
     events = [
-        shaped("aten::copy_", 0, [[1 << 20], [1 << 20], []], "float"), call("cudaMemcpyAsync", 1, 5, 1),
+        shaped("aten::copy_", 0, [[1 << 20], [1 << 20], []], "float"),
+        call("cudaMemcpyAsync", 1, 5, 1),
         copy("Memcpy HtoD (Pageable -> Device)", 10, 400, 1, 4 << 20),
     ]
     table = table_of(tmp_path, events)
@@ -151,7 +170,9 @@ def test_an_op_without_a_model_is_listed_with_its_share(tmp_path: Path) -> None:
 
 def test_time_without_a_model_goes_to_the_op_around_it_that_has_one(tmp_path: Path) -> None:
     events = [
-        op("aten::linear", 0, 100, external=1, **{"Input Dims": [[64, 32], [16, 32]], "Input type": ["float", "float"]}),
+        op(
+            "aten::linear", 0, 100, external=1, **{"Input Dims": [[64, 32], [16, 32]], "Input type": ["float", "float"]}
+        ),
         op("mylib::secret", 1, 50, external=2, **{"Input Dims": [[4]], "Input type": ["float"]}),
         *launched("secret_kernel", 2, 110, 5, 2),
     ]
@@ -161,7 +182,9 @@ def test_time_without_a_model_goes_to_the_op_around_it_that_has_one(tmp_path: Pa
 
 def test_work_is_never_counted_twice(tmp_path: Path) -> None:
     events = [
-        op("aten::linear", 0, 100, external=1, **{"Input Dims": [[64, 32], [16, 32]], "Input type": ["float", "float"]}),
+        op(
+            "aten::linear", 0, 100, external=1, **{"Input Dims": [[64, 32], [16, 32]], "Input type": ["float", "float"]}
+        ),
         op("aten::mm", 1, 20, external=2, **{"Input Dims": [[64, 32], [32, 16]], "Input type": ["float", "float"]}),
         *launched(SIMT, 2, 110, 5, 2),
         op("mylib::secret", 30, 20, external=3, **{"Input Dims": [[4]], "Input type": ["float"]}),
@@ -179,7 +202,9 @@ def test_an_unknown_device_gives_rates_and_no_ceilings(tmp_path: Path) -> None:
     assert table.roof is None
     assert (entry.roof_pct, entry.headroom_ns, entry.bound) == (None, None, "")
     assert entry.flops_per_second > 0
-    assert roofline_table(trace, device="H100-SXM").entries[0].roof_pct == pytest.approx(100 * 2 * 8192**3 / 989.4e12 / 2e-3)
+    assert roofline_table(trace, device="H100-SXM").entries[0].roof_pct == pytest.approx(
+        100 * 2 * 8192**3 / 989.4e12 / 2e-3
+    )
 
 
 def test_without_shapes_it_says_what_to_record(tmp_path: Path) -> None:
@@ -214,10 +239,16 @@ def test_every_nanosecond_belongs_to_one_piece(file: Path) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("path", [
-    "h200/kineto/llama_train.json.gz", "h200/kineto/llama_decode.json.gz", "h200/kineto/layer_eager.json.gz",
-    "h200/kineto/block_fp32.json.gz", "public/kineto/tracelens_h100_owlv2.json.gz",
-])
+@pytest.mark.parametrize(
+    "path",
+    [
+        "h200/kineto/llama_train.json.gz",
+        "h200/kineto/llama_decode.json.gz",
+        "h200/kineto/layer_eager.json.gz",
+        "h200/kineto/block_fp32.json.gz",
+        "public/kineto/tracelens_h100_owlv2.json.gz",
+    ],
+)
 def test_coverage(path: str) -> None:
     table = roofline_table(warpline.open(SHARED / path))
     assert table.modelled_pct >= 95
@@ -258,10 +289,17 @@ def test_the_plot_is_well_formed_and_names_its_ceilings(recorded: RooflineTable,
     assert "no peaks are known" in svg(nothing, "x")
 
 
-@pytest.mark.parametrize(("shapes", "label"), [
-    ("[[2048, 4096], [4096, 12288]]", "2048×4096 · 4096×12288"), ("[[[0], [8, 16]], []]", "[0, 8×16]"),
-    ("", ""), ("nonsense", "nonsense"), ("[[], []]", ""), ("3", "3"),
-])
+@pytest.mark.parametrize(
+    ("shapes", "label"),
+    [
+        ("[[2048, 4096], [4096, 12288]]", "2048×4096 · 4096×12288"),
+        ("[[[0], [8, 16]], []]", "[0, 8×16]"),
+        ("", ""),
+        ("nonsense", "nonsense"),
+        ("[[], []]", ""),
+        ("3", "3"),
+    ],
+)
 def test_shapes_read_as_people_write_them(shapes: str, label: str) -> None:
     assert shape_label(shapes) == label
 
@@ -305,7 +343,8 @@ def test_kernels_of_a_graph_replay_say_so() -> None:
 
 def test_a_device_that_the_list_numbers_otherwise_is_still_found(tmp_path: Path) -> None:
     events = [
-        shaped("aten::mm", 0, [[8192, 8192], [8192, 8192]]), call("cudaLaunchKernel", 1, 5, 1),
+        shaped("aten::mm", 0, [[8192, 8192], [8192, 8192]]),
+        call("cudaLaunchKernel", 1, 5, 1),
         kernel(GEMM, 10, 2000, 1, device=3),
     ]
     assert table_of(tmp_path, events).device == "H200-SXM"

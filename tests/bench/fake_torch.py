@@ -143,8 +143,11 @@ def fake_torch(device: Device, *, l2_bytes: int = 1 << 20, available: bool = Tru
         is_initialized=lambda: available,
     )
     return SimpleNamespace(
-        cuda=cuda, uint8="uint8", empty=lambda size, dtype, device_=None, **_: Buffer(device, size),
-        __version__="2.11.0", version=SimpleNamespace(cuda="13.0"),
+        cuda=cuda,
+        uint8="uint8",
+        empty=lambda size, dtype, device_=None, **_: Buffer(device, size),
+        __version__="2.11.0",
+        version=SimpleNamespace(cuda="13.0"),
         get_float32_matmul_precision=lambda: "highest",
         backends=SimpleNamespace(cuda=SimpleNamespace(matmul=SimpleNamespace(allow_tf32=False))),
-    )  # fmt: skip
+    )

@@ -41,7 +41,12 @@ def test_bytes_of_inputs_count_each_tensor_once() -> None:
 
 @pytest.mark.parametrize(
     ("args", "inputs", "copies", "code"),
-    [((1,), [(1,)], 1, "two-inputs"), ((), [], 1, "bad-inputs"), ((), [3], 1, "bad-inputs"), ((), None, 0, "bad-copies")],
+    [
+        ((1,), [(1,)], 1, "two-inputs"),
+        ((), [], 1, "bad-inputs"),
+        ((), [3], 1, "bad-inputs"),
+        ((), None, 0, "bad-copies"),
+    ],
 )
 def test_impossible_requests_are_refused(args: Any, inputs: Any, copies: int, code: str) -> None:
     with pytest.raises(UsageError, match=code):

@@ -24,7 +24,9 @@ def test_a_summary_is_the_median_and_the_middle_half() -> None:
         summarise([], "s", "none")
 
 
-def test_without_a_gpu_it_says_so_in_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_gpu_it_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: False)))
     assert measuring.main([]) == 1
     assert capsys.readouterr().err.startswith("warpline: no-gpu: ")
@@ -39,8 +41,9 @@ class FakeCuda:
 
     @staticmethod
     def get_device_properties(_: int) -> Any:
-        return SimpleNamespace(name="NVIDIA H200", multi_processor_count=132, major=9, minor=0, total_memory=1,
-                               L2_cache_size=1)
+        return SimpleNamespace(
+            name="NVIDIA H200", multi_processor_count=132, major=9, minor=0, total_memory=1, L2_cache_size=1
+        )
 
     @staticmethod
     def empty_cache() -> None:

@@ -14,9 +14,18 @@ from warpline.errors import CannotAnswer
 
 MS = 1_000_000
 PARTS = {
-    "python": 20 * MS, "import": 3000 * MS, "driver": 100 * MS, "context": 200 * MS, "allocator": MS, "first_kernel": 5 * MS,
-    "library": 60 * MS, "inputs": 10 * MS, "first_call": 40 * MS, "second_call": 4 * MS, "steady": 2 * MS,
-}  # fmt: skip
+    "python": 20 * MS,
+    "import": 3000 * MS,
+    "driver": 100 * MS,
+    "context": 200 * MS,
+    "allocator": MS,
+    "first_kernel": 5 * MS,
+    "library": 60 * MS,
+    "inputs": 10 * MS,
+    "first_call": 40 * MS,
+    "second_call": 4 * MS,
+    "steady": 2 * MS,
+}
 
 
 class Processes:
@@ -38,7 +47,9 @@ class Processes:
                 cache.mkdir(parents=True)
                 (cache / "kernel.cubin").write_text("")
         if not split:
-            parts = {name: parts[name] for name in ("python", "import", "inputs", "first_call", "second_call", "steady")}
+            parts = {
+                name: parts[name] for name in ("python", "import", "inputs", "first_call", "second_call", "steady")
+            }
             parts["first_call"] += 60 * MS
         return {"parts": parts, "device": "NVIDIA H200", "torch": "2.11"}
 

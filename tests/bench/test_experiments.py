@@ -19,13 +19,21 @@ from warpline.errors import UsageError, WarplineError
 
 needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 SMALL = {
-    "matmul": "16x8x4", "attention": "1x2x16x8", "softmax": "8x16", "layernorm": "8x16", "add": "64", "copy": "64",
+    "matmul": "16x8x4",
+    "attention": "1x2x16x8",
+    "softmax": "8x16",
+    "layernorm": "8x16",
+    "add": "64",
+    "copy": "64",
     "launch": "1",
-}  # fmt: skip
+}
 
 
 def test_the_whole_of_bench_needs_nothing_but_the_standard_library_to_load() -> None:
-    modules = ["warpline.bench", *(f"warpline.bench.{path.stem}" for path in (ROOT / "src/warpline/bench").glob("*.py"))]
+    modules = [
+        "warpline.bench",
+        *(f"warpline.bench.{path.stem}" for path in (ROOT / "src/warpline/bench").glob("*.py")),
+    ]
     heavy = "('polars', 'numpy', 'typer', 'rich', 'msgspec', 'torch')"
     program = f"import sys, {', '.join(modules)}; print([name for name in {heavy} if name in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -48,7 +56,9 @@ def test_shapes_as_people_write_them(name: str, text: str | None, shape: tuple[i
     assert shape_of(EXPERIMENTS[name], text) == shape
 
 
-@pytest.mark.parametrize(("name", "text"), [("matmul", "1x2"), ("copy", "x"), ("copy", "0"), ("attention", "64"), ("copy", "1T")])
+@pytest.mark.parametrize(
+    ("name", "text"), [("matmul", "1x2"), ("copy", "x"), ("copy", "0"), ("attention", "64"), ("copy", "1T")]
+)
 def test_what_is_no_shape(name: str, text: str) -> None:
     with pytest.raises(UsageError, match="bad-shape"):
         shape_of(EXPERIMENTS[name], text)

@@ -34,7 +34,12 @@ def no_sensors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def timed(
-    device: Device, function: Callable[..., object], *args: Any, work: Work | None = None, l2_bytes: int = 1 << 20, **options: Any
+    device: Device,
+    function: Callable[..., object],
+    *args: Any,
+    work: Work | None = None,
+    l2_bytes: int = 1 << 20,
+    **options: Any,
 ) -> Result:
     settings = Settings(now=device.now, **{"seconds": 0.01, **options})
     subject = Subject("it", Calls(function, [args]), work)
@@ -117,7 +122,10 @@ def test_what_cannot_be_captured_is_timed_call_by_call_and_the_reason_given() ->
         if device.capturing is not None:
             device.wait()
 
-    for call, reason in ((waiting, "it waits for the GPU itself"), (refusing, "operation not permitted when stream is capturing")):
+    for call, reason in (
+        (waiting, "it waits for the GPU itself"),
+        (refusing, "operation not permitted when stream is capturing"),
+    ):
         result = timed(device, call, graph=True)
         assert result.clock == "events"
         note = next(note for note in result.notes if note.code == "no-graph")
@@ -318,7 +326,11 @@ def test_what_cannot_be_asked_for_is_refused() -> None:
 
 @pytest.mark.parametrize(
     ("low", "high", "text"),
-    [(2_678_720, 2_680_128, "2.679 to 2.680 ms"), (182_100, 182_300, "182.1 to 182.3 µs"), (160, 161, "160.0 to 161.0 ns")],
+    [
+        (2_678_720, 2_680_128, "2.679 to 2.680 ms"),
+        (182_100, 182_300, "182.1 to 182.3 µs"),
+        (160, 161, "160.0 to 161.0 ns"),
+    ],
 )
 def test_an_interval_shows_the_digits_in_which_its_ends_differ(low: float, high: float, text: str) -> None:
     assert span(low, high) == text

@@ -68,7 +68,9 @@ def test_a_summary_is_ordered(samples: list[float]) -> None:
     ends = [summary.min_ns, summary.q1_ns, summary.median_ns, summary.q3_ns, summary.max_ns]
     assert all(one <= other * (1 + 1e-12) for one, other in itertools.pairwise(ends))
     if summary.interval is not None:
-        assert summary.min_ns <= summary.interval.low_ns <= summary.median_ns <= summary.interval.high_ns <= summary.max_ns
+        assert (
+            summary.min_ns <= summary.interval.low_ns <= summary.median_ns <= summary.interval.high_ns <= summary.max_ns
+        )
 
 
 @given(TIMES, st.floats(0.1, 100))

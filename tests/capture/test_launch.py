@@ -13,9 +13,13 @@ from warpline.errors import WarplineError
 
 @pytest.mark.parametrize(
     ("code", "exit_code", "name"),
-    [("raise SystemExit(7)", 7, None), ("os.kill(os.getpid(), 9)", 137, "SIGKILL"), ("os.kill(os.getpid(), 40)", 168, "signal 40")],
+    [
+        ("raise SystemExit(7)", 7, None),
+        ("os.kill(os.getpid(), 9)", 137, "SIGKILL"),
+        ("os.kill(os.getpid(), 40)", 168, "signal 40"),
+    ],
     ids=["exit", "signal", "nameless"],
-)  # fmt: skip
+)
 def test_the_exit_code_is_the_programs_or_128_and_its_signal(code: str, exit_code: int, name: str | None) -> None:
     ending = launch([sys.executable, "-c", f"import os; {code}"], os.environ)
     assert (ending.exit_code, ending.signal, ending.interrupted) == (exit_code, name, False)

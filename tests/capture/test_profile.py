@@ -220,10 +220,16 @@ def test_under_nsys_a_region_is_an_nvtx_range_also_when_it_fails(monkeypatch: py
 def test_listening_leaves_torch_as_it_was(tmp_path: Path) -> None:
     def state() -> list[object]:
         return [
-            torch.compile, torch.cuda.CUDAGraph.replay, torch.cuda.nvtx.range_push, torch.profiler.profile.__init__,
-            torch.profiler.profile.step, torch.profiler.profile.export_chrome_trace, torch.autograd.profiler.profile.__init__,
-            "export_chrome_trace" in vars(torch.profiler.profile), torch.nn.modules.module._has_any_global_hook(),
-        ]  # fmt: skip
+            torch.compile,
+            torch.cuda.CUDAGraph.replay,
+            torch.cuda.nvtx.range_push,
+            torch.profiler.profile.__init__,
+            torch.profiler.profile.step,
+            torch.profiler.profile.export_chrome_trace,
+            torch.autograd.profiler.profile.__init__,
+            "export_chrome_trace" in vars(torch.profiler.profile),
+            torch.nn.modules.module._has_any_global_hook(),
+        ]
 
     before = state()
     listeners = Listeners(torch, Session(torch, Plan(folder=str(tmp_path))))

@@ -74,10 +74,16 @@ def test_a_program_that_is_not_there_is_a_usage_error(words: list[str]) -> None:
 
 
 def test_variables_are_named_where_they_matter_and_shown_where_they_are_harmless() -> None:
-    said = mattering_variables({
-        "CUDA_VISIBLE_DEVICES": "0,1", "NCCL_SOCKET_IFNAME": "eth7", "TORCH_AUTH_TOKEN": "x", "HOME": "/home/me",
-        "PYTORCH_CUDA_ALLOC_CONF": "/odd/$value", "AWS_SECRET_ACCESS_KEY": "x",
-    })  # fmt: skip
+    said = mattering_variables(
+        {
+            "CUDA_VISIBLE_DEVICES": "0,1",
+            "NCCL_SOCKET_IFNAME": "eth7",
+            "TORCH_AUTH_TOKEN": "x",
+            "HOME": "/home/me",
+            "PYTORCH_CUDA_ALLOC_CONF": "/odd/$value",
+            "AWS_SECRET_ACCESS_KEY": "x",
+        }
+    )
     assert said == {"CUDA_VISIBLE_DEVICES": "0,1", "NCCL_SOCKET_IFNAME": "(set)", "PYTORCH_CUDA_ALLOC_CONF": "(set)"}
 
 
@@ -102,7 +108,9 @@ def test_secrets_and_the_home_folder_are_left_out_of_the_command(monkeypatch: py
         ("monkey.py", "monkey.py"),
     ],
 )
-def test_a_secret_is_left_out_wherever_it_stands_in_a_word(word: str, kept: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_left_out_wherever_it_stands_in_a_word(
+    word: str, kept: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", "/home/me")
     assert scrubbed_command(["train", word]) == ["train", kept]
 
@@ -124,7 +132,9 @@ def test_a_name_is_one_folder(name: str, tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".warpline").write_text("")
-    with pytest.raises(WarplineError, match=r"no-folder: \.warpline cannot be a folder: .*; choose another with --output"):
+    with pytest.raises(
+        WarplineError, match=r"no-folder: \.warpline cannot be a folder: .*; choose another with --output"
+    ):
         new_folder("name")
     with pytest.raises(WarplineError, match="no-folder"):
         new_folder("name", tmp_path / ".warpline" / "inside")
@@ -173,10 +183,18 @@ def test_a_process_that_records_twice_leaves_both(tmp_path: Path) -> None:
 
 def test_nsys_records_a_range_that_the_steps_open_and_lets_the_program_run_on() -> None:
     words = words_of(nsys_flags("nsys", Plan(folder="f"), by_range=True))
-    assert {"--sample=none", "--cpuctxsw=none", "--capture-range=cudaProfilerApi", "--capture-range-end=stop", "--kill=none"} <= set(words)
+    assert {
+        "--sample=none",
+        "--cpuctxsw=none",
+        "--capture-range=cudaProfilerApi",
+        "--capture-range-end=stop",
+        "--kill=none",
+    } <= set(words)
     assert not any(word.startswith("--duration") for word in words)
     assert "--duration=10" in words_of(nsys_flags("nsys", Plan(folder="f"), by_range=False))
-    assert "--capture-range-end=stop-shutdown" in words_of(nsys_flags("nsys", Plan(folder="f"), by_range=True, stop=True))
+    assert "--capture-range-end=stop-shutdown" in words_of(
+        nsys_flags("nsys", Plan(folder="f"), by_range=True, stop=True)
+    )
 
 
 def test_ncu_leaves_the_clocks_alone_and_is_bounded() -> None:
@@ -200,7 +218,15 @@ def test_the_container_gets_the_gpu_shared_memory_the_work_folder_and_warpline(t
     assert words[:3] == ["docker", "run", "--rm"]
     assert {"--ipc=host", "memlock=-1", "stack=67108864", "--cap-add=SYS_ADMIN"} <= set(words)
     assert f"{ROOT / 'src' / 'warpline'}:/opt/warpline/warpline:ro" in words
-    assert words[words.index("image:1") + 1 :] == ["python3", "-m", "warpline.capture", "--with", "nsys", "--", "train.py"]
+    assert words[words.index("image:1") + 1 :] == [
+        "python3",
+        "-m",
+        "warpline.capture",
+        "--with",
+        "nsys",
+        "--",
+        "train.py",
+    ]
     assert all(flag.why for flag in flags)
     assert "--cap-add=SYS_ADMIN" not in words_of(docker_flags("image:1", "torch", [], tmp_path))
 
@@ -216,9 +242,9 @@ def test_runs_get_folders_of_their_own_that_git_does_not_see(tmp_path: Path, mon
 @pytest.mark.parametrize("file", sorted(CAPTURE.rglob("*.py")), ids=lambda file: file.name)
 def test_what_runs_inside_the_program_is_python_3_9_and_the_standard_library(file: Path) -> None:
     tree = ast.parse(file.read_text(), feature_version=(3, 9))
-    imported = {
-        name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names
-    } | {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names} | {
+        node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
+    }
     outside = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
     assert all(name.startswith(("warpline.capture", "warpline.errors")) or name == "warpline" for name in outside)
     assert "slots=True" not in file.read_text(), "dataclasses have slots since Python 3.10"

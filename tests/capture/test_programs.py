@@ -134,7 +134,14 @@ def test_a_crash_keeps_its_exit_code_and_the_trace_up_to_it(tmp_path: Path) -> N
     ids=["sys.exit", "os._exit", "SIGTERM"],
 )
 def test_every_way_out_that_can_be_caught_leaves_a_trace(tmp_path: Path, ending: str, code: int) -> None:
-    run = record(tmp_path, MODEL + f"for step in range(99):\n    train()\n    if step == 6: {ending}", "--skip", "3", "--steps", "50")
+    run = record(
+        tmp_path,
+        MODEL + f"for step in range(99):\n    train()\n    if step == 6: {ending}",
+        "--skip",
+        "3",
+        "--steps",
+        "50",
+    )
     assert run.code == code
     assert run.entry["state"] == "recorded"
     assert len(run.step_names()) == run.entry["steps_recorded"] == 2
@@ -142,7 +149,12 @@ def test_every_way_out_that_can_be_caught_leaves_a_trace(tmp_path: Path, ending:
 
 def test_a_hard_end_says_plainly_what_is_lost(tmp_path: Path) -> None:
     run = record(
-        tmp_path, MODEL + "for step in range(9): train()\nos.kill(os.getpid(), signal.SIGKILL)", "--skip", "3", "--steps", "50"
+        tmp_path,
+        MODEL + "for step in range(9): train()\nos.kill(os.getpid(), signal.SIGKILL)",
+        "--skip",
+        "3",
+        "--steps",
+        "50",
     )
     assert run.code == 137
     assert "warpline: recording-lost: the program ended hard (SIGKILL)" in run.err
@@ -175,8 +187,14 @@ def test_the_whole_of_a_short_program_can_be_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "line"),
     [
-        (MODEL + "for step in range(5): train()", "too-few-steps: the program ended after 5 steps (optimizer.step), and the recording would have begun after 26; try --skip 1 --warmup 1 --steps 2"),
-        ("import torch; torch.ones(1)", "no-steps: no step was found, and the program ended before the window of time opened"),
+        (
+            MODEL + "for step in range(5): train()",
+            "too-few-steps: the program ended after 5 steps (optimizer.step), and the recording would have begun after 26; try --skip 1 --warmup 1 --steps 2",
+        ),
+        (
+            "import torch; torch.ones(1)",
+            "no-steps: no step was found, and the program ended before the window of time opened",
+        ),
         ("print('no torch here')", "no-torch: no Python process of the program imported torch"),
     ],
     ids=["few", "none", "no torch"],
@@ -231,11 +249,16 @@ def test_data_loaders_workers_leave_nothing_behind(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_leaves_a_usable_trace(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(MODEL + "while True:\n    train()\n    print('step', flush=True)\n    time.sleep(0.02)")
+    (tmp_path / "program.py").write_text(
+        MODEL + "while True:\n    train()\n    print('step', flush=True)\n    time.sleep(0.02)"
+    )
     folder = tmp_path / "run"
     process = subprocess.Popen(
         command(folder, "--skip", "3", "--steps", "100000", "--seconds", str(TIMEOUT_S), "program.py"),
-        stdout=subprocess.PIPE, text=True, cwd=tmp_path, env=environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
     )
     assert process.stdout is not None
     for _ in range(12):
@@ -252,8 +275,13 @@ def test_stop_ends_a_program_that_never_ends_also_behind_a_shell(tmp_path: Path)
     shell = ("sh", "-c", f"'{sys.executable}' program.py; echo behind")
     done = subprocess.run(
         command(tmp_path / "run", *FEW, "--stop", "--", *shell),
-        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=TIMEOUT_S,
+        check=False,
+    )
     run = Outcome(done.returncode, done.stdout, done.stderr, tmp_path / "run")
     assert run.code == 0
     assert run.manifest["stopped"] is True
@@ -265,9 +293,14 @@ def test_a_module_and_a_shadowed_sitecustomize_run_as_ever(tmp_path: Path) -> No
     (tmp_path / "package").mkdir()
     (tmp_path / "package" / "work.py").write_text(MODEL + "for step in range(12): train()\nprint(__name__, sys.marked)")
     done = subprocess.run(
-        command(tmp_path / "run", *FEW, "-m", "package.work"), capture_output=True, text=True, cwd=tmp_path, timeout=TIMEOUT_S,
-        env={**environment(), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{tmp_path}"}, check=False,
-    )  # fmt: skip
+        command(tmp_path / "run", *FEW, "-m", "package.work"),
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=TIMEOUT_S,
+        env={**environment(), "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{tmp_path}"},
+        check=False,
+    )
     assert (done.returncode, done.stdout) == (0, "__main__ by my own sitecustomize\n")
     assert len(Outcome(0, "", "", tmp_path / "run").step_names()) == 2
 
@@ -282,8 +315,13 @@ def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
     torchrun = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     done = subprocess.run(
         command(tmp_path / "run", *FEW, "--", *torchrun, "program.py"),
-        capture_output=True, text=True, cwd=tmp_path, env=environment(), timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=TIMEOUT_S,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     run = Outcome(0, "", "", tmp_path / "run")
     assert run.manifest["files"] == ["rank0.json.gz", "rank1.json.gz"]
@@ -295,7 +333,13 @@ def test_every_rank_of_torchrun_has_its_own_trace(tmp_path: Path) -> None:
 def test_stdin_and_stdout_pass_through(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("import sys; sys.stdout.write(sys.stdin.read().upper())")
     done = subprocess.run(
-        command(tmp_path / "run", "program.py"), input="hello", capture_output=True, text=True, cwd=tmp_path,
-        env=environment(), timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+        command(tmp_path / "run", "program.py"),
+        input="hello",
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=environment(),
+        timeout=TIMEOUT_S,
+        check=False,
+    )
     assert done.stdout == "HELLO"

@@ -115,5 +115,7 @@ def test_steps_are_timed_before_while_and_after_they_are_recorded(
         session.boundary(OPTIMIZER)
     times = {name: written(tmp_path)[f"{name}_step_ns"] for name in ("bare", "recorded", "later")}
     assert {name: (time["median_ns"], time["steps"]) for name, time in times.items()} == {
-        "bare": (100, 5), "recorded": (300, 3), "later": (200, 8),
-    }  # fmt: skip
+        "bare": (100, 5),
+        "recorded": (300, 3),
+        "later": (200, 8),
+    }

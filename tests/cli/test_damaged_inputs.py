@@ -27,9 +27,12 @@ REPLAYED = 5
 def small_kineto(folder: Path) -> bytes:
     events = [
         op("aten::mm", 0, 100, external=1, **{"Input Dims": [[4, 4], [4, 4]], "Sequence number": 3}),
-        *launched("gemm", 10, 20, 10, 1), call("cudaGraphLaunch", 40, 5, 2), kernel("g", 50, 5, 2, grid=[1, 2, 3], block=[32, 1, 1]),
-        copy("Memcpy HtoD (Pageable -> Device)", 60, 5, 3, 4096), annotation("ProfilerStep#1", 0, 100),
-    ]  # fmt: skip
+        *launched("gemm", 10, 20, 10, 1),
+        call("cudaGraphLaunch", 40, 5, 2),
+        kernel("g", 50, 5, 2, grid=[1, 2, 3], block=[32, 1, 1]),
+        copy("Memcpy HtoD (Pageable -> Device)", 60, 5, 3, 4096),
+        annotation("ProfilerStep#1", 0, 100),
+    ]
     return write(folder, events).read_bytes()
 
 
@@ -118,11 +121,16 @@ def odd_files() -> Iterator[tuple[str, bytes]]:
         + b"9" * 5000
         + b',"args":{"device":1e99,"stream":-1e99}}]',
     )
-    yield "extreme integers", json.dumps([
-        kernel("k", 9223372036854775807, 9223372036854775807, 2**63 - 1, device=2**31, stream=2**63 - 1),
-        kernel("k", -9223372036854775808, 5, -(2**63), device=-(2**31)),
-        kernel("k", 0, -1, 1, grid=[2**40, -1, 0]),
-    ]).encode()  # fmt: skip
+    yield (
+        "extreme integers",
+        json.dumps(
+            [
+                kernel("k", 9223372036854775807, 9223372036854775807, 2**63 - 1, device=2**31, stream=2**63 - 1),
+                kernel("k", -9223372036854775808, 5, -(2**63), device=-(2**31)),
+                kernel("k", 0, -1, 1, grid=[2**40, -1, 0]),
+            ]
+        ).encode(),
+    )
     yield (
         "wrong types",
         json.dumps(

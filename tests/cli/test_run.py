@@ -28,9 +28,13 @@ def warpline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         # A slow machine must not open the window of time before the first step.
         [sys.executable, "-m", "warpline", "run", "--after", "600", *arguments],
-        capture_output=True, text=True, cwd=folder, timeout=600,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"}, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=600,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        check=False,
+    )
 
 
 @needs_torch
@@ -41,7 +45,10 @@ def test_a_program_is_run_recorded_and_diagnosed_and_no_gpu_is_said_to_be_in_it(
     assert "trained\ntrace.json.gz · kineto · no GPU work · 2 steps" in done.stdout
     assert "No GPU work and no CUDA call is recorded" in done.stdout
     assert "warpline: the run is in .warpline/runs/first" in done.stderr
-    assert sorted(path.name for path in (tmp_path / ".warpline/runs/first").iterdir()) == ["manifest.json", "trace.json.gz"]
+    assert sorted(path.name for path in (tmp_path / ".warpline/runs/first").iterdir()) == [
+        "manifest.json",
+        "trace.json.gz",
+    ]
 
 
 @needs_torch
@@ -79,7 +86,9 @@ def test_the_trace_of_a_programs_own_profiler_is_diagnosed_instead(tmp_path: Pat
     assert "mine.json · kineto" in done.stdout
 
 
-def test_a_program_without_torch_says_what_to_type(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_program_without_torch_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     fake = tmp_path / "python3"
     fake.write_text("#!/bin/sh\nexit 1\n")
     fake.chmod(0o755)
@@ -119,8 +128,10 @@ def test_a_missing_nsys_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 def fake_nsys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An nsys that says what it was asked, runs the program and leaves nothing."""
     nsys = tmp_path / "nsys"
-    nsys.write_text('#!/bin/sh\n[ "$1" = --version ] && { echo "NVIDIA Nsight Systems version 2025.1.1.1-1v0"; exit; }\n'
-                    'echo "$@" > asked\nwhile [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\nexec "$@"\n')
+    nsys.write_text(
+        '#!/bin/sh\n[ "$1" = --version ] && { echo "NVIDIA Nsight Systems version 2025.1.1.1-1v0"; exit; }\n'
+        'echo "$@" > asked\nwhile [ "${1#-}" != "$1" ] || [ "$1" = profile ]; do shift; done\nexec "$@"\n'
+    )
     nsys.chmod(0o755)
     monkeypatch.setenv("WARPLINE_NSYS", str(nsys))
     return nsys
@@ -146,9 +157,13 @@ def test_explain_gives_every_flag_a_reason(fake_nsys: Path, capsys: pytest.Captu
     assert all(flag["why"] for flag in answer["flags"])
 
 
-def test_the_container_command_is_printed_to_be_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_container_command_is_printed_to_be_pasted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.chdir(tmp_path)
-    assert run(["run", "--container", "image:1", "--steps", "3", "--no-shapes", "-m", "package.train", "--lr", "1"]) == 0
+    assert (
+        run(["run", "--container", "image:1", "--steps", "3", "--no-shapes", "-m", "package.train", "--lr", "1"]) == 0
+    )
     printed = capsys.readouterr().out
     assert printed.startswith("docker run --rm \\\n  --gpus all \\\n")
     assert printed.endswith(
@@ -160,13 +175,32 @@ def test_the_container_command_survives_a_shell_and_is_understood_inside(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    options = ["--with", "ncu", "--name", "a b", "--kernel", "gemm|x", "--launches", "3", "--tool-arg=--nvtx", "--stop", "--skip", "0"]
+    options = [
+        "--with",
+        "ncu",
+        "--name",
+        "a b",
+        "--kernel",
+        "gemm|x",
+        "--launches",
+        "3",
+        "--tool-arg=--nvtx",
+        "--stop",
+        "--skip",
+        "0",
+    ]
     assert run(["run", "--container", "image:1", *options, "--", "python", "it's a.py", "$HOME", "", "日"]) == 0
     script = "docker() { printf '%s\\0' \"$@\"; }\n" + capsys.readouterr().out
     said = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, check=True).stdout.split("\0")[:-1]
     inner = _parser().parse_args(said[said.index("warpline.capture") + 1 :])
     assert inner.program == ["--", "python", "it's a.py", "$HOME", "", "日"]
-    assert (inner.tool, inner.name, inner.kernel, inner.launches, inner.tool_arg) == ("ncu", "a b", "gemm|x", 3, ["--nvtx"])
+    assert (inner.tool, inner.name, inner.kernel, inner.launches, inner.tool_arg) == (
+        "ncu",
+        "a b",
+        "gemm|x",
+        3,
+        ["--nvtx"],
+    )
     assert (inner.stop, inner.skip, inner.module) == (True, 0, False)
 
 

@@ -16,10 +16,18 @@ NSYS = "/opt/nvidia/nsight-systems/2025.3.1/target-linux-x64/nsys"
 HOST = "/opt/nvidia/nsight-systems/2025.3.1/host-linux-x64"
 NCU = "/opt/nvidia/nsight-compute/2025.3.1/ncu"
 H200 = {
-    "index": "0", "name": "NVIDIA H200", "driver_version": "580.95.05", "compute_cap": "9.0",
-    "persistence_mode": "Enabled", "mig.mode.current": "Disabled", "clocks.sm": "345", "clocks.max.sm": "1980",
-    "enforced.power.limit": "700.00", "power.default_limit": "700.00", "memory.used": "4",
-}  # fmt: skip
+    "index": "0",
+    "name": "NVIDIA H200",
+    "driver_version": "580.95.05",
+    "compute_cap": "9.0",
+    "persistence_mode": "Enabled",
+    "mig.mode.current": "Disabled",
+    "clocks.sm": "345",
+    "clocks.max.sm": "1980",
+    "enforced.power.limit": "700.00",
+    "power.default_limit": "700.00",
+    "memory.used": "4",
+}
 TORCH = {
     "version": "2.11.0+cu130",
     "cuda": "13.0",
@@ -116,9 +124,13 @@ def healthy() -> FakeMachine:
             "ncu --version": Answer(0, "NVIDIA (R) Nsight Compute\nVersion 2025.3.1.0 (build 36398880)\n"),
             "ldd": Answer(0, "\tlibdw.so.1 => /lib/libdw.so.1 (0x1)\n"),
         },
-        spaces={"/dev/shm": Space(60 << 30, 64 << 30), ".": Space(500 << 30, 900 << 30), "/tmp": Space(90 << 30, 99 << 30)},
+        spaces={
+            "/dev/shm": Space(60 << 30, 64 << 30),
+            ".": Space(500 << 30, 900 << 30),
+            "/tmp": Space(90 << 30, 99 << 30),
+        },
         limits={"memlock": -1, "stack": 8 << 20},
-    )  # fmt: skip
+    )
 
 
 def with_files(machine: FakeMachine, **files: str | None) -> FakeMachine:

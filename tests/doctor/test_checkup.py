@@ -52,7 +52,7 @@ def bare(**more: object) -> FakeMachine:
         (bare(files={"/dev/kfd": ""}), "note", "AMD GPU"),
         (bare(files={"/dev/nvidiactl": ""}), "unknown", "NVIDIA devices"),
     ],
-)  # fmt: skip
+)
 def test_machines_without_an_nvidia_driver_that_answers(machine: FakeMachine, state: str, words: str) -> None:
     assert checks(machine)["driver"].state == state
     assert words in checks(machine)["driver"].seen

@@ -82,7 +82,11 @@ CASES: dict[str, tuple[str, str, str]] = {
     "no CUDA among them": ("nsys profile -t osrt python a.py", "cuda-not-traced", "--trace=cuda,osrt"),
     "no verb": ("nsys -t cuda python a.py", "no-verb", "nsys profile"),
     "range without a name": ("nsys profile -c nvtx python a.py", "nvtx-range-unnamed", "--nvtx-capture=NAME"),
-    "range without its trace": ("nsys profile -t cuda -c nvtx -p x python a.py", "nvtx-not-traced", "--trace=cuda,nvtx"),
+    "range without its trace": (
+        "nsys profile -t cuda -c nvtx -p x python a.py",
+        "nvtx-not-traced",
+        "--trace=cuda,nvtx",
+    ),
     "range without an end": ("nsys profile -c cudaProfilerApi python a.py", "range-end", "--capture-range-end=stop"),
     "killed at the end": ("nsys profile -d 10 python a.py", "recording-cut-short", "--kill=none"),
     "killed at once": ("nsys profile --kill sigkill python a.py", "recording-cut-short", "--kill=none"),
@@ -97,9 +101,17 @@ CASES: dict[str, tuple[str, str, str]] = {
     "everything": ("ncu --target-processes all python a.py", "unbounded", "--launch-count 10"),
     "no GPU": ("docker run img python a.py", "no-gpu-in-container", "--gpus all"),
     "little shared memory": ("docker run --gpus all img python a.py", "small-shared-memory", "--ipc=host"),
-    "counters in a container": ("docker run --gpus all img ncu -c 1 python a.py", "counters-forbidden", "--cap-add=SYS_ADMIN"),
-    "report within the container": ("docker run --rm --gpus all img nsys profile python a.py", "report-lost", "-v $PWD:/work"),
-}  # fmt: skip
+    "counters in a container": (
+        "docker run --gpus all img ncu -c 1 python a.py",
+        "counters-forbidden",
+        "--cap-add=SYS_ADMIN",
+    ),
+    "report within the container": (
+        "docker run --rm --gpus all img nsys profile python a.py",
+        "report-lost",
+        "-v $PWD:/work",
+    ),
+}
 
 
 @pytest.mark.parametrize("case", CASES)

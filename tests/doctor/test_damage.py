@@ -17,9 +17,41 @@ from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.errors import WarplineError
 
 WORDS = st.sampled_from(
-    ["nsys", "profile", "ncu", "docker", "run", "exec", "python", "a.py", "-t", "cuda", "-k", "regex:x", "--", "-c", "nvtx",
-     "-p", "--rm", "img", "sudo", "-E", "A=1", "&&", "|", ";", "-o", "/tmp/x", "torchrun", "'", "\"", "\\", "--kill", "%q{X}"]
-)  # fmt: skip
+    [
+        "nsys",
+        "profile",
+        "ncu",
+        "docker",
+        "run",
+        "exec",
+        "python",
+        "a.py",
+        "-t",
+        "cuda",
+        "-k",
+        "regex:x",
+        "--",
+        "-c",
+        "nvtx",
+        "-p",
+        "--rm",
+        "img",
+        "sudo",
+        "-E",
+        "A=1",
+        "&&",
+        "|",
+        ";",
+        "-o",
+        "/tmp/x",
+        "torchrun",
+        "'",
+        '"',
+        "\\",
+        "--kill",
+        "%q{X}",
+    ]
+)
 
 
 @given(st.lists(WORDS, max_size=12))
@@ -50,9 +82,19 @@ def test_any_text_may_be_a_log(text: str) -> None:
 @pytest.mark.parametrize("suffix", [*SUFFIXES, ".nsys-rep.gz", ".bin", ""])
 @pytest.mark.parametrize(
     "content",
-    [b"\x00" * 64, b"\xff" * 64, b"SQLite format 3\x00" + b"\x01" * 200, b"\x1f\x8b\x08garbage", b"{", b"NVR\x00", b"BZh9x",
-     b"NVIDIA Tegra Profiler Report 2099@1@1@1", b"\xfd7zXZ\x00", b"==PROF== \xff\xfe\n"],
-)  # fmt: skip
+    [
+        b"\x00" * 64,
+        b"\xff" * 64,
+        b"SQLite format 3\x00" + b"\x01" * 200,
+        b"\x1f\x8b\x08garbage",
+        b"{",
+        b"NVR\x00",
+        b"BZh9x",
+        b"NVIDIA Tegra Profiler Report 2099@1@1@1",
+        b"\xfd7zXZ\x00",
+        b"==PROF== \xff\xfe\n",
+    ],
+)
 def test_any_file_gets_an_answer(content: bytes, suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     path = tmp_path / f"file{suffix}"

@@ -98,15 +98,46 @@ CASES: list[tuple[int, State, Make]] = [
     (6, "problem", command("nsys profile -t cuda,nvtx docker run --gpus all pytorch python train.py")),
     (7, "warning", nsys(small().error_output("RuntimeError: Cannot re-initialize CUDA in forked subprocess\n"))),
     (7, "problem", log("RuntimeError: Cannot re-initialize CUDA in forked subprocess.\n")),
-    (7, "warning", nsys(small().option("PROCESS_0:COMMAND", "vllm").option("PROCESS_0:ARGUMENT_0", "--tensor-parallel-size=4"))),
+    (
+        7,
+        "warning",
+        nsys(small().option("PROCESS_0:COMMAND", "vllm").option("PROCESS_0:ARGUMENT_0", "--tensor-parallel-size=4")),
+    ),
     (7, "warning", command("nsys profile -t cuda,nvtx -s none python -m vllm.entrypoints.api_server")),
-    (8, "problem", command("nsys profile -t cuda,nvtx -s none -c nvtx -p step --capture-range-end=stop python train.py")),
+    (
+        8,
+        "problem",
+        command("nsys profile -t cuda,nvtx -s none -c nvtx -p step --capture-range-end=stop python train.py"),
+    ),
     (8, "problem", log("Processing events...\nGenerated:\n\tNo reports were generated\n")),
-    (9, "warning", nsys(Export().call(1, 2, "cudaGraphLaunch_v10000").add(
-        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=5, end=90, deviceId=0, contextId=1, streamId=7, correlationId=1,
-        globalPid=GLOBAL_PID, graphId=1))),
+    (
+        9,
+        "warning",
+        nsys(
+            Export()
+            .call(1, 2, "cudaGraphLaunch_v10000")
+            .add(
+                "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                start=5,
+                end=90,
+                deviceId=0,
+                contextId=1,
+                streamId=7,
+                correlationId=1,
+                globalPid=GLOBAL_PID,
+                graphId=1,
+            )
+        ),
+    ),
     (9, "warning", command("nsys profile -t cuda,nvtx -s none python decode.py --cuda-graph")),
-    (10, "problem", log(NCU_LOG + "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n==WARNING== No kernels were profiled.\n")),
+    (
+        10,
+        "problem",
+        log(
+            NCU_LOG
+            + "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n==WARNING== No kernels were profiled.\n"
+        ),
+    ),
     (10, "warning", command("docker run --rm --gpus all -v $PWD:/w pytorch ncu -c 1 python train.py")),
     (11, "problem", log(NCU_LOG + "==ERROR== Cuda driver is not compatible with Nsight Compute.\n")),
     (12, "problem", log(NCU_LOG + "==WARNING== No kernels were profiled.\n")),
@@ -122,8 +153,20 @@ CASES: list[tuple[int, State, Make]] = [
     (15, "problem", log("Report was created in Nsight Systems version (2026.1.1), newer than 2025.3.1\n")),
     (15, "problem", data(b"1NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.", "out.nsys-rep")),
     (16, "problem", data(b"\x00\x01raw stream", "report.qdstrm")),
-    (16, "problem", log("Importer error status: An unknown error occurred.\nUnable to retrieve the importer version: skipping importation of the QDSTRM file.\n")),
-    (16, "problem", log("Generating '/tmp/nsys-report-1.qdstrm'\nImporter error status: The importer binary and its dependencies were not found.\n")),
+    (
+        16,
+        "problem",
+        log(
+            "Importer error status: An unknown error occurred.\nUnable to retrieve the importer version: skipping importation of the QDSTRM file.\n"
+        ),
+    ),
+    (
+        16,
+        "problem",
+        log(
+            "Generating '/tmp/nsys-report-1.qdstrm'\nImporter error status: The importer binary and its dependencies were not found.\n"
+        ),
+    ),
     (17, "warning", large),
     (17, "warning", log("Import Failed: ErrorText = Wrong event order has been detected when adding events\n")),
     (17, "warning", command("nsys profile -o /tmp/r python train.py")),
@@ -136,9 +179,13 @@ CASES: list[tuple[int, State, Make]] = [
     (21, "note", log("==WARNING== Unable to access the following 6 metrics: ctc__rx_bytes_data_user.sum, ctc__x\n")),
     (21, "warning", log("==ERROR== Failed to find metric sm__inst_executed_pipe_fp16.sum\n")),
     (21, "warning", log(NCU_LOG + "    sm__inst_executed_pipe_fp16.sum                  (!) n/a\n")),
-    (22, "note", data(b'"ID","Process ID","Process Name","Host Name","Kernel Name"\n"0","1","py","h","k"\n', "out.csv")),
+    (
+        22,
+        "note",
+        data(b'"ID","Process ID","Process Name","Host Name","Kernel Name"\n"0","1","py","h","k"\n', "out.csv"),
+    ),
     (22, "note", command("ncu -c 1 --target-processes all python train.py")),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("number", "state", "make"), CASES, ids=[f"{number}-{state}" for number, state, _ in CASES])

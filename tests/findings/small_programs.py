@@ -19,11 +19,19 @@ LATENCY = 4.0
 """Microseconds from a launching call's end to its work's begin on a free stream."""
 
 H200: dict[str, Any] = {
-    "deviceProperties": [{
-        "id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132,
-        "maxThreadsPerMultiprocessor": 2048, "regsPerMultiprocessor": 65536, "sharedMemPerMultiprocessor": 233472,
-    }]
-}  # fmt: skip
+    "deviceProperties": [
+        {
+            "id": 0,
+            "name": "NVIDIA H200",
+            "computeMajor": 9,
+            "computeMinor": 0,
+            "numSms": 132,
+            "maxThreadsPerMultiprocessor": 2048,
+            "regsPerMultiprocessor": 65536,
+            "sharedMemPerMultiprocessor": 233472,
+        }
+    ]
+}
 
 MUL = "void at::native::vectorized_elementwise_kernel<4, at::native::AUnaryFunctor<float, float, float, at::native::binary_internal::MulFunctor<float> >, std::array<char*, 2ul> >"
 SOFTMAX = "void (anonymous namespace)::softmax_warp_forward<c10::BFloat16, c10::BFloat16, float, 11, false, false>"
@@ -92,10 +100,17 @@ class Program:
         self.events.append(op(name, start, self.now - start))
 
     def op(
-        self, name: str, *kernels: tuple[str, float], cpu: float = 8, launch: float = 3, stream: int = MAIN_STREAM,
-        shapes: list[list[int]] | None = None, dtype: str = "c10::BFloat16", types: list[str] | None = None,
+        self,
+        name: str,
+        *kernels: tuple[str, float],
+        cpu: float = 8,
+        launch: float = 3,
+        stream: int = MAIN_STREAM,
+        shapes: list[list[int]] | None = None,
+        dtype: str = "c10::BFloat16",
+        types: list[str] | None = None,
         grid: int = 1024,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """An op that takes `cpu` before it launches its kernels, which takes `launch` each."""
         start = self.now
         self.python(cpu)

@@ -55,10 +55,19 @@ def small(tmp_path: Path) -> Path:
 def test_kernels_are_summed_up(small: Path) -> None:
     first, second = diagnose(warpline.open(small)).kernels.rows(named=True)
     assert first == {
-        "name": "gemm", "count": 2, "total_ns": 30_000, "mean_ns": 15_000.0, "median_ns": 15_000.0, "min_ns": 10_000,
-        "max_ns": 20_000, "std_ns": pytest.approx(7071.0678), "share": pytest.approx(30 / 33),
-        "class": "gemm", "tensor_core": None, "dtype": None,
-    }  # fmt: skip
+        "name": "gemm",
+        "count": 2,
+        "total_ns": 30_000,
+        "mean_ns": 15_000.0,
+        "median_ns": 15_000.0,
+        "min_ns": 10_000,
+        "max_ns": 20_000,
+        "std_ns": pytest.approx(7071.0678),
+        "share": pytest.approx(30 / 33),
+        "class": "gemm",
+        "tensor_core": None,
+        "dtype": None,
+    }
     assert (second["name"], second["std_ns"]) == ("relu", 0.0)
 
 

@@ -89,7 +89,11 @@ def test_constants_exist_and_have_the_values_that_a_page_gives(rule: Rule | None
 
 
 def test_the_index_lists_every_rule_with_its_cause_and_fix() -> None:
-    rows = re.findall(r"^\| \[(\w+)\]\((\w+)\.md\) \| `(\w+)` \| `(\w+)` \| (.+) \|$", (PAGES / "README.md").read_text(), flags=re.MULTILINE)  # fmt: skip
+    rows = re.findall(
+        r"^\| \[(\w+)\]\((\w+)\.md\) \| `(\w+)` \| `(\w+)` \| (.+) \|$",
+        (PAGES / "README.md").read_text(),
+        flags=re.MULTILINE,
+    )
     assert [(name, file, cause, fix) for name, file, cause, fix, _ in rows] == [
         (rule.name, rule.name, rule.cause, rule.fix) for rule in RULES
     ]

@@ -432,8 +432,14 @@ CASES: dict[str, tuple[Body, Body]] = {
 
 
 SPEAKS_TO_THE_PROGRAM = {
-    "hidden_sync", "large_copy_to_host", "pageable_copy", "per_parameter_optimizer", "unfused_optimizer", "slow_input", "launch_bound",
-}  # fmt: skip
+    "hidden_sync",
+    "large_copy_to_host",
+    "pageable_copy",
+    "per_parameter_optimizer",
+    "unfused_optimizer",
+    "slow_input",
+    "launch_bound",
+}
 """Rules that say what this very program should write; test_advice.py looks at what they say."""
 
 

@@ -20,7 +20,12 @@ def waits(case: str, why: bool | None = True) -> list[dict[str, Any]]:
 
 def test_waits_that_let_the_device_run_dry_give_time_back() -> None:
     (row,) = waits("item_per_layer")
-    assert (row["kind"], row["op"], row["call"], row["count"]) == ("synchronise", "aten::item", "cudaStreamSynchronize", 8)
+    assert (row["kind"], row["op"], row["call"], row["count"]) == (
+        "synchronise",
+        "aten::item",
+        "cudaStreamSynchronize",
+        8,
+    )
     assert row["file"].endswith("lab/faults/sync.py")
     assert row["returned_ns"] > 0.3 * row["blocked_ns"]
 

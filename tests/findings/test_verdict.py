@@ -59,10 +59,18 @@ def finding(
     (made_by,) = [one for one in RULES if one.name == rule]
     after = round(STEP_NS / gain)
     return Finding(
-        rule=rule, cause=made_by.cause, fix=made_by.fix, claim=claim, lost_ns=STEP_NS - after,
-        gain=Gain(0.9 * gain, gain, 1.1 * gain), new_step_ns=StepTime(round(0.9 * after), after, round(1.1 * after)),
-        confidence=confidence, where=(), how="do it", verify="look",
-    )  # fmt: skip
+        rule=rule,
+        cause=made_by.cause,
+        fix=made_by.fix,
+        claim=claim,
+        lost_ns=STEP_NS - after,
+        gain=Gain(0.9 * gain, gain, 1.1 * gain),
+        new_step_ns=StepTime(round(0.9 * after), after, round(1.1 * after)),
+        confidence=confidence,
+        where=(),
+        how="do it",
+        verify="look",
+    )
 
 
 def said(*findings: Finding) -> tuple[Cause, str | None]:

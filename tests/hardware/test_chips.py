@@ -46,17 +46,20 @@ def test_a_driver_s_name_finds_the_chip(name: str, sms: int, compute: tuple[int,
     assert find_device(name) == found
 
 
-@pytest.mark.parametrize(("name", "sms", "compute"), [
-    ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, (8, 0)),
-    ("NVIDIA H200", 66, (9, 0)),
-    ("NVIDIA H200", 132, (8, 0)),
-    ("NVIDIA GeForce RTX 4090 Laptop GPU", 76, (8, 9)),
-    ("NVIDIA A10G", 80, (8, 6)),
-    ("Test GPU", 132, None),
-    ("", 132, (9, 0)),
-    ("", 304, (9, 4)),
-    (None, None, None),
-])
+@pytest.mark.parametrize(
+    ("name", "sms", "compute"),
+    [
+        ("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 14, (8, 0)),
+        ("NVIDIA H200", 66, (9, 0)),
+        ("NVIDIA H200", 132, (8, 0)),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", 76, (8, 9)),
+        ("NVIDIA A10G", 80, (8, 6)),
+        ("Test GPU", 132, None),
+        ("", 132, (9, 0)),
+        ("", 304, (9, 4)),
+        (None, None, None),
+    ],
+)
 def test_doubt_finds_nothing(name: str | None, sms: int | None, compute: tuple[int, int] | None) -> None:
     assert find_device(name, sms, compute) is None
 

@@ -62,12 +62,13 @@ def test_output_goes_with_measure_only(tmp_path: Path) -> None:
 def test_measurements_are_kept_and_used_from_then_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     document = {
-        "schema": "warpline.ceilings/1", "device": {"name": "NVIDIA L4", "sm_count": 58, "compute": "8.9"},
-        "date": "2026-01-01", "origin": "a test", "measurements": {"gemm.bf16": {"value": 1e14, "unit": "FLOP/s"}},
+        "schema": "warpline.ceilings/1",
+        "device": {"name": "NVIDIA L4", "sm_count": 58, "compute": "8.9"},
+        "date": "2026-01-01",
+        "origin": "a test",
+        "measurements": {"gemm.bf16": {"value": 1e14, "unit": "FLOP/s"}},
     }
-    monkeypatch.setitem(
-        sys.modules, "warpline.bench.ceilings", SimpleNamespace(measure=lambda report: document)
-    )
+    monkeypatch.setitem(sys.modules, "warpline.bench.ceilings", SimpleNamespace(measure=lambda report: document))
     run("measure")
     assert (tmp_path / "warpline" / "ceilings" / "nvidia-l4.json").exists()
     assert json.loads(run("L4", "--json"))["measured"]["values"] == {"gemm.bf16": 1e14}

@@ -17,8 +17,11 @@ def own_ceilings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file of measurements of one's own, on an A100."""
     path = tmp_path / "a100.json"
     document = {
-        "schema": SCHEMA, "device": {"name": "NVIDIA A100-SXM4-80GB", "sm_count": 108, "compute": "8.0"},
-        "date": "2026-01-01", "origin": "a test", "measurements": {"gemm.bf16": {"value": 250e12, "unit": "FLOP/s"}},
+        "schema": SCHEMA,
+        "device": {"name": "NVIDIA A100-SXM4-80GB", "sm_count": 108, "compute": "8.0"},
+        "date": "2026-01-01",
+        "origin": "a test",
+        "measurements": {"gemm.bf16": {"value": 250e12, "unit": "FLOP/s"}},
     }
     path.write_text(json.dumps(document))
     monkeypatch.setenv("WARPLINE_CEILINGS", str(path))

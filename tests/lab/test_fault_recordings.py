@@ -20,9 +20,7 @@ FOLDERS = {suite: DATA / ("faults" if suite == "planted" else suite) for suite i
 MANIFESTS = {
     suite: json.loads((folder / "faults.json").read_text(encoding="utf-8")) for suite, folder in FOLDERS.items()
 }
-RECORDED = {
-    suite: {case["name"]: case for case in manifest["cases"]} for suite, manifest in MANIFESTS.items()
-}  # fmt: skip
+RECORDED = {suite: {case["name"]: case for case in manifest["cases"]} for suite, manifest in MANIFESTS.items()}
 EVERY = {name: case for cases in RECORDED.values() for name, case in cases.items()}
 TRACES = [path for folder in FOLDERS.values() for path in sorted(folder.glob("*.json.gz"))]
 FEWEST = {

@@ -20,11 +20,31 @@ from warpline.lab.stopwatch import FirstSteps, Stopwatch, summary
 from warpline.lab.turns import Round, Variant, measure
 
 FIXES = {
-    "remove_sync", "cuda_graph", "torch_compile", "pin_memory", "prefetch", "tf32", "bf16", "pad", "sdpa",
-    "channels_last", "fused_optimizer", "batch", "coalesce_copies", "reduce_before_copy", "preallocate",
-    "no_empty_cache", "streams", "at_roofline",
-    "warm_up", "drop_copies", "drop_casts", "fewer_kernels", "fill_gpu", "even_out",
-}  # fmt: skip
+    "remove_sync",
+    "cuda_graph",
+    "torch_compile",
+    "pin_memory",
+    "prefetch",
+    "tf32",
+    "bf16",
+    "pad",
+    "sdpa",
+    "channels_last",
+    "fused_optimizer",
+    "batch",
+    "coalesce_copies",
+    "reduce_before_copy",
+    "preallocate",
+    "no_empty_cache",
+    "streams",
+    "at_roofline",
+    "warm_up",
+    "drop_copies",
+    "drop_casts",
+    "fewer_kernels",
+    "fill_gpu",
+    "even_out",
+}
 EVERY = [case for cases in SUITES.values() for case in cases]
 
 

@@ -63,11 +63,14 @@ def test_an_allocator_under_pressure_collects_no_garbage(tmp_path: Path) -> None
     assert judged(tmp_path, body).verdict.fix != "no_empty_cache"
 
 
-@pytest.mark.parametrize(("op", "shapes", "after_us"), [
-    ("aten::tril", [[8192, 8192], []], 1000),
-    ("aten::add", [[8192, 8192], [8192, 8192]], 1300),  # something is added to what was filled
-    ("aten::tril", [[4096, 4096], []], 1300),  # a mask of another tensor
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("op", "shapes", "after_us"),
+    [
+        ("aten::tril", [[8192, 8192], []], 1000),
+        ("aten::add", [[8192, 8192], [8192, 8192]], 1300),  # something is added to what was filled
+        ("aten::tril", [[4096, 4096], []], 1300),  # a mask of another tensor
+    ],
+)
 def test_a_mask_that_is_made_of_a_fill_goes_with_it(
     tmp_path: Path, op: str, shapes: list[list[int]], after_us: float
 ) -> None:

@@ -43,7 +43,9 @@ def turn_of(parts: list[list[int]], *ops: Op) -> Turn:
         (
             [[32, 256]],
             [
-                ("mm", [[32, 256], [256, 256]]), ("mm", [[32, 256], [256, 256]]), ("add", [[32, 256], [32, 256]]),
+                ("mm", [[32, 256], [256, 256]]),
+                ("mm", [[32, 256], [256, 256]]),
+                ("add", [[32, 256], [32, 256]]),
                 ("tanh", [[32, 256]]),
             ],
         ),
@@ -52,12 +54,18 @@ def turn_of(parts: list[list[int]], *ops: Op) -> Turn:
         # x = relu(x @ weights[layer]): x is no part, and comes out as it went in.
         ([[256, 128]], [("mm", [[64, 256], [256, 128]]), ("mm", [[64, 128], [128, 256]]), ("relu", [[64, 256]])]),
         # A cell whose results a profile does not say.
-        ([[32, 100]], [("linear", [[32, 100], [1024, 100]]), ("linear", [[32, 256], [1024, 256]]),
-                       ("_thnn_fused_lstm_cell", [[32, 1024], [32, 1024], [32, 256]])]),
+        (
+            [[32, 100]],
+            [
+                ("linear", [[32, 100], [1024, 100]]),
+                ("linear", [[32, 256], [1024, 256]]),
+                ("_thnn_fused_lstm_cell", [[32, 1024], [32, 1024], [32, 256]]),
+            ],
+        ),
         # total.add_(part)
         ([[64, 64]], [("add_", [[64, 64], [64, 64]])]),
     ],
-)  # fmt: skip
+)
 def test_a_turn_that_takes_what_it_makes_may_carry_a_state(parts: list[list[int]], ops: list[Op]) -> None:
     assert turn_of(parts, *ops).may_carry_a_state
 
@@ -73,13 +81,20 @@ def test_a_turn_that_takes_what_it_makes_may_carry_a_state(parts: list[list[int]
         # A request's own row, and its own noise, meet: both are parts.
         ([[32000], [32000]], [("softmax", [[32000]]), ("div", [[32000], [32000]]), ("argmax", [[32000]])]),
         # A member of an ensemble: the same input for all, and other shapes inside.
-        ([], [("linear", [[64, 128], [256, 128], [256]]), ("tanh", [[64, 256]]), ("linear", [[64, 256], [10, 256], [10]])]),
+        (
+            [],
+            [
+                ("linear", [[64, 128], [256, 128], [256]]),
+                ("tanh", [[64, 256]]),
+                ("linear", [[64, 256], [10, 256], [10]]),
+            ],
+        ),
         # What was looked up (the profile does not say with what) is cut apart and compared with itself.
         ([], [("index", [[2048, 4]]), ("exp", [[100, 4]]), ("sub", [[100, 1, 4], [1, 100, 4]])]),
         # A span is overwritten.
         ([[64, 80]], [("fill_", [[64, 80]])]),
     ],
-)  # fmt: skip
+)
 def test_a_turn_on_parts_of_its_own_carries_none(parts: list[list[int]], ops: list[Op]) -> None:
     assert not turn_of(parts, *ops).may_carry_a_state
 
@@ -99,13 +114,17 @@ MEMBER: list[Op] = [
         # loss = loss + criterion(member(x))
         ([], [*MEMBER, ("mse_loss", [[64, 1], [64, 1]]), ("add", [[], []])], True),
         # x = x + layer(x)
-        ([], [("linear", [[64, 256], [512, 256]]), ("linear", [[64, 512], [256, 512]]), ("add", [[64, 256], [64, 256]])], False),
+        (
+            [],
+            [("linear", [[64, 256], [512, 256]]), ("linear", [[64, 512], [256, 512]]), ("add", [[64, 256], [64, 256]])],
+            False,
+        ),
         # state = decay[t] * state + x[t]
         ([[8, 64], [8, 64]], [("mul", [[8, 64], [8, 64]]), ("add", [[8, 64], [8, 64]])], False),
         # The sum is used again.
         ([], [*MEMBER, ("add", [[64, 1], [64, 1]]), ("tanh", [[64, 1]])], False),
     ],
-)  # fmt: skip
+)
 def test_turns_whose_results_are_only_added_up_are_independent(
     parts: list[list[int]], ops: list[Op], added: bool
 ) -> None:
@@ -120,12 +139,17 @@ def test_turns_whose_results_are_only_added_up_are_independent(
         ([[64, 64]], [("mm", [[8, 64], [64, 64]])], (8, 64), False),
         # state = tanh(addmm(x[t], state, w)), and of gates: the state meets what updates it.
         ([[8, 64]], [("addmm", [[8, 64], [8, 64], [64, 64]]), ("tanh", [[8, 64]])], (8, 64), True),
-        ([[8, 16]], [("linear", [[8, 16], [64, 16]]), ("linear", [[8, 64], [64, 64]]), ("add", [[8, 64], [8, 64]])], (8, 64), True),
+        (
+            [[8, 16]],
+            [("linear", [[8, 16], [64, 16]]), ("linear", [[8, 64], [64, 64]]), ("add", [[8, 64], [8, 64]])],
+            (8, 64),
+            True,
+        ),
         # Without parts: the same network on the same input gives scores, a chain keeps its states.
         ([], [("linear", [[8, 64], [64, 64]]), ("linear", [[8, 64], [10, 64]])], (8, 10), False),
         ([], [("linear", [[8, 64], [64, 64]]), ("relu", [[8, 64]])], (8, 64), True),
     ],
-)  # fmt: skip
+)
 def test_of_turns_that_are_all_kept_a_state_meets_its_update(
     parts: list[list[int]], ops: list[Op], kept: tuple[int, ...], updates: bool
 ) -> None:
@@ -272,10 +296,15 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "samples_one_by_one", "heads_in_a_loop", "adapter_of_every_request", "table_of_every_feature",
-        "masks_of_every_utterance", "boxes_suppressed_class_by_class", "settings_of_every_request",
+        "samples_one_by_one",
+        "heads_in_a_loop",
+        "adapter_of_every_request",
+        "table_of_every_feature",
+        "masks_of_every_utterance",
+        "boxes_suppressed_class_by_class",
+        "settings_of_every_request",
     ],
-)  # fmt: skip
+)
 def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
     (recording,) = DATA.glob(f"*/{name}.plain.json.gz")
     folder = recording.parent
@@ -287,11 +316,16 @@ def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "faults/small_mlp_training", "faults/token_decode", "faults/unrolled_recurrence", "held_out/beam_search",
-        "training/critics_of_an_odd_width", "training/adapters_on_a_short_batch", "serving/orbits_in_small_steps",
+        "faults/small_mlp_training",
+        "faults/token_decode",
+        "faults/unrolled_recurrence",
+        "held_out/beam_search",
+        "training/critics_of_an_odd_width",
+        "training/adapters_on_a_short_batch",
+        "serving/orbits_in_small_steps",
         "serving/pages_swapped_in_one_by_one",  # copies from the host are not the device's work
     ],
-)  # fmt: skip
+)
 def test_what_depends_on_the_turn_before_is_no_batch(name: str) -> None:
     assert not any(WhatIf(warpline.open(DATA / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
 

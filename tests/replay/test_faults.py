@@ -46,7 +46,9 @@ def test_the_predicted_step_after_the_fix_is_near_the_stopwatch(answers: list[tu
     assert (np.abs(np.array(errors)) < 0.25).mean() >= 0.75
 
 
-def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(answers: list[tuple[dict[str, Any], WhatIf]]) -> None:
+def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(
+    answers: list[tuple[dict[str, Any], WhatIf]],
+) -> None:
     wrong = []
     for case, question in answers:
         names = [name for name in interventions() if name != "at_roofline" or case["fix"] == name]

@@ -59,10 +59,16 @@ def spacing(steps: pl.DataFrame) -> float:
 
 
 CASES = [
-    "faults/small_mlp_training", "faults/token_decode", "faults/item_per_layer", "faults/pageable_batch",
-    "faults/graphed_step", "held_out/adversarial_training", "held_out/progress_of_every_micro_batch",
-    "field/gradients_clipped_one_by_one", "field/compiled_transformer_block",
-]  # fmt: skip
+    "faults/small_mlp_training",
+    "faults/token_decode",
+    "faults/item_per_layer",
+    "faults/pageable_batch",
+    "faults/graphed_step",
+    "held_out/adversarial_training",
+    "held_out/progress_of_every_micro_batch",
+    "field/gradients_clipped_one_by_one",
+    "field/compiled_transformer_block",
+]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -48,10 +48,17 @@ def only(units: list[Unit | None]) -> Group:
 
 def test_a_norm_written_out_is_one_kernel_that_reads_and_writes_once() -> None:
     x, rows = tensor(4096, 4096), tensor(4096, 1)
-    group = only([
-        reduced(x, 1, name="mean"), by_element(x, rows), by_element(x, x), reduced(x, 1, name="mean"),
-        by_element(rows), by_element(x, rows), by_element(x, tensor(4096)),
-    ])  # fmt: skip
+    group = only(
+        [
+            reduced(x, 1, name="mean"),
+            by_element(x, rows),
+            by_element(x, x),
+            reduced(x, 1, name="mean"),
+            by_element(rows),
+            by_element(x, rows),
+            by_element(x, tensor(4096)),
+        ]
+    )
     # 64 MiB in and out; a mean, a gain and other small results of 16 KiB each.
     assert group.bytes == pytest.approx(128 * MIB, rel=0.001)
     assert group.operations == 6 * 16 * MIB + 4096
@@ -61,8 +68,12 @@ def test_a_norm_written_out_is_one_kernel_that_reads_and_writes_once() -> None:
 def test_rows_too_long_for_the_cache_are_read_again() -> None:
     x, rows = tensor(1024, 65536), tensor(1024, 1)
     passes: list[Unit | None] = [
-        reduced(x, 1, name="amax"), by_element(x, rows), reduced(x, 1), by_element(x, rows), reduced(x, 1, name="mean"),
-    ]  # fmt: skip
+        reduced(x, 1, name="amax"),
+        by_element(x, rows),
+        reduced(x, 1),
+        by_element(x, rows),
+        reduced(x, 1, name="mean"),
+    ]
     # The maximum and the sum are one pass over 256 MiB; the mean is another, half of which the cache still has.
     assert only(passes).bytes == pytest.approx(1.5 * 256 * MIB, rel=0.001)
     assert only(passes[:3]).bytes == pytest.approx(256 * MIB, rel=0.001)
@@ -78,8 +89,9 @@ def test_what_is_larger_than_all_inputs_and_results_never_exists() -> None:
 def test_a_reduction_over_other_rows_is_another_kernel() -> None:
     x = tensor(512, 512)
     assert members([reduced(x, 1), by_element(x, tensor(512, 1)), reduced(x, 0), by_element(x, tensor(512))]) == [
-        [0, 1], [2, 3]
-    ]  # fmt: skip
+        [0, 1],
+        [2, 3],
+    ]
     assert members([reduced(x, 1), by_element(tensor(512, 1)), reduced(tensor(512), 0)]) == [[0, 1], [2]]
 
 
@@ -269,10 +281,15 @@ def test_threads_hand_a_backward_pass_over_however_it_is_compiled(tmp_path: Path
         ("aten::sum", [[64, 32], []], ["float", ""], ["", ""], (0, 1)),
         ("aten::sum", [[64, 32, 3], [], [], []], ["float", "ScalarList", "Scalar", ""], ["", "[2]", "False", ""], ()),
         ("aten::_softmax", [[8, 64, 32], [], []], ["float", "Scalar", "Scalar"], ["", "-1", "False"], (2,)),
-        ("aten::native_layer_norm", [[8, 64, 32], [], [32], [32], []], ["float", "ScalarList", "float", "float", ""],
-         ["", "[32]", "", "", ""], (2,)),
+        (
+            "aten::native_layer_norm",
+            [[8, 64, 32], [], [32], [32], []],
+            ["float", "ScalarList", "float", "float", ""],
+            ["", "[32]", "", "", ""],
+            (2,),
+        ),
     ],
-)  # fmt: skip
+)
 def test_dimensions_are_read_off_the_call(
     name: str, shapes: list[list[int]], types: list[str], concrete: list[str], expected: tuple[int, ...]
 ) -> None:

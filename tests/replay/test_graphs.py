@@ -105,10 +105,12 @@ def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        "textbook/eigenvector_with_a_convergence_test", "workshop/q_learning_on_small_batches",
-        "faults/item_in_a_dispatch_bound_loop", "held_out/policy_in_its_environment",
+        "textbook/eigenvector_with_a_convergence_test",
+        "workshop/q_learning_on_small_batches",
+        "faults/item_in_a_dispatch_bound_loop",
+        "held_out/policy_in_its_environment",
     ],
-)  # fmt: skip
+)
 def test_the_graph_of_a_step_that_waits_is_near_the_stopwatch(case: str, stacks: str) -> None:
     folder, name = case.split("/")
     measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]

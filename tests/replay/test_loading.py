@@ -21,9 +21,15 @@ WORKERS = constants.WORKER_SLOWDOWN.expected / constants.LOADER_WORKERS.expected
 
 
 def asked(
-    folder: Path, loading: float, *, tensors: int = 1, copying: float = 5.0, frames: bool = False,
-    loader: bool = False, memory: str = "Pinned",
-) -> WhatIf:  # fmt: skip
+    folder: Path,
+    loading: float,
+    *,
+    tensors: int = 1,
+    copying: float = 5.0,
+    frames: bool = False,
+    loader: bool = False,
+    memory: str = "Pinned",
+) -> WhatIf:
     """A step that makes a batch, copies its tensors, launches a kernel, and goes on for a while; no wait."""
     events: list[Event] = []
     length, number = loading + tensors * (copying + 10) + REST, 0

@@ -142,10 +142,12 @@ def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "case",
     [
-        "studio/adam_written_by_hand", "textbook/adamw_in_a_python_loop",
-        "workshop/autoencoder_with_a_looping_optimizer", "faults/adam_on_small_parameters",
+        "studio/adam_written_by_hand",
+        "textbook/adamw_in_a_python_loop",
+        "workshop/autoencoder_with_a_looping_optimizer",
+        "faults/adam_on_small_parameters",
     ],
-)  # fmt: skip
+)
 def test_loops_over_parameters_are_named_and_near_the_stopwatch(case: str, stacks: str) -> None:
     folder, name = case.split("/")
     measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]

@@ -21,21 +21,26 @@ SORT = "void at_cuda_detail::cub::detail::radix_sort::DeviceRadixSortOnesweepKer
 PUT = "void (anonymous namespace)::indexing_backward_kernel<float, 4>(long const*, long const*, float const*, float*)"
 BLOCK_PER_ROW, FEW = [ROWS, 1, 1], [1056, 1, 1]
 GATHERED = {
-    "Input Dims": [[ROWS, 8], [], [ROWS, 8], [], [ROWS, 8]], "Input Strides": [[8, 1], [], [1, 0], [], [8, 1]],
-    "Input type": ["float", "Scalar", "long int", "Scalar", "float"], "Concrete Inputs": ["", "0", "", "False", ""],
-}  # fmt: skip
+    "Input Dims": [[ROWS, 8], [], [ROWS, 8], [], [ROWS, 8]],
+    "Input Strides": [[8, 1], [], [1, 0], [], [8, 1]],
+    "Input type": ["float", "Scalar", "long int", "Scalar", "float"],
+    "Concrete Inputs": ["", "0", "", "False", ""],
+}
 ADDED = {
-    "Input Dims": [[16384, 128], [], [98304], [98304, 128], []], "Concrete Inputs": ["", "0", "", "", "1"],
+    "Input Dims": [[16384, 128], [], [98304], [98304, 128], []],
+    "Concrete Inputs": ["", "0", "", "", "1"],
     "Input type": ["float", "Scalar", "long int", "float", "Scalar"],
-}  # fmt: skip
+}
 SORTED = {
-    "Input Dims": [[ROWS], [], [], []], "Input type": ["int", "Scalar", "Scalar", "Scalar"],
+    "Input Dims": [[ROWS], [], [], []],
+    "Input type": ["int", "Scalar", "Scalar", "Scalar"],
     "Concrete Inputs": ["", "False", "-1", "False"],
-}  # fmt: skip
+}
 PUT_BACK = {
-    "Input Dims": [[2, 1024], [], [8192, 1024], [], []], "Input type": ["float", "", "float", "Scalar", "Scalar"],
+    "Input Dims": [[2, 1024], [], [8192, 1024], [], []],
+    "Input type": ["float", "", "float", "Scalar", "Scalar"],
     "Concrete Inputs": ["", "", "", "True", "True"],
-}  # fmt: skip
+}
 
 
 def steps_of(folder: Path, op: str, known: dict[str, Any], kernel: str, length_us: float, grid: list[int]) -> WhatIf:
@@ -49,7 +54,7 @@ def steps_of(folder: Path, op: str, known: dict[str, Any], kernel: str, length_u
             files.call("cudaLaunchKernel", base + 20, 5, number, external=number),
             files.call("cudaDeviceSynchronize", base + 55, length_us, 100 + number),
             files.kernel(kernel, base + 50, length_us, number, grid=grid, block=[128, 1, 1], **{"External id": number}),
-        ]  # fmt: skip
+        ]
     device = {"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}
     return WhatIf(warpline.open(files.write(folder, events, deviceProperties=[device]), cache=False))
 

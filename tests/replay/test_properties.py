@@ -41,7 +41,9 @@ ACTIONS = st.one_of(
     st.builds(Launch, st.integers(0, 60_000), st.sampled_from([7, 9, 11]), LENGTHS),
     st.builds(Wait, st.integers(0, 60_000)),
 )
-PROGRAMS = st.lists(ACTIONS, min_size=1, max_size=40).filter(lambda actions: any(isinstance(a, Launch) for a in actions))
+PROGRAMS = st.lists(ACTIONS, min_size=1, max_size=40).filter(
+    lambda actions: any(isinstance(a, Launch) for a in actions)
+)
 
 
 def performed(actions: list[Action]) -> list[Event]:
@@ -54,9 +56,7 @@ def performed(actions: list[Action]) -> list[Event]:
             clock += CALL_NS
             begin = max(clock + int(DEFAULT_LAUNCH_NS), free[action.stream] + int(DEFAULT_QUEUE_NS))
             free[action.stream] = begin + action.length_ns
-            events.append(
-                files.kernel("kernel", begin / 1000, action.length_ns / 1000, number, stream=action.stream)
-            )
+            events.append(files.kernel("kernel", begin / 1000, action.length_ns / 1000, number, stream=action.stream))
         else:
             done = max(free.values())
             end = max(clock + int(OWN_COST_NS), done + int(OWN_COST_NS)) if done else clock + int(OWN_COST_NS)
@@ -67,7 +67,9 @@ def performed(actions: list[Action]) -> list[Event]:
 
 @given(PROGRAMS)
 @settings(max_examples=60)
-def test_replay_of_a_consistent_schedule_is_exact(tmp_path_factory: pytest.TempPathFactory, actions: list[Action]) -> None:
+def test_replay_of_a_consistent_schedule_is_exact(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[Action]
+) -> None:
     trace = warpline.open(files.write(tmp_path_factory.mktemp("p"), performed(actions)), cache=False)
     result = replay(trace)
     graph = result.graph

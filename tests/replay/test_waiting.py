@@ -116,17 +116,27 @@ def gone(question: WhatIf) -> set[str]:
         ([("aten::sum", REDUCE.format("long"), [])], 8, set()),
         ([("aten::argmax", REDUCE.format("long"), [])], 8, set()),
         ([("aten::eq", COMPARE, []), ("aten::all", REDUCE.format("bool"), [])], 1, {COMPARE, REDUCE.format("bool")}),
-        ([("aten::bitwise_or", COMPARE, []), ("aten::any", REDUCE.format("bool"), [])], 1,
-         {COMPARE, REDUCE.format("bool")}),
+        (
+            [("aten::bitwise_or", COMPARE, []), ("aten::any", REDUCE.format("bool"), [])],
+            1,
+            {COMPARE, REDUCE.format("bool")},
+        ),
         ([("aten::mul", COMPARE, []), ("aten::all", REDUCE.format("bool"), [])], 1, {REDUCE.format("bool")}),
         ([("aten::max", REDUCE.format("long"), []), ("aten::add", ADD, SCALARS)], 8, {ADD, REDUCE.format("long")}),
         ([("aten::add_", ADD, VECTORS)], 8, set()),
         # Who looks for an accident wants to know.
         ([("aten::isnan", COMPARE, []), ("aten::any", REDUCE.format("bool"), [])], 1, set()),
-        ([("aten::isfinite", COMPARE, []), ("aten::all", REDUCE.format("bool"), []), ("aten::logical_not", COMPARE, [])],
-         1, set()),
+        (
+            [
+                ("aten::isfinite", COMPARE, []),
+                ("aten::all", REDUCE.format("bool"), []),
+                ("aten::logical_not", COMPARE, []),
+            ],
+            1,
+            set(),
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_only_told_the_cpu_a_number_goes_with_the_wait(
     ops: list[tuple[str, str, list[list[int]]]], size: int, expected: set[str], tmp_path: Path
 ) -> None:

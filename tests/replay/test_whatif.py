@@ -27,7 +27,9 @@ DESIGN = (
     "drop_casts even_out fewer_kernels fill_gpu newer_kernels"
 )
 SGEMM = "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(cutlass_80_simt_sgemm_128x64_8x5_nn_align1::Params)"
-ELEMENTWISE = "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 2ul> >"
+ELEMENTWISE = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor<float>, std::array<char*, 2ul> >"
+)
 
 
 def opened(folder: Path, events: list[Event]) -> warpline.Trace:

@@ -12,10 +12,18 @@ from warpline.reports.findings import LISTED_FINDINGS, explained, gains, places
 
 def finding(rule: str = "hidden_sync", where: tuple[Place, ...] = ()) -> Finding:
     return Finding(
-        rule=rule, cause="sync", fix="remove_sync", claim="The CPU waits in 6 calls a step.", lost_ns=1_000_000,
-        gain=Gain(1.4, 1.5, 1.6), new_step_ns=StepTime(1_900_000, 2_000_000, 2_100_000), confidence="high", where=where,
-        how="Keep results on the device.", verify="record again",
-    )  # fmt: skip
+        rule=rule,
+        cause="sync",
+        fix="remove_sync",
+        claim="The CPU waits in 6 calls a step.",
+        lost_ns=1_000_000,
+        gain=Gain(1.4, 1.5, 1.6),
+        new_step_ns=StepTime(1_900_000, 2_000_000, 2_100_000),
+        confidence="high",
+        where=where,
+        how="Keep results on the device.",
+        verify="record again",
+    )
 
 
 def shown(part: RenderableType, width: int = 100) -> str:

@@ -26,13 +26,22 @@ def test_the_report_fits_its_width(file: object, width: int) -> None:
     assert "warpline sql" in commands
 
 
-@pytest.mark.parametrize(("name", "compact"), [
-    ("void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm::Params)", "cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>"),
-    ("void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul> >(int, at::native::FillFunctor<int>, std::array<char*, 1ul>)", "vectorized_elementwise_kernel<4, FillFunctor<int>, std::array<char*, 1ul> >"),
-    ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
-    ("(odd", "(odd"),
-    ("()", "()"),
-    ("", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "compact"),
+    [
+        (
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm::Params)",
+            "cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>",
+        ),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul> >(int, at::native::FillFunctor<int>, std::array<char*, 1ul>)",
+            "vectorized_elementwise_kernel<4, FillFunctor<int>, std::array<char*, 1ul> >",
+        ),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+        ("(odd", "(odd"),
+        ("()", "()"),
+        ("", ""),
+    ],
+)
 def test_names_lose_only_what_all_have_in_common(name: str, compact: str) -> None:
     assert compact_name(name) == compact

@@ -31,11 +31,16 @@ def test_telling_keys_of_the_header(tmp_path: Path) -> None:
         "host_name": "crick.acme.co",
         "username": "alice",
         "mast_job_name": "merger-7",
-        "metadata": {"uname": {"node": "crick"}, "env": {"LANG": "C", "N": {"deep": 1}}, "argv": ["a", "b"], "hosts": ["crick", "darwin"]},
+        "metadata": {
+            "uname": {"node": "crick"},
+            "env": {"LANG": "C", "N": {"deep": 1}},
+            "argv": ["a", "b"],
+            "hosts": ["crick", "darwin"],
+        },
         "hf_token": "abc",
         "traceName": "/acme/x/trace.json",
         "with_stack": 1,
-    }  # fmt: skip
+    }
     document = scrubbed(write(tmp_path, EVENTS, **header))
     events = document.pop("traceEvents")
     assert events == json.loads((tmp_path / "trace.json").read_text())["traceEvents"]

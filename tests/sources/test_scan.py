@@ -243,9 +243,16 @@ def test_the_last_of_repeated_keys_counts(tmp_path: Path) -> None:
         tmp_path,
     )
     assert event == {
-        "ph": "X", "cat": "c", "name": None, "pid": None, "tid": None, "ts": None, "dur": None, "id": None,
+        "ph": "X",
+        "cat": "c",
+        "name": None,
+        "pid": None,
+        "tid": None,
+        "ts": None,
+        "dur": None,
+        "id": None,
         "args": {"stream": 8},
-    }  # fmt: skip
+    }
 
 
 def test_arguments_that_are_no_object_count_as_absent(tmp_path: Path) -> None:
@@ -287,9 +294,15 @@ def test_what_torch_writes_and_json_refuses_costs_at_most_one_event(broken: byte
 def test_unescaped_quotes_skip_the_event_and_newlines_do_not(tmp_path: Path) -> None:
     events = both(trace_of(*ILLEGAL, GOOD), tmp_path)
     assert events.names == [
-        "two\nlines", "bell \x07 and nul \x00", "C:\\dev\\pytorch", "Memcpy", "half \ufffd pair",
-        "not utf-8: \ufffd\ufffd", "trailing comma", "good",
-    ]  # fmt: skip
+        "two\nlines",
+        "bell \x07 and nul \x00",
+        "C:\\dev\\pytorch",
+        "Memcpy",
+        "half \ufffd pair",
+        "not utf-8: \ufffd\ufffd",
+        "trailing comma",
+        "good",
+    ]
     assert events.skipped == 4
 
 

@@ -21,10 +21,43 @@ pytest_plugins = ["scan_build"]
 
 SEEDS = [TODAY, OF_2021, trace_of(*ILLEGAL, GOOD), trace_of(*[GOOD] * 6), *in_layouts(TODAY).values()]
 PIECES = [
-    b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b" ", b"\n", b"\x00", b"\xff", b"-", b".", b"e9", b"1", b"999999999999",
-    b'",', b'"}', b"},{", b'[{"ph":', b',{"name":"x"}', b'"args":{', b'"stream":', b'"grid":[1,2,3]', b"\\u00", b"\\ud83d",
-    b"null", b"inf", b'"ts":"1.5",', b'"id":1e3,', b'"pid":"', b'],"traceName":"', b"]}", b'"traceEvents":[', b"\xc3\xa9",
-]  # fmt: skip
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b" ",
+    b"\n",
+    b"\x00",
+    b"\xff",
+    b"-",
+    b".",
+    b"e9",
+    b"1",
+    b"999999999999",
+    b'",',
+    b'"}',
+    b"},{",
+    b'[{"ph":',
+    b',{"name":"x"}',
+    b'"args":{',
+    b'"stream":',
+    b'"grid":[1,2,3]',
+    b"\\u00",
+    b"\\ud83d",
+    b"null",
+    b"inf",
+    b'"ts":"1.5",',
+    b'"id":1e3,',
+    b'"pid":"',
+    b'],"traceName":"',
+    b"]}",
+    b'"traceEvents":[',
+    b"\xc3\xa9",
+]
 
 mutations = st.lists(
     st.tuples(

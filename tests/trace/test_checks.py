@@ -71,8 +71,10 @@ def test_each_oddity_is_named(tmp_path: Path, code: str) -> None:
 
 def test_launches_while_a_graph_is_captured_lack_nothing(tmp_path: Path) -> None:
     capture = [
-        call("cudaStreamBeginCapture_v10000", 2500, 5, 900), call("cudaLaunchKernel", 2510, 5, 901), call("cudaStreamEndCapture", 2520, 5, 902)
-    ]  # fmt: skip
+        call("cudaStreamBeginCapture_v10000", 2500, 5, 900),
+        call("cudaLaunchKernel", 2510, 5, 901),
+        call("cudaStreamEndCapture", 2520, 5, 902),
+    ]
     assert "launch-without-work" not in codes(write(tmp_path, healthy() + capture))
 
 

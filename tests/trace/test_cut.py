@@ -57,7 +57,9 @@ def test_what_a_row_points_to_is_the_same(some_steps: Trace, place: tuple[str, s
     table, column = place
     cut = cut_to_steps(some_steps)
     was, now = _followed(some_steps, table, column, target), _followed(cut, table, column, target)
-    both = now.join(was, on=["name", "start_ns", "end_ns", "correlation"], how="left", suffix="_before", nulls_equal=True)
+    both = now.join(
+        was, on=["name", "start_ns", "end_ns", "correlation"], how="left", suffix="_before", nulls_equal=True
+    )
     same = both.filter(pl.col("target").is_not_null())
     assert len(same) or not len(now.filter(pl.col("target").is_not_null()))
     assert same["target"].to_list() == same["target_before"].to_list()
@@ -65,13 +67,17 @@ def test_what_a_row_points_to_is_the_same(some_steps: Trace, place: tuple[str, s
 
 def _followed(trace: Trace, table: str, column: str, target: str) -> pl.DataFrame:
     """Each row of a table with the name and begin of what it points to."""
-    other = trace.table(target).with_row_index("row").select(
-        pl.col("row").cast(pl.UInt32), target=pl.format("{} {}", pl.col("name").cast(pl.String), "start_ns")
+    other = (
+        trace.table(target)
+        .with_row_index("row")
+        .select(pl.col("row").cast(pl.UInt32), target=pl.format("{} {}", pl.col("name").cast(pl.String), "start_ns"))
     )
     rows = trace.table(table).with_columns(pl.col("name").cast(pl.String))
     extra = [] if "correlation" in rows.columns else [pl.lit(0, pl.Int64).alias("correlation")]
-    return rows.with_columns(extra).select("name", "start_ns", "end_ns", "correlation", pl.col(column).alias("row")).join(
-        other, on="row", how="left"
+    return (
+        rows.with_columns(extra)
+        .select("name", "start_ns", "end_ns", "correlation", pl.col(column).alias("row"))
+        .join(other, on="row", how="left")
     )
 
 

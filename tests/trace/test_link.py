@@ -141,10 +141,12 @@ def test_an_external_id_of_another_time_is_not_believed(tmp_path: Path) -> None:
 
 def test_equal_correlations_of_two_processes_are_kept_apart(tmp_path: Path) -> None:
     events = [
-        call("cudaLaunchKernel", 0, 5, 1, process=1), call("cudaLaunchKernel", 50, 5, 1, process=2),
+        call("cudaLaunchKernel", 0, 5, 1, process=1),
+        call("cudaLaunchKernel", 50, 5, 1, process=2),
         call("cudaMemcpyAsync", 60, 5, 2, process=2),
-        kernel("which", 10, 5, 1), kernel("second", 70, 5, 2),
-    ]  # fmt: skip
+        kernel("which", 10, 5, 1),
+        kernel("second", 70, 5, 2),
+    ]
     trace = warpline.open(write(tmp_path, events))
     assert call_of(trace, "which") is None
     assert call_of(trace, "second") == "cudaMemcpyAsync"

@@ -10,9 +10,7 @@ from warpline.work import Launch, OpCall, call_from_kineto
 HALF, BRAIN, SINGLE, LONG = "c10::Half", "c10::BFloat16", "float", "long int"
 
 
-def call(
-    name: str, *arguments: Any, launches: tuple[Launch, ...] = (), parent: OpCall | None = None
-) -> OpCall:
+def call(name: str, *arguments: Any, launches: tuple[Launch, ...] = (), parent: OpCall | None = None) -> OpCall:
     """A call from arguments: ((2, 3), "float") is a tensor, a list of shapes a TensorList, anything else a scalar.
 
     A third item of a tensor gives its strides.
@@ -27,7 +25,11 @@ def call(
             shape, dtype = list(argument[0]), argument[1]
             step = list(argument[2]) if len(argument) > 2 else _contiguous(shape)
         elif isinstance(argument, list) and argument and isinstance(argument[0], tuple):
-            shape, dtype, step = [list(item) for item in argument], "TensorList", [_contiguous(item) for item in argument]
+            shape, dtype, step = (
+                [list(item) for item in argument],
+                "TensorList",
+                [_contiguous(item) for item in argument],
+            )
         elif argument is None:
             dtype = ""
         else:
@@ -37,8 +39,13 @@ def call(
         strides.append(step)
         concrete.append(text)
     return call_from_kineto(
-        name, json.dumps(shapes), json.dumps(dtypes), json.dumps(strides), json.dumps(concrete),
-        launches=launches, parent=parent,
+        name,
+        json.dumps(shapes),
+        json.dumps(dtypes),
+        json.dumps(strides),
+        json.dumps(concrete),
+        launches=launches,
+        parent=parent,
     )
 
 

@@ -9,10 +9,17 @@ from warpline.work import work_of
 from warpline.work.collective import bandwidth, bus_factor, kind_of, work_of_record
 
 
-@pytest.mark.parametrize(("kind", "ranks", "factor"), [
-    ("all_reduce", 8, 1.75), ("all_gather", 8, 0.875), ("reduce_scatter", 4, 0.75), ("all_to_all", 2, 0.5),
-    ("broadcast", 8, 1.0), ("all_reduce", 1, 0.0),
-])
+@pytest.mark.parametrize(
+    ("kind", "ranks", "factor"),
+    [
+        ("all_reduce", 8, 1.75),
+        ("all_gather", 8, 0.875),
+        ("reduce_scatter", 4, 0.75),
+        ("all_to_all", 2, 0.5),
+        ("broadcast", 8, 1.0),
+        ("all_reduce", 1, 0.0),
+    ],
+)
 def test_bus_factors(kind: str, ranks: int, factor: float) -> None:
     assert bus_factor(kind, ranks) == factor
 
@@ -23,17 +30,29 @@ def test_bandwidths_of_an_all_reduce() -> None:
     assert both.bus == pytest.approx(1.75e11)
 
 
-@pytest.mark.parametrize(("name", "kind"), [
-    ("nccl:all_reduce", "all_reduce"), ("c10d::_reduce_scatter_base_", "reduce_scatter"), ("allgather", "all_gather"),
-    ("c10d::alltoall_base_", "all_to_all"), ("_c10d_functional::all_gather_into_tensor", "all_gather"), ("aten::mm", ""),
-])
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("nccl:all_reduce", "all_reduce"),
+        ("c10d::_reduce_scatter_base_", "reduce_scatter"),
+        ("allgather", "all_gather"),
+        ("c10d::alltoall_base_", "all_to_all"),
+        ("_c10d_functional::all_gather_into_tensor", "all_gather"),
+        ("aten::mm", ""),
+    ],
+)
 def test_kinds_are_read_off_names(name: str, kind: str) -> None:
     assert kind_of(name) == kind
 
 
 def test_a_kineto_record_gives_the_traffic() -> None:
-    record = {"Collective name": "allreduce", "dtype": "BFloat16", "In msg nelems": 1000, "Out msg nelems": 1000,
-              "Group size": 4}
+    record = {
+        "Collective name": "allreduce",
+        "dtype": "BFloat16",
+        "In msg nelems": 1000,
+        "Out msg nelems": 1000,
+        "Group size": 4,
+    }
     work = work_of_record(record)
     assert work is not None
     assert (work.bytes, work.link, work.estimate) == (3000, "nvlink", "")

@@ -18,8 +18,16 @@ from warpline.work import Argument, OpCall, Tensor, call_from_kineto, work_of
 torch = pytest.importorskip("torch")
 
 KINETO_TYPES = {
-    "float32": "fp32", "float64": "fp64", "float16": "fp16", "bfloat16": "bf16", "int64": "int64", "int32": "int32",
-    "int8": "int8", "float8_e4m3fn": "fp8", "bool": "bool", "uint8": "uint8",
+    "float32": "fp32",
+    "float64": "fp64",
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "int64": "int64",
+    "int32": "int32",
+    "int8": "int8",
+    "float8_e4m3fn": "fp8",
+    "bool": "bool",
+    "uint8": "uint8",
 }
 
 
@@ -31,7 +39,9 @@ def meta(*shape: int, dtype: str = "bfloat16", grad: bool = False) -> Any:
 def as_argument(value: Any) -> Argument:
     """An argument as Kineto records it."""
     if isinstance(value, torch.Tensor):
-        tensor = Tensor(tuple(value.shape), KINETO_TYPES[str(value.dtype).removeprefix("torch.")], tuple(value.stride()))
+        tensor = Tensor(
+            tuple(value.shape), KINETO_TYPES[str(value.dtype).removeprefix("torch.")], tuple(value.stride())
+        )
         return Argument("tensor", tensor)
     if isinstance(value, list | tuple) and value and isinstance(value[0], torch.Tensor):
         return Argument("TensorList", tensors=tuple(as_argument(item).tensor for item in value))
@@ -47,7 +57,7 @@ def recorder(calls: list[OpCall]) -> Any:
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             given = dict(kwargs or {})
             values = list(args)
-            for argument in func._schema.arguments[len(values):]:
+            for argument in func._schema.arguments[len(values) :]:
                 if argument.kwarg_only and argument.name not in given:
                     continue
                 values.append(given.get(argument.name, argument.default_value))
@@ -155,8 +165,11 @@ CASES = [
     Case(
         "_scaled_mm, fp8",
         lambda: torch._scaled_mm(
-            meta(64, 32, dtype="float8_e4m3fn"), meta(16, 32, dtype="float8_e4m3fn").t(), meta(1, dtype="float32"),
-            meta(1, dtype="float32"), out_dtype=torch.bfloat16,
+            meta(64, 32, dtype="float8_e4m3fn"),
+            meta(16, 32, dtype="float8_e4m3fn").t(),
+            meta(1, dtype="float32"),
+            meta(1, dtype="float32"),
+            out_dtype=torch.bfloat16,
         ),
     ),
     Case("conv1d", conv(1, (4, 8, 100), (16, 8, 5))),
@@ -173,8 +186,10 @@ CASES = [
     Case("conv2d and gradients, stride", conv_and_back(2, (4, 8, 32, 32), (16, 8, 3, 3), stride=2, padding=1)),
     Case("conv1d and gradients", conv_and_back(1, (4, 8, 64), (16, 8, 3), padding=1)),
     Case(
-        "conv2d and gradients, groups", conv_and_back(2, (4, 8, 32, 32), (16, 2, 3, 3), groups=4),
-        Fraction(3, 2 + 4), GROUPED,
+        "conv2d and gradients, groups",
+        conv_and_back(2, (4, 8, 32, 32), (16, 2, 3, 3), groups=4),
+        Fraction(3, 2 + 4),
+        GROUPED,
     ),
     Case("conv_transpose2d", transposed((4, 16, 16, 16), (16, 8, 3, 3))),
     Case("conv_transpose2d, stride", transposed((4, 16, 16, 16), (16, 8, 4, 4), stride=2, padding=1)),
@@ -189,7 +204,9 @@ CASES = [
     Case("cudnn, causal", attention("cudnn", (2, 8, 1024, 64), (2, 8, 1024, 64), causal=True), half(1024), MASKED),
     Case("flash backward", attention_back("flash", (2, 8, 128, 64), (2, 8, 128, 64))),
     Case(
-        "flash backward, causal", attention_back("flash", (2, 8, 128, 64), (2, 8, 128, 64), causal=True), half(128),
+        "flash backward, causal",
+        attention_back("flash", (2, 8, 128, 64), (2, 8, 128, 64), causal=True),
+        half(128),
         MASKED,
     ),
     Case("efficient backward", attention_back("efficient", (2, 8, 128, 64), (2, 8, 128, 64))),

@@ -22,7 +22,9 @@ def check(op: OpCall, read: int, written: int, *, matrix: int = 0) -> Work:
 
 
 def test_a_product_reads_both_factors_and_writes_one() -> None:
-    work = check(call("aten::mm", ((64, 32), HALF), ((32, 16), HALF)), 2 * (64 * 32 + 32 * 16), 2 * 64 * 16, matrix=65536)
+    work = check(
+        call("aten::mm", ((64, 32), HALF), ((32, 16), HALF)), 2 * (64 * 32 + 32 * 16), 2 * 64 * 16, matrix=65536
+    )
     assert work.flops[0].dtype == "fp16"
 
 
@@ -43,7 +45,9 @@ def test_an_expanded_factor_is_stored_once() -> None:
 def test_linear_has_its_weight_transposed() -> None:
     check(
         call("aten::linear", ((2, 3, 8), SINGLE), ((5, 8), SINGLE), ((5,), SINGLE)),
-        4 * (48 + 40 + 5), 4 * 30, matrix=2 * 6 * 8 * 5,
+        4 * (48 + 40 + 5),
+        4 * 30,
+        matrix=2 * 6 * 8 * 5,
     )
 
 
@@ -51,7 +55,9 @@ def test_fp8_products_count_one_byte_an_element_and_write_what_was_asked() -> No
     fp8, one = "c10::Float8_e4m3fn", ((), SINGLE)
     work = check(
         call("aten::_scaled_mm", ((64, 32), fp8), ((32, 16), fp8), one, one, None, None, 15, True),
-        64 * 32 + 32 * 16 + 8, 2 * 64 * 16, matrix=65536,
+        64 * 32 + 32 * 16 + 8,
+        2 * 64 * 16,
+        matrix=65536,
     )
     assert work.flops[0].dtype == "fp8"
 
@@ -64,17 +70,18 @@ def test_packed_fp4_holds_two_numbers_a_byte() -> None:
 
 
 def test_int8_products_write_int32() -> None:
-    work = check(
-        call("aten::_int_mm", ((64, 32), "signed char"), ((32, 16), "signed char")), 2560, 4096, matrix=65536
-    )
+    work = check(call("aten::_int_mm", ((64, 32), "signed char"), ((32, 16), "signed char")), 2560, 4096, matrix=65536)
     assert work.flops[0].dtype == "int8"
 
 
-@pytest.mark.parametrize(("left", "right", "flops"), [
-    ((96, 32), (4, 32, 16), 2 * 96 * 32 * 16),
-    ((4, 24, 32), (4, 32, 16), 2 * 4 * 24 * 32 * 16),
-    ((32, 96), (96, 16), 2 * 32 * 96 * 16),
-])
+@pytest.mark.parametrize(
+    ("left", "right", "flops"),
+    [
+        ((96, 32), (4, 32, 16), 2 * 96 * 32 * 16),
+        ((4, 24, 32), (4, 32, 16), 2 * 4 * 24 * 32 * 16),
+        ((32, 96), (96, 16), 2 * 32 * 96 * 16),
+    ],
+)
 def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], flops: int) -> None:
     work = known(call("aten::_grouped_mm", (left, BRAIN), (right, BRAIN), ((4,), "int")))
     assert work.matrix_flops == flops
@@ -83,8 +90,16 @@ def test_grouped_products(left: tuple[int, ...], right: tuple[int, ...], flops: 
 def test_convolution_with_stride_and_padding() -> None:
     # (32 + 2 - 3) // 2 + 1 = 16 points a side.
     op = call(
-        "aten::cudnn_convolution", ((2, 4, 32, 32), SINGLE), ((8, 4, 3, 3), SINGLE), [1, 1], [2, 2], [1, 1], 1, False,
-        False, True,
+        "aten::cudnn_convolution",
+        ((2, 4, 32, 32), SINGLE),
+        ((8, 4, 3, 3), SINGLE),
+        [1, 1],
+        [2, 2],
+        [1, 1],
+        1,
+        False,
+        False,
+        True,
     )
     check(op, 4 * (8192 + 288), 4 * 2 * 8 * 256, matrix=2 * 2 * 256 * 8 * 4 * 9)
 
@@ -92,8 +107,18 @@ def test_convolution_with_stride_and_padding() -> None:
 def test_gradients_of_a_convolution_that_are_not_wanted_cost_nothing() -> None:
     def backward(wanted: list[bool]) -> OpCall:
         return call(
-            "aten::convolution_backward", ((2, 8, 16, 16), SINGLE), ((2, 4, 18, 18), SINGLE), ((8, 4, 3, 3), SINGLE),
-            [8], [1, 1], [0, 0], [1, 1], False, [0, 0], 1, wanted,
+            "aten::convolution_backward",
+            ((2, 8, 16, 16), SINGLE),
+            ((2, 4, 18, 18), SINGLE),
+            ((8, 4, 3, 3), SINGLE),
+            [8],
+            [1, 1],
+            [0, 0],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+            wanted,
         )
 
     one = 2 * 2 * 256 * 8 * 4 * 9
@@ -115,9 +140,16 @@ def test_grouped_heads_are_read_once_and_used_by_all_queries() -> None:
     check(op, 2 * (16 * 64 + 2 * 4 * 149 * 64), 2 * 16 * 64, matrix=4 * 16 * 149 * 64)
 
 
-@pytest.mark.parametrize(("queries", "keys", "top", "bottom"), [
-    (4, 4, 10, 10), (2, 4, 3, 7), (4, 2, 7, 3), (1, 5, 1, 5), (5, 1, 5, 1),
-])
+@pytest.mark.parametrize(
+    ("queries", "keys", "top", "bottom"),
+    [
+        (4, 4, 10, 10),
+        (2, 4, 3, 7),
+        (4, 2, 7, 3),
+        (1, 5, 1, 5),
+        (5, 1, 5, 1),
+    ],
+)
 def test_pairs_under_a_causal_mask(queries: int, keys: int, top: int, bottom: int) -> None:
     sizes = Heads(1, 1, queries, keys, 8, 8)
     assert (sizes.pairs("top"), sizes.pairs("bottom"), sizes.pairs("")) == (top, bottom, queries * keys)
@@ -145,7 +177,9 @@ def test_layer_norm_keeps_statistics_in_fp32() -> None:
 
 def test_layer_norm_backward_writes_what_is_wanted() -> None:
     x, w, s = ((6, 8), SINGLE), ((8,), SINGLE), ((6, 1), SINGLE)
-    check(call("aten::native_layer_norm_backward", x, x, [8], s, s, w, w, [True, True, True]), 4 * (96 + 12 + 8), 4 * 64)
+    check(
+        call("aten::native_layer_norm_backward", x, x, [8], s, s, w, w, [True, True, True]), 4 * (96 + 12 + 8), 4 * 64
+    )
     check(call("aten::native_layer_norm_backward", x, x, [8], s, s, w, w, [True, False, False]), 4 * 116, 4 * 48)
 
 
@@ -247,7 +281,9 @@ def test_dropout_writes_a_mask() -> None:
 
 
 def test_adam_reads_four_lists_and_writes_three() -> None:
-    kernel = Launch("multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, FusedAdamMathFunctor<float, 4>, double>")
+    kernel = Launch(
+        "multi_tensor_apply_kernel<FusedOptimizerTensorListMetadata<4>, FusedAdamMathFunctor<float, 4>, double>"
+    )
     lists = [(8, 8), (8,)]
     check(call("aten::_fused_adamw_", lists, lists, lists, lists, launches=(kernel,)), 4 * 72 * 4, 3 * 72 * 4)
 
@@ -285,6 +321,12 @@ def test_an_old_gradient_of_a_convolution_asks_the_op_around_it() -> None:
     parent = call(
         "aten::cudnn_convolution_backward", ((2, 4, 18, 18), SINGLE), ((2, 8, 16, 16), SINGLE), ((8, 4, 3, 3), SINGLE)
     )
-    op = call("aten::cudnn_convolution_backward_weight", None, ((2, 8, 16, 16), SINGLE), ((2, 4, 18, 18), SINGLE), parent=parent)
+    op = call(
+        "aten::cudnn_convolution_backward_weight",
+        None,
+        ((2, 8, 16, 16), SINGLE),
+        ((2, 4, 18, 18), SINGLE),
+        parent=parent,
+    )
     assert known(op).matrix_flops == 2 * 2 * 256 * 8 * 4 * 9
     assert work_of(call(op.name, None, ((2, 8, 16, 16), SINGLE), ((2, 4, 18, 18), SINGLE))) is None

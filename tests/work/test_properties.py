@@ -13,11 +13,28 @@ from hypothesis import strategies as st
 from warpline.work import Launch, call_from_kineto, known_ops, why_no_work, work_of
 
 SHAPES = st.lists(st.integers(0, 65), max_size=5)
-TYPES = st.sampled_from([
-    "float", "c10::Half", "c10::BFloat16", "long int", "bool", "Scalar", "ScalarList", "TensorList", "", "GenericList",
-    "c10::Float8_e4m3fn", "c10::Float4_e2m1fn_x2", "unsigned char", "c10::complex<float>", "nonsense",
-])
-TEXTS = st.sampled_from(["", "0", "1", "-1", "True", "False", "[1, 1]", "[0]", "[-1]", "[True, False, True]", "15", "[", "1e9"])
+TYPES = st.sampled_from(
+    [
+        "float",
+        "c10::Half",
+        "c10::BFloat16",
+        "long int",
+        "bool",
+        "Scalar",
+        "ScalarList",
+        "TensorList",
+        "",
+        "GenericList",
+        "c10::Float8_e4m3fn",
+        "c10::Float4_e2m1fn_x2",
+        "unsigned char",
+        "c10::complex<float>",
+        "nonsense",
+    ]
+)
+TEXTS = st.sampled_from(
+    ["", "0", "1", "-1", "True", "False", "[1, 1]", "[0]", "[-1]", "[True, False, True]", "15", "[", "1e9"]
+)
 ARGUMENT = st.tuples(st.one_of(SHAPES, st.lists(SHAPES, max_size=3)), TYPES, SHAPES, TEXTS)
 
 
@@ -49,7 +66,9 @@ JSON = st.recursive(
 )
 
 
-@given(st.sampled_from(["aten::mm", "aten::cat", "aten::add", "aten::_softmax"]), st.lists(JSON, min_size=4, max_size=4))
+@given(
+    st.sampled_from(["aten::mm", "aten::cat", "aten::add", "aten::_softmax"]), st.lists(JSON, min_size=4, max_size=4)
+)
 def test_no_json_makes_the_parser_raise(name: str, columns: list[Any]) -> None:
     work_of(call_from_kineto(name, *(json.dumps(column) for column in columns)))
 

@@ -57,8 +57,11 @@ PROFILED = [
     Profiled(LAYER, 3, one("aten::mul", 2048, 11008, operands=2), VECTOR, STAYS),
     Profiled(LAYER, 5, one("aten::add", 2048, 4096, operands=2), VECTOR, STAYS),
     Profiled(
-        LAYER, 6, call("aten::native_layer_norm", ((2048, 4096), HALF), [4096], ((4096,), HALF), ((4096,), HALF), 1e-5),
-        VECTOR, "all that is written fits in L2; one row at a time leaves memory idle",
+        LAYER,
+        6,
+        call("aten::native_layer_norm", ((2048, 4096), HALF), [4096], ((4096,), HALF), ((4096,), HALF), 1e-5),
+        VECTOR,
+        "all that is written fits in L2; one row at a time leaves memory idle",
     ),
     Profiled(BLOCK, 0, one("aten::uniform_", 4096, 4096, dtype=SINGLE), VECTOR, NONE_READ),
     Profiled(BLOCK, 4, one("aten::uniform_", 16384, 4096, dtype=SINGLE), VECTOR, NONE_READ),
@@ -73,8 +76,11 @@ def ncu(file: str) -> tuple[dict[str, float], ...]:
     with gzip.open(SHARED / "h200" / "ncu" / f"{file}.raw.csv.gz", "rt") as text:
         names, units, *rows = csv.reader(text)
     wanted = {
-        "read": "dram__bytes_read.sum", "written": "dram__bytes_write.sum", "seconds": "gpu__time_duration.sum",
-        "sm": "sm__throughput.avg.pct_of_peak_sustained_elapsed", "hit": "lts__t_sector_hit_rate.pct",
+        "read": "dram__bytes_read.sum",
+        "written": "dram__bytes_write.sum",
+        "seconds": "gpu__time_duration.sum",
+        "sm": "sm__throughput.avg.pct_of_peak_sustained_elapsed",
+        "hit": "lts__t_sector_hit_rate.pct",
         "memory": "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed",
     }
     places = {key: names.index(name) for key, name in wanted.items()}
@@ -136,14 +142,20 @@ def entry(path: str, name: str, shapes: str) -> Entry:
     return next(item for item in table(path).entries if item.name == name and shape_label(item.shapes) == shapes)
 
 
-LAYER_TRACE, TRAIN, DECODE, FP32 = (f"h200/kineto/{name}.json.gz" for name in
-                                    ("layer_eager", "llama_train", "llama_decode", "block_fp32"))
+LAYER_TRACE, TRAIN, DECODE, FP32 = (
+    f"h200/kineto/{name}.json.gz" for name in ("layer_eager", "llama_train", "llama_decode", "block_fp32")
+)
 CLASSIFIED = [
     ("GEMM, prefill (M = 2048)", LAYER_TRACE, "aten::mm", "2048×4096 · 4096×12288", "compute"),
     ("GEMM, decode (M = 1)", DECODE, "aten::mm", "1×1024 · 1024×32000", "memory"),
     ("GEMM, decode, small", DECODE, "aten::mm", "1×1024 · 1024×2816", "latency"),
-    ("Attention, causal, 1,024 tokens", TRAIN, "aten::_cudnn_attention_forward",
-     "8×16×1024×128 · 8×16×1024×128 · 8×16×1024×128", "compute"),
+    (
+        "Attention, causal, 1,024 tokens",
+        TRAIN,
+        "aten::_cudnn_attention_forward",
+        "8×16×1024×128 · 8×16×1024×128 · 8×16×1024×128",
+        "compute",
+    ),
     ("LayerNorm", LAYER_TRACE, "aten::native_layer_norm", "1×2048×4096 · 4096 · 4096", "memory"),
     ("SiLU", LAYER_TRACE, "aten::silu", "1×2048×11008", "memory"),
     ("gate × up", LAYER_TRACE, "aten::mul", "1×2048×11008 · 1×2048×11008", "memory"),

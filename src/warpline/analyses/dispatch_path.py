@@ -41,18 +41,20 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     starts, ends = integers(ops["start_ns"])[rows], integers(ops["end_ns"])[rows]
     calls_of = _slots(integers(trace.api["op_id"]), owner, slot)
     work_of = _slots(integers(trace.gpu["op_id"]), owner, slot)
-    table = pl.DataFrame({
-        "name": ops["name"].gather(rows).cast(pl.String),
-        "row": rows,
-        "python_ns": _python_before(trace, rows),
-        "cpu_ns": ends - starts,
-        "api_ns": _summed(_lengths(trace.api), calls_of, len(rows)),
-        "queue_ns": _summed(_queue(trace), work_of, len(rows)),
-        "kernel_ns": _summed(_lengths(trace.gpu), work_of, len(rows)),
-        "launches": _summed(np.ones(len(trace.gpu), np.int64), work_of, len(rows)),
-        "hidden_ns": _hidden(trace, starts, ends),
-        "depth": _levels(trace, owner, slot, len(rows)),
-    })  # fmt: skip
+    table = pl.DataFrame(
+        {
+            "name": ops["name"].gather(rows).cast(pl.String),
+            "row": rows,
+            "python_ns": _python_before(trace, rows),
+            "cpu_ns": ends - starts,
+            "api_ns": _summed(_lengths(trace.api), calls_of, len(rows)),
+            "queue_ns": _summed(_queue(trace), work_of, len(rows)),
+            "kernel_ns": _summed(_lengths(trace.gpu), work_of, len(rows)),
+            "launches": _summed(np.ones(len(trace.gpu), np.int64), work_of, len(rows)),
+            "hidden_ns": _hidden(trace, starts, ends),
+            "depth": _levels(trace, owner, slot, len(rows)),
+        }
+    )
     return _by_name(trace, table)
 
 

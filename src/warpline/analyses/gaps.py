@@ -25,9 +25,18 @@ from warpline.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 
 CAUSES = (
-    "dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start", "launch_latency", "dependency",
-    "profiler", "unknown",
-)  # fmt: skip
+    "dispatch",
+    "sync",
+    "transfer",
+    "input",
+    "memory",
+    "comm",
+    "cold_start",
+    "launch_latency",
+    "dependency",
+    "profiler",
+    "unknown",
+)
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device takes 1 to 5 µs to go on, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
@@ -82,10 +91,14 @@ def _device_gaps(trace: Trace, threads: dict[int, Activity], device: int, rows: 
     _split_after_launch(trace, idle, launch, called, calls, ended_by, threads, parts)
     explained = sum(parts[cause] for cause in CAUSES if cause != "unknown")
     parts["unknown"] = (idle.ends - idle.starts) - explained
-    table = pl.DataFrame({
-        "start_ns": idle.starts, "end_ns": idle.ends, "gpu_id": pl.Series(ended_by).replace(NONE, None),
-        **{f"{cause}_ns": values for cause, values in parts.items()},
-    })  # fmt: skip
+    table = pl.DataFrame(
+        {
+            "start_ns": idle.starts,
+            "end_ns": idle.ends,
+            "gpu_id": pl.Series(ended_by).replace(NONE, None),
+            **{f"{cause}_ns": values for cause, values in parts.items()},
+        }
+    )
     return Gaps(device, table)
 
 

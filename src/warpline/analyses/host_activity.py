@@ -180,12 +180,16 @@ def _calls(trace: Trace) -> pl.DataFrame:
     loads, staged = _launches_of_new_code(trace), pageable_copies(trace)
     call = pl.col("call")
     label = (
-        pl.when(named(LOAD) | call.is_in(loads.implode())).then(pl.lit("cold_start"))
-        .when(named(ALLOCATE)).then(pl.lit("memory"))
-        .when(named(SYNCHRONISE)).then(pl.lit("sync"))
-        .when(call.is_in(staged.implode()) | (named(COPY) & ~named("Async"))).then(pl.lit("transfer"))
+        pl.when(named(LOAD) | call.is_in(loads.implode()))
+        .then(pl.lit("cold_start"))
+        .when(named(ALLOCATE))
+        .then(pl.lit("memory"))
+        .when(named(SYNCHRONISE))
+        .then(pl.lit("sync"))
+        .when(call.is_in(staged.implode()) | (named(COPY) & ~named("Async")))
+        .then(pl.lit("transfer"))
         .otherwise(pl.lit("dispatch"))
-    )  # fmt: skip
+    )
     rows = trace.api.with_row_index("call").filter(pl.col("thread").is_not_null())
     return rows.select("thread", "start_ns", "end_ns", label=label)
 

@@ -92,9 +92,8 @@ class Gathered:
             pl.col("api_id").cast(pl.UInt32), replay=named(GRAPH_LAUNCH)
         )
         labels = [
-            texts(self.gpu[name]).tolist()
-            for name in ("kind", "name", "copy_kind", "source_memory", "target_memory")
-        ]  # fmt: skip
+            texts(self.gpu[name]).tolist() for name in ("kind", "name", "copy_kind", "source_memory", "target_memory")
+        ]
         numbers = self.gpu.join(api, on="api_id", how="left", maintain_order="left").select(
             pl.col("end_ns") - pl.col("start_ns"),
             "op_id",

@@ -28,11 +28,15 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     numbered = trace.api.with_row_index("call")
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
-        pl.when(named(SYNCHRONISE)).then(pl.lit("synchronise"))
-        .when(named(COPY) & ~named("Async")).then(pl.lit("blocking copy"))
-        .when(pageable).then(pl.lit("pageable copy"))
-        .when(named(FREE) & named(ALLOCATE) & ~named("Async")).then(pl.lit("free"))
-    )  # fmt: skip
+        pl.when(named(SYNCHRONISE))
+        .then(pl.lit("synchronise"))
+        .when(named(COPY) & ~named("Async"))
+        .then(pl.lit("blocking copy"))
+        .when(pageable)
+        .then(pl.lit("pageable copy"))
+        .when(named(FREE) & named(ALLOCATE) & ~named("Async"))
+        .then(pl.lit("free"))
+    )
     calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
     frames = own.at(integers(calls["thread"]), integers(calls["start_ns"]))
     rows = calls.select(

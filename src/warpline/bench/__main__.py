@@ -35,10 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(list_text())
         return 0
     request = Request(
-        options.what, options.shape, tuple(filter(None, options.dtype.split(","))), options.against, not options.hot,
-        options.graph, options.copies, options.seconds, options.flops, options.bytes, options.device, options.cold,
+        options.what,
+        options.shape,
+        tuple(filter(None, options.dtype.split(","))),
+        options.against,
+        not options.hot,
+        options.graph,
+        options.copies,
+        options.seconds,
+        options.flops,
+        options.bytes,
+        options.device,
+        options.cold,
         options.repeats,
-    )  # fmt: skip
+    )
     try:
         found = answer(request, lambda line: print(line, file=sys.stderr, flush=True))
     except WarplineError as error:

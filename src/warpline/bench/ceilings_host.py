@@ -48,8 +48,10 @@ def _transfer(torch: Any, *, pinned: bool, to_device: bool) -> Measurement:
     host = torch.randint(0, 255, (TRANSFER_BYTES,), dtype=torch.uint8)
     host = host.pin_memory() if pinned else host
     device = torch.randint(0, 255, (TRANSFER_BYTES,), dtype=torch.uint8, device="cuda")
-    copy = partial(device.copy_, host, non_blocking=pinned) if to_device else partial(
-        host.copy_, device, non_blocking=pinned
+    copy = (
+        partial(device.copy_, host, non_blocking=pinned)
+        if to_device
+        else partial(host.copy_, device, non_blocking=pinned)
     )
     if pinned:
         samples = gpu_samples(torch, copy, inner=2, repeats=10, warm_up=2)

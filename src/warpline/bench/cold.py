@@ -117,9 +117,13 @@ def cold_start(
 
 
 def assembled(
-    orders: Orders, empty: dict[str, Any], split: Sequence[dict[str, Any]], whole: Sequence[dict[str, Any]],
-    *, compiled: bool,
-) -> ColdStart:  # fmt: skip
+    orders: Orders,
+    empty: dict[str, Any],
+    split: Sequence[dict[str, Any]],
+    whole: Sequence[dict[str, Any]],
+    *,
+    compiled: bool,
+) -> ColdStart:
     """The parts of all runs together; a compiler that left nothing in its cache took no time."""
     names = [name for name in MEANINGS if name in split[0]["parts"]]
     columns = {name: [float(run["parts"][name]) for run in split] for name in names}

@@ -98,11 +98,19 @@ def _experiment(request: Request, experiment: Experiment, report: Report) -> Ans
             report(f"timing {ready.name}")
             results.append(
                 bench(
-                    ready.function, *ready.args, copies=request.copies, name=ready.name, flops=ready.work.flops,
-                    bytes=ready.work.bytes, dtype=dtype, flush=request.flush, graph=request.graph,
-                    seconds=request.seconds, device=cast(Device, request.device),
+                    ready.function,
+                    *ready.args,
+                    copies=request.copies,
+                    name=ready.name,
+                    flops=ready.work.flops,
+                    bytes=ready.work.bytes,
+                    dtype=dtype,
+                    flush=request.flush,
+                    graph=request.graph,
+                    seconds=request.seconds,
+                    device=cast(Device, request.device),
                 )
-            )  # fmt: skip
+            )
     return Answer(tuple(results))
 
 
@@ -130,17 +138,31 @@ def _program(request: Request, report: Report) -> Answer:
         other = load(request.against)
         report(f"timing {program.name} and {other.name} in turn")
         found = compare(
-            program.function, other.function, inputs=program.inputs, copies=request.copies,
-            names=(program.name, other.name), flush=request.flush, graph=request.graph, seconds=request.seconds,
+            program.function,
+            other.function,
+            inputs=program.inputs,
+            copies=request.copies,
+            names=(program.name, other.name),
+            flush=request.flush,
+            graph=request.graph,
+            seconds=request.seconds,
             device=device,
-        )  # fmt: skip
+        )
         return Answer((found.first, found.second), found)
     report(f"timing {program.name}")
     result = bench(
-        program.function, inputs=program.inputs, copies=request.copies, name=program.name, flops=request.flops,
-        bytes=request.bytes, dtype=request.dtypes[0] if request.dtypes else None, flush=request.flush,
-        graph=request.graph, seconds=request.seconds, device=device,
-    )  # fmt: skip
+        program.function,
+        inputs=program.inputs,
+        copies=request.copies,
+        name=program.name,
+        flops=request.flops,
+        bytes=request.bytes,
+        dtype=request.dtypes[0] if request.dtypes else None,
+        flush=request.flush,
+        graph=request.graph,
+        seconds=request.seconds,
+        device=device,
+    )
     return Answer((result,))
 
 

@@ -101,12 +101,21 @@ EXPERIMENTS = {
     experiment.name: experiment
     for experiment in (
         Experiment(
-            "matmul", "a matrix product (cuBLAS)", "M x N x K", (4096, 4096, 4096),
-            ("fp32", "tf32", "bf16", "fp16", "fp64", "fp8", "int8"), _matmul, library="cuBLAS",
+            "matmul",
+            "a matrix product (cuBLAS)",
+            "M x N x K",
+            (4096, 4096, 4096),
+            ("fp32", "tf32", "bf16", "fp16", "fp64", "fp8", "int8"),
+            _matmul,
+            library="cuBLAS",
         ),
         Experiment(
-            "attention", "scaled dot-product attention, not causal", "batch x heads x length x head dimension",
-            (4, 16, 2048, 128), ("bf16", "fp16"), _attention,
+            "attention",
+            "scaled dot-product attention, not causal",
+            "batch x heads x length x head dimension",
+            (4, 16, 2048, 128),
+            ("bf16", "fp16"),
+            _attention,
         ),
         Experiment("softmax", "softmax over rows", "rows x columns", (8192, 8192), FLOATS, _softmax),
         Experiment("layernorm", "layer norm over rows", "rows x columns", (8192, 8192), FLOATS, _layernorm),
@@ -114,7 +123,7 @@ EXPERIMENTS = {
         Experiment("copy", "copy within the device", "elements", (256 << 20,), FLOATS, _copy),
         Experiment("launch", "the smallest kernel there is: what a launch costs", "elements", (1,), FLOATS, _launch),
     )
-}  # fmt: skip
+}
 
 
 def listed() -> dict[str, Any]:

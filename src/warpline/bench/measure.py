@@ -73,11 +73,19 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
         overhead = resolution / subject.per_sample
         results.append(
             Result(
-                subject.name, place, "cpu", "hot", subject.per_sample, overhead, warm, summarise(taken), tuple(taken),
+                subject.name,
+                place,
+                "cpu",
+                "hot",
+                subject.per_sample,
+                overhead,
+                warm,
+                summarise(taken),
+                tuple(taken),
                 judgement=judge(subject.work, statistics.median(taken), None, cached_bytes=0) if subject.work else None,
                 notes=tuple(subject.notes),
             )
-        )  # fmt: skip
+        )
     return [replace(result, notes=(*result.notes, *notes_on(result, None, None))) for result in results]
 
 
@@ -111,12 +119,20 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
         rotated = len(subject.calls.sets) > 1 and subject.calls.input_bytes >= L2_TIMES * events.l2_bytes
         summary, work = summarise(taken), subject.work
         result = Result(
-            subject.name, place, subject.clock, "flushed" if flush else "rotated" if rotated else "hot",
-            subject.per_sample, overhead / subject.per_sample,
-            replace(warm_up, first_call_ns=subject.first_call_ns), summary, tuple(taken), subject.host, clocks,
+            subject.name,
+            place,
+            subject.clock,
+            "flushed" if flush else "rotated" if rotated else "hot",
+            subject.per_sample,
+            overhead / subject.per_sample,
+            replace(warm_up, first_call_ns=subject.first_call_ns),
+            summary,
+            tuple(taken),
+            subject.host,
+            clocks,
             judge(work, summary.median_ns, roof, cached_bytes=events.l2_bytes) if work else None,
             tuple(subject.notes),
-        )  # fmt: skip
+        )
         results.append(replace(result, notes=(*result.notes, *notes_on(result, torch, subject.calls))))
     return results
 

@@ -164,9 +164,7 @@ def comparison(first: Result, second: Result) -> Comparison:
     return Comparison(first, second, ratios, statistics.median(ratios), low, high)
 
 
-def document(
-    results: list[Result], compared: Comparison | None, cold: list[dict[str, Any]]
-) -> dict[str, Any]:
+def document(results: list[Result], compared: Comparison | None, cold: list[dict[str, Any]]) -> dict[str, Any]:
     """Everything as one document of schema `warpline.bench/1`."""
     return {
         "schema": SCHEMA,

@@ -82,9 +82,7 @@ class Laps:
         by_events = bool(self._ends) and all(mark.event is not None for mark in self._ends)
         if by_events:
             self._ends[-1].event.synchronize()
-        times = [
-            _between(self._begins[at - 1], self._ends[at], by_events) for at in range(1, len(self._ends))
-        ]
+        times = [_between(self._begins[at - 1], self._ends[at], by_events) for at in range(1, len(self._ends))]
         if not times:
             return None
         cold = max(cold, len(times) // 3) if cold else 0

@@ -100,6 +100,10 @@ def read_parts(folder: Path) -> list[dict[str, Any]]:
     return sorted(
         parts,
         key=lambda part: (
-            not part["steps_recorded"], part["rank"] is None, part["rank"] or 0, part["pid"], part["number"]
+            not part["steps_recorded"],
+            part["rank"] is None,
+            part["rank"] or 0,
+            part["pid"],
+            part["number"],
         ),
-    )  # fmt: skip
+    )

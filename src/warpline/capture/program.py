@@ -18,9 +18,29 @@ PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
 STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
 """Programs that start Python with the environment they were given."""
 WRAPPERS = frozenset(
-    ("sh", "bash", "dash", "zsh", "env", "nice", "time", "timeout", "stdbuf", "numactl", "taskset", "make",
-     "conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "srun", "mpirun")
-)  # fmt: skip
+    (
+        "sh",
+        "bash",
+        "dash",
+        "zsh",
+        "env",
+        "nice",
+        "time",
+        "timeout",
+        "stdbuf",
+        "numactl",
+        "taskset",
+        "make",
+        "conda",
+        "mamba",
+        "micromamba",
+        "uv",
+        "poetry",
+        "pipenv",
+        "srun",
+        "mpirun",
+    )
+)
 """Programs that start whatever they are told to, with the environment they were given."""
 ASK_SECONDS = 60
 LONGEST_NAME = 60

@@ -50,9 +50,7 @@ def find_tool(tool: str) -> str:
     return found
 
 
-def nsys_flags(
-    nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (), stop: bool = False
-) -> list[Flag]:
+def nsys_flags(nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (), stop: bool = False) -> list[Flag]:
     """Records what CUDA, NVTX and the operating system do, in the range that the program's steps open and close."""
     flags = [
         flag(nsys, "profile", why="Nsight Systems: a timeline of the whole process"),

@@ -112,4 +112,3 @@ def first_here(folder: Path) -> bool:
     except OSError:
         return False
     return True
-

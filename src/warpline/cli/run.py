@@ -62,9 +62,7 @@ ShapesOption = Annotated[
 StacksOption = Annotated[
     bool, typer.Option("--stacks/--no-stacks", help="Python lines: dearer steps.", rich_help_panel=_WHAT)
 ]
-MemoryOption = Annotated[
-    bool, typer.Option("--memory/--no-memory", help="Every allocation.", rich_help_panel=_WHAT)
-]
+MemoryOption = Annotated[bool, typer.Option("--memory/--no-memory", help="Every allocation.", rich_help_panel=_WHAT)]
 KernelOption = Annotated[
     str, typer.Option("--kernel", metavar="REGEX", help="ncu: only these kernels.", rich_help_panel=_WHAT)
 ]

@@ -9,8 +9,19 @@ from dataclasses import dataclass, field
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Finding
 
-_FIELDS = ("index", "name", "driver_version", "compute_cap", "persistence_mode", "mig.mode.current", "clocks.sm",
-           "clocks.max.sm", "enforced.power.limit", "power.default_limit", "memory.used")  # fmt: skip
+_FIELDS = (
+    "index",
+    "name",
+    "driver_version",
+    "compute_cap",
+    "persistence_mode",
+    "mig.mode.current",
+    "clocks.sm",
+    "clocks.max.sm",
+    "enforced.power.limit",
+    "power.default_limit",
+    "memory.used",
+)
 _REASON_FIELDS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
 """The name since driver 535, and the one before."""
 _SLOWED = {

@@ -11,11 +11,23 @@ from warpline.doctor.machine import Machine
 from warpline.doctor.model import Finding
 
 CUDA_OF_NCU: dict[tuple[int, int], tuple[int, int]] = {
-    (2021, 2): (11, 4), (2021, 3): (11, 5), (2022, 1): (11, 6), (2022, 2): (11, 7), (2022, 3): (11, 8),
-    (2022, 4): (12, 0), (2023, 1): (12, 1), (2023, 2): (12, 2), (2023, 3): (12, 3), (2024, 1): (12, 4),
-    (2024, 2): (12, 5), (2024, 3): (12, 6), (2025, 1): (12, 8), (2025, 2): (12, 9), (2025, 3): (13, 0),
+    (2021, 2): (11, 4),
+    (2021, 3): (11, 5),
+    (2022, 1): (11, 6),
+    (2022, 2): (11, 7),
+    (2022, 3): (11, 8),
+    (2022, 4): (12, 0),
+    (2023, 1): (12, 1),
+    (2023, 2): (12, 2),
+    (2023, 3): (12, 3),
+    (2024, 1): (12, 4),
+    (2024, 2): (12, 5),
+    (2024, 3): (12, 6),
+    (2025, 1): (12, 8),
+    (2025, 2): (12, 9),
+    (2025, 3): (13, 0),
     (2025, 4): (13, 1),
-}  # fmt: skip
+}
 """The CUDA release that each ncu came with, from the labels of NVIDIA's conda channel (anaconda.org/nvidia)."""
 IMPORTER = "QdstrmImporter"
 _PACKAGES = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1", "libbz2.so.1.0": "libbz2-1.0"}

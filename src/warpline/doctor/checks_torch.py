@@ -100,8 +100,13 @@ def _against_driver(version: str, cuda: str, facts: dict[str, Any], gpus: GpuFac
         if not gpus.gpus:
             return Finding("torch", "unknown", f"{seen}; cannot tell more, because no GPU answers")
         means = "torch sees no GPU although the driver lists one: CUDA_VISIBLE_DEVICES, or libraries that do not fit."
-        return Finding("torch", "problem", f"{seen}; torch.cuda.is_available() is false", means,
-                       ('python -c "import torch; torch.cuda.init()"',))  # fmt: skip
+        return Finding(
+            "torch",
+            "problem",
+            f"{seen}; torch.cuda.is_available() is false",
+            means,
+            ('python -c "import torch; torch.cuda.init()"',),
+        )
     return Finding("torch", "ok", seen)
 
 

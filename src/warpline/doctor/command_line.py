@@ -18,14 +18,30 @@ _PLAIN = re.compile(r"[\w@%+=:,./$~{}…-]+")
 _NSYS_VERBS = {"profile", "launch", "start", "stats", "export", "analyze", "recipe", "stop", "shutdown", "status"}
 _NSYS_SWITCHES = {"-h", "--help", "--version", "-V"}
 _NSYS_SHORT = {
-    "-b": "--backtrace", "-c": "--capture-range", "-d": "--duration", "-e": "--env-var", "-f": "--force-overwrite",
-    "-n": "--inherit-environment", "-o": "--output", "-p": "--nvtx-capture", "-s": "--sample", "-t": "--trace",
-    "-w": "--show-output", "-x": "--stop-on-exit", "-y": "--delay",
-}  # fmt: skip
+    "-b": "--backtrace",
+    "-c": "--capture-range",
+    "-d": "--duration",
+    "-e": "--env-var",
+    "-f": "--force-overwrite",
+    "-n": "--inherit-environment",
+    "-o": "--output",
+    "-p": "--nvtx-capture",
+    "-s": "--sample",
+    "-t": "--trace",
+    "-w": "--show-output",
+    "-x": "--stop-on-exit",
+    "-y": "--delay",
+}
 _TRUE_OR_FALSE = {"--force-overwrite", "--stats", "--cuda-memory-usage", "--trace-fork-before-exec"}
 """Options of nsys that people also write without their value."""
-_NCU_SHORT = {"-c": "--launch-count", "-f": "--force-overwrite", "-k": "--kernel-name", "-o": "--export",
-              "-s": "--launch-skip", "-i": "--import"}  # fmt: skip
+_NCU_SHORT = {
+    "-c": "--launch-count",
+    "-f": "--force-overwrite",
+    "-k": "--kernel-name",
+    "-o": "--export",
+    "-s": "--launch-skip",
+    "-i": "--import",
+}
 _NCU_SWITCHES = {
     *("--force-overwrite", "--nvtx", "--csv", "--details-all", "--print-fp", "--call-stack", "--verbose", "--quiet"),
     *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--query-metrics", "--version", "--help"),

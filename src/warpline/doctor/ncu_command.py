@@ -81,17 +81,19 @@ def _kernel_name(command: Command) -> Iterator[Remark]:
     if base == "function" and re.search(r"::|<|\(|^void ", bare):
         seen = f"-k {name} has template or namespace parts, which the default --kernel-name-base function does not see"
         yield Remark(
-            failure.found(seen, means="By default only the bare function name is compared.",
-                          do=("--kernel-name-base demangled",)),
+            failure.found(
+                seen, means="By default only the bare function name is compared.", do=("--kernel-name-base demangled",)
+            ),
             setting("--kernel-name-base", "demangled"),
-        )  # fmt: skip
+        )
     elif base == "function" and bare.startswith("_Z"):
         seen = f"-k {name} is a mangled name, and the default --kernel-name-base function compares the bare one"
         yield Remark(
-            failure.found(seen, means="By default only the bare function name is compared.",
-                          do=("--kernel-name-base mangled",)),
+            failure.found(
+                seen, means="By default only the bare function name is compared.", do=("--kernel-name-base mangled",)
+            ),
             setting("--kernel-name-base", "mangled"),
-        )  # fmt: skip
+        )
 
 
 def _nvtx_filter(command: Command) -> Iterator[Remark]:

@@ -184,10 +184,12 @@ class Evidence:
     def costliest_shapes(self, nodes: Bools) -> str:
         """Shapes of the op that takes the most time of these nodes; empty where none were recorded."""
         graph, chosen = self.scene.graph, np.flatnonzero(self.in_steps(nodes))
-        rows = pl.DataFrame({
-            "shapes": pl.Series(self.scene.op_column("shapes")[chosen].tolist(), dtype=pl.String),
-            "time": (graph.measured_end - graph.measured_start)[chosen],
-        })  # fmt: skip
+        rows = pl.DataFrame(
+            {
+                "shapes": pl.Series(self.scene.op_column("shapes")[chosen].tolist(), dtype=pl.String),
+                "time": (graph.measured_end - graph.measured_start)[chosen],
+            }
+        )
         total = rows.filter(pl.col("shapes") != "").group_by("shapes").agg(pl.col("time").sum())
         if not len(total):
             return ""

@@ -30,7 +30,13 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
             calls = integers(points["calls"][same].list.explode())
             returned[place] = max(0, round(bare - question.without_waits_ns(calls)))
     return points.select(
-        "kind", "call", "op", (pl.col("count") / steps).alias("count"),
+        "kind",
+        "call",
+        "op",
+        (pl.col("count") / steps).alias("count"),
         (pl.col("blocked_ns") / steps).round().cast(pl.Int64).alias("blocked_ns"),
-        pl.Series("returned_ns", returned, dtype=pl.Int64), "file", "line", "function",
-    )  # fmt: skip
+        pl.Series("returned_ns", returned, dtype=pl.Int64),
+        "file",
+        "line",
+        "function",
+    )

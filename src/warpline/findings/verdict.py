@@ -27,23 +27,44 @@ LEAST_FUSION_GAIN = 1.3
 """Nor is it a fault that a compiler could fuse something: in 28 recorded programs that do well as they are it is worth
 up to 1.2 times, and in the eleven whose fault it is, from 3.3 times up."""
 NAMES = {
-    "dispatch": "Dispatch-bound", "sync": "Held up by synchronisation", "kernel": "Kernel-bound",
-    "transfer": "Held up by copies", "input": "Waiting for data", "memory": "Held up by the allocator",
-    "comm": "Held up by communication", "cold_start": "Still starting up", "healthy": "Healthy",
-}  # fmt: skip
+    "dispatch": "Dispatch-bound",
+    "sync": "Held up by synchronisation",
+    "kernel": "Kernel-bound",
+    "transfer": "Held up by copies",
+    "input": "Waiting for data",
+    "memory": "Held up by the allocator",
+    "comm": "Held up by communication",
+    "cold_start": "Still starting up",
+    "healthy": "Healthy",
+}
 FIXES = {
-    "at_roofline": "kernels near the roof", "batch": "one batch instead of the loop", "bf16": "bf16",
-    "channels_last": "channels last", "coalesce_copies": "one copy instead of many", "cuda_graph": "a CUDA graph",
-    "drop_casts": "doing without the casts", "drop_copies": "doing without the copies",
+    "at_roofline": "kernels near the roof",
+    "batch": "one batch instead of the loop",
+    "bf16": "bf16",
+    "channels_last": "channels last",
+    "coalesce_copies": "one copy instead of many",
+    "cuda_graph": "a CUDA graph",
+    "drop_casts": "doing without the casts",
+    "drop_copies": "doing without the copies",
     "even_out": "kernels as short as their siblings",
-    "fewer_kernels": "fusing them (torch.compile and fused=True)", "fill_gpu": "more blocks",
-    "fused_optimizer": "a fused optimizer", "newer_kernels": "kernels of the chip's own generation",
-    "no_empty_cache": "keeping the allocator's cache", "overlap_comm": "communication beside computation",
-    "pad": "padded sizes", "pin_memory": "pinned memory", "preallocate": "buffers made once",
-    "prefetch": "prefetching in the background", "reduce_before_copy": "reducing on the GPU before the copy",
-    "remove_sync": "not waiting", "sdpa": "fused attention (sdpa)", "streams": "streams of their own", "tf32": "TF32",
-    "torch_compile": "torch.compile", "warm_up": "a warm-up beforehand",
-}  # fmt: skip
+    "fewer_kernels": "fusing them (torch.compile and fused=True)",
+    "fill_gpu": "more blocks",
+    "fused_optimizer": "a fused optimizer",
+    "newer_kernels": "kernels of the chip's own generation",
+    "no_empty_cache": "keeping the allocator's cache",
+    "overlap_comm": "communication beside computation",
+    "pad": "padded sizes",
+    "pin_memory": "pinned memory",
+    "preallocate": "buffers made once",
+    "prefetch": "prefetching in the background",
+    "reduce_before_copy": "reducing on the GPU before the copy",
+    "remove_sync": "not waiting",
+    "sdpa": "fused attention (sdpa)",
+    "streams": "streams of their own",
+    "tf32": "TF32",
+    "torch_compile": "torch.compile",
+    "warm_up": "a warm-up beforehand",
+}
 """The fixes of the rules, as a sentence has them."""
 
 

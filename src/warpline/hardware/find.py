@@ -28,4 +28,3 @@ def find_device(name: str | None, sm_count: int | None = None, compute: tuple[in
     ]
     called = [chip for chip in fitting if chip.is_called(text)] if text else fitting
     return called[0] if len(called) == 1 else None
-

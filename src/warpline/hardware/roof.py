@@ -14,12 +14,20 @@ from warpline.hardware.chips import DRAM, L2, PCIE, TENSOR, VECTOR, Chip, Figure
 Bound = Literal["memory", "compute", "link"]
 
 _MEASURED_GEMM = {
-    "fp64": "gemm.fp64", "tf32": "gemm.tf32", "bf16": "gemm.bf16", "fp16": "gemm.fp16", "fp8": "gemm.fp8",
+    "fp64": "gemm.fp64",
+    "tf32": "gemm.tf32",
+    "bf16": "gemm.bf16",
+    "fp16": "gemm.fp16",
+    "fp8": "gemm.fp8",
     "int8": "gemm.int8",
 }
 _MEASURED_LINKS = {
-    DRAM: "copy.dram", L2: "copy.l2", "h2d": "host.h2d_pinned", "d2h": "host.d2h_pinned",
-    "h2d_pageable": "host.h2d_pageable", "d2h_pageable": "host.d2h_pageable",
+    DRAM: "copy.dram",
+    L2: "copy.l2",
+    "h2d": "host.h2d_pinned",
+    "d2h": "host.d2h_pinned",
+    "h2d_pageable": "host.h2d_pageable",
+    "d2h_pageable": "host.d2h_pageable",
 }
 _LINK_ON_PAPER = {"h2d": PCIE, "d2h": PCIE, "h2d_pageable": PCIE, "d2h_pageable": PCIE}
 
@@ -94,7 +102,13 @@ def roof_of(device: str | Chip) -> Roof:
 
 
 def roofline(
-    flops: float, bytes: float, seconds: float, device: str | Chip, *, dtype: str = "bf16", unit: str = TENSOR  # noqa: A002
+    flops: float,
+    bytes: float,  # noqa: A002
+    seconds: float,
+    device: str | Chip,
+    *,
+    dtype: str = "bf16",
+    unit: str = TENSOR,
 ) -> RooflinePoint:
     """Back-of-envelope roofline: how close `flops` and `bytes` in `seconds` come to what the device can do.
 

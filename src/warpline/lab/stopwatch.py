@@ -94,6 +94,4 @@ def _per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
 
 def summary(samples: Sequence[float]) -> StepTime:
     """How far the samples of one step lie apart."""
-    return StepTime(
-        round(statistics.median(samples)), round(min(samples)), round(max(samples)), repeats=len(samples)
-    )  # fmt: skip
+    return StepTime(round(statistics.median(samples)), round(min(samples)), round(max(samples)), repeats=len(samples))

@@ -69,19 +69,32 @@ class _Draft:
     count: int = 0
 
     def add(
-        self, kind: int | Int64s, lane: Int64s, start: Int64s, end: Int64s, *, row: Int64s | None = None,
-        before: Int64s | None = None, duration: Floats | None = None, turn: Int64s | None = None,
-    ) -> Int64s:  # fmt: skip
+        self,
+        kind: int | Int64s,
+        lane: Int64s,
+        start: Int64s,
+        end: Int64s,
+        *,
+        row: Int64s | None = None,
+        before: Int64s | None = None,
+        duration: Floats | None = None,
+        turn: Int64s | None = None,
+    ) -> Int64s:
         """Adds nodes and gives back their numbers."""
         size = len(lane)
         none = np.full(size, NONE, np.int64)
         self.nodes.append(
             _Nodes(
-                np.full(size, kind, np.int64) if isinstance(kind, int) else kind, lane, start, end,
-                none if row is None else row, none if before is None else before, none if turn is None else turn,
+                np.full(size, kind, np.int64) if isinstance(kind, int) else kind,
+                lane,
+                start,
+                end,
+                none if row is None else row,
+                none if before is None else before,
+                none if turn is None else turn,
                 (end - start).astype(np.float64) if duration is None else duration,
             )
-        )  # fmt: skip
+        )
         self.count += size
         return np.arange(self.count - size, self.count)
 
@@ -131,8 +144,10 @@ def _threads(
     stop_start = np.concatenate([calls.start, handed.end, handed.begin, handed.end, ends[1]])
     stop_end = np.concatenate([calls.end, handed.end, handed.begin, handed.end, ends[1]])
     segment_end = np.concatenate([calls.start, handed.begin, handed.idle_since, handed.end, ends[1]])
-    rank = np.repeat([_CALL_NEXT, _JOIN_FIRST, _JOIN_FIRST, _CUT_LAST, _CUT_LAST],
-                     [count, episodes, episodes, episodes, len(ends[0])])  # fmt: skip
+    rank = np.repeat(
+        [_CALL_NEXT, _JOIN_FIRST, _JOIN_FIRST, _CUT_LAST, _CUT_LAST],
+        [count, episodes, episodes, episodes, len(ends[0])],
+    )
     order = np.lexsort((rank, stop_start, stop_thread))
     thread, start, end = stop_thread[order], stop_start[order], stop_end[order]
     first = np.concatenate([[True], np.diff(thread) != 0]) if len(thread) else np.empty(0, bool)
@@ -148,9 +163,7 @@ def _threads(
     place[order] = np.arange(len(order))
     waiting = np.flatnonzero(waits.how != NO_WAIT)
     held = place[waiting]
-    returns = draft.add(
-        RELEASE, thread[held], end[held], end[held], row=row[held], turn=3 * held + 2
-    )
+    returns = draft.add(RELEASE, thread[held], end[held], end[held], row=row[held], turn=3 * held + 2)
     last = bodies.copy()
     last[held] = returns
     draft.join(segments, bodies, 0.0, THREAD)
@@ -251,10 +264,21 @@ def _ordered(draft: _Draft, origin: int, unexplained: int) -> Graph:
     forward = sources < targets
     by_target = np.flatnonzero(forward)[np.argsort(targets[forward], kind="stable")]
     return Graph(
-        kind[order].astype(np.int8), lane[order], row[order], before[order], start[order], end[order], duration[order],
-        sources[by_target], targets[by_target], lag[by_target], edge_kind[by_target], origin,
-        dropped_edges=int((~forward).sum()), unexplained_ns=unexplained,
-    )  # fmt: skip
+        kind[order].astype(np.int8),
+        lane[order],
+        row[order],
+        before[order],
+        start[order],
+        end[order],
+        duration[order],
+        sources[by_target],
+        targets[by_target],
+        lag[by_target],
+        edge_kind[by_target],
+        origin,
+        dropped_edges=int((~forward).sum()),
+        unexplained_ns=unexplained,
+    )
 
 
 def _keys(

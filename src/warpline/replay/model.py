@@ -66,7 +66,10 @@ class Graph:
             return self
         keep = ~gone
         return replace(
-            self, edge_from=self.edge_from[keep], edge_to=self.edge_to[keep], lag=self.lag[keep],
+            self,
+            edge_from=self.edge_from[keep],
+            edge_to=self.edge_to[keep],
+            lag=self.lag[keep],
             edge_kind=self.edge_kind[keep],
         )
 

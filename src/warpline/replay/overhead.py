@@ -48,9 +48,16 @@ class EventCosts:
 
 
 KINETO = EventCosts(
-    op_ns=1_750.0, calling_op_ns=7_700.0, call_ns=7_600.0, frame_ns=420.0, triton_ns=7_000.0, node_ns=700.0,
-    gap_ns=130.0, memory_ns=150.0, step_ns=70_000.0,
-)  # fmt: skip
+    op_ns=1_750.0,
+    calling_op_ns=7_700.0,
+    call_ns=7_600.0,
+    frame_ns=420.0,
+    triton_ns=7_000.0,
+    node_ns=700.0,
+    gap_ns=130.0,
+    memory_ns=150.0,
+    step_ns=70_000.0,
+)
 """torch 2.11 on an H200 host: fitted to 782 profiles of 203 small programs, with and without stacks, faulty and cured,
 which were recorded by turns with a stopwatch (src/warpline/lab), 61 of the programs twice; inductor's launches to one
 program of 33 to 48 of them, nodes and gaps to 18 graphs of 4 to 550 (their launches take 12 µs and 0.75 µs a node while
@@ -59,9 +66,16 @@ STEPPING = 3.7
 """What step() costs, in times of the pause between two ProfilerStep ranges: the pause is the middle of it, and about as
 much lies before and after, within the ranges."""
 NSYS = EventCosts(
-    op_ns=400.0, calling_op_ns=400.0, call_ns=1_000.0, frame_ns=400.0, triton_ns=0.0, node_ns=0.0, gap_ns=0.0,
-    memory_ns=0.0, step_ns=0.0,
-)  # fmt: skip
+    op_ns=400.0,
+    calling_op_ns=400.0,
+    call_ns=1_000.0,
+    frame_ns=400.0,
+    triton_ns=0.0,
+    node_ns=0.0,
+    gap_ns=0.0,
+    memory_ns=0.0,
+    step_ns=0.0,
+)
 """nsys 2025.3 adds less; not yet calibrated against a stopwatch."""
 SPREAD = (1.25, 1.0, 0.75)
 """How far the costs vary between programs, machines and moments. The low case takes most out."""

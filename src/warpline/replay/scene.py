@@ -322,9 +322,10 @@ class Scene:
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
         ranges = self.trace.ranges.filter(
-            pl.col("name").cast(pl.String).str.contains(pattern).fill_null(False), pl.col("end_ns").is_not_null(),
+            pl.col("name").cast(pl.String).str.contains(pattern).fill_null(False),
+            pl.col("end_ns").is_not_null(),
             pl.col("thread").is_not_null(),
-        )  # fmt: skip
+        )
         inside = np.zeros(len(self.graph), bool)
         moment = self.launch_moment
         for start, end in zip(integers(ranges["start_ns"]), integers(ranges["end_ns"]), strict=True):

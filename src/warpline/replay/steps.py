@@ -98,7 +98,8 @@ def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
     mine = np.flatnonzero((graph.lane == steps["thread"][0]) & np.isin(graph.kind, [SEGMENT, CALL]))
     if not len(mine):
         raise CannotAnswer(
-            "no-step-thread", "the steps lie on a thread that made no CUDA call",
+            "no-step-thread",
+            "the steps lie on a thread that made no CUDA call",
             "choose a range of the launching thread with --step-range NAME",
         )
     boundaries = np.append(starts, ends[-1])

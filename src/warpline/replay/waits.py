@@ -77,7 +77,9 @@ def _kinds(names: Texts) -> Int64s:
     for name in set(names.tolist()):
         kind = NO_WAIT
         for pattern, meaning in (
-            (api_names.DEVICE_WAIT, DEVICE), (api_names.FREE, DEVICE), (api_names.STREAM_WAIT, STREAM),
+            (api_names.DEVICE_WAIT, DEVICE),
+            (api_names.FREE, DEVICE),
+            (api_names.STREAM_WAIT, STREAM),
             (api_names.EVENT_WAIT, EVENT),
         ):
             if re.search(pattern, name):
@@ -92,9 +94,7 @@ def _matching(names: Texts, pattern: str) -> Bools:
     return np.array([known[name] for name in names.tolist()], bool)
 
 
-def _own_copies(
-    trace: Trace, calls: TopCalls, works: Works, names: Texts, how: Int64s
-) -> tuple[Int64s, Int64s]:
+def _own_copies(trace: Trace, calls: TopCalls, works: Works, names: Texts, how: Int64s) -> tuple[Int64s, Int64s]:
     """Copies whose call returns only when the copy is done, with their last piece of work."""
     gpu = trace.gpu[works.row]
     copies = (gpu["kind"].cast(pl.String) == "memcpy").to_numpy() & (works.call != NONE)
@@ -102,8 +102,10 @@ def _own_copies(
     rows = np.flatnonzero(copies)
     name_blocks, is_copy = _matching(names, api_names.BLOCKING_COPY), _matching(names, api_names.COPY)
     pageable = (
-        (gpu["source_memory"].cast(pl.String) == "Pageable") | (gpu["target_memory"].cast(pl.String) == "Pageable")
-    ).fill_null(False).to_numpy()[rows]
+        ((gpu["source_memory"].cast(pl.String) == "Pageable") | (gpu["target_memory"].cast(pl.String) == "Pageable"))
+        .fill_null(False)
+        .to_numpy()[rows]
+    )
     to_host = (gpu["copy_kind"].cast(pl.String) == "DtoH").fill_null(False).to_numpy()[rows]
     large = (gpu["bytes"].fill_null(0) > STAGED_BYTES).to_numpy()[rows]
     # The last piece of a staged copy may still be on its way when the call returns, but the copy began within it.
@@ -127,9 +129,7 @@ class _Lookup:
         self.lanes: list[tuple[int, Int64s, Int64s]] = []
         for lane in range(len(works.streams)):
             begin, beyond = np.searchsorted(works.lane, [lane, lane + 1])
-            self.lanes.append(
-                (int(begin), np.maximum.accumulate(launched[begin:beyond]), works.end[begin:beyond])
-            )
+            self.lanes.append((int(begin), np.maximum.accumulate(launched[begin:beyond]), works.end[begin:beyond]))
         linked = np.flatnonzero(works.call != NONE)
         self._by_thread: dict[int, tuple[Int64s, Int64s]] = {}
         for thread in np.unique(calls.thread[works.call[linked]]) if len(linked) else []:
@@ -239,9 +239,7 @@ def _latest(records: list[tuple[int, int]], moment: int) -> tuple[int, int] | No
     return before[-1] if before else None
 
 
-def _with_costs(
-    calls: TopCalls, works: Works, names: Texts, how: Int64s, call: Int64s, work: Int64s
-) -> Waits:
+def _with_costs(calls: TopCalls, works: Works, names: Texts, how: Int64s, call: Int64s, work: Int64s) -> Waits:
     """Own cost and release time of each waiting call: both from the calls of that name that show them."""
     length = (calls.end - calls.start).astype(np.float64)
     last_end = np.full(len(calls.row), np.iinfo(np.int64).min // 2)

@@ -147,10 +147,12 @@ class WhatIf:
         worst, best, shortest, longest = (
             self._try(chosen, bare, case).step_ns
             for bare, case in (
-                (EXPECTED_STEP, PESSIMISTIC), (EXPECTED_STEP, OPTIMISTIC),
-                (LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC),
+                (EXPECTED_STEP, PESSIMISTIC),
+                (EXPECTED_STEP, OPTIMISTIC),
+                (LOW_STEP, OPTIMISTIC),
+                (HIGH_STEP, PESSIMISTIC),
             )
-        )  # fmt: skip
+        )
         return Prediction(
             fixes=tuple(
                 AppliedFix(item.name, item.summary, item.assumptions, changed)
@@ -200,9 +202,7 @@ class WhatIf:
         if not len(self.trace.steps_in_view):
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
-        return Trial(
-            step_ns, changed, graph.duration, bench.gone, bench.moved, unbounded, bench.step_floor_ns
-        )  # fmt: skip
+        return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved, unbounded, bench.step_floor_ns)
 
 
 def _around(one: float, middle: float, other: float) -> Estimate:
@@ -218,7 +218,8 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
     prediction = WhatIf(trace).ask(*fixes)
     if not prediction.applies:
         raise CannotAnswer(
-            "nothing-to-fix", f"the steps in view hold nothing that {' or '.join(fixes)} would change",
+            "nothing-to-fix",
+            f"the steps in view hold nothing that {' or '.join(fixes)} would change",
             "`warpline diagnose` says what costs the time",
         )
     return prediction

@@ -18,10 +18,16 @@ LISTED_OPS = 5
 def gains(findings: list[Finding], width: int) -> RenderableType:
     """One line a finding: the replayed gain with its range, the step afterwards, and how sure that is."""
     rows = [
-        [f"{finding.gain.expected:.2f}x", f"{finding.gain.low:.2f}–{finding.gain.high:.2f}",
-         duration(finding.new_step_ns.expected), finding.confidence, finding.fix, finding.rule]
+        [
+            f"{finding.gain.expected:.2f}x",
+            f"{finding.gain.low:.2f}–{finding.gain.high:.2f}",
+            duration(finding.new_step_ns.expected),
+            finding.confidence,
+            finding.fix,
+            finding.rule,
+        ]
         for finding in findings[:LISTED_FINDINGS]
-    ]  # fmt: skip
+    ]
     return numbers_table(["gain", "range", "new step", "sure", "fix", "finding"], rows, width)
 
 

@@ -16,12 +16,20 @@ def render_path(table: pl.DataFrame, width: int) -> RenderableType:
     rows = []
     for row in table.rows(named=True):
         place = f"  {row['file']}({row['line']}): {row['function']}" if row["file"] else ""
-        rows.append([
-            f"{row['per_step']:,.1f}",
-            duration(row["python_ns"]), duration(row["framework_ns"]), duration(row["api_ns"]),
-            duration(row["queue_ns"]) if row["queue_ns"] is not None else "–", duration(row["kernel_ns"]),
-            f"{row['launches']:.1f}", str(row["depth"]), f"{100 * row['hidden_share']:.0f} %", row["name"] + place,
-        ])  # fmt: skip
+        rows.append(
+            [
+                f"{row['per_step']:,.1f}",
+                duration(row["python_ns"]),
+                duration(row["framework_ns"]),
+                duration(row["api_ns"]),
+                duration(row["queue_ns"]) if row["queue_ns"] is not None else "–",
+                duration(row["kernel_ns"]),
+                f"{row['launches']:.1f}",
+                str(row["depth"]),
+                f"{100 * row['hidden_share']:.0f} %",
+                row["name"] + place,
+            ]
+        )
     titles = ["per step", "Python", "framework", "API", "queue", "kernels", "launches", "depth", "hidden", "op"]
     note = (
         "Means per op. framework: the op and the ops it calls, less API calls; queue: from the call's return to the "

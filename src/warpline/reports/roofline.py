@@ -21,8 +21,17 @@ BOUND_COLOURS = {"compute": "green", "memory": "cyan", "link": "yellow", "latenc
 NARROWEST_NAME = 20
 LISTED_UNMODELLED = 5
 _COLUMNS = {
-    "": (0, 3), "time": (0, 9), "share": (0, 8), "calls": (120, 8), "TFLOP/s": (0, 9), "TB/s": (0, 9),
-    "FLOP/B": (130, 8), "ceiling": (130, 9), "% roof": (0, 9), "bound": (0, 9), "headroom": (0, 10),
+    "": (0, 3),
+    "time": (0, 9),
+    "share": (0, 8),
+    "calls": (120, 8),
+    "TFLOP/s": (0, 9),
+    "TB/s": (0, 9),
+    "FLOP/B": (130, 8),
+    "ceiling": (130, 9),
+    "% roof": (0, 9),
+    "bound": (0, 9),
+    "headroom": (0, 10),
 }
 """Each column, the width of the terminal from which on it is shown, and the room it takes."""
 _PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))

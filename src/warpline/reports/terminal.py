@@ -176,11 +176,15 @@ def _kernels(diagnosis: Diagnosis, top: int, width: int) -> Table:
     spread = ["mean", "median", "min", "max", "std"] if width >= ROOM_FOR_SPREAD else ["median", "max"]
     rows = [
         [
-            f"{100 * row['share']:.1f} %", duration(row["total_ns"]), f"{row['count']:,}",
-            *(duration(row[f"{what}_ns"]) for what in spread), _kind(row), compact_name(row["name"]),
+            f"{100 * row['share']:.1f} %",
+            duration(row["total_ns"]),
+            f"{row['count']:,}",
+            *(duration(row[f"{what}_ns"]) for what in spread),
+            _kind(row),
+            compact_name(row["name"]),
         ]
         for row in diagnosis.kernels.head(top).rows(named=True)
-    ]  # fmt: skip
+    ]
     return numbers_table(["time", "total", "count", *spread, "class", "kernel"], rows, width)
 
 
@@ -214,12 +218,16 @@ def compact_name(name: str) -> str:
 def _launches(diagnosis: Diagnosis, width: int) -> RenderableType:
     rows = [
         [
-            f"{row['calls']:,}", f"{row['operations']:,}", duration(row["call_total_ns"]),
-            duration(row["call_median_ns"]), duration(row["call_max_ns"]), duration(row["delay_median_ns"]),
+            f"{row['calls']:,}",
+            f"{row['operations']:,}",
+            duration(row["call_total_ns"]),
+            duration(row["call_median_ns"]),
+            duration(row["call_max_ns"]),
+            duration(row["delay_median_ns"]),
             row["name"],
         ]
         for row in diagnosis.launches.rows(named=True)
-    ]  # fmt: skip
+    ]
     table = numbers_table(["calls", "operations", "in calls", "median", "max", "to start", "call"], rows, width)
     queue = diagnosis.queue
     if queue is None:

@@ -6,12 +6,40 @@ import re
 
 DULL_USERS = frozenset(
     (
-        "root", "user", "users", "ubuntu", "debian", "centos", "ec2-user", "azureuser", "opc", "jovyan", "vscode",
-        "runner", "nobody", "app", "appuser", "docker", "coder", "sagemaker-user", "linuxbrew", "shared", "public",
-        "default", "admin", "administrator", "guest", "nvidia", "conda", "mambauser", "build", "builder", "nonroot",
+        "root",
+        "user",
+        "users",
+        "ubuntu",
+        "debian",
+        "centos",
+        "ec2-user",
+        "azureuser",
+        "opc",
+        "jovyan",
+        "vscode",
+        "runner",
+        "nobody",
+        "app",
+        "appuser",
+        "docker",
+        "coder",
+        "sagemaker-user",
+        "linuxbrew",
+        "shared",
+        "public",
+        "default",
+        "admin",
+        "administrator",
+        "guest",
+        "nvidia",
+        "conda",
+        "mambauser",
+        "build",
+        "builder",
+        "nonroot",
         "all users",
     )
-)  # fmt: skip
+)
 """Accounts of images and systems: they name nobody."""
 DULL_HOSTS = frozenset(
     ("", "localhost", "localhost.localdomain", "local", "host", "node", "server", "none", "(none)", "unknown")

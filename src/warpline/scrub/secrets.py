@@ -88,10 +88,35 @@ def _random(match: re.Match[str], _: Pseudonyms) -> str | None:
 
 
 _PREFIXES = (
-    "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "k_live_", "k_test_", "gsk_", "r8_",
-    "xox", "akia", "asia", "aroa", "aida", "aiza", "ya29.", "npm_", "pypi-", "dop_v1_", "sg.", "nvapi-", "dckr_pat_",
-    "eyj", ":aa",
-)  # fmt: skip
+    "hf_",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "k_live_",
+    "k_test_",
+    "gsk_",
+    "r8_",
+    "xox",
+    "akia",
+    "asia",
+    "aroa",
+    "aida",
+    "aiza",
+    "ya29.",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "sg.",
+    "nvapi-",
+    "dckr_pat_",
+    "eyj",
+    ":aa",
+)
 _NAMES = ("token", "secret", "passw", "passphrase", "key", "credential", "cookie", "_pat", "_auth", "_pwd", "pass")
 
 FIRST_RULES = (Rule(Kind.TOKEN, _PRIVATE_KEY, _whole, ("-----begin",)),)

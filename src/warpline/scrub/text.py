@@ -11,9 +11,7 @@ from warpline.scrub.kinds import REMOVED, Kind
 from warpline.scrub.pseudonyms import DULL_HOSTS, DULL_USERS, Pseudonyms, is_pseudonym
 from warpline.scrub.rule import Rule
 
-RULES: tuple[Rule, ...] = (
-    *addresses.FIRST_RULES, *secrets.RULES, *paths.RULES, *addresses.RULES, *secrets.LAST_RULES
-)  # fmt: skip
+RULES: tuple[Rule, ...] = (*addresses.FIRST_RULES, *secrets.RULES, *paths.RULES, *addresses.RULES, *secrets.LAST_RULES)
 _VARIABLE = r"(?:export |declare -x )?[A-Za-z_][A-Za-z0-9_]*="
 _VARIABLE_LINES = re.compile(rf"(?:(?<=\n)|\A)(?:{_VARIABLE}[^\n]*(?:\n|\Z)){{4,}}")
 """Four assignments on lines of their own, as ``env`` prints them."""

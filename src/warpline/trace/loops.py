@@ -77,9 +77,13 @@ class Launches:
 def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
     """The ranges of the outermost loop, in order; names that differ in a number are of one loop (`step 3`)."""
     own = ranges.filter(
-        pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns") > pl.col("start_ns"),
-        ~named(LIBRARY_RANGE), ~named(PART_OF_A_STEP), ~named(LIBRARY_DOMAIN, "domain"), pl.col("name").is_not_null(),
-    )  # fmt: skip
+        pl.col("thread").is_in(list(launches.of_thread)),
+        pl.col("end_ns") > pl.col("start_ns"),
+        ~named(LIBRARY_RANGE),
+        ~named(PART_OF_A_STEP),
+        ~named(LIBRARY_DOMAIN, "domain"),
+        pl.col("name").is_not_null(),
+    )
     group = by_name(own["name"], lambda names: names.str.replace_all(r"\d+", "").rank("dense"))
     return _outermost_loop(own.with_columns(group=group), launches)
 

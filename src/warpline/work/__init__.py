@@ -5,6 +5,16 @@ from warpline.work.parse import call_from_kineto
 from warpline.work.registry import known_ops, why_no_work, work_of
 
 __all__ = [
-    "MATRIX", "VECTOR", "Argument", "Flops", "Launch", "OpCall", "Tensor", "Work", "call_from_kineto", "known_ops",
-    "why_no_work", "work_of",
+    "MATRIX",
+    "VECTOR",
+    "Argument",
+    "Flops",
+    "Launch",
+    "OpCall",
+    "Tensor",
+    "Work",
+    "call_from_kineto",
+    "known_ops",
+    "why_no_work",
+    "work_of",
 ]

@@ -112,9 +112,7 @@ def vllm_flash(call: OpCall) -> Work:
     cached = requests * longest[1]
     per_position = key.shape[-2] * (key.shape[-1] * key.item_bytes + value.shape[-1] * value.item_bytes)
     work = forward_work(sizes, (query,), "bottom", estimate=LONGEST)
-    return Work(
-        work.model, work.flops, query.bytes + cached * per_position, work.written_bytes, estimate=work.estimate
-    )
+    return Work(work.model, work.flops, query.bytes + cached * per_position, work.written_bytes, estimate=work.estimate)
 
 
 @model("vllm::unified_attention", "vllm::unified_attention_with_output", "vllm::attention")
@@ -132,8 +130,12 @@ def vllm_unified(call: OpCall) -> Work:
 def paged(call: OpCall) -> Work:
     """paged_attention(out, …, query, key cache, value cache, heads, scale, tables, lengths, block, longest, …)."""
     query = next(
-        (call.tensor(i) for i in range(1, 6) if (t := call.maybe_tensor(i)) is not None and len(t.shape) == 3
-         and t.dtype != "fp32"), None,
+        (
+            call.tensor(i)
+            for i in range(1, 6)
+            if (t := call.maybe_tensor(i)) is not None and len(t.shape) == 3 and t.dtype != "fp32"
+        ),
+        None,
     )
     cache = [tensor for tensor in call.all_tensors() if len(tensor.shape) in {4, 5}]
     longest = max((call.integer(i, 0) for i in range(6, len(call.arguments))), default=0)

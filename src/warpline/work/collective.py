@@ -18,11 +18,21 @@ from warpline.work.registry import model
 FAMILY = "collective"
 UNKNOWN_RANKS = "the number of ranks was not recorded: the least traffic of any number"
 _WORDS = (
-    ("reduce_scatter", "reduce_scatter"), ("reducescatter", "reduce_scatter"), ("all_reduce", "all_reduce"),
-    ("allreduce", "all_reduce"), ("all_gather", "all_gather"), ("allgather", "all_gather"),
+    ("reduce_scatter", "reduce_scatter"),
+    ("reducescatter", "reduce_scatter"),
+    ("all_reduce", "all_reduce"),
+    ("allreduce", "all_reduce"),
+    ("all_gather", "all_gather"),
+    ("allgather", "all_gather"),
     ("all_to_all", "all_to_all"),
-    ("alltoall", "all_to_all"), ("broadcast", "broadcast"), ("sendrecv", "send"), ("send", "send"), ("recv", "send"),
-    ("gather", "gather"), ("scatter", "scatter"), ("reduce", "reduce"),
+    ("alltoall", "all_to_all"),
+    ("broadcast", "broadcast"),
+    ("sendrecv", "send"),
+    ("send", "send"),
+    ("recv", "send"),
+    ("gather", "gather"),
+    ("scatter", "scatter"),
+    ("reduce", "reduce"),
 )
 
 
@@ -74,19 +84,59 @@ def work_of_record(arguments: Mapping[str, object]) -> Work | None:
     return collective_work(kind, elements * item, ranks if isinstance(ranks, int) and ranks > 0 else None)
 
 
-_NAMES = ("all_reduce", "_all_gather_base", "all_gather", "_reduce_scatter_base", "reduce_scatter", "all_to_all",
-          "all_to_allv", "broadcast", "reduce", "send", "recv", "gather", "scatter", "all_gather_into_tensor_coalesced",
-          "reduce_scatter_tensor_coalesced", "allreduce_coalesced")
-_C10D = ("allreduce", "_allgather_base", "allgather", "_reduce_scatter_base", "reduce_scatter", "alltoall_base",
-         "alltoall", "broadcast", "reduce", "send", "recv", "allgather_into_tensor_coalesced", "allreduce_coalesced",
-         "reduce_scatter_tensor_coalesced")
-_FUNCTIONAL = ("all_reduce", "all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single", "broadcast",
-               "all_reduce_coalesced", "all_gather_into_tensor_coalesced")
+_NAMES = (
+    "all_reduce",
+    "_all_gather_base",
+    "all_gather",
+    "_reduce_scatter_base",
+    "reduce_scatter",
+    "all_to_all",
+    "all_to_allv",
+    "broadcast",
+    "reduce",
+    "send",
+    "recv",
+    "gather",
+    "scatter",
+    "all_gather_into_tensor_coalesced",
+    "reduce_scatter_tensor_coalesced",
+    "allreduce_coalesced",
+)
+_C10D = (
+    "allreduce",
+    "_allgather_base",
+    "allgather",
+    "_reduce_scatter_base",
+    "reduce_scatter",
+    "alltoall_base",
+    "alltoall",
+    "broadcast",
+    "reduce",
+    "send",
+    "recv",
+    "allgather_into_tensor_coalesced",
+    "allreduce_coalesced",
+    "reduce_scatter_tensor_coalesced",
+)
+_FUNCTIONAL = (
+    "all_reduce",
+    "all_gather_into_tensor",
+    "reduce_scatter_tensor",
+    "all_to_all_single",
+    "broadcast",
+    "all_reduce_coalesced",
+    "all_gather_into_tensor_coalesced",
+)
 
 
-@model(*(f"nccl:{name}" for name in _NAMES), *(f"c10d::{name}" for name in _C10D),
-       *(f"_c10d_functional::{name}" for name in _FUNCTIONAL), "_C_custom_ar::all_reduce", "vllm::all_reduce",
-       "record_param_comms")
+@model(
+    *(f"nccl:{name}" for name in _NAMES),
+    *(f"c10d::{name}" for name in _C10D),
+    *(f"_c10d_functional::{name}" for name in _FUNCTIONAL),
+    "_C_custom_ar::all_reduce",
+    "vllm::all_reduce",
+    "record_param_comms",
+)
 def collective(call: OpCall) -> Work:
     """Any of them: the message is the largest tensor given."""
     kind = kind_of(call.name) or (kind_of(call.parent.name) if call.parent is not None else "")

@@ -70,9 +70,7 @@ def forward(x: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry) 
         raise Unknowable("the window is larger than the input")
     points = x.shape[2:] if geometry.transposed else out[2:]
     steps = _steps(x.shape[0], points, weight)
-    return Work(
-        FAMILY, (Flops(steps, x.dtype, MATRIX),), total_bytes((x, weight, bias)), dense_bytes(out, x.dtype)
-    )
+    return Work(FAMILY, (Flops(steps, x.dtype, MATRIX),), total_bytes((x, weight, bias)), dense_bytes(out, x.dtype))
 
 
 def _lists(call: OpCall, *positions: int) -> list[tuple[int, ...]]:
@@ -99,8 +97,13 @@ def functional(call: OpCall) -> Work:
     return forward(call.tensor(0), call.tensor(1), call.maybe_tensor(2), geometry)
 
 
-@model("aten::cudnn_convolution", "aten::cudnn_convolution_relu", "aten::miopen_convolution",
-       "aten::miopen_depthwise_convolution", "aten::mkldnn_convolution")
+@model(
+    "aten::cudnn_convolution",
+    "aten::cudnn_convolution_relu",
+    "aten::miopen_convolution",
+    "aten::miopen_depthwise_convolution",
+    "aten::mkldnn_convolution",
+)
 def library(call: OpCall) -> Work:
     """cudnn_convolution(x, weight, padding, stride, dilation, …); MIOpen's has a bias before the padding."""
     first = next((i for i in range(2, 6) if call.integers(i) is not None), None)
@@ -153,8 +156,12 @@ def backward(call: OpCall) -> Work:
     return Work(FAMILY, (Flops(each * (to_input + to_weight), grad.dtype, MATRIX),), read, written)
 
 
-@model("aten::cudnn_convolution_backward_input", "aten::cudnn_convolution_backward_weight",
-       "aten::miopen_convolution_backward_input", "aten::miopen_convolution_backward_weight")
+@model(
+    "aten::cudnn_convolution_backward_input",
+    "aten::cudnn_convolution_backward_weight",
+    "aten::miopen_convolution_backward_input",
+    "aten::miopen_convolution_backward_weight",
+)
 def one_gradient(call: OpCall) -> Work:
     """One gradient, before torch 1.11: (sizes, grad, weight or x, …), sizes known from the op around it."""
     around = call.parent

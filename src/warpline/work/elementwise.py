@@ -59,11 +59,7 @@ _TABLE: dict[Signature, str] = {
     Signature(2, 12, "backward"): "gelu_backward",
     Signature(3, 4, "backward"): "log_sigmoid_backward",
 }
-SIGNATURES = {
-    f"aten::{name}": signature
-    for signature, names in _TABLE.items()
-    for name in names.split()
-}
+SIGNATURES = {f"aten::{name}": signature for signature, names in _TABLE.items() for name in names.split()}
 
 
 def result_type(operands: list[Tensor], rule: str = SAME) -> str:
@@ -125,7 +121,9 @@ def where(call: OpCall) -> Work:
         raise Unknowable("where(condition) alone finds positions, and how many was not recorded")
     shape = broadcast(tensor.shape for tensor in (condition, *choices))
     return Work(
-        FAMILY, (Flops(elements(shape), "fp32", VECTOR),), total_bytes((condition, *choices)),
+        FAMILY,
+        (Flops(elements(shape), "fp32", VECTOR),),
+        total_bytes((condition, *choices)),
         dense_bytes(shape, result_type(choices)),
     )
 
@@ -135,9 +133,7 @@ def masked_fill(call: OpCall) -> Work:
     """masked_fill(x, mask, value); in place, only what is masked is written, and how much that is was not recorded."""
     x, mask = call.tensor(0), call.tensor(1)
     if in_place(call.name):
-        return Work(
-            FAMILY, (), mask.bytes, dense_bytes(x.shape, x.dtype), estimate="as if every element were filled"
-        )
+        return Work(FAMILY, (), mask.bytes, dense_bytes(x.shape, x.dtype), estimate="as if every element were filled")
     return Work(FAMILY, (), total_bytes((x, mask)), dense_bytes(broadcast((x.shape, mask.shape)), x.dtype))
 
 
@@ -157,8 +153,16 @@ def glu_backward(call: OpCall) -> Work:
     return Work(FAMILY, steps, total_bytes((grad, x)), dense_bytes(x.shape, x.dtype))
 
 
-_LOSSES = ("mse_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
-           "kl_div", "l1_loss", "soft_margin_loss")
+_LOSSES = (
+    "mse_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "kl_div",
+    "l1_loss",
+    "soft_margin_loss",
+)
 
 
 @model(*(f"aten::{name}" for name in _LOSSES))

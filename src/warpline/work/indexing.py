@@ -83,7 +83,7 @@ def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[tuple[int, ...], i
     if any(index.shape == x.shape and len(x.shape) > 1 for index in given):
         raise Unknowable("x[mask] depends on how much the mask keeps")
     index_bytes = sum(prod(index.shape) * _INDEX_BYTES for index in given)
-    return (*common, *kept, *x.shape[len(indices):]), index_bytes
+    return (*common, *kept, *x.shape[len(indices) :]), index_bytes
 
 
 @model("aten::index", "aten::_unsafe_index")
@@ -140,7 +140,10 @@ def index_into(call: OpCall) -> Work:
     copied = 0 if call.name.endswith("_") else x.bytes
     steps = (Flops(named, arithmetic(x.dtype), VECTOR),) if adds else ()
     return Work(
-        FAMILY, steps, total_bytes((index, source)) + (moved if adds else 0) + copied, moved + copied,
+        FAMILY,
+        steps,
+        total_bytes((index, source)) + (moved if adds else 0) + copied,
+        moved + copied,
         additions=named if adds else 0,
     )
 
@@ -153,7 +156,10 @@ def embedding_backward(call: OpCall) -> Work:
     rows = min(indices.elements, call.integer(2, indices.elements))
     steps = (Flops(grad.elements, arithmetic(grad.dtype), VECTOR),)
     return Work(
-        f"{FAMILY} backward", steps, total_bytes((grad, indices)), rows * width * grad.item_bytes,
+        f"{FAMILY} backward",
+        steps,
+        total_bytes((grad, indices)),
+        rows * width * grad.item_bytes,
         estimate=REPEATED_NAMES if rows == indices.elements else "",
         extra_bytes=radix_bytes(indices.elements, indices.item_bytes, 8 * indices.item_bytes),
     )

@@ -19,9 +19,22 @@ def copy(call: OpCall) -> Work:
     return Work(FAMILY, (), source.bytes, dense_bytes(target.shape, target.dtype))
 
 
-@model("aten::clone", "aten::contiguous", "aten::_reshape_copy", "aten::flip", "aten::roll", "aten::rot90",
-       "aten::permute_copy", "aten::transpose_copy", "aten::view_copy", "aten::expand_copy", "aten::pixel_shuffle",
-       "aten::pixel_unshuffle", "aten::channel_shuffle", "aten::reflection_pad1d_backward")
+@model(
+    "aten::clone",
+    "aten::contiguous",
+    "aten::_reshape_copy",
+    "aten::flip",
+    "aten::roll",
+    "aten::rot90",
+    "aten::permute_copy",
+    "aten::transpose_copy",
+    "aten::view_copy",
+    "aten::expand_copy",
+    "aten::pixel_shuffle",
+    "aten::pixel_unshuffle",
+    "aten::channel_shuffle",
+    "aten::reflection_pad1d_backward",
+)
 def same_again(call: OpCall) -> Work:
     """clone(x): as much out as in."""
     x = call.tensor(0)
@@ -66,8 +79,15 @@ def repeat(call: OpCall) -> Work:
     return Work(FAMILY, (), x.bytes, x.elements * prod(times) * x.item_bytes)
 
 
-@model("aten::constant_pad_nd", "aten::reflection_pad1d", "aten::reflection_pad2d", "aten::reflection_pad3d",
-       "aten::replication_pad1d", "aten::replication_pad2d", "aten::replication_pad3d")
+@model(
+    "aten::constant_pad_nd",
+    "aten::reflection_pad1d",
+    "aten::reflection_pad2d",
+    "aten::reflection_pad3d",
+    "aten::replication_pad1d",
+    "aten::replication_pad2d",
+    "aten::replication_pad3d",
+)
 def pad(call: OpCall) -> Work:
     """constant_pad_nd(x, [last before, last after, …], value)."""
     x, padding = call.tensor(0), call.integers(1)
@@ -118,10 +138,18 @@ def _number(text: str) -> float | None:
         return None
 
 
-@model("aten::upsample_nearest1d", "aten::upsample_nearest2d", "aten::upsample_nearest3d",
-       "aten::upsample_bilinear2d", "aten::upsample_bicubic2d", "aten::upsample_trilinear3d",
-       "aten::upsample_linear1d", "aten::_upsample_nearest_exact2d", "aten::_upsample_bilinear2d_aa",
-       "aten::_upsample_bicubic2d_aa")
+@model(
+    "aten::upsample_nearest1d",
+    "aten::upsample_nearest2d",
+    "aten::upsample_nearest3d",
+    "aten::upsample_bilinear2d",
+    "aten::upsample_bicubic2d",
+    "aten::upsample_trilinear3d",
+    "aten::upsample_linear1d",
+    "aten::_upsample_nearest_exact2d",
+    "aten::_upsample_bilinear2d_aa",
+    "aten::_upsample_bicubic2d_aa",
+)
 def resize(call: OpCall) -> Work:
     """upsample(x, output size, …)."""
     x, size = call.tensor(0), call.integers(1)

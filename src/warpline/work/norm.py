@@ -89,9 +89,17 @@ def group_backward(call: OpCall) -> Work:
     return Work(f"{FAMILY} backward", _vector(BACKWARD_STEPS * x.elements, x), read, written)
 
 
-@model("aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm", "aten::batch_norm",
-       "aten::_native_batch_norm_legit", "aten::_native_batch_norm_legit_no_training",
-       "aten::_batch_norm_with_update", "aten::_batch_norm_no_update", "aten::_native_batch_norm_legit_functional")
+@model(
+    "aten::native_batch_norm",
+    "aten::cudnn_batch_norm",
+    "aten::miopen_batch_norm",
+    "aten::batch_norm",
+    "aten::_native_batch_norm_legit",
+    "aten::_native_batch_norm_legit_no_training",
+    "aten::_batch_norm_with_update",
+    "aten::_batch_norm_no_update",
+    "aten::_native_batch_norm_legit_functional",
+)
 def batch(call: OpCall) -> Work:
     """native_batch_norm(x, weight, bias, running mean, running variance, …): statistics per channel."""
     x = call.tensor(0)
@@ -101,8 +109,12 @@ def batch(call: OpCall) -> Work:
     return Work(FAMILY, _vector(FORWARD_STEPS * x.elements, x), read, written)
 
 
-@model("aten::native_batch_norm_backward", "aten::cudnn_batch_norm_backward", "aten::miopen_batch_norm_backward",
-       "aten::batch_norm_backward")
+@model(
+    "aten::native_batch_norm_backward",
+    "aten::cudnn_batch_norm_backward",
+    "aten::miopen_batch_norm_backward",
+    "aten::batch_norm_backward",
+)
 def batch_backward(call: OpCall) -> Work:
     """(grad, x, …): native puts the gradient first, cuDNN and MIOpen the input; they have the same shape."""
     first, second = call.tensor(0), call.tensor(1)

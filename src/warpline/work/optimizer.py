@@ -31,8 +31,14 @@ class Traffic:
 
 
 _FUSED = {
-    "adamw": Traffic(4, 3, 15), "adam": Traffic(4, 3, 15), "adagrad": Traffic(3, 2, 8), "sgd": Traffic(2, 1, 2),
-    "sgd_momentum": Traffic(3, 2, 4), "lamb": Traffic(4, 3, 20), "lars": Traffic(3, 2, 8), "nadam": Traffic(4, 3, 18),
+    "adamw": Traffic(4, 3, 15),
+    "adam": Traffic(4, 3, 15),
+    "adagrad": Traffic(3, 2, 8),
+    "sgd": Traffic(2, 1, 2),
+    "sgd_momentum": Traffic(3, 2, 4),
+    "lamb": Traffic(4, 3, 20),
+    "lars": Traffic(3, 2, 8),
+    "nadam": Traffic(4, 3, 18),
 }
 """Adam reads parameter, gradient and two moments, and writes all but the gradient (Kingma and Ba, 2015)."""
 
@@ -135,8 +141,14 @@ def work_of_launch(launch: Launch) -> Work | None:
     if not count or functor is None or dtype not in SIZES:
         return None
     size = count * SIZES[dtype]
-    kind = next((kind for kind in ("Adagrad", "AdamW", "Adam", "SgdMomentum", "Sgd", "LAMB") if kind.lower()
-                 in functor.group(1).lower()), "")
+    kind = next(
+        (
+            kind
+            for kind in ("Adagrad", "AdamW", "Adam", "SgdMomentum", "Sgd", "LAMB")
+            if kind.lower() in functor.group(1).lower()
+        ),
+        "",
+    )
     fused_kind = {"SgdMomentum": "sgd_momentum"}.get(kind, kind.lower())
     if fused_kind in _FUSED:
         traffic = _FUSED[fused_kind]

@@ -46,8 +46,14 @@ def max_pool(call: OpCall) -> Work:
     return Work(FAMILY, steps, x.bytes, dense_bytes(out, x.dtype) + dense_bytes(out, "int64"))
 
 
-@model("aten::avg_pool1d", "aten::avg_pool2d", "aten::avg_pool3d", "aten::max_pool1d", "aten::max_pool2d",
-       "aten::max_pool3d")
+@model(
+    "aten::avg_pool1d",
+    "aten::avg_pool2d",
+    "aten::avg_pool3d",
+    "aten::max_pool1d",
+    "aten::max_pool2d",
+    "aten::max_pool3d",
+)
 def average_pool(call: OpCall) -> Work:
     """avg_pool2d(x, kernel, stride, padding, …)."""
     x = call.tensor(0)
@@ -55,8 +61,9 @@ def average_pool(call: OpCall) -> Work:
     return Work(FAMILY, (Flops(window * prod(out), arithmetic(x.dtype), VECTOR),), x.bytes, dense_bytes(out, x.dtype))
 
 
-@model("aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d", "aten::adaptive_avg_pool2d",
-       "aten::adaptive_max_pool2d")
+@model(
+    "aten::_adaptive_avg_pool2d", "aten::_adaptive_avg_pool3d", "aten::adaptive_avg_pool2d", "aten::adaptive_max_pool2d"
+)
 def adaptive_pool(call: OpCall) -> Work:
     """_adaptive_avg_pool2d(x, output size)."""
     x, size = call.tensor(0), call.integers(1)
@@ -66,9 +73,15 @@ def adaptive_pool(call: OpCall) -> Work:
     return Work(FAMILY, (Flops(x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, dense_bytes(out, x.dtype))
 
 
-@model("aten::max_pool2d_with_indices_backward", "aten::max_pool3d_with_indices_backward",
-       "aten::avg_pool2d_backward", "aten::avg_pool3d_backward", "aten::_adaptive_avg_pool2d_backward",
-       "aten::_adaptive_avg_pool3d_backward", "aten::adaptive_max_pool2d_backward")
+@model(
+    "aten::max_pool2d_with_indices_backward",
+    "aten::max_pool3d_with_indices_backward",
+    "aten::avg_pool2d_backward",
+    "aten::avg_pool3d_backward",
+    "aten::_adaptive_avg_pool2d_backward",
+    "aten::_adaptive_avg_pool3d_backward",
+    "aten::adaptive_max_pool2d_backward",
+)
 def backward(call: OpCall) -> Work:
     """pool_backward(grad, x, …, places): gradients spread over an input's shape; the input itself is not read."""
     grad, x = call.tensor(0), call.tensor(1)

@@ -12,8 +12,18 @@ PHILOX_STEPS = 20
 """Per number: ten rounds of Philox4x32 make four numbers; about eighty integer steps (Salmon et al., 2011)."""
 
 
-@model("aten::uniform", "aten::normal", "aten::random", "aten::exponential", "aten::log_normal", "aten::geometric",
-       "aten::cauchy", "aten::rand_like", "aten::randn_like", "aten::randint_like")
+@model(
+    "aten::uniform",
+    "aten::normal",
+    "aten::random",
+    "aten::exponential",
+    "aten::log_normal",
+    "aten::geometric",
+    "aten::cauchy",
+    "aten::rand_like",
+    "aten::randn_like",
+    "aten::randint_like",
+)
 def generate(call: OpCall) -> Work:
     """uniform_(x, low, high): x is overwritten."""
     x = call.tensor(0)

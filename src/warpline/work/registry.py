@@ -11,8 +11,23 @@ Model = Callable[[OpCall], Work]
 
 _MODELS: dict[str, Model] = {}
 _FAMILIES = (
-    "matmul", "scaled", "convolution", "attention", "attention_libraries", "softmax", "norm", "elementwise",
-    "reduction", "indexing", "movement", "random", "optimizer", "sort", "pooling", "serving", "collective",
+    "matmul",
+    "scaled",
+    "convolution",
+    "attention",
+    "attention_libraries",
+    "softmax",
+    "norm",
+    "elementwise",
+    "reduction",
+    "indexing",
+    "movement",
+    "random",
+    "optimizer",
+    "sort",
+    "pooling",
+    "serving",
+    "collective",
 )
 _ABSTENTIONS = (Unknowable, LookupError, ArithmeticError, ValueError)
 """Models index shapes freely: arguments that do not fit one are unknowable, whatever the way they fail."""

@@ -86,8 +86,17 @@ def grouped_mm(call: OpCall) -> Work:
     return Work(GROUPED, (Flops(steps, dtype, MATRIX),), total_bytes((left, right)), written)
 
 
-@model("_C::gptq_marlin_gemm", "_C::marlin_gemm", "_C::machete_mm", "_C::awq_gemm", "_C::gptq_gemm",
-       "_moe_C::marlin_gemm_moe", "_C::awq_marlin_gemm", "_C::fp8_marlin_gemm", "_C::allspark_w8a16_gemm")
+@model(
+    "_C::gptq_marlin_gemm",
+    "_C::marlin_gemm",
+    "_C::machete_mm",
+    "_C::awq_gemm",
+    "_C::gptq_gemm",
+    "_moe_C::marlin_gemm_moe",
+    "_C::awq_marlin_gemm",
+    "_C::fp8_marlin_gemm",
+    "_C::allspark_w8a16_gemm",
+)
 def quantised_weight(call: OpCall) -> Work:
     """A product with a packed weight: its sizes are the three whole numbers M, N, K among the arguments."""
     activations = call.tensor(0)
@@ -116,6 +125,9 @@ def fused_experts(call: OpCall) -> Work:
     share = experts / first.shape[0] if first.shape[0] else 0
     read = hidden.bytes + int(share * (first.bytes + second.bytes)) + ids.bytes
     return Work(
-        "fused experts", (Flops(steps, hidden.dtype, MATRIX),), read, hidden.bytes,
+        "fused experts",
+        (Flops(steps, hidden.dtype, MATRIX),),
+        read,
+        hidden.bytes,
         estimate="as if every expert that can be chosen was chosen",
     )

@@ -8,8 +8,14 @@ from warpline.work.registry import model
 from warpline.work.shapes import total_bytes
 
 
-@model("_C::silu_and_mul", "_C::gelu_and_mul", "_C::gelu_tanh_and_mul", "_C::mul_and_silu", "_C::swigluoai_and_mul",
-       "_C::silu_and_mul_quant")
+@model(
+    "_C::silu_and_mul",
+    "_C::gelu_and_mul",
+    "_C::gelu_tanh_and_mul",
+    "_C::mul_and_silu",
+    "_C::swigluoai_and_mul",
+    "_C::silu_and_mul_quant",
+)
 def gated(call: OpCall) -> Work:
     """silu_and_mul(out, x): x has the gate and the value side by side."""
     out, x = call.tensor(0), call.tensor(1)
@@ -28,8 +34,12 @@ def rotary(call: OpCall) -> Work:
     return Work("rotary embedding", steps, positions.bytes + turned + positions.elements * row, turned)
 
 
-@model("_C_cache_ops::reshape_and_cache_flash", "_C_cache_ops::reshape_and_cache", "_C_cache_ops::concat_and_cache_mla",
-       "vllm::reshape_and_cache")
+@model(
+    "_C_cache_ops::reshape_and_cache_flash",
+    "_C_cache_ops::reshape_and_cache",
+    "_C_cache_ops::concat_and_cache_mla",
+    "vllm::reshape_and_cache",
+)
 def cache_write(call: OpCall) -> Work:
     """reshape_and_cache(key, value, key cache, value cache, slots, …): new tokens go into the cache."""
     key, value = call.tensor(0), call.tensor(1)
@@ -39,8 +49,14 @@ def cache_write(call: OpCall) -> Work:
     return Work("cache write", (), total_bytes((key, value, slots)), (key.elements + value.elements) * item)
 
 
-@model("_C::static_scaled_fp8_quant", "_C::dynamic_scaled_fp8_quant", "_C::dynamic_per_token_scaled_fp8_quant",
-       "_C::static_scaled_int8_quant", "_C::dynamic_scaled_int8_quant", "_C::scaled_fp4_quant")
+@model(
+    "_C::static_scaled_fp8_quant",
+    "_C::dynamic_scaled_fp8_quant",
+    "_C::dynamic_per_token_scaled_fp8_quant",
+    "_C::static_scaled_int8_quant",
+    "_C::dynamic_scaled_int8_quant",
+    "_C::scaled_fp4_quant",
+)
 def quantise(call: OpCall) -> Work:
     """scaled_fp8_quant(out, x, scale)."""
     out, x = call.tensor(0), call.tensor(1)
@@ -56,8 +72,12 @@ def route(call: OpCall) -> Work:
     return Work("routing", steps, gates.bytes, total_bytes(outputs))
 
 
-@model("fbgemm::FloatToFP8RowwiseQuantized", "fbgemm::FP8RowwiseQuantizedToFloat", "fbgemm::FloatToHFP8Quantized",
-       "fbgemm::HFP8QuantizedToFloat")
+@model(
+    "fbgemm::FloatToFP8RowwiseQuantized",
+    "fbgemm::FP8RowwiseQuantizedToFloat",
+    "fbgemm::FloatToHFP8Quantized",
+    "fbgemm::HFP8QuantizedToFloat",
+)
 def fbgemm_convert(call: OpCall) -> Work:
     """FBGEMM's conversions between fp32 and eight bits."""
     x = call.tensor(0)

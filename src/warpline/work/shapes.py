@@ -12,8 +12,17 @@ from warpline.work.model import Launch, OpCall, Tensor, Unknowable
 _OPAQUE = re.compile(r"OpaqueType<(\d+)")
 _FIRST_TYPE = re.compile(r"(?:Functor|CatArrayBatchedCopy\w*)<([\w:]+)")
 _TYPE_WORDS = {
-    "c10::BFloat16": "bf16", "__nv_bfloat16": "bf16", "c10::Half": "fp16", "__half": "fp16", "double": "fp64",
-    "float": "fp32", "long": "int64", "int": "int32", "bool": "bool", "unsigned": "uint8", "signed": "int8",
+    "c10::BFloat16": "bf16",
+    "__nv_bfloat16": "bf16",
+    "c10::Half": "fp16",
+    "__half": "fp16",
+    "double": "fp64",
+    "float": "fp32",
+    "long": "int64",
+    "int": "int32",
+    "bool": "bool",
+    "unsigned": "uint8",
+    "signed": "int8",
 }
 _TYPE_WORD = re.compile(r"(?<![\w:])(" + "|".join(_TYPE_WORDS) + r")(?!\w)")
 _BY_SIZE = {1: "uint8", 2: "bf16", 4: "fp32", 8: "fp64", 16: "complex128"}

@@ -24,9 +24,7 @@ def forward(call: OpCall) -> Work:
     x = call.tensor(0)
     mask = call.maybe_tensor(1)
     out = "fp32" if call.flag(2) and call.name != "aten::_safe_softmax" else as_fraction(x.dtype)
-    return Work(
-        FAMILY, _vector(FORWARD_STEPS * x.elements, x.dtype), total_bytes((x, mask)), dense_bytes(x.shape, out)
-    )
+    return Work(FAMILY, _vector(FORWARD_STEPS * x.elements, x.dtype), total_bytes((x, mask)), dense_bytes(x.shape, out))
 
 
 @model("aten::softmax", "aten::log_softmax")

@@ -94,10 +94,12 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
     columns = ("name", "thread", "start_ns", "end_ns")
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     told = [part.filter(named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
-    rows = pl.concat([
-        part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
-        for part in told
-    ])  # fmt: skip
+    rows = pl.concat(
+        [
+            part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
+            for part in told
+        ]
+    )
     rows, silences = _outermost(_within(rows, trace)), _silences(evidence)
     # A lock or a short read does not explain loading that is elsewhere.
     rows = rows if _total_ns(rows) >= _total_ns(silences) / 2 else silences

@@ -26,15 +26,37 @@ APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
 
 
 FILLS = (
-    "aten::zeros", "aten::zeros_like", "aten::new_zeros", "aten::ones", "aten::ones_like", "aten::new_ones",
-    "aten::full", "aten::full_like", "aten::new_full",
-)  # fmt: skip
+    "aten::zeros",
+    "aten::zeros_like",
+    "aten::new_zeros",
+    "aten::ones",
+    "aten::ones_like",
+    "aten::new_ones",
+    "aten::full",
+    "aten::full_like",
+    "aten::new_full",
+)
 TURNING = {
-    f"aten::{name}" for name in (
-        "tril", "triu", "tril_", "triu_", "eq", "ne", "lt", "le", "gt", "ge", "logical_not", "bitwise_not", "mul",
-        "sub", "rsub", "neg",
+    f"aten::{name}"
+    for name in (
+        "tril",
+        "triu",
+        "tril_",
+        "triu_",
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+        "logical_not",
+        "bitwise_not",
+        "mul",
+        "sub",
+        "rsub",
+        "neg",
     )
-}  # fmt: skip
+}
 """Ops that make another constant of a constant."""
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
 MOST_GROWING = 3

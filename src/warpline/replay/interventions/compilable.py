@@ -20,10 +20,26 @@ from warpline.work.shapes import broadcast, typed
 from warpline.work.softmax import FORWARD_STEPS
 
 REDUCING = {
-    "sum": 1, "nansum": 1, "prod": 1, "mean": 1, "amax": 1, "amin": 1, "logsumexp": 1, "max": 1, "min": 1, "argmax": 1,
-    "argmin": 1, "any": 1, "all": 1, "norm": 2, "linalg_vector_norm": 2, "var": 1, "std": 1, "var_mean": 1,
+    "sum": 1,
+    "nansum": 1,
+    "prod": 1,
+    "mean": 1,
+    "amax": 1,
+    "amin": 1,
+    "logsumexp": 1,
+    "max": 1,
+    "min": 1,
+    "argmax": 1,
+    "argmin": 1,
+    "any": 1,
+    "all": 1,
+    "norm": 2,
+    "linalg_vector_norm": 2,
+    "var": 1,
+    "std": 1,
+    "var_mean": 1,
     "std_mean": 1,
-}  # fmt: skip
+}
 """Ops that reduce, and which argument says over what."""
 SOFTMAX = {"_softmax": 1, "_log_softmax": 1, "_softmax_backward_data": 2, "_log_softmax_backward_data": 2}
 """The same for those that give each element its share of the result."""
@@ -61,9 +77,18 @@ FUNCTIONS = {
 }
 """Functions that cost more than an addition, and how many of them they cost."""
 SCATTERING = (
-    "scatter", "scatter_add", "scatter_reduce", "index_put", "_index_put_impl", "index_add", "index_copy", "index_fill",
-    "index_reduce", "masked_scatter", "embedding_dense_backward",
-)  # fmt: skip
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "index_put",
+    "_index_put_impl",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_reduce",
+    "masked_scatter",
+    "embedding_dense_backward",
+)
 """Ops that write to places which only the data tell: a kernel of their own, between what comes before and after."""
 PICKING = ("index", "index_select", "gather", "embedding", "roll", "flip", "take", "take_along_dim")
 """Ops whose elements come from anywhere in their input."""

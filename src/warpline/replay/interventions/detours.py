@@ -37,15 +37,37 @@ when it is freed; smaller ones come from memory that the process keeps."""
 FREED_BYTES_PER_NS = 20.0
 """At which it is unmapped, or a little slower: of nine tensors of 51 MB eight took 1.4 to 2.3 ms, and one 4.8."""
 TAKEN_IN_PART = (
-    "aten::gather", "aten::index", "aten::index_select", "aten::narrow", "aten::select", "aten::slice", "aten::take",
-)  # fmt: skip
+    "aten::gather",
+    "aten::index",
+    "aten::index_select",
+    "aten::narrow",
+    "aten::select",
+    "aten::slice",
+    "aten::take",
+)
 """Ops that take some of a tensor's numbers. Most do no work, and yet say that the others are not wanted."""
 MADE_OF_NOTHING = (
-    "aten::arange", "aten::bernoulli", "aten::eye", "aten::full", "aten::full_like", "aten::linspace", "aten::normal",
-    "aten::ones", "aten::ones_like", "aten::rand", "aten::rand_like", "aten::randint", "aten::randint_like",
-    "aten::randn", "aten::randn_like", "aten::randperm", "aten::tril_indices", "aten::triu_indices", "aten::zeros",
+    "aten::arange",
+    "aten::bernoulli",
+    "aten::eye",
+    "aten::full",
+    "aten::full_like",
+    "aten::linspace",
+    "aten::normal",
+    "aten::ones",
+    "aten::ones_like",
+    "aten::rand",
+    "aten::rand_like",
+    "aten::randint",
+    "aten::randint_like",
+    "aten::randn",
+    "aten::randn_like",
+    "aten::randperm",
+    "aten::tril_indices",
+    "aten::triu_indices",
+    "aten::zeros",
     "aten::zeros_like",
-)  # fmt: skip
+)
 """Ops whose values come from no tensor: any device can make them."""
 MOST_TIMES_LARGER = 8
 """What comes back has as many numbers: in another type it has at most eight times as many bytes, or as few."""

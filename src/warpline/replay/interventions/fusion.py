@@ -36,10 +36,17 @@ that others than torch define."""
 LARGE_SHARE = 0.4
 """Kernels of a chain that move at least this share of what the largest moves touch the whole tensor."""
 ADDING = (
-    "aten::index_add_", "aten::index_add", "aten::scatter_add_", "aten::scatter_add", "aten::scatter_reduce_",
-    "aten::scatter_reduce", "aten::index_put_", "aten::_index_put_impl_", "aten::index_reduce_",
+    "aten::index_add_",
+    "aten::index_add",
+    "aten::scatter_add_",
+    "aten::scatter_add",
+    "aten::scatter_reduce_",
+    "aten::scatter_reduce",
+    "aten::index_put_",
+    "aten::_index_put_impl_",
+    "aten::index_reduce_",
     "aten::embedding_dense_backward",
-)  # fmt: skip
+)
 """Ops that add many numbers up in one place: what they wait for each other stays, in whichever kernel they are."""
 
 

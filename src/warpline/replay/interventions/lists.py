@@ -15,14 +15,39 @@ LEAST_TENSORS = 12
 LEAST_SHAPES = 2
 """What has another shape cannot be what the turn before made."""
 IN_PLACE = (
-    "aten::mul_", "aten::add_", "aten::sub_", "aten::div_", "aten::addcmul_", "aten::addcdiv_", "aten::lerp_",
-    "aten::copy_", "aten::zero_", "aten::fill_", "aten::clamp_", "aten::sqrt_", "aten::neg_", "aten::sign_",
-)  # fmt: skip
+    "aten::mul_",
+    "aten::add_",
+    "aten::sub_",
+    "aten::div_",
+    "aten::addcmul_",
+    "aten::addcdiv_",
+    "aten::lerp_",
+    "aten::copy_",
+    "aten::zero_",
+    "aten::fill_",
+    "aten::clamp_",
+    "aten::sqrt_",
+    "aten::neg_",
+    "aten::sign_",
+)
 NORMS = ("aten::norm", "aten::linalg_vector_norm")
 OTHERS = (
-    "aten::mul", "aten::add", "aten::sub", "aten::div", "aten::sqrt", "aten::pow", "aten::sign", "aten::lerp",
-    "aten::addcmul", "aten::addcdiv", "aten::rsqrt", "aten::reciprocal", "aten::abs", "aten::neg", "aten::maximum",
-)  # fmt: skip
+    "aten::mul",
+    "aten::add",
+    "aten::sub",
+    "aten::div",
+    "aten::sqrt",
+    "aten::pow",
+    "aten::sign",
+    "aten::lerp",
+    "aten::addcmul",
+    "aten::addcdiv",
+    "aten::rsqrt",
+    "aten::reciprocal",
+    "aten::abs",
+    "aten::neg",
+    "aten::maximum",
+)
 """Ops that have a torch._foreach_ version."""
 
 

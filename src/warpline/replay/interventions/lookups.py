@@ -15,10 +15,25 @@ from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 CONDITIONS = (
-    "aten::all", "aten::any", "aten::eq", "aten::ne", "aten::lt", "aten::le", "aten::gt", "aten::ge", "aten::isclose",
-    "aten::isin", "aten::logical_and", "aten::logical_not", "aten::logical_or", "aten::logical_xor",
-    "aten::bitwise_and", "aten::bitwise_not", "aten::bitwise_or", "aten::bitwise_xor",
-)  # fmt: skip
+    "aten::all",
+    "aten::any",
+    "aten::eq",
+    "aten::ne",
+    "aten::lt",
+    "aten::le",
+    "aten::gt",
+    "aten::ge",
+    "aten::isclose",
+    "aten::isin",
+    "aten::logical_and",
+    "aten::logical_not",
+    "aten::logical_or",
+    "aten::logical_xor",
+    "aten::bitwise_and",
+    "aten::bitwise_not",
+    "aten::bitwise_or",
+    "aten::bitwise_xor",
+)
 """Ops that find out whether something is so. One byte read after them is a flag that nothing else looks at: what makes
 it goes with the wait in seven of eight recorded programs, and in five of these all that led to it."""
 CHECKS = ("aten::isnan", "aten::isinf", "aten::isfinite")

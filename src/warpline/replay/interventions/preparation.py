@@ -152,10 +152,13 @@ def _captures(scene: Scene, thread: int) -> list[Stretch]:
     begin, end, making, waiting, working = (
         matches(calls["name"], pattern).to_numpy()
         for pattern in (
-            api_names.BEGIN_CAPTURE, api_names.END_CAPTURE, api_names.GRAPH_MAKING, api_names.DEVICE_WAIT,
+            api_names.BEGIN_CAPTURE,
+            api_names.END_CAPTURE,
+            api_names.GRAPH_MAKING,
+            api_names.DEVICE_WAIT,
             f"{api_names.LAUNCH}|{api_names.COPY}",
         )
-    )  # fmt: skip
+    )
     captures, free = [], 0
     for first in np.flatnonzero(begin).tolist():
         closing = np.flatnonzero(end[first:])

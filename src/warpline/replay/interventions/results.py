@@ -19,8 +19,19 @@ class Key(NamedTuple):
 
 PRODUCTS = ("mm", "bmm", "matmul", "mv", "linear", "addmm", "baddbmm", "addmv")
 COMPARISONS = (
-    "eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite", "logical_and", "logical_or", "logical_not",
-)  # fmt: skip
+    "eq",
+    "ne",
+    "lt",
+    "le",
+    "gt",
+    "ge",
+    "isnan",
+    "isinf",
+    "isfinite",
+    "logical_and",
+    "logical_or",
+    "logical_not",
+)
 REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "argmax", "argmin", "any", "all", "logsumexp", "max", "min")
 LOSSES = ("loss", "binary_cross_entropy", "kl_div")
 """What names of ops have in them that make a number of whole tensors."""

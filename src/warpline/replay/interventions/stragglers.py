@@ -24,12 +24,14 @@ def usual_length(scene: Scene) -> Floats:
     result = np.zeros(len(scene.graph))
     if not len(nodes):
         return result
-    rows = pl.DataFrame({
-        "name": pl.Series(scene.name[nodes].tolist()),
-        "shapes": pl.Series(scene.op_column("shapes")[nodes].tolist()),
-        **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
-        "length": scene.graph.duration[nodes],
-    })  # fmt: skip
+    rows = pl.DataFrame(
+        {
+            "name": pl.Series(scene.name[nodes].tolist()),
+            "shapes": pl.Series(scene.op_column("shapes")[nodes].tolist()),
+            **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
+            "length": scene.graph.duration[nodes],
+        }
+    )
     siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
     usual = pl.col("length").median().over(siblings)
     long = (pl.col("length") > MANY_TIMES * usual) & (pl.col("length") > usual + LEAST_EXTRA_NS)

@@ -15,10 +15,27 @@ from warpline.replay.interventions.results import PRODUCTS, Key, is_loss, result
 from warpline.work.model import OpCall
 
 VIEWS = (
-    "aten::t", "aten::transpose", "aten::permute", "aten::view", "aten::reshape", "aten::expand", "aten::expand_as",
-    "aten::unsqueeze", "aten::squeeze", "aten::flatten", "aten::select", "aten::slice", "aten::narrow", "aten::detach",
-    "aten::movedim", "aten::unflatten", "aten::alias", "aten::numpy_T", "aten::mT", "aten::swapaxes",
-)  # fmt: skip
+    "aten::t",
+    "aten::transpose",
+    "aten::permute",
+    "aten::view",
+    "aten::reshape",
+    "aten::expand",
+    "aten::expand_as",
+    "aten::unsqueeze",
+    "aten::squeeze",
+    "aten::flatten",
+    "aten::select",
+    "aten::slice",
+    "aten::narrow",
+    "aten::detach",
+    "aten::movedim",
+    "aten::unflatten",
+    "aten::alias",
+    "aten::numpy_T",
+    "aten::mT",
+    "aten::swapaxes",
+)
 """Ops that compute nothing."""
 ADDING = ("aten::add", "aten::add_")
 

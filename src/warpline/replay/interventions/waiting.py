@@ -17,9 +17,15 @@ from warpline.trace.link import integers
 from warpline.trace.nesting import NONE
 
 COUNTING = (
-    "aten::nonzero", "aten::masked_select", "aten::equal", "aten::_unique", "aten::_unique2", "aten::unique_dim",
-    "aten::unique_consecutive", "aten::unique_dim_consecutive",
-)  # fmt: skip
+    "aten::nonzero",
+    "aten::masked_select",
+    "aten::equal",
+    "aten::_unique",
+    "aten::_unique2",
+    "aten::unique_dim",
+    "aten::unique_consecutive",
+    "aten::unique_dim_consecutive",
+)
 """Ops whose result has a size (or value) that only the device knows: without the wait they are not needed either."""
 SMALL_RESULT_BYTES = 64 << 10
 """A copy to the host up to this size is something that somebody looked at (`item`, `tolist`, a mask's count): it takes

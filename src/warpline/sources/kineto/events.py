@@ -84,8 +84,17 @@ class Sparse:
 
 
 DTYPES: tuple[Any, ...] = (
-    np.uint8, np.int32, np.int32, np.int32, np.int32, np.int64, np.int64, np.int64, np.int64, np.uint32,
-)  # fmt: skip
+    np.uint8,
+    np.int32,
+    np.int32,
+    np.int32,
+    np.int32,
+    np.int64,
+    np.int64,
+    np.int64,
+    np.int64,
+    np.uint32,
+)
 """Of the first ten columns of `RawEvents`, which every event has."""
 
 
