@@ -16,7 +16,7 @@ import numpy as np
 
 import warpline
 from warpline.errors import WarplineError
-from warpline.replay.graph import build_graph
+from warpline.replay.graph.build import build_graph
 from warpline.replay.replay import replay
 from warpline.replay.simulate import simulate
 

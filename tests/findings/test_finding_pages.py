@@ -9,14 +9,15 @@ import re
 from types import ModuleType
 
 import pytest
-from paths import DATA, ROOT
+from paths import ROOT, SUITES
 
-from warpline import api_names
 from warpline.findings import rank, verdict
 from warpline.findings.rule import Rule
 from warpline.findings.rules import RULES
-from warpline.replay import bench, scene
-from warpline.replay.interventions import constants, interventions
+from warpline.replay import scene, workbench
+from warpline.replay.costs import constants
+from warpline.replay.interventions import interventions
+from warpline.trace import api_names
 
 PAGES = ROOT / "docs" / "findings"
 HEADINGS = ["What it is", "How it is measured", "When it is wrong", "How to fix", "How to verify"]
@@ -65,7 +66,7 @@ def test_a_page_says_how_sure_the_rule_can_be(rule: Rule) -> None:
 
 def modules_of(rule: Rule | None) -> list[ModuleType]:
     """Where a page's constants may live."""
-    shared = [verdict, rank, constants, scene, bench, api_names]
+    shared = [verdict, rank, constants, scene, workbench, api_names]
     if rule is None:
         return shared
     own = importlib.import_module(f"warpline.findings.rules.{rule.name}")
@@ -99,7 +100,7 @@ def test_the_index_lists_every_rule_with_its_cause_and_fix() -> None:
     ]
 
 
-FAULTS = sorted(DATA.glob("*/faults.json"))
+FAULTS = sorted(SUITES.glob("*/faults.json"))
 
 
 def measured() -> dict[str, tuple[float, float]]:

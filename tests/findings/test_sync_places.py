@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from paths import DATA
+from paths import SUITES
 
 import warpline
 from warpline.findings.diagnosis import diagnose
 
-FAULTS = DATA / "faults"
+FAULTS = SUITES / "planted"
 
 
 def waits(case: str, why: bool | None = True) -> list[dict[str, Any]]:

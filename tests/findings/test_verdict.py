@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import cast
 
 import pytest
-from paths import DATA, ROOT
+from paths import ROOT, SUITES
 
 import warpline
 from warpline.analyses.gaps import CAUSES
@@ -21,7 +21,7 @@ from warpline.findings.verdict import FIXES, verdict_of
 from warpline.trace.trace import Window
 
 STEP_NS = 3_000_000
-FAULTS = DATA / "faults"
+FAULTS = SUITES / "planted"
 LEAST_RIGHT = 0.95
 """Share of the planted faults whose cause the verdict must name."""
 LEAST_CLOSE = 0.9
@@ -237,8 +237,8 @@ def test_the_verdict_as_json_has_the_contract_s_keys() -> None:
 
 
 def _benchmark() -> ModuleType:
-    """benchmarks/faults.py, which is a program and not in a package."""
-    spec = importlib.util.spec_from_file_location("benchmark_of_faults", ROOT / "benchmarks" / "faults.py")
+    """faults/score.py, which is a program and not in a package."""
+    spec = importlib.util.spec_from_file_location("benchmark_of_faults", ROOT / "faults" / "score.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -246,11 +246,11 @@ def _benchmark() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("suite", [manifest.parent.name for manifest in sorted(DATA.glob("*/faults.json"))])
+@pytest.mark.parametrize("suite", [manifest.parent.name for manifest in sorted(SUITES.glob("*/faults.json"))])
 def test_the_score_on_recorded_faults_does_not_fall(suite: str) -> None:
-    cases = json.loads((DATA / suite / "faults.json").read_text())["cases"]
+    cases = json.loads((SUITES / suite / "faults.json").read_text())["cases"]
     benchmark = _benchmark()
-    rows = [benchmark.score(case, DATA / suite, stacks=False) for case in cases]
+    rows = [benchmark.score(case, SUITES / suite, stacks=False) for case in cases]
     wrong = {row["case"]: f"{row['said']}, not {row['cause']}" for row in rows if not row["right"]}
     assert len(wrong) <= (1 - LEAST_RIGHT) * len(rows), wrong
     far = {row["case"]: row["after_error"] for row in rows if abs(row["after_error"]) > benchmark.CLOSE}
@@ -261,7 +261,7 @@ def test_the_score_on_recorded_faults_does_not_fall(suite: str) -> None:
 
 
 def test_a_number_made_on_the_host_is_a_wait_and_no_transfer() -> None:
-    path = DATA / "field" / "timestep_made_from_a_number.plain.json.gz"
+    path = SUITES / "field" / "timestep_made_from_a_number.plain.json.gz"
     judgement = judge(warpline.open(path, cache=False))
     assert (judgement.verdict.cause, judgement.verdict.fix) == ("sync", "remove_sync")
     assert "pageable_copy" not in [finding.rule for finding in judgement.findings]

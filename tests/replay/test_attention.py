@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_programs import DIRECT_COPY, GEMM_FP32, MUL, SOFTMAX, Program, judged
 
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
 
 SCORES, SMALL = [128, 2048, 2048], [128, 2048, 64]
 SOFTMAX_FP32 = SOFTMAX.replace("c10::BFloat16", "float")

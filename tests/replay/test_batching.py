@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kineto_files import op, write
-from paths import DATA, recorded_case
+from paths import DATA, SUITES, recorded_case
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
 import warpline
 from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.loops import RootOps
-from warpline.replay.interventions.results import Key
-from warpline.replay.interventions.turns import Turn
+from warpline.replay.costs import constants
+from warpline.replay.patterns.iterations import Turn
+from warpline.replay.patterns.loops import RootOps
+from warpline.replay.patterns.op_results import Key
 from warpline.work import call_from_kineto
 
 GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
@@ -316,9 +316,9 @@ def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "faults/small_mlp_training",
-        "faults/token_decode",
-        "faults/unrolled_recurrence",
+        "planted/small_mlp_training",
+        "planted/token_decode",
+        "planted/unrolled_recurrence",
         "held_out/beam_search",
         "training/critics_of_an_odd_width",
         "training/adapters_on_a_short_batch",
@@ -327,7 +327,7 @@ def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
     ],
 )
 def test_what_depends_on_the_turn_before_is_no_batch(name: str) -> None:
-    assert not any(WhatIf(warpline.open(DATA / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
+    assert not any(WhatIf(warpline.open(SUITES / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
 
 
 def test_before_the_first_turn_of_a_loop_there_is_none(tmp_path: Path) -> None:

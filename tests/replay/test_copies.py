@@ -10,9 +10,9 @@ import pytest
 from small_programs import CAT, DIRECT_COPY, GEMM_BF16, MUL, STEPS, Body, Program, asked
 
 from warpline.replay import WhatIf
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.copying import LAUNCHED_OP_NS
-from warpline.replay.model import SEGMENT
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import SEGMENT
+from warpline.replay.patterns.copies import LAUNCHED_OP_NS
 
 PAGES, PAGE_BYTES = 20, 32 << 10
 PAGES_BYTES = PAGES * PAGE_BYTES

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from paths import DATA, recorded_case
+from paths import SUITES, recorded_case
 
 import warpline
 from warpline.replay import WhatIf
 from warpline.replay.interventions import interventions
 
-FOLDER = DATA / "faults"
+FOLDER = SUITES / "planted"
 MANIFEST = FOLDER / "faults.json"
 pytestmark = pytest.mark.skipif(not MANIFEST.exists(), reason="the planted faults are not recorded here")
 
@@ -62,7 +62,7 @@ def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(
 
 def test_a_loop_that_carries_a_state_is_no_batch() -> None:
     # Each step of the sampler takes the last one's result and slices its own time out of a tensor.
-    path = DATA / "field" / "sampler_of_a_small_network.plain.json.gz"
+    path = SUITES / "field" / "sampler_of_a_small_network.plain.json.gz"
     assert not WhatIf(warpline.open(path, cache=False)).ask("batch").applies
 
 
@@ -70,8 +70,8 @@ def test_a_loop_that_carries_a_state_is_no_batch() -> None:
     ("folder", "name", "fix"),
     [
         ("field", "gradients_clipped_one_by_one", "batch"),  # norms and products of a list of parameters
-        ("faults", "heads_in_a_loop", "batch"),  # neither cut into heads nor stacked any more
-        ("faults", "samples_one_by_one", "batch"),
+        ("planted", "heads_in_a_loop", "batch"),  # neither cut into heads nor stacked any more
+        ("planted", "samples_one_by_one", "batch"),
         ("field", "adapter_of_every_request", "batch"),
         ("field", "targets_of_every_image", "coalesce_copies"),
         ("held_out", "batch_field_by_field", "coalesce_copies"),  # the host joins 640 KiB, and the device nothing
@@ -87,22 +87,26 @@ def test_a_loop_that_carries_a_state_is_no_batch() -> None:
 def test_a_fix_brings_what_the_stopwatch_says(folder: str, name: str, fix: str) -> None:
     case = recorded_case(folder, name)
     times = {**case["other_cures"], case["fix"]: case["bare_step_ns"]["cured"]}
-    question = WhatIf(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False))
+    question = WhatIf(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False))
     assert question.ask(fix).new_step_ns.expected == pytest.approx(times[fix]["step_ns"], rel=0.3)
 
 
 def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
-    question = WhatIf(warpline.open(DATA / "field" / "one_relation_points_at_a_hub.plain.json.gz", cache=False))
+    question = WhatIf(warpline.open(SUITES / "field" / "one_relation_points_at_a_hub.plain.json.gz", cache=False))
     hub = question.scene.graph.duration[question.scene.is_work].max()
     assert question.ask("torch_compile").new_step_ns.expected > hub > 1_000_000
 
 
 @pytest.mark.parametrize(
     ("folder", "name"),
-    [("faults", "item_in_a_dispatch_bound_loop"), ("field", "prompt_from_ordinary_memory"), ("faults", "token_decode")],
+    [
+        ("planted", "item_in_a_dispatch_bound_loop"),
+        ("field", "prompt_from_ordinary_memory"),
+        ("planted", "token_decode"),
+    ],
 )
 def test_a_graph_is_launched_without_a_price_for_each_node(folder: str, name: str) -> None:
     # Recorded, the launch of 49 to 133 nodes takes 50 to 110 µs; the steps take 131 to 270.
     case = recorded_case(folder, name)
-    question = WhatIf(warpline.open(DATA / folder / f"{name}.cured.json.gz", cache=False))
+    question = WhatIf(warpline.open(SUITES / folder / f"{name}.cured.json.gz", cache=False))
     assert question.bare_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.15)

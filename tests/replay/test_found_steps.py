@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from kineto_files import Event, annotation, call, kernel, write
-from paths import DATA
+from paths import SUITES
 
 import warpline
 from warpline.replay import replay
@@ -59,11 +59,11 @@ def spacing(steps: pl.DataFrame) -> float:
 
 
 CASES = [
-    "faults/small_mlp_training",
-    "faults/token_decode",
-    "faults/item_per_layer",
-    "faults/pageable_batch",
-    "faults/graphed_step",
+    "planted/small_mlp_training",
+    "planted/token_decode",
+    "planted/item_per_layer",
+    "planted/pageable_batch",
+    "planted/graphed_step",
     "held_out/adversarial_training",
     "held_out/progress_of_every_micro_batch",
     "field/gradients_clipped_one_by_one",
@@ -73,7 +73,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES)
 def test_functions_are_the_steps_that_the_profiler_was_told_of(tmp_path: Path, case: str) -> None:
-    recording = DATA / f"{case}.json.gz"
+    recording = SUITES / f"{case}.json.gz"
     told, found = warpline.open(recording, cache=False), without_profiler_steps(recording, tmp_path)
     assert found.steps["found_by"].unique().to_list() == ["python"]
     assert len(found.steps) == len(told.steps)
@@ -87,7 +87,7 @@ UNDECIDABLE = {"field/compiled_transformer_block"}
 
 @pytest.mark.parametrize("case", [case for case in CASES if case not in UNDECIDABLE])
 def test_repeating_work_has_the_steps_that_the_profiler_was_told_of(tmp_path: Path, case: str) -> None:
-    recording = DATA / f"{case}.plain.json.gz"
+    recording = SUITES / f"{case}.plain.json.gz"
     told, found = warpline.open(recording, cache=False), without_profiler_steps(recording, tmp_path)
     assert found.steps["found_by"].unique().to_list() == ["repetition"]
     assert abs(len(found.steps) - len(told.steps)) <= 1

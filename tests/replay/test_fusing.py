@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from paths import DATA, recorded_case
+from paths import SUITES, recorded_case
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
 import warpline
 from warpline.replay import WhatIf
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import JOINING, REDUCING, unit_of
-from warpline.replay.interventions.fusing import Group, Unit, groups
-from warpline.replay.interventions.unshaped import cuts
+from warpline.replay.compiler.grouping import Group, Unit, groups
+from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
+from warpline.replay.compiler.unshaped import cuts
+from warpline.replay.costs import constants
 from warpline.replay.scene import AUTOGRAD
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
@@ -341,16 +341,16 @@ def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
     case = recorded_case(folder, name)
     times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}
     times[case["fix"]] = case["bare_step_ns"]["cured"]["step_ns"]
-    return WhatIf(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False)), times
+    return WhatIf(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False)), times
 
 
 @pytest.mark.parametrize(
     ("folder", "name"),
     [
-        ("faults", "small_pointwise_chain"),
-        ("faults", "casts_back_and_forth"),  # what goes in and out is smaller than what lies between
-        ("faults", "gelu_by_hand"),
-        ("faults", "norm_by_hand"),
+        ("planted", "small_pointwise_chain"),
+        ("planted", "casts_back_and_forth"),  # what goes in and out is smaller than what lies between
+        ("planted", "gelu_by_hand"),
+        ("planted", "norm_by_hand"),
         ("held_out", "smoothed_loss_by_hand"),
         ("field", "rotary_positions_by_hand"),
         ("field", "norm_over_whole_recordings"),  # 6 ms on four multiprocessors become two passes on all

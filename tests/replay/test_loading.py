@@ -7,11 +7,11 @@ from pathlib import Path
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import DATA, recorded_case
+from paths import SUITES, recorded_case
 
 import warpline
 from warpline.replay import WhatIf
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
 
 STEPS = 4
 REST = 200.0
@@ -98,14 +98,14 @@ def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> 
         ("field", "impressions_parsed_from_json"),  # six workers bound it
         ("field", "negatives_drawn_with_rejection"),  # taking the batch bounds it
         ("field", "ragged_rows_padded_in_python"),
-        ("faults", "augmentation_in_the_loop"),  # the device bounds it, and the copy waits for it
-        ("faults", "one_worker_too_slow"),
+        ("planted", "augmentation_in_the_loop"),  # the device bounds it, and the copy waits for it
+        ("planted", "one_worker_too_slow"),
         ("held_out", "experience_looked_up_in_python"),
     ],
 )
 def test_the_cured_step_is_what_the_stopwatch_says(folder: str, name: str, kind: str) -> None:
     case = recorded_case(folder, name)
-    question = WhatIf(warpline.open(DATA / folder / f"{name}{kind}.json.gz", cache=False))
+    question = WhatIf(warpline.open(SUITES / folder / f"{name}{kind}.json.gz", cache=False))
     assert question.ask("prefetch").new_step_ns.expected == pytest.approx(
         case["bare_step_ns"]["cured"]["step_ns"], rel=0.25
     )

@@ -8,7 +8,7 @@ from typing import Any
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import DATA, recorded_case
+from paths import SUITES, recorded_case
 
 import warpline
 from warpline.findings.rank import judge
@@ -95,12 +95,12 @@ def test_the_gradient_of_an_index_takes_four_times_its_bytes_and_some_launches(t
     [
         ("training", "segments_looked_up_by_index"),
         ("serving", "long_histories_in_few_bags"),
-        ("faults", "contended_scatter"),
+        ("planted", "contended_scatter"),
     ],
 )
 def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> None:
     case = recorded_case(folder, name)
-    verdict = judge(warpline.open(DATA / folder / f"{name}.plain.json.gz", cache=False)).verdict
+    verdict = judge(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False)).verdict
     assert (verdict.cause, verdict.fix) == ("kernel", "at_roofline")
     assert verdict.new_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.3)
 
@@ -113,13 +113,13 @@ def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> 
         "training/nodes_counted_in_every_layer.cured",
         "serving/clusters_counted_with_bincount.cured",
         "held_out/attention_with_a_bias.cured",
-        "faults/contended_scatter.cured",
+        "planted/contended_scatter.cured",
     ],
 )
 def test_kernels_near_their_pace_are_not_blamed(name: str) -> None:
-    assert not WhatIf(warpline.open(DATA / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
+    assert not WhatIf(warpline.open(SUITES / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
 
 
 def test_a_sort_and_a_gather_of_short_rows_are_healthy() -> None:
-    path = DATA / "serving" / "particles_sorted_by_cell.plain.json.gz"
+    path = SUITES / "serving" / "particles_sorted_by_cell.plain.json.gz"
     assert judge(warpline.open(path, cache=False)).verdict.cause == "healthy"

@@ -13,12 +13,12 @@ from kineto_files import Event
 
 import warpline
 from warpline.replay import replay
-from warpline.replay.bench import Bench
-from warpline.replay.model import WORK, Graph
+from warpline.replay.graph.model import WORK, Graph
+from warpline.replay.graph.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
+from warpline.replay.graph.waits import OWN_COST_NS
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
-from warpline.replay.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
-from warpline.replay.waits import OWN_COST_NS
+from warpline.replay.workbench import Workbench
 
 CALL_NS = 4_000
 
@@ -118,7 +118,7 @@ def test_removing_work_never_lengthens_the_whole(actions: list[Action], data: st
     with tempfile.TemporaryDirectory() as folder:
         trace = warpline.open(files.write(Path(folder), performed(actions)), cache=False)
     result = replay(trace)
-    bench = Bench(Scene(trace, result.graph, result.marks), result.graph)
+    bench = Workbench(Scene(trace, result.graph, result.marks), result.graph)
     work = np.flatnonzero(result.graph.kind == WORK)
     chosen = data.draw(st.lists(st.sampled_from(work.tolist()), unique=True))
     bench.remove_work(np.array(chosen, np.int64))

@@ -12,8 +12,9 @@ from kineto_files import AUTOGRAD, Event
 
 import warpline
 from warpline.errors import WarplineError
-from warpline.replay import Replay, model, replay
-from warpline.replay.model import CALL, EVENT, HANDOFF, INFERRED, SEGMENT, STREAM, SYNC, WORK, Graph
+from warpline.replay import Replay, replay
+from warpline.replay.graph import model
+from warpline.replay.graph.model import CALL, EVENT, HANDOFF, INFERRED, SEGMENT, STREAM, SYNC, WORK, Graph
 from warpline.replay.simulate import simulate
 
 LAUNCH, LATENCY = 5, 2

@@ -10,7 +10,7 @@ from typing import Any
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import DATA
+from paths import SUITES
 
 import warpline
 from warpline.replay import WhatIf
@@ -230,7 +230,7 @@ def test_python_with_which_a_step_begins_is_there_in_the_warm_one_too(tmp_path: 
 
 COLD = [
     (manifest.parent.name, case)
-    for manifest in sorted(DATA.glob("*/faults.json"))
+    for manifest in sorted(SUITES.glob("*/faults.json"))
     for case in json.loads(manifest.read_text())["cases"]
     if case["cause"] == "cold_start"
 ]
@@ -240,7 +240,7 @@ COLD = [
 def test_the_warm_step_is_near_the_stopwatch_and_within_its_range(suite: str, case: dict[str, Any]) -> None:
     warm = case["bare_step_ns"]["cured"]["step_ns"]
     for kind in (".plain.json.gz", ".json.gz"):
-        path = DATA / suite / f"{case['name']}{kind}"
+        path = SUITES / suite / f"{case['name']}{kind}"
         if path.exists():
             step = WhatIf(warpline.open(path, cache=False)).ask("warm_up").new_step_ns
             assert step.expected == pytest.approx(warm, rel=0.25), kind

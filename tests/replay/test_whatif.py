@@ -17,8 +17,9 @@ import warpline
 from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.replay import WhatIf, replay, whatif
-from warpline.replay.interventions import constants, interventions
-from warpline.replay.overhead import CASES, KINETO, REFERENCE_LAUNCH_NS, RecordedEvents, recording_cost
+from warpline.replay.costs import constants
+from warpline.replay.costs.recording import CASES, KINETO, REFERENCE_LAUNCH_NS, RecordedEvents, recording_cost
+from warpline.replay.interventions import interventions
 from warpline.reports.whatif import render
 
 DESIGN = (

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from paths import DATA, RECORDINGS, ROOT, SHARED
+from paths import DATA, RECORDINGS, ROOT, SHARED, SUITES
 
 from warpline.cli import run
 from warpline.scrub.file import check, scrub
@@ -18,7 +18,7 @@ BUNDLED = ROOT / "src" / "warpline" / "data"
 PROFILES = (Kind.KINETO, Kind.KINETO_GZ, Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ)
 SHIPPED = sorted(
     path
-    for folder in (BUNDLED, DATA)
+    for folder in (BUNDLED, DATA, SUITES)
     for path in folder.rglob("*")
     if path.is_file() and "__pycache__" not in path.parts
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import SHARED
+from paths import SHARED
 from scan_checks import by_json, decoded, difference
 
 from warpline.sources.kineto import native

@@ -6,7 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.trace.nesting import NONE, Nest, nest, order_for_nesting
+from warpline.trace.columns import NONE
+from warpline.trace.nesting import Nest, nest, order_for_nesting
 
 
 @st.composite

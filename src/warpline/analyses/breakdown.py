@@ -13,7 +13,7 @@ import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
-from warpline.trace.link import integers
+from warpline.trace.columns import integers
 from warpline.trace.trace import Trace, Window
 
 PRIORITY = ("compute", "comm", "copy", "memset")

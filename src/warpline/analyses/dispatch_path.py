@@ -14,8 +14,8 @@ from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
 from warpline.analyses.where import frame_names, user_frames, with_sites
 from warpline.errors import CannotAnswer, UsageError
-from warpline.trace.link import integers
-from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.columns import NONE, integers
+from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

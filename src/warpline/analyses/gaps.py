@@ -17,9 +17,8 @@ from warpline.analyses.breakdown import idle_spans
 from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, Activity, activities, joined, seen_elsewhere
 from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
-from warpline.trace.link import integers
+from warpline.trace.columns import NONE, integers
 from warpline.trace.names import matches, named
-from warpline.trace.nesting import NONE
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

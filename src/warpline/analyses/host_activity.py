@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from warpline.api_names import (
+from warpline.intervals import EMPTY, Spans, difference, union
+from warpline.trace.api_names import (
     BEGIN_CAPTURE,
     COMPILING_OPS,
     COPY,
@@ -22,8 +23,7 @@ from warpline.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.intervals import EMPTY, Spans, difference, union
-from warpline.trace.link import integers
+from warpline.trace.columns import integers
 from warpline.trace.names import by_name, matches, named
 from warpline.trace.trace import Trace
 

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.kernels import in_window
-from warpline.trace.link import integers
+from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
-from warpline.api_names import GRAPH_LAUNCH
 from warpline.errors import WarplineError
+from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.names import named, texts
 from warpline.trace.trace import Trace
 from warpline.work import Launch, Work

@@ -7,7 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import Spans, union
-from warpline.trace.link import integers
+from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 
 

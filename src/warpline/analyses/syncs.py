@@ -13,10 +13,10 @@ import polars as pl
 from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
 from warpline.analyses.where import UserFrames, frame_names, with_sites
-from warpline.api_names import COPY
-from warpline.trace.link import ids, integers
+from warpline.trace.api_names import COPY
+from warpline.trace.columns import NONE, ids, integers
 from warpline.trace.names import named
-from warpline.trace.nesting import NONE, outermost
+from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
 
 FREE = r"^(cuda|hip)Free|^cuMemFree"

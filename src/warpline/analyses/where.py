@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.link import ids, integers
+from warpline.trace.columns import NONE, ids, integers
 from warpline.trace.names import matches
-from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]

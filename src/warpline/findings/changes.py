@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Trial
-from warpline.trace.nesting import NONE
+from warpline.trace.columns import NONE, Bools, Floats
 
 
 @dataclass(frozen=True, slots=True)

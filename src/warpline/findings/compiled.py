@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.findings.evidence import Evidence
-from warpline.replay.model import Bools
+from warpline.trace.columns import Bools
 
 REGION = r"Torch-Compiled Region|CompiledFxGraph|CompiledFunction"
 """Ops in which torch.compile runs what it compiled."""

@@ -12,10 +12,10 @@ from warpline.analyses.where import UserFrames, frame_names, with_sites
 from warpline.findings.changes import Change, change_of
 from warpline.findings.model import Place
 from warpline.intervals import difference, union
-from warpline.replay.model import SEGMENT, WORK, Bools, Floats, Int64s
+from warpline.replay.graph.model import SEGMENT, WORK
 from warpline.replay.whatif import Prediction, WhatIf
-from warpline.trace.link import ids, integers
-from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, ids, integers
+from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
 

@@ -7,7 +7,7 @@ import re
 import polars as pl
 
 from warpline.findings.evidence import Evidence
-from warpline.replay.model import Bools
+from warpline.trace.columns import Bools
 
 RANGE = r"^Optimizer\.step#(.+)\.step$"
 """torch.optim names the range around a step after the optimizer's class."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline import api_names
 from warpline.findings.evidence import Evidence
+from warpline.replay.graph.model import CALL
 from warpline.replay.interventions.waiting import awaited_calls
-from warpline.replay.model import CALL, Bools
-from warpline.trace.nesting import NONE
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools
 
 
 def awaited(evidence: Evidence) -> Bools:

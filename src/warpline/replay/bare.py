@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from warpline.capture.manifest import MANIFEST
-from warpline.replay.model import Floats, Graph
-from warpline.replay.overhead import CASES, EXPECTED_STEP, RecordedEvents, recorded_gaps, recording_cost
+from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recorded_gaps, recording_cost
+from warpline.replay.graph.model import Graph
+from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
 
 FEWEST_STEPS = 3

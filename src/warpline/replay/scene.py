@@ -10,19 +10,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline import api_names
 from warpline.analyses.gaps import loading_spans
 from warpline.analyses.host_activity import Activity, activities
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
-from warpline.replay.floors import Floors
-from warpline.replay.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Bools, Floats, Graph, Int64s
+from warpline.replay.costs.floors import Floors
+from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
 from warpline.replay.steps import StepMarks
-from warpline.trace.link import integers
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import Texts, distinct, texts
-from warpline.trace.nesting import NONE, outermost
+from warpline.trace.nesting import outermost
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from warpline.replay.model import Floats, Graph
+from warpline.replay.graph.model import Graph
+from warpline.trace.columns import Floats
 
 LIBRARY = Path(__file__).with_name("_simulate.so")
 VERSION = 1

@@ -14,10 +14,9 @@ import numpy as np
 import polars as pl
 
 from warpline.errors import CannotAnswer
-from warpline.replay.model import CALL, SEGMENT, WORK, Floats, Graph, Int64s
+from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
-from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.trace.columns import NONE, Floats, Int64s, integers
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 

@@ -9,14 +9,15 @@ import numpy as np
 
 from warpline.errors import CannotAnswer
 from warpline.replay.bare import find_bare_steps
-from warpline.replay.bench import Bench
+from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
+from warpline.replay.graph.model import CALL, Graph
 from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
-from warpline.replay.model import CALL, Bools, Floats, Graph, Int64s
-from warpline.replay.overhead import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.whatif/1"
@@ -173,7 +174,7 @@ class WhatIf:
 
     def without_waits_ns(self, calls: Int64s) -> float:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
-        bench = Bench(self.scene, self._bare.graphs[EXPECTED_STEP])
+        bench = Workbench(self.scene, self._bare.graphs[EXPECTED_STEP])
         graph = bench.graph
         nodes = np.flatnonzero((graph.kind == CALL) & np.isin(graph.row, calls))
         bench.stop_waiting(nodes)
@@ -192,7 +193,7 @@ class WhatIf:
 
     def _try(self, chosen: list[Intervention], bare: int, case: int) -> Trial:
         """The fixes applied to one bare graph, in one case of the fixes."""
-        bench = Bench(self.scene, self._bare.graphs[bare])
+        bench = Workbench(self.scene, self._bare.graphs[bare])
         changed = tuple(item.apply(bench, case) for item in chosen)
         graph = bench.settle()
         # Loading in the background cannot take longer than it took in the foreground.

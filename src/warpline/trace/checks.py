@@ -6,12 +6,12 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
-from warpline.trace.link import Tables, integers
+from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
+from warpline.trace.columns import NONE, integers
+from warpline.trace.link import Tables
 from warpline.trace.names import is_migration, named
-from warpline.trace.nesting import NONE
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01

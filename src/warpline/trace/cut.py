@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.link import ids, integers
-from warpline.trace.nesting import NONE
+from warpline.trace.columns import NONE, ids, integers
 from warpline.trace.steps import StepChoice, on_device
 from warpline.trace.trace import Trace, Window
 

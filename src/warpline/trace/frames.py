@@ -7,10 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from warpline.trace.link import Int64s, integers
+from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.loops import FILLED, OWN_WORK, Launches
 from warpline.trace.names import by_name, matches
-from warpline.trace.nesting import NONE
 from warpline.trace.period import LEAST_REPEATS, Codes, find_period
 
 LIBRARY = (

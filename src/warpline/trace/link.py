@@ -8,13 +8,12 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.names import by_name
-from warpline.trace.nesting import NONE, Nest, nearest_marked, nest, order_for_nesting, spread_to_parents
+from warpline.trace.nesting import Nest, nearest_marked, nest, order_for_nesting, spread_to_parents
 
-Int64s = npt.NDArray[np.int64]
 Tables = dict[str, pl.DataFrame]
 
 CLOCK_SLACK_NS = 100_000
@@ -54,19 +53,6 @@ def _linked(tables: Tables) -> Tables:
     linked["ops"] = linked["ops"].with_columns(forward_op=_forward_ops(linked["ops"]))
     linked["ranges"] = _with_gpu_span(linked, ranges)
     return linked
-
-
-def integers(column: pl.Series, missing: int = NONE) -> Int64s:
-    """A column as int64, nulls replaced."""
-    whole = column if column.dtype == pl.Int64 else column.cast(pl.Int64)
-    filled = whole.fill_null(missing) if whole.null_count() else whole
-    return filled.to_numpy().astype(np.int64, copy=False)
-
-
-def ids(values: Int64s) -> pl.Series:
-    """An index array as a column: NONE becomes null."""
-    series = pl.Series(values)
-    return series.set(series < 0, None).cast(pl.UInt32)
 
 
 def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:

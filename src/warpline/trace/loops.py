@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.link import Tables, integers
+from warpline.trace.columns import NONE, integers
+from warpline.trace.link import Tables
 from warpline.trace.names import by_name, named
-from warpline.trace.nesting import NONE
 from warpline.trace.period import LEAST_REPEATS
 
 Int64s = npt.NDArray[np.int64]

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
-
-NONE = -1
-"""Stands for "no parent" in index arrays."""
+from warpline.trace.columns import NONE, Int64s
 
 
 @dataclass(frozen=True, slots=True)

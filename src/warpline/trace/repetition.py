@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.trace.link import Tables, integers
+from warpline.trace.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
+from warpline.trace.columns import NONE, integers
+from warpline.trace.link import Tables
 from warpline.trace.names import named
-from warpline.trace.nesting import NONE
 from warpline.trace.pauses import Int64s, longest_place, regular_pauses
 from warpline.trace.period import LEAST_REPEATS, Codes, Period, find_period
 from warpline.trace.schema import conform, empty

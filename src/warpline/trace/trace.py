@@ -10,7 +10,8 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
-from warpline.trace.nesting import NONE, Nest
+from warpline.trace.columns import NONE
+from warpline.trace.nesting import Nest
 from warpline.trace.schema import TABLES
 from warpline.trace.steps import StepChoice, steps_named
 

@@ -16,7 +16,8 @@ import polars as pl
 from warpline.analyses.stats.numbers import DURATION, rounded, spread, titled
 from warpline.analyses.stats.nvtx import named_ranges
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, require, thread_ids
-from warpline.trace.nesting import NONE, Int64s, nest, order_for_nesting
+from warpline.trace.columns import NONE, Int64s
+from warpline.trace.nesting import nest, order_for_nesting
 
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline import api_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import listed, several
 from warpline.replay.interventions.allocation import FILLS, TURNING, joins
 from warpline.replay.whatif import Prediction
+from warpline.trace import api_names
 from warpline.units import duration
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
-from warpline.replay.interventions.calming import MOSTLY
+from warpline.replay.graph.model import SEGMENT
 from warpline.replay.interventions.warming import STEADY_COLD_NS
-from warpline.replay.model import SEGMENT
+from warpline.replay.patterns.calm_steps import MOSTLY
 from warpline.replay.whatif import Prediction
 from warpline.units import duration
 

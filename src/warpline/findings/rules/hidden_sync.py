@@ -9,9 +9,9 @@ from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.waits import awaited
 from warpline.findings.words import counted, in_function, listed, several
-from warpline.replay.interventions.literals import made_again
-from warpline.replay.model import Bools
+from warpline.replay.patterns.literals import made_again
 from warpline.replay.whatif import Prediction
+from warpline.trace.columns import Bools
 from warpline.trace.names import named
 from warpline.units import duration
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
-from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
+from warpline.trace.columns import Bools
 from warpline.units import duration, size
 
 REDUCE = (

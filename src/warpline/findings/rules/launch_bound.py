@@ -9,10 +9,9 @@ from warpline.analyses.where import frame_names
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import several
-from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
-from warpline.trace.link import ids, integers
-from warpline.trace.nesting import NONE, nearest_marked
+from warpline.trace.columns import NONE, Bools, ids, integers
+from warpline.trace.nesting import nearest_marked
 from warpline.units import duration
 
 LEAST_SHARE = 0.05

@@ -5,10 +5,10 @@ from __future__ import annotations
 from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import in_function, several
-from warpline.replay.interventions.copying import SMALL_COPY_BYTES
 from warpline.replay.interventions.transfers import FEW_NUMBERS_BYTES
-from warpline.replay.model import Bools
+from warpline.replay.patterns.copies import SMALL_COPY_BYTES
 from warpline.replay.whatif import Prediction
+from warpline.trace.columns import Bools
 from warpline.units import duration, size
 
 UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"

@@ -14,9 +14,9 @@ from warpline.findings.evidence import Evidence
 from warpline.findings.model import Place
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import in_function, listed
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
 from warpline.replay.whatif import Prediction
-from warpline.trace.link import integers
+from warpline.trace.columns import integers
 from warpline.trace.names import matches, named
 from warpline.trace.trace import Trace
 from warpline.units import duration

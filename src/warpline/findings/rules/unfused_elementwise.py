@@ -9,8 +9,8 @@ from warpline.findings.evidence import Evidence
 from warpline.findings.rule import Claim, Rule
 from warpline.findings.words import counted, several
 from warpline.replay.interventions.allocation import grows
-from warpline.replay.model import Bools
 from warpline.replay.whatif import Prediction
+from warpline.trace.columns import Bools
 from warpline.units import duration
 
 MOST_IDLE = 0.1

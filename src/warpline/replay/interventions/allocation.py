@@ -7,18 +7,16 @@ from math import prod
 
 import numpy as np
 
-from warpline import api_names
 from warpline.kernels import KernelIdentity
-from warpline.replay.bench import NOTHING, Bench
 from warpline.replay.interventions.casts import keeps_type
-from warpline.replay.interventions.expansions import Expansions
-from warpline.replay.interventions.lists import LONGEST_LIST
 from warpline.replay.interventions.registry import PESSIMISTIC, Range, intervention
-from warpline.replay.model import Bools, Floats, Int64s
+from warpline.replay.patterns.expansions import Expansions
+from warpline.replay.patterns.tensor_lists import LONGEST_LIST
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import named
-from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
@@ -76,7 +74,7 @@ def _calls(scene: Scene, pattern: str) -> Int64s:
     return np.flatnonzero(scene.calls_like(pattern) & scene.in_steps)
 
 
-def _drop(bench: Bench, calls: Int64s) -> None:
+def _drop(bench: Workbench, calls: Int64s) -> None:
     """The calls go; what the program did before them stays."""
     bench.graph.duration[calls] = 0.0
     bench.stop_waiting(calls)
@@ -91,7 +89,7 @@ def _drop(bench: Bench, calls: Int64s) -> None:
     "or what frames show.",
     "The worst case keeps the allocations and drops only the frees, with their implicit synchronisation.",
 )
-def no_empty_cache(bench: Bench, case: int) -> int:
+def no_empty_cache(bench: Workbench, case: int) -> int:
     """No frees, no allocations."""
     frees = _calls(bench.scene, api_names.EMPTY_CACHE_FREE)
     if not len(frees):
@@ -206,7 +204,7 @@ def _only_size(scene: Scene, node: int) -> int:
     "Large buffers are not filled anew, and what is copied into their parts is written there in the first place.",
     "Constants that are made of such a fill at once (ones().tril() == 0) are kept.",
 )
-def preallocate(bench: Bench, case: int) -> int:
+def preallocate(bench: Workbench, case: int) -> int:
     """No allocations, short concatenations."""
     scene = bench.scene
     # Memory that is given back inside the step comes from emptying the cache: another fix.
@@ -242,7 +240,7 @@ def preallocate(bench: Bench, case: int) -> int:
     "as much less time as there are fewer.",
     "The worst case keeps half of them.",
 )
-def drop_copies(bench: Bench, case: int) -> int:
+def drop_copies(bench: Workbench, case: int) -> int:
     """No kernels of clone, contiguous and repeat, nor of `to` that keeps the type."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work

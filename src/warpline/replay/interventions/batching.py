@@ -7,20 +7,19 @@ from itertools import zip_longest
 
 import numpy as np
 
-from warpline.replay.bench import NOTHING, Bench
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.gathering import gathered_after
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import SYNC
 from warpline.replay.interventions.grids import LIBRARY_CLASSES, Grids
-from warpline.replay.interventions.lists import LONGEST_LIST, lists_of_tensors
-from warpline.replay.interventions.loops import RootOps, begun_before, loops
 from warpline.replay.interventions.optimizers import in_optimizer
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.interventions.results import PRODUCTS, Key
-from warpline.replay.interventions.turns import ADDING, VIEWS, Turn
-from warpline.replay.model import SYNC, Bools, Floats, Int64s
+from warpline.replay.patterns.gathering import gathered_after
+from warpline.replay.patterns.iterations import ADDING, VIEWS, Turn
+from warpline.replay.patterns.loops import RootOps, begun_before, loops
+from warpline.replay.patterns.op_results import PRODUCTS, Key
+from warpline.replay.patterns.tensor_lists import LONGEST_LIST, lists_of_tensors
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 
 SMALL_KERNEL_NS = 20_000
 """A longer kernel fills the device by itself: a batch of it takes the sum."""
@@ -48,7 +47,7 @@ LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
     "The CPU takes as long for the batch as for a typical turn, and a little for each tensor of a list; nothing is cut "
     "into turns or gathered from them.",
 )
-def batch(bench: Bench, case: int) -> int:
+def batch(bench: Workbench, case: int) -> int:
     """Of each run of equal groups, the first stays, with the time of the batch."""
     scene, graph = bench.scene, bench.graph
     changed, removed = 0, [NOTHING]
@@ -70,7 +69,7 @@ def batch(bench: Bench, case: int) -> int:
     return changed
 
 
-def _loops(bench: Bench) -> Iterator[_Loop]:
+def _loops(bench: Workbench) -> Iterator[_Loop]:
     """Loops over small work whose turns do not depend on each other."""
     scene, graph = bench.scene, bench.graph
     names = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
@@ -261,7 +260,7 @@ def _viewed(ops: RootOps, row: int) -> tuple[int, ...] | None:
     return next(iter(ops.views(row)), None)
 
 
-def _keep_one_turn(bench: Bench, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
+def _keep_one_turn(bench: Workbench, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
     """The first turn keeps its CPU time, or a typical turn's where that is less: the first is often a cold one.
 
     The batch takes so many times `longer`. What follows it goes, to the end of the last turn, or of the op that gathers
@@ -282,7 +281,7 @@ def _keep_one_turn(bench: Bench, turns: Int64s, gathered_ns: int | None, longer:
     bench.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
 
 
-def _waits(bench: Bench, turns: Int64s) -> bool:
+def _waits(bench: Workbench, turns: Int64s) -> bool:
     """Whether the CPU waits for the device inside the loop, so that a turn may depend on the one before."""
     moments = bench.scene.launch_moment[turns]
     waiting = bench.graph.edge_to[bench.graph.edge_kind == SYNC]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.model import Bools
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
 from warpline.work.parse import json_list
 
 FLOATING = {"float", "double", "c10::Half", "c10::BFloat16"}
@@ -54,7 +54,7 @@ def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:
     "What reads the cast tensor takes the same time when the tensor had that type from the start.",
     "The worst case keeps half of the casts.",
 )
-def drop_casts(bench: Bench, case: int) -> int:
+def drop_casts(bench: Workbench, case: int) -> int:
     """No casting kernels."""
     scene = bench.scene
     chosen = np.flatnonzero(casts(scene) & scene.in_steps & ~bench.gone)

@@ -6,21 +6,21 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.copying import (
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import SEGMENT, THREAD
+from warpline.replay.interventions.registry import PESSIMISTIC, intervention
+from warpline.replay.patterns.copies import (
     LAUNCHED_OP_NS,
     SMALL_COPY_BYTES,
     copies_of,
     device_bytes_per_ns,
     with_warm_caches,
 )
-from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.interventions.stretches import take_out
-from warpline.replay.model import SEGMENT, THREAD, Floats, Int64s
+from warpline.replay.patterns.host_spans import take_out
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import NONE, Floats, Int64s
 from warpline.trace.names import texts
-from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
 
 LARGE_RESULT_BYTES = 1 << 20
@@ -88,7 +88,7 @@ MOST_TIMES_LARGER = 8
     "Masks and noise that ops of the CPU make between the kernels of a step (full, triu, randn) are the device's.",
     "In the worst case silences are something else.",
 )
-def reduce_before_copy(bench: Bench, case: int) -> int:
+def reduce_before_copy(bench: Workbench, case: int) -> int:
     """Large copies to the host, and of what it made of nothing, take the time of a pass over device memory."""
     scene = bench.scene
     copies = copies_of(scene, "DtoH", bench)
@@ -112,7 +112,7 @@ def reduce_before_copy(bench: Bench, case: int) -> int:
     return len(passed)
 
 
-def _staging(bench: Bench, copies: Int64s) -> None:
+def _staging(bench: Workbench, copies: Int64s) -> None:
     """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
     graph = bench.graph
     release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
@@ -159,7 +159,7 @@ class _HostWork:
         return [op for op in near if not copied or copied[0] in json_list(self._shapes[op])]
 
 
-def _used_by_host(bench: Bench, copies: Int64s, case: int) -> tuple[Int64s, Int64s, Floats]:
+def _used_by_host(bench: Workbench, copies: Int64s, case: int) -> tuple[Int64s, Int64s, Floats]:
     """Those copies that the host works on at once, the segments in which it does, and for how long."""
     graph, scene = bench.graph, bench.scene
     used: list[tuple[int, int, float]] = []
@@ -182,7 +182,7 @@ def _used_by_host(bench: Bench, copies: Int64s, case: int) -> tuple[Int64s, Int6
     return np.array(found, np.int64), np.array(segments, np.int64), np.array(lengths, np.float64)
 
 
-def _sent_back(bench: Bench, copies: Int64s) -> Int64s:
+def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
     """Copies to the device that are the next work of the step after one of these, and may bring as much back."""
     scene = bench.scene
     order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
@@ -197,7 +197,7 @@ def _sent_back(bench: Bench, copies: Int64s) -> Int64s:
     return result
 
 
-def _made_for_device(bench: Bench) -> Iterator[tuple[int, int, int, int]]:
+def _made_for_device(bench: Workbench) -> Iterator[tuple[int, int, int, int]]:
     """Large copies to the device of what ops of the CPU made of nothing, after the step's first kernel: a batch comes
     before that. With each, from when to when which thread was at it."""
     scene = bench.scene

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline import api_names
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, SYNC
 from warpline.replay.interventions.optimizers import counted_on_the_host
 from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, intervention
 from warpline.replay.interventions.waiting import awaited_calls
-from warpline.replay.model import CALL, JOIN, RELEASE, SEGMENT, STREAM, SYNC, Bools, Int64s
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.trace.steps import on_device
 
 HOST_WORK_NS = 1_500_000
@@ -26,7 +26,7 @@ LEAST_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""
 
 
-def stays_on_host(bench: Bench) -> Bools:
+def stays_on_host(bench: Workbench) -> Bools:
     """CPU nodes that remain whatever becomes of the launches: long work, loading, and calls that wait."""
     scene, graph = bench.scene, bench.graph
     length = graph.measured_end - graph.measured_start
@@ -37,13 +37,13 @@ def stays_on_host(bench: Bench) -> Bools:
     return stays
 
 
-def _waits_often(bench: Bench, stays: Bools) -> bool:
+def _waits_often(bench: Workbench, stays: Bools) -> bool:
     """Whether a step waits again and again."""
     waits = int((stays & (bench.graph.kind == CALL) & bench.scene.in_steps).sum())
     return waits > MOST_WAITS * bench.scene.step_count
 
 
-def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
+def launch_runs(bench: Workbench, wanted: Bools, case: int) -> list[Int64s]:
     """Runs of CPU nodes of one thread, in steps, that are not interrupted by anything that stays on the host.
 
     A step that waits again and again cannot be captured or compiled as a whole: then only long runs count (a token of
@@ -78,7 +78,7 @@ def launch_runs(bench: Bench, wanted: Bools, case: int) -> list[Int64s]:
     "An optimiser that goes through the parameters one by one, with a count of steps on the host, is not captured.",
     "Kernels keep their durations; between them lies the gap of a graph's nodes.",
 )
-def cuda_graph(bench: Bench, case: int) -> int:
+def cuda_graph(bench: Workbench, case: int) -> int:
     """CPU time of each piece becomes one launch, and gaps those within a graph."""
     scene = bench.scene
     if case != PESSIMISTIC:
@@ -108,7 +108,7 @@ def cuda_graph(bench: Bench, case: int) -> int:
     return int(inside.sum())
 
 
-def _read_later(bench: Bench) -> None:
+def _read_later(bench: Workbench) -> None:
     """Takes those waits out behind which a step goes on launching, where it does not wait again and again."""
     scene, graph = bench.scene, bench.graph
     calls = awaited_calls(scene)
@@ -121,7 +121,7 @@ def _read_later(bench: Bench) -> None:
     bench.stop_waiting(calls[graph.measured_end[calls] < last[scene.step[calls]]])
 
 
-def _take_begin(bench: Bench, run: Int64s, stays: Bools) -> None:
+def _take_begin(bench: Workbench, run: Int64s, stays: Bools) -> None:
     """Takes out what a captured run's step did before its first call, in a segment that began in the step before."""
     scene, graph = bench.scene, bench.graph
     segment = int(scene.segment_of_call[run[0]])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from warpline.replay.bench import Bench
 from warpline.replay.interventions.dispatch import MOST_WAITS
 from warpline.replay.interventions.fusion import torch_compile
 from warpline.replay.interventions.optimizers import fused_optimizer
 from warpline.replay.interventions.registry import intervention
 from warpline.replay.interventions.waiting import awaited_calls
-from warpline.replay.model import Bools
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
 
 TINY_NS = 5_000
 """About what a launch costs the CPU: a kernel that is shorter cannot keep the device busy."""
@@ -33,7 +33,7 @@ def tiny_kernels(scene: Scene) -> Bools:
     "What `fused_optimizer` and `torch_compile` assume, both together.",
     "Only where nearly all kernels are tiny, and more than three waits a step keep them from being one CUDA graph.",
 )
-def fewer_kernels(bench: Bench, case: int) -> int:
+def fewer_kernels(bench: Workbench, case: int) -> int:
     """The optimiser first, then chains of what remains."""
     scene = bench.scene
     tiny, whole = int(tiny_kernels(scene).sum()), int(((scene.kind == "kernel") & scene.in_steps).sum())

@@ -8,17 +8,15 @@ import numpy as np
 import polars as pl
 
 from warpline.hardware.chips import VECTOR
-from warpline.replay.bench import NOTHING, Bench
-from warpline.replay.floors import Floors
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.compilable import Fused, fused
+from warpline.replay.compiler.units import Fused, fused
+from warpline.replay.costs import constants
+from warpline.replay.costs.floors import Floors
 from warpline.replay.interventions.dispatch import launch_runs
 from warpline.replay.interventions.optimizers import in_optimizer
 from warpline.replay.interventions.registry import OPTIMISTIC, intervention
-from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
 """Kernels that a compiler writes itself and fuses with their neighbours."""
@@ -63,7 +61,7 @@ ADDING = (
     "Matrix products, convolutions and attention keep their kernels and are asked of their libraries one by one; what "
     "adds up in one place keeps its time.",
 )
-def torch_compile(bench: Bench, case: int) -> int:
+def torch_compile(bench: Workbench, case: int) -> int:
     """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
     scene = bench.scene
     optimizer = scene.once(in_optimizer)
@@ -107,7 +105,7 @@ def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
     return threads
 
 
-def _fuse(bench: Bench, kernels: Fused, extra: Floats, case: int) -> Int64s:
+def _fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
     """Makes the kernels of chains as few as a compiler would, and says which go; some cost the host extra time."""
     turn = 0.0 if case == OPTIMISTIC else constants.COMPILED_CALL_NS.at(case)
     nodes, starts, lengths = kernels.nodes, kernels.starts, bench.graph.duration[kernels.nodes]
@@ -150,7 +148,7 @@ def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int6
     return times
 
 
-def _cheaper_dispatch(bench: Bench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
+def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
     """Each run of launches costs one call of a compiled region, and each launch that remains what it costs there."""
     scene, graph = bench.scene, bench.graph
     calls = scene.call_of_work[scene.work]

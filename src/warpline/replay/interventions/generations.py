@@ -8,12 +8,12 @@ import numpy as np
 import polars as pl
 
 from warpline.kernels import KernelIdentity
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
 from warpline.replay.interventions.precision import misaligned
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import Bools
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
 
 WELL_ABOVE = 1.5
 """A kernel that takes so many times what a square product with its floor takes on an H200 is slow; the rest is not."""
@@ -48,7 +48,7 @@ def old_kernels(scene: Scene) -> Bools:
     "roofline; it changes only if it takes 1.5 times that now.",
     "Where no kernel is that slow, nothing changes: old kernels are often as good.",
 )
-def newer_kernels(bench: Bench, case: int) -> int:
+def newer_kernels(bench: Workbench, case: int) -> int:
     """Slow old kernels take the usual time of their work."""
     scene = bench.scene
     old = np.flatnonzero(old_kernels(scene) & scene.in_steps & ~bench.gone)

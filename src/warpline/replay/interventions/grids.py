@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import Range, intervention
-from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Floats
 
 FEW_BLOCKS = 0.5
 """A grid with fewer blocks than this share of the multiprocessors leaves most of them empty."""
@@ -90,7 +90,7 @@ def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
     "Of what a nearly empty wave costs, half comes back: a guess. In the worst case nothing changes.",
     "Kernels whose work is unknown stay as they are.",
 )
-def fill_gpu(bench: Bench, case: int) -> int:
+def fill_gpu(bench: Workbench, case: int) -> int:
     """Kernels with empty multiprocessors take less, never below the roofline."""
     scene, changed = bench.scene, 0
     floor, empty = scene.floor_ns(), 1 - Grids(scene).used()

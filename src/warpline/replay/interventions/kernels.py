@@ -8,15 +8,13 @@ import numpy as np
 import polars as pl
 
 from warpline.kernels import KernelIdentity
-from warpline.replay.bench import NOTHING, Bench
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
 from warpline.replay.interventions.casts import casts
 from warpline.replay.interventions.precision import HALF_TYPES
 from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, Range, intervention
-from warpline.replay.model import Bools, Floats, Int64s
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.work.parse import json_list
 
 REACH = 12
@@ -41,7 +39,7 @@ LAUNCH_NS, SHORT_KERNEL_NS = 10_000.0, 3_000.0
     "In half precision the fused kernel takes half as long as the products alone, and with a bias as long as they; in "
     "single precision it gains what it gains on an H200 at 512 to 4,096 tokens, and a mask that fills halves it.",
 )
-def sdpa(bench: Bench, case: int) -> int:
+def sdpa(bench: Workbench, case: int) -> int:
     """Each written-out attention becomes one kernel."""
     scene, removed = bench.scene, [NOTHING]
     changed, raised = _fuse_raised(bench, case)
@@ -73,7 +71,7 @@ def sdpa(bench: Bench, case: int) -> int:
     return changed
 
 
-def _fuse_raised(bench: Bench, case: int) -> tuple[int, Bools]:
+def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
     """Attentions that the math backend raised to single precision become one kernel in half; also, which softmax
     kernels of backward passes have the size of one of theirs."""
     scene, changed = bench.scene, 0
@@ -100,7 +98,7 @@ def _fuse_raised(bench: Bench, case: int) -> tuple[int, Bools]:
     return changed, raised
 
 
-def _in_half(bench: Bench, products: Int64s) -> Floats:
+def _in_half(bench: Workbench, products: Int64s) -> Floats:
     """What these products in single precision take in half, as far as their floors let them."""
     scene, now = bench.scene, bench.scene.graph.duration[products]
     cores = scene.kernels_where(lambda identity: identity.tensor_core is False)[products]
@@ -216,7 +214,7 @@ def _has_three_dimensions(shapes: str) -> bool:
     "In the worst case convolutions gain nothing but the transposing kernels.",
     "Convolutions of sequences (conv1d) stay: their tensors have no such layout.",
 )
-def channels_last(bench: Bench, case: int) -> int:
+def channels_last(bench: Workbench, case: int) -> int:
     """No transposes, faster channels-first convolutions."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & ~scene.once(_along_one_dimension)
@@ -244,7 +242,7 @@ def channels_last(bench: Bench, case: int) -> int:
     "Work and bytes come from the recorded shapes, ceilings from the device.",
     "Kernels whose work is unknown stay as they are.",
 )
-def at_roofline(bench: Bench, case: int) -> int:
+def at_roofline(bench: Workbench, case: int) -> int:
     """Kernels far from the roof get near it."""
     scene = bench.scene
     floor = scene.floor_ns()

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
-from warpline.replay.model import Floats, Int64s
+from warpline.replay.costs import constants
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.names import matches
 
 LOADER_RANGE = r"DataLoaderIter"
@@ -22,7 +21,7 @@ def loading_ns(scene: Scene, part: Floats) -> float:
     return float(part.sum()) / (scene.step_count if seen else max(scene.step_count - 1, 1))
 
 
-def hand_over(bench: Bench, case: int) -> float:
+def hand_over(bench: Workbench, case: int) -> float:
     """Moves loading to workers, and says how much a step had of it.
 
     The loop only takes each tensor from them, which costs no more than making it did. A step takes at least as long as

@@ -6,15 +6,15 @@ import re
 
 import numpy as np
 
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
-from warpline.replay.interventions.loops import loops
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import CALL
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import CALL, Bools, Int64s
+from warpline.replay.patterns.loops import loops
+from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.trace.names import texts
-from warpline.trace.nesting import NONE
 from warpline.work.parse import json_list
 
 OPTIMIZER_RANGE = r"^Optimizer\.step"
@@ -105,7 +105,7 @@ def _updates(scene: Scene, roots: Int64s, names: list[str]) -> bool:
     "tensors that divide by a root, or go against the gradient.",
     "The host's time is that of a fused AdamW with as many parameters as the kernels suggest.",
 )
-def fused_optimizer(bench: Bench, case: int) -> int:
+def fused_optimizer(bench: Workbench, case: int) -> int:
     """Per step: one launch with the host's cost of the fused version, and a share of the device's time."""
     scene = bench.scene
     inside = scene.once(in_optimizer) & scene.in_steps

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import STREAM
 from warpline.replay.interventions.registry import PESSIMISTIC, intervention
-from warpline.replay.model import STREAM, Bools, Int64s
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Int64s
 
 SMALL_GRID_SHARE = 0.25
 """A kernel whose blocks fill at most this share of the SMs leaves room for another beside it."""
@@ -23,7 +24,7 @@ LONG_KERNEL_NS = 15_000
     "A collective still waits for what it sends; nothing but the end of the step waits for what it brings.",
     "Kernels beside a collective slow down a little.",
 )
-def overlap_comm(bench: Bench, case: int) -> int:
+def overlap_comm(bench: Workbench, case: int) -> int:
     """Collectives are detached from what follows them."""
     scene = bench.scene
     moving = scene.kernels("comm")
@@ -46,7 +47,7 @@ def overlap_comm(bench: Bench, case: int) -> int:
     "Repeated kernels that leave most of the device free do not depend on each other, and run side by side; in the "
     "worst case they do not.",
 )
-def streams(bench: Bench, case: int) -> int:
+def streams(bench: Workbench, case: int) -> int:
     """Copies are detached; in the best case small kernels too."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone
@@ -63,7 +64,7 @@ def streams(bench: Bench, case: int) -> int:
     return len(chosen) + _side_by_side(bench, small, blocks, limit / SMALL_GRID_SHARE)
 
 
-def _side_by_side(bench: Bench, small: Bools, blocks: Int64s, sms: float) -> int:
+def _side_by_side(bench: Workbench, small: Bools, blocks: Int64s, sms: float) -> int:
     """Runs of the same small kernel share the device: they take the longest of them, as often as it fills up."""
     scene, graph, changed = bench.scene, bench.graph, 0
     for lane in np.unique(graph.lane[small]):

@@ -7,13 +7,12 @@ from functools import cache
 import numpy as np
 
 from warpline.kernels import KernelIdentity
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
+from warpline.replay.costs import constants
 from warpline.replay.interventions.casts import casts
 from warpline.replay.interventions.registry import intervention
-from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import NONE, Bools, Floats
 from warpline.work import Tensor, call_from_kineto
 
 MATRIX_CLASSES = {"gemm", "conv"}
@@ -40,7 +39,7 @@ def in_double(identity: KernelIdentity) -> bool:
     return "f64" in {identity.dtype.a, identity.dtype.acc, identity.dtype.out}
 
 
-def _shorten_doubles(bench: Bench, case: int) -> int:
+def _shorten_doubles(bench: Workbench, case: int) -> int:
     """Kernels in 64 bits take the time of 32 bits, products that of TF32."""
     scene = bench.scene
     doubles = scene.kernels_where(in_double) & scene.in_steps & ~bench.gone
@@ -66,7 +65,7 @@ def _has_new_types(scene: Scene) -> bool:
     return not len(major) or int(major[0]) >= FIRST_WITH_NEW_TYPES
 
 
-def _drop_transposes(bench: Bench, products: Bools) -> None:
+def _drop_transposes(bench: Workbench, products: Bools) -> None:
     """Convolutions on CUDA cores turn channels-last tensors round and back; those on tensor cores take them as they
     are."""
     scene = bench.scene
@@ -76,7 +75,7 @@ def _drop_transposes(bench: Bench, products: Bools) -> None:
     bench.remove_work(np.flatnonzero(turning & np.isin(scene.op, ops[ops != NONE])), dispatch=False)
 
 
-def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
+def _convert(bench: Workbench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
     """Products of the slow series take the time of the fast one, never below the floor in that precision."""
     chosen = np.flatnonzero(nodes)
     new = constants.converted(bench.graph.duration[chosen], slow, fast) * constants.PRECISION_SPREAD.at(case)
@@ -91,7 +90,7 @@ def _convert(bench: Bench, nodes: Bools, dtype: str, slow: Floats, fast: Floats,
     "Ten bits of mantissa are enough for the products, and 32 bits for what is computed in 64.",
     "A product gains what square products of the same duration gain on an H200, and never passes the roofline.",
 )
-def tf32(bench: Bench, case: int) -> int:
+def tf32(bench: Workbench, case: int) -> int:
     """Products on CUDA cores become TF32 ones."""
     scene = bench.scene
     if not _has_new_types(scene):
@@ -110,7 +109,7 @@ def tf32(bench: Bench, case: int) -> int:
     "autocast adds.",
     "Casts between types disappear, since everything has the same one.",
 )
-def bf16(bench: Bench, case: int) -> int:
+def bf16(bench: Workbench, case: int) -> int:
     """Products become bf16 ones, memory-bound kernels shrink."""
     scene = bench.scene
     if not _has_new_types(scene):
@@ -145,7 +144,7 @@ def bf16(bench: Bench, case: int) -> int:
     "An aligned product takes no less than a square one with its floor; products on CUDA cores in fp32 stay.",
     "Padding itself costs nothing that matters: it is done once, in the weights.",
 )
-def pad(bench: Bench, case: int) -> int:
+def pad(bench: Workbench, case: int) -> int:
     """Misaligned products take the time of aligned ones."""
     scene = bench.scene
     chosen = np.flatnonzero(scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned))

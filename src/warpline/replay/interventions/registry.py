@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from warpline.errors import UsageError
-from warpline.replay.bench import Bench
+from warpline.replay.workbench import Workbench
 
 OPTIMISTIC, EXPECTED, PESSIMISTIC = range(3)
 
@@ -25,7 +25,7 @@ class Range:
         return (self.best, self.expected, self.worst)[case]
 
 
-Apply = Callable[[Bench, int], int]
+Apply = Callable[[Workbench, int], int]
 """Changes the graph on the bench for a case, and says how many things it changed; 0 means it does not apply."""
 
 

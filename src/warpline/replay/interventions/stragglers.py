@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.replay.bench import Bench
 from warpline.replay.interventions.registry import Range, intervention
-from warpline.replay.model import Bools, Floats
 from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Floats
 
 LEAST_SIBLINGS = 8
 """So many kernels of one name, grid and shapes show what is usual."""
@@ -55,7 +55,7 @@ def stragglers(scene: Scene) -> Bools:
     "The extra time is an accident (contention, clocks, a page fault) or data that can be spread more evenly.",
     "The worst case keeps half of the extra time.",
 )
-def even_out(bench: Bench, case: int) -> int:
+def even_out(bench: Workbench, case: int) -> int:
     """Stragglers take the median of their siblings."""
     scene = bench.scene
     late = np.flatnonzero(stragglers(scene) & scene.in_steps & ~bench.gone)

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.bench import DISPATCH_NS, NOTHING, Bench
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.copying import (
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import LAUNCH, SEGMENT, STREAM
+from warpline.replay.interventions.loading import hand_over
+from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, intervention
+from warpline.replay.patterns.copies import (
     LAUNCHED_OP_NS,
     SMALL_COPY_BYTES,
     copies_of,
     device_bytes_per_ns,
     with_warm_caches,
 )
-from warpline.replay.interventions.gathering import gathered_after
-from warpline.replay.interventions.loading import hand_over
-from warpline.replay.interventions.registry import OPTIMISTIC, PESSIMISTIC, intervention
-from warpline.replay.model import LAUNCH, SEGMENT, STREAM, Int64s
+from warpline.replay.patterns.gathering import gathered_after
 from warpline.replay.scene import Scene
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import DISPATCH_NS, NOTHING, Workbench
+from warpline.trace.columns import NONE, Int64s
 
 SMALL_PINNED_BYTES = 256 << 10
 """From pinned memory such a copy takes 5 µs, and its op 8 to 9: it is the calls that cost."""
@@ -38,7 +38,7 @@ CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_s
     "A copy of 8 MB or more no longer goes through the CPU's caches: its next launches take half to two thirds.",
     "The worst case still blocks until the copy is done.",
 )
-def pin_memory(bench: Bench, case: int) -> int:
+def pin_memory(bench: Workbench, case: int) -> int:
     """Faster copies, and calls that return at once."""
     scene = bench.scene
     up, down = copies_of(scene, "HtoD", bench), copies_of(scene, "DtoH", bench)
@@ -55,7 +55,7 @@ def pin_memory(bench: Bench, case: int) -> int:
     return len(copies)
 
 
-def _unblock(bench: Bench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
+def _unblock(bench: Workbench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
     """The copies' calls cost an asynchronous launch, and wait no longer."""
     scene = bench.scene
     calls = scene.call_of_work[copies]
@@ -92,7 +92,7 @@ def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
     "Copies of batches run beside kernels; where loading takes longer than copying, or from pageable memory, only in "
     "the best case.",
 )
-def prefetch(bench: Bench, case: int) -> int:
+def prefetch(bench: Workbench, case: int) -> int:
     """Input segments shrink, and bound the step from below; batch copies get their own stream."""
     scene = bench.scene
     loading, copies = hand_over(bench, case), copies_of(scene, "HtoD", bench)
@@ -117,7 +117,7 @@ def prefetch(bench: Bench, case: int) -> int:
     "The device gathers nothing after them; where they went to places of a tensor, one kernel puts them there.",
     "What cut the pieces out of one tensor (unbind, split) goes with the loop.",
 )
-def coalesce_copies(bench: Bench, case: int) -> int:
+def coalesce_copies(bench: Workbench, case: int) -> int:
     """Of each run of small copies of one direction, the first carries all bytes."""
     scene, changed, removed = bench.scene, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
@@ -140,7 +140,7 @@ def coalesce_copies(bench: Bench, case: int) -> int:
     return changed
 
 
-def _as_one_upload(bench: Bench, copies: Int64s, size: float, case: int) -> Int64s:
+def _as_one_upload(bench: Workbench, copies: Int64s, size: float, case: int) -> Int64s:
     """What else one copy to the device costs on both sides; the work that gathered the pieces, which goes."""
     scene, first = bench.scene, int(copies[0])
     call = int(scene.call_of_work[first])
@@ -179,7 +179,7 @@ def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
     return runs
 
 
-def _remove_loop(bench: Bench, copies: Int64s) -> None:
+def _remove_loop(bench: Workbench, copies: Int64s) -> None:
     """The CPU time between the first and the last of the copies, if nothing but them was launched in between."""
     scene = bench.scene
     first, last = scene.call_of_work[copies[0]], scene.call_of_work[copies[-1]]

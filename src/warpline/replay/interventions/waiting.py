@@ -6,15 +6,14 @@ import re
 
 import numpy as np
 
-from warpline import api_names
-from warpline.replay.bench import Bench
-from warpline.replay.interventions.literals import made_again, take_out_made
-from warpline.replay.interventions.lookups import looked_up, take_out_inner_ops
+from warpline.replay.graph.model import RELEASE, SYNC
 from warpline.replay.interventions.registry import EXPECTED, PESSIMISTIC, intervention
-from warpline.replay.model import RELEASE, SYNC, Int64s
+from warpline.replay.patterns.literals import made_again, take_out_made
+from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
 from warpline.replay.scene import Scene
-from warpline.trace.link import integers
-from warpline.trace.nesting import NONE
+from warpline.replay.workbench import Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Int64s, integers
 
 COUNTING = (
     "aten::nonzero",
@@ -74,7 +73,7 @@ def _calls_of_results(scene: Scene) -> Int64s:
     "Tensors made from Python's numbers several times a step are made once; the first of each size stays.",
     "The worst case keeps the last wait of each step, as when a loss is logged, and all ops.",
 )
-def remove_sync(bench: Bench, case: int) -> int:
+def remove_sync(bench: Workbench, case: int) -> int:
     """Drops the waits: explicit calls and small copies disappear, with what was only there for them."""
     scene = bench.scene
     calls = awaited_calls(scene)

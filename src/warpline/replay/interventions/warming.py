@@ -7,12 +7,12 @@ import re
 import numpy as np
 import polars as pl
 
-from warpline import api_names
 from warpline.intervals import union
-from warpline.replay.bench import Bench
-from warpline.replay.interventions import constants
-from warpline.replay.interventions.calming import calm_steps, settle, step_that_follows, untouched
-from warpline.replay.interventions.preparation import (
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import CALL, SEGMENT, WORK
+from warpline.replay.interventions.registry import Range, intervention
+from warpline.replay.patterns.calm_steps import calm_steps, settle, step_that_follows, untouched
+from warpline.replay.patterns.preparation import (
     NEVER,
     Stretch,
     without_captures,
@@ -20,14 +20,13 @@ from warpline.replay.interventions.preparation import (
     without_tables,
     without_trials,
 )
-from warpline.replay.interventions.registry import Range, intervention
-from warpline.replay.model import CALL, SEGMENT, WORK, Bools, Floats, Int64s
 from warpline.replay.replay import are_uneven
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
-from warpline.trace.link import integers
+from warpline.replay.workbench import Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import matches, named
-from warpline.trace.nesting import NONE
 from warpline.trace.steps import on_device
 
 LOADING = (
@@ -84,7 +83,7 @@ SETTLING = Range(0.7, 1.0, 1.5, "stopwatch against the calm steps of three progr
     "As many steps as were recorded are meant, right after the warm-up: code that was compiled for one of them runs "
     "the second time, and takes three times what it takes later.",
 )
-def warm_up(bench: Bench, case: int) -> int:
+def warm_up(bench: Workbench, case: int) -> int:
     """Preparations go, and long segments and calls shrink to what they take when everything is loaded."""
     scene, graph = bench.scene, bench.graph
     lengths = scene.marks.lengths(graph, simulate(graph))
@@ -181,7 +180,7 @@ def _done_before(scene: Scene, ops: Int64s) -> Bools:
     return result
 
 
-def _warm_segments(bench: Bench, nodes: Int64s, gone: list[Stretch], slower: Floats) -> Floats:
+def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], slower: Floats) -> Floats:
     """What CPU time between calls shrinks to: the dispatch of the ops in it, and the program's own work outside ops."""
     scene, graph = bench.scene, bench.graph
     ops = _remaining(scene.trace.ops, gone)
@@ -194,7 +193,7 @@ def _warm_segments(bench: Bench, nodes: Int64s, gone: list[Stretch], slower: Flo
     return result
 
 
-def _begins(bench: Bench, segments: Int64s) -> Floats:
+def _begins(bench: Workbench, segments: Int64s) -> Floats:
     """Python with which a step begins, before its first op, as far as it is neither the profiler's nor a compiler's."""
     scene, steps = bench.scene, bench.scene.trace.steps_in_view
     ops = scene.trace.ops
@@ -218,7 +217,7 @@ def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
     return ops.filter(~inside)
 
 
-def _own_work(bench: Bench, segments: Int64s) -> Floats:
+def _own_work(bench: Workbench, segments: Int64s) -> Floats:
     """Long CPU time outside ops, as far as most steps have as much of it."""
     scene = bench.scene
     outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
@@ -242,7 +241,7 @@ def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
     return result
 
 
-def _warm_calls(bench: Bench, slower: Floats, case: int) -> int:
+def _warm_calls(bench: Workbench, slower: Floats, case: int) -> int:
     """Calls that load take no time; launches and slow calls take what they usually do."""
     scene, graph = bench.scene, bench.graph
     names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps

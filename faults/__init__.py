@@ -1,0 +1,1 @@
+"""Planted faults: programs, recorder, recordings and the scoreboard. Not part of the installed package."""

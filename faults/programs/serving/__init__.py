@@ -1,0 +1,17 @@
+"""Serving cases: faults of inference and numerical programs, written without a look at the rules that judge them."""
+
+from __future__ import annotations
+
+from faults.programs.case import cases_of
+from faults.programs.serving import (
+    cold_start,
+    dispatch,
+    healthy,
+    kernels,
+    loading,
+    memory,
+    sync,
+    transfer,
+)
+
+CASES = cases_of(dispatch, sync, kernels, transfer, loading, memory, cold_start, healthy)

@@ -1,0 +1,142 @@
+"""Records the planted faults: a stopwatch and a profile of each case, faulty and cured.
+
+    PYTHONPATH=src python3 -m faults.record -o faults
+    PYTHONPATH=src python3 -m faults.record -o held_out --suite held_out
+
+Needs torch and a CUDA device, and nothing else. Every process is forked before CUDA starts. Steps are timed and
+captured by turns (`lab/turns.py`). A case that fails costs only itself.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from faults.job import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
+from faults.programs import SUITES, Case
+from faults.pulse import Pulse
+from faults.turns import describe, measure
+
+SCHEMA = "warpline.faults/1"
+MANIFEST = "faults.json"
+HOW = (
+    "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, before, between "
+    "and after the captures, in calm moments of the host. Times and captures are those of one round: the one whose "
+    "slowest time is the least. The steps of a cold start are the first after it is built."
+)
+IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
+"""Imported before any process is forked, so that none of them has to."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Records the cases asked for, and writes the manifest of those that worked."""
+    parser = argparse.ArgumentParser(prog="python3 -m faults.record", description="records the planted faults")
+    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write to")
+    parser.add_argument("--suite", choices=SUITES, default="planted", help="which cases (planted)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these cases of the suite")
+    parser.add_argument("--time-only", action="store_true", help="only the stopwatch, no captures")
+    options = parser.parse_args(arguments)
+    suite = SUITES[options.suite]
+    unknown = set(options.only or ()) - {case.name for case in suite}
+    if unknown:
+        parser.error(f"the suite {options.suite} has no case {', '.join(sorted(unknown))}")
+    cases = [case for case in suite if not options.only or case.name in options.only]
+    options.output.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
+        os.environ["TRITON_CACHE_DIR"] = str(Path(cache, "triton"))
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # compiles in this process, where it can be seen
+        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # looks for a device without starting CUDA before the forks
+        for module in IMPORTED_ONCE:
+            importlib.import_module(module)
+        about = describe(cases[0], options.output)
+        if "error" in about:
+            return 1
+        pulse, results = Pulse(), dict[Job, Result]()
+        for case in cases:
+            began = time.monotonic()
+            measured = measure(jobs(case, time_only=options.time_only), options.output, pulse)
+            results |= measured
+            calm = min((result["calm"] for result in measured.values() if "calm" in result), default=0)
+            print(
+                f"{case.name}: {time.monotonic() - began:.1f} s, {calm} calm rounds at least, "
+                f"pulse {pulse.least_ns / 1e3:.0f} µs",
+                file=sys.stderr,
+                flush=True,
+            )
+            manifest = _manifest(options.suite, cases, results, about)  # after each case, should a later one never end
+            (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    print(summary(manifest))
+    return 0 if len(manifest["cases"]) == len(cases) else 1
+
+
+def _manifest(suite: str, cases: Sequence[Case], results: dict[Job, Result], about: Result) -> dict[str, Any]:
+    entries = []
+    for case in cases:
+        times = {job.variant: result for job, result in results.items() if job.case == case and job.work == TIME}
+        captures = {job.variant: result for job, result in results.items() if job.case == case and job.work == CAPTURE}
+        if FAULTY in times and CURED in times:
+            entries.append(_entry(case, times, captures))
+    return {
+        "schema": SCHEMA,
+        "suite": suite,
+        **about,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+        "how": HOW,
+        "cases": entries,
+    }
+
+
+def _entry(case: Case, times: dict[str, Result], captures: dict[str, Result]) -> dict[str, Any]:
+    faulty, cured = times[FAULTY], times[CURED]
+    return {
+        "name": case.name,
+        "cause": case.cause,
+        "fix": case.fix,
+        "trap": case.trap,
+        "innocent": case.innocent,
+        "cold": case.cold,
+        "steps": case.steps,
+        "stacks": case.stacks,
+        "planted": [asdict(line) for line in case.planted_lines()],
+        "bare_step_ns": {FAULTY: faulty, CURED: cured},
+        "gain": round(faulty["step_ns"] / cured["step_ns"], 3),
+        "other_cures": {cure: times[cure] for cure in case.also if cure in times},
+        "innocent_step_ns": times.get(case.innocent or "", cured if not case.fix else None),
+        "profiled_step_ns": {
+            variant: captures[variant]["step_ns"] for variant in (FAULTY, PLAIN, CURED) if variant in captures
+        },
+    }
+
+
+def summary(manifest: dict[str, Any]) -> str:
+    """The manifest as lines of text."""
+    lines = []
+    for case in manifest["cases"]:
+        bare = case["bare_step_ns"]
+        spread = [(bare[side]["max_ns"] - bare[side]["min_ns"]) / bare[side]["step_ns"] for side in (FAULTY, CURED)]
+        others = {**case["other_cures"], f"({case['innocent']})": case["innocent_step_ns"]}
+        notes = ", ".join(
+            f"{cure} {bare[FAULTY]['step_ns'] / time['step_ns']:.2f}" for cure, time in others.items() if time
+        )
+        recorded = "/".join(f"{time / 1e6:.3f}" for time in case["profiled_step_ns"].values())
+        lines.append(
+            f"{case['name']:34} {case['cause']:10} {case['fix'] or '-':18} {bare[FAULTY]['step_ns'] / 1e6:9.3f} -> "
+            f"{bare[CURED]['step_ns'] / 1e6:9.3f} ms x{case['gain']:<7.2f} +-{spread[0]:.0%}/{spread[1]:.0%} "
+            f"recorded {recorded} {notes}"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,9 +1,0 @@
-"""Workshop cases: training loops, token generation and evaluations as people write them, with textbook faults."""
-
-from __future__ import annotations
-
-from warpline.lab.faults.case import cases_of
-
-from . import cold_start, dispatch, healthy, kernels, loading, memory, sync, transfer
-
-CASES = cases_of(dispatch, sync, kernels, transfer, loading, memory, cold_start, healthy)

@@ -1,0 +1,316 @@
+"""Ops as a compiler sees them: what they walk over, what they reduce, and what they read and write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import prod
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
+from warpline.replay.compiler.unshaped import cuts
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Bools, Floats, Int64s
+from warpline.work.elementwise import SIGNATURES, in_place
+from warpline.work.model import Launch, OpCall, Tensor, Unknowable, Work
+from warpline.work.norm import FORWARD_STEPS as NORM_FORWARD_STEPS
+from warpline.work.shapes import broadcast, typed
+from warpline.work.softmax import FORWARD_STEPS
+
+REDUCING = {
+    "sum": 1,
+    "nansum": 1,
+    "prod": 1,
+    "mean": 1,
+    "amax": 1,
+    "amin": 1,
+    "logsumexp": 1,
+    "max": 1,
+    "min": 1,
+    "argmax": 1,
+    "argmin": 1,
+    "any": 1,
+    "all": 1,
+    "norm": 2,
+    "linalg_vector_norm": 2,
+    "var": 1,
+    "std": 1,
+    "var_mean": 1,
+    "std_mean": 1,
+}
+"""Ops that reduce, and which argument says over what."""
+SOFTMAX = {"_softmax": 1, "_log_softmax": 1, "_softmax_backward_data": 2, "_log_softmax_backward_data": 2}
+"""The same for those that give each element its share of the result."""
+SOFTMAX_STEPS = 12
+"""As many ops as a compiled one takes the time of: entropies over 65,536 words, 256 µs in all, say 12."""
+NORMS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward", "rms_norm")
+GROUP_NORM, GROUPS_OF_NORM = "native_group_norm", 6
+"""That op, and which argument says how many groups an image has."""
+NORM_STEPS = 15
+"""Likewise: compiled layer norms of 16.8 M elements take 25 µs, with an addition 31."""
+REDUCING_STEPS = 3
+"""Likewise: distances of vectors of 64 numbers (a difference, a square, a sum) say 3 for the sum."""
+ROOT, TANH, ERF = 3, 5, 12
+"""Additions that functions cost as much as, once compiled: logarithms, exponentials, roots and quotients (a focal loss,
+prices of options), a hyperbolic tangent (an activation), an error function (the same prices, two exact GELUs)."""
+POWER = 12
+"""An exponential of a product with a logarithm, with care taken of signs and of rounding."""
+POWERS = {"1": 1, "2": 1, "3": 2, "4": 2, "0.5": ROOT, "-0.5": ROOT, "-1": ROOT}
+"""Powers that are products or roots."""
+COMPOUND = 3
+"""Other functions of at least so many steps are more than one op."""
+FUNCTIONS = {
+    name: steps
+    for steps, names in {
+        ROOT: "exp exp2 log log2 log10 sqrt rsqrt reciprocal div divide true_divide sin cos",
+        TANH: "tanh expm1 log1p tan sinh cosh logaddexp logaddexp2 xlogy atan2 hypot fmod remainder softplus elu celu",
+        1 + 2 * ROOT: "sigmoid",
+        2 + 2 * ROOT: "silu swish log_sigmoid logit",
+        ERF: "erf erfc erfinv asin acos atan asinh acosh atanh lgamma digamma",
+        4 + 2 * ROOT: "silu_backward",
+        4 + ERF: "gelu mish",
+        8 + ERF + ROOT: "gelu_backward mish_backward",
+    }.items()
+    for name in names.split()
+}
+"""Functions that cost more than an addition, and how many of them they cost."""
+SCATTERING = (
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "index_put",
+    "_index_put_impl",
+    "index_add",
+    "index_copy",
+    "index_fill",
+    "index_reduce",
+    "masked_scatter",
+    "embedding_dense_backward",
+)
+"""Ops that write to places which only the data tell: a kernel of their own, between what comes before and after."""
+PICKING = ("index", "index_select", "gather", "embedding", "roll", "flip", "take", "take_along_dim")
+"""Ops whose elements come from anywhere in their input."""
+JOINING = ("cat", "stack", "_cat")
+PICKING_STEPS = 3
+"""Where an element comes from: a compiled stencil of 23 additions and products and 8 shifted grids says 3."""
+JOINING_STEPS = 3
+"""For each of the pieces, whichever of them an element comes from: where it would be, and whether it is there."""
+MIXING_STEPS = 9
+"""The same where neighbours come from different pieces, so that elements are loaded one by one: compiled, 4-bit numbers
+that are unpacked to alternate."""
+BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backward")
+"""Families of work in which an element of the result comes from one of each operand."""
+
+MISSING = (0.0, 0, 0)
+"""Bytes and operations of a kernel that there is not, or that nothing is known of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The kernels that a compiler makes of chains of work."""
+
+    nodes: Int64s
+    """The work of the chains, in their order."""
+    starts: Int64s
+    """Where among them the work of each kernel begins."""
+    known: Bools
+    """Whether all ops of a kernel are."""
+    parts: Floats
+    """Bytes and operations of each kernel, and of the second that some really are; the last number says whether."""
+    cut_up: Bools
+    """Whether a second kernel adds up the parts of its rows."""
+    begins_turn: Bools
+    """Whether a turn of a loop begins with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """What becomes of a chain, by its ops; alike chains share it."""
+
+    first_ops: Int64s
+    known: list[bool]
+    parts: list[tuple[tuple[float, int, int], tuple[float, int, int]]]
+    cut_up: list[bool]
+    begins_turn: list[bool]
+
+
+class _Compiler:
+    """The ops of a trace, and what becomes of chains of them; found once, since every trial asks."""
+
+    def __init__(self, scene: Scene) -> None:
+        # The scene is what this is found by, and must not be held by it.
+        self._op, self._name, self._calls = scene.op, scene.name, scene.op_calls
+        self._of_autograd = scene.of_autograd
+        self._numbers: dict[object, int] = {}
+        self._units: list[Unit | None] = [None]
+        self._names = [""]
+        self._patterns: dict[tuple[bytes, bool], _Pattern] = {}
+        self._found: dict[bytes, Fused] = {}
+
+    def fused(self, nodes: Int64s, begins: Bools) -> Fused:
+        """What chains of work become, one after the other; `begins` says with which work one begins."""
+        key = nodes.tobytes() + begins.tobytes()
+        if key not in self._found:
+            self._found[key] = self._fuse(nodes, begins)
+        return self._found[key]
+
+    def _fuse(self, nodes: Int64s, begins: Bools) -> Fused:
+        rows = self._op[nodes]
+        op_starts = np.flatnonzero(begins | (np.diff(rows, prepend=NONE) != 0) | (rows == NONE))
+        numbers = np.array([self._number(launched) for launched in np.split(nodes, op_starts[1:])], np.int64)
+        first_ops = np.flatnonzero(begins[op_starts])
+        backward = self._of_autograd[nodes[begins]].tolist()
+        patterns = list(map(self._pattern, np.split(numbers, first_ops[1:]), backward))
+        starts = [first + pattern.first_ops for first, pattern in zip(first_ops.tolist(), patterns, strict=True)]
+        return Fused(
+            nodes,
+            op_starts[np.concatenate(starts)],
+            np.array([one for pattern in patterns for one in pattern.known], bool),
+            np.array([one for pattern in patterns for one in pattern.parts], np.float64),
+            np.array([one for pattern in patterns for one in pattern.cut_up], bool),
+            np.array([one for pattern in patterns for one in pattern.begins_turn], bool),
+        )
+
+    def _pattern(self, numbers: Int64s, backward: bool) -> _Pattern:
+        key = numbers.tobytes(), backward
+        if key not in self._patterns:
+            units = [self._units[number] for number in numbers.tolist()]
+            if not any(units):
+                return self._patterns.setdefault(key, _unshaped([self._names[number] for number in numbers.tolist()]))
+            found = groups(units, backward=backward)
+            kernels = [[(*one, 1) for one in group.kernels] if group.known else [] for group in found]
+            self._patterns[key] = _Pattern(
+                np.array([group.members[0] for group in found], np.int64),
+                [group.known for group in found],
+                [(one[0] if one else MISSING, one[1] if len(one) > 1 else MISSING) for one in kernels],
+                [group.cut_up for group in found],
+                [group.begins_turn for group in found],
+            )
+        return self._patterns[key]
+
+    def _number(self, nodes: Int64s) -> int:
+        """Which of the units the op is that launched these kernels."""
+        op = int(self._op[nodes[0]])
+        if op == NONE:
+            return 0
+        launches = tuple(Launch(name) for name in self._name[nodes].tolist())
+        key = self._calls.recorded(op), launches
+        if key not in self._numbers:
+            self._numbers[key] = len(self._units)
+            self._units.append(unit_of(self._calls.call(op, launches), self._calls.work(op, launches)))
+            self._names.append(self._calls.recorded(op)[0].removeprefix("aten::").split(".")[0])
+        return self._numbers[key]
+
+
+def _unshaped(names: list[str]) -> _Pattern:
+    starts = cuts(names, REDUCING, JOINING)
+    none = [False] * len(starts)
+    return _Pattern(np.array(starts, np.int64), none, [(MISSING, MISSING)] * len(starts), none, none)
+
+
+_COMPILERS: WeakKeyDictionary[Scene, _Compiler] = WeakKeyDictionary()
+
+
+def fused(scene: Scene, nodes: Int64s, begins: Bools) -> Fused:
+    """The kernels that a compiler would make of chains of work; `begins` says with which work a chain begins."""
+    if scene not in _COMPILERS:
+        _COMPILERS[scene] = _Compiler(scene)
+    return _COMPILERS[scene].fused(nodes, begins)
+
+
+def unit_of(call: OpCall, work: Work | None) -> Unit | None:
+    """The op as a compiler sees it; None where its shapes were not recorded, or nothing is known about it."""
+    name = call.name.removeprefix("aten::").split(".")[0]
+    over = in_place(name)
+    name = name.removesuffix("_") if over else name
+    if name in SCATTERING:
+        return Unit(name, (), (1,), 0, alone=True)
+    if work is None or not call.name.startswith("aten::"):
+        return None
+    try:
+        unit = _unit(name, call, work)
+    except Unknowable:
+        return None
+    # A copy writes into a tensor that was made for it.
+    return replace(unit, in_place=True) if unit and over and work.model == "elementwise" else unit
+
+
+def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
+    # A result that is yet to be given its size comes as an empty tensor.
+    given = [tensor for tensor in call.all_tensors() if tensor.elements]
+    tensors = [tensor for tensor in given if not tensor.is_number] or given
+    if name in JOINING:
+        pieces = typed(call.tensors(0), call)
+        elements = sum(piece.elements for piece in pieces)
+        steps = _joining_steps(call, pieces) * len(pieces)
+        return Unit(name, pieces, (elements,), work.written_bytes, steps=steps, moves=True, joins=True)
+    if not tensors:
+        return None
+    first = tensors[0]
+    if name in PICKING:
+        elements = work.written_bytes // first.item_bytes
+        places = (tensor for tensor in tensors[1:] if tensor.elements <= elements)
+        read: tuple[Tensor, ...] = (Tensor((elements,), first.dtype), *places)
+        return Unit(name, read, (elements,), work.written_bytes, steps=PICKING_STEPS, moves=True)
+    if name in REDUCING and work.model == "reduction":
+        dims = _dims(call, REDUCING[name], len(first.shape))
+        return _reduction(Unit(name, (first,), first.shape, work.written_bytes, dims, steps=REDUCING_STEPS))
+    if name in SOFTMAX or name in NORMS:
+        whole = tuple(tensor for tensor in tensors if tensor.shape == first.shape)
+        whole_op, parts = (SOFTMAX_STEPS, FORWARD_STEPS) if name in SOFTMAX else (NORM_STEPS, NORM_FORWARD_STEPS)
+        steps = max(BACK_STEPS, whole_op * work.vector_flops // max(parts * first.elements, 1))
+        dims = _rows_of(name, call, first)
+        return Unit(name, whole, first.shape, work.written_bytes, dims, back=True, steps=steps)
+    if name == GROUP_NORM:
+        rows = first.shape[0] * call.integer(GROUPS_OF_NORM)
+        shape = rows, first.elements // max(rows, 1)
+        return Unit(name, (first,), shape, work.written_bytes, (1,), back=True, steps=NORM_STEPS)
+    if work.model not in BY_ELEMENT:
+        return None
+    operands = tuple(tensors[1:] if name == "copy" else [] if work.model == "fill" else tensors)
+    whole_shape = broadcast(tensor.shape for tensor in tensors)
+    return Unit(name, operands, whole_shape, work.written_bytes, steps=_steps(name, call))
+
+
+def _steps(name: str, call: OpCall) -> int:
+    """Additions that an elementwise op costs as much as."""
+    if name == "pow":
+        return POWERS.get(call.text(1).removesuffix(".0").removesuffix("."), POWER)
+    signature = SIGNATURES.get(f"aten::{name}")
+    compound = signature.steps if signature and signature.steps >= COMPOUND else 1
+    return FUNCTIONS.get(name, compound)
+
+
+def _joining_steps(call: OpCall, pieces: tuple[Tensor, ...]) -> int:
+    """Steps for each of the pieces that are joined."""
+    dim = call.integer(1, 0)
+    rest = (prod(piece.shape[dim % len(piece.shape) :]) for piece in pieces if piece.shape and piece.elements)
+    return MIXING_STEPS if min(rest, default=UNROLLED) < UNROLLED else JOINING_STEPS
+
+
+def _reduction(unit: Unit) -> Unit:
+    """A reduction; of short rows, an elementwise op that walks over them."""
+    if unit.row >= UNROLLED:
+        return unit
+    return Unit(unit.name, unit.operands, (unit.rows,), unit.written, steps=unit.row)
+
+
+def _rows_of(name: str, call: OpCall, x: Tensor) -> Shape:
+    """The dimensions that a softmax or a norm takes together."""
+    rank = len(x.shape)
+    if name in SOFTMAX:
+        return _dims(call, SOFTMAX[name], rank)
+    normal = next((sizes for sizes in (call.integers(position) for position in (1, 2)) if sizes), x.shape[-1:])
+    return tuple(range(max(rank - len(normal), 0), rank))
+
+
+def _dims(call: OpCall, position: int, rank: int) -> Shape:
+    """The dimensions given as a list or a number, counted from the first; all of them where none are given."""
+    text = call.text(position)
+    given = call.integers(position) or ((int(text),) if text.lstrip("-").isdigit() else ())
+    if not given or len(call.arguments) <= 1:
+        return tuple(range(rank))
+    if not all(-rank <= dim < rank for dim in given):
+        raise Unknowable(f"{call.name} names a dimension that its input lacks")
+    return tuple(sorted(dim % rank for dim in given))

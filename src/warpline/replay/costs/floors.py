@@ -1,0 +1,120 @@
+"""The least time of each row of `gpu`: its share of its op's work, under the roof of its device.
+
+Half-precision arithmetic halves the bytes of fp32 tensors as well. Where the device or the work is unknown, the floor
+is zero and the interventions' own constants bound what they promise.
+
+A kernel's pace is what its own algorithm and grid allow: its blocks have to be started, additions to memory are done in
+the caches, and sectors and passes carry more than what is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import numpy as np
+
+from warpline.analyses.roofline import math_of, trace_device
+from warpline.analyses.roofline_pieces import Gathered
+from warpline.errors import WarplineError
+from warpline.hardware import Roof, roof_of
+from warpline.hardware.chips import DRAM, TENSOR, VECTOR
+from warpline.trace.columns import Floats, Int64s, integers
+from warpline.trace.trace import Trace
+
+HALF = {"bf16", "fp16"}
+SINGLE = {"fp32", "tf32"}
+BLOCK_NS = 0.6
+"""Between the starts of two blocks. Of all programs recorded on an H200, no kernel of more than 20,000 blocks takes
+less, and of gathers and fills, which do little in a block, twelve take 0.60 to 0.67."""
+ADDITION_NS = 0.007
+"""For each number added to memory in the cache: 0.0067 to 0.0075 where index_add_ adds 8 to 17 million of them, in
+three programs on an H200."""
+Key = TypeVar("Key", str, tuple[str, str])
+
+
+class Floors:
+    """Work of each GPU row, gathered once, and its floor at any precision."""
+
+    def __init__(self, trace: Trace) -> None:
+        size = len(trace.gpu)
+        self._matrix, self._vector, self._bytes = np.zeros(size), np.zeros(size), np.zeros(size)
+        self._extra, self._additions, self._blocks = np.zeros(size), np.zeros(size), np.zeros(size)
+        self._of_link: dict[str, Int64s] = {}
+        """Rows by what carries their bytes."""
+        self._of_math: dict[tuple[str, str], Int64s] = {}
+        """Rows by the type and unit of their arithmetic."""
+        self.roof: Roof | None = None
+        try:
+            _, chip = trace_device(trace)
+            self.roof = roof_of(chip) if chip else None
+            self._gather(trace)
+        except WarplineError:
+            self.roof = None
+
+    def _gather(self, trace: Trace) -> None:
+        # A device may run behind its steps: the floors of all its work are wanted, whichever steps are in view.
+        gathered = Gathered(trace.whole())
+        known = [(piece, piece.work) for piece in gathered.pieces if piece.work and not piece.work.estimate]
+        works = [work for _, work in known]
+        spots = np.array([spot for piece, _ in known for spot in piece.rows], np.int64)
+        owner = np.repeat(np.arange(len(known)), [len(piece.rows) for piece, _ in known])
+        kernel = np.array([row.kind == "kernel" for row in gathered.rows], bool)[spots]
+        computing = np.bincount(owner[kernel], minlength=len(known)) > 0
+        chosen = kernel | ~computing[owner]
+        spots, owner = spots[chosen], owner[chosen]
+        # The kernels of a piece share its work by their times.
+        times = np.array([row.time_ns for row in gathered.rows], np.float64)[spots]
+        share = times / np.maximum(np.bincount(owner, times, len(known)), 1)[owner]
+        rows = integers(gathered.gpu["row"])[spots]
+        self._matrix[rows] = share * np.array([work.matrix_flops for work in works], np.float64)[owner]
+        self._vector[rows] = share * np.array([work.vector_flops for work in works], np.float64)[owner]
+        self._bytes[rows] = share * np.array([work.bytes for work in works], np.float64)[owner]
+        self._extra[rows] = share * np.array([work.extra_bytes for work in works], np.float64)[owner]
+        self._additions[rows] = share * np.array([work.additions for work in works], np.float64)[owner]
+        self._blocks[rows] = np.array([row.blocks or 0 for row in gathered.rows], np.float64)[spots]
+        self._of_link = _rows_of([work.link for work in works], owner, rows)
+        maths = [math_of(work, gathered.kernel_names(piece)) for piece, work in known]
+        self._of_math = {math: mine for math, mine in _rows_of(maths, owner, rows).items() if math[0]}
+
+    @property
+    def memory_bytes_per_ns(self) -> float | None:
+        """Bandwidth of the device's memory, where it is known."""
+        memory = self.roof.bandwidth(DRAM) if self.roof else None
+        return memory.value / 1e9 if memory else None
+
+    def least_ns(self, dtype: str | None = None) -> Floats:
+        """Floor of each row, with matrix products in `dtype` (None: as they ran)."""
+        result = np.zeros(len(self._bytes))
+        if self.roof is None:
+            return result
+        for link, mine in self._of_link.items():
+            bandwidth = self.roof.bandwidth(link)
+            if bandwidth is not None:
+                result[mine] = self._bytes[mine] / bandwidth.value * 1e9
+        for (own, unit), mine in self._of_math.items():
+            lower = dtype is not None and own in SINGLE
+            if lower and dtype in HALF and DRAM in self._of_link:
+                result[np.intersect1d(mine, self._of_link[DRAM])] /= 2
+            peak = self.roof.compute(str(dtype) if lower else own, TENSOR if lower else unit)
+            if peak is not None:
+                result[mine] = np.maximum(result[mine], self._matrix[mine] / peak.value * 1e9)
+            plain = self.roof.compute("fp32", VECTOR)
+            if plain is not None:
+                result[mine] = np.maximum(result[mine], self._vector[mine] / plain.value * 1e9)
+        return result
+
+    def pace_ns(self) -> Floats:
+        """The least time of each row with the algorithm and the grid that it has; zero where the floor is."""
+        floor = self.least_ns()
+        memory = self.memory_bytes_per_ns
+        extra = self._extra / memory if memory else 0.0
+        paces = (floor + extra, self._additions * ADDITION_NS, self._blocks * BLOCK_NS)
+        result: Floats = np.where(floor > 0, np.maximum.reduce(paces), 0.0)
+        return result
+
+
+def _rows_of(keys: list[Key], owner: Int64s, rows: Int64s) -> dict[Key, Int64s]:
+    """The rows whose owners have each key."""
+    number = {key: position for position, key in enumerate(dict.fromkeys(keys))}
+    which = np.array([number[key] for key in keys], np.int64)[owner]
+    return {key: rows[which == position] for key, position in number.items()}

@@ -1,0 +1,97 @@
+"""The dependency graph of a trace: nodes and edges as flat arrays, in an order in which causes come first.
+
+Times are nanoseconds from the graph's origin. Every edge says: the node begins no earlier than the end of the
+other plus a lag. What begins together with a call hangs on the segment before the call, which ends there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from warpline.trace.columns import Bools, Floats, Int64s
+
+Int8s = npt.NDArray[np.int8]
+
+# Kinds of nodes.
+SEGMENT, CALL, RELEASE, JOIN, WORK = range(5)
+"""CPU between calls; an API call (without its waiting); its return once the wait is over; a thread waiting for
+another; something a device ran."""
+
+# Kinds of edges.
+THREAD, LAUNCH, STREAM, SYNC, EVENT, HANDOFF, INFERRED, CONTENTION = range(8)
+"""Program order; call to work; order within a stream; work to the call that waits for it; work to work of another
+stream through an event; thread to thread; work to work by the times alone: what
+ended just before, or what filled the device (its lag is negative: so long before the end of the other did the work find
+room)."""
+
+
+@dataclass(slots=True)
+class Graph:
+    """Nodes in topological order, and edges sorted by the node they lead to."""
+
+    kind: Int8s
+    lane: Int64s
+    """Thread (row of `threads`) of a CPU node; number of the stream of work."""
+    row: Int64s
+    """Row of `api` or of `gpu`; -1 for segments and joins. A segment before a call has that call in `before`."""
+    before: Int64s
+    """For a segment, the row of `api` that follows it on its thread, or -1."""
+    measured_start: Int64s
+    measured_end: Int64s
+    duration: Floats
+    edge_from: Int64s
+    edge_to: Int64s
+    lag: Floats
+    edge_kind: Int8s
+    origin_ns: int
+    dropped_edges: int = 0
+    """Edges that would have run against time, and were left out."""
+    unexplained_ns: int = 0
+    """Delay of work that nothing recorded explains; it is kept as it was measured."""
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def copy(self) -> Graph:
+        """A graph whose durations and lags an intervention may change; edges it adds or leaves out."""
+        return replace(self, duration=self.duration.copy(), lag=self.lag.copy())
+
+    def without_edges(self, gone: Bools) -> Graph:
+        """The graph less the marked edges."""
+        if not gone.any():
+            return self
+        keep = ~gone
+        return replace(
+            self,
+            edge_from=self.edge_from[keep],
+            edge_to=self.edge_to[keep],
+            lag=self.lag[keep],
+            edge_kind=self.edge_kind[keep],
+        )
+
+    def with_edges(self, sources: Int64s, targets: Int64s, lag: Floats, kind: int) -> Graph:
+        """The graph with more edges; those that would run against the order are left out and counted."""
+        forward = sources < targets
+        edge_to = np.concatenate([self.edge_to, targets[forward]])
+        order = np.argsort(edge_to, kind="stable")
+        return replace(
+            self,
+            edge_from=np.concatenate([self.edge_from, sources[forward]])[order],
+            edge_to=edge_to[order],
+            lag=np.concatenate([self.lag, lag[forward]])[order],
+            edge_kind=np.concatenate([self.edge_kind, np.full(int(forward.sum()), kind, np.int8)])[order],
+            dropped_edges=self.dropped_edges + int((~forward).sum()),
+        )
+
+    def marked(self, nodes: Int64s) -> Bools:
+        """Whether each node is one of these."""
+        result = np.zeros(len(self), bool)
+        result[nodes] = True
+        return result
+
+    def nodes(self, kind: int) -> Int64s:
+        """Positions of the nodes of one kind."""
+        return np.flatnonzero(self.kind == kind)

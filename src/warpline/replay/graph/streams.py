@@ -1,0 +1,176 @@
+"""The GPU side of the graph: work in stream order, and the delays that the trace itself shows.
+
+Two delays matter. Work that finds its stream empty begins a little after its launching call returns (1.7 µs, give or
+take 0.2, on an H200: far steadier than counted from the call's begin). Work that waits in the queue begins a little
+after the work before it (about 1.5 µs on an H200). Both are measured per trace and kind of work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from warpline.replay.graph.threads import TopCalls
+from warpline.trace.api_names import GRAPH_LAUNCH
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import is_migration, named
+from warpline.trace.trace import Trace
+
+QUEUED_NS = 10_000
+"""Work counts as queued when its call returned this long before the work ahead of it ended."""
+ORDINARY = 4.0
+"""Delays beyond this many medians have another cause and say nothing about the hardware."""
+LEAST_ORDINARY_NS = 8_000
+MOST_ORDINARY_NS = 100_000
+ENOUGH, MANY = 3, 20
+"""Samples of a pair of kinds that are worth a delay of their own: their median, and of many their mean, which does not
+drift where a file counts in whole microseconds."""
+DEFAULT_LAUNCH_NS = 1_700.0
+DEFAULT_QUEUE_NS = 1_200.0
+"""Where a trace has no sample of its own: the medians of our H200 traces (torch 2.11, Kineto)."""
+NEARLY, NEARLY_NS = 0.1, 1_000
+"""Within a graph launch, work that begins this little before other work ends (a share of it, at most so long) follows
+it: clocks tick in steps of 32 ns, and a kernel may begin while the last blocks of the one before it drain."""
+KINDS = ("kernel", "memcpy", "memset", "graph", "node", "decompress")
+"""`graph` is the first work of a CUDA-graph launch (or its one bar), `node` what follows within that launch."""
+
+
+Average = Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Works:
+    """Work by stream and start time."""
+
+    row: Int64s
+    lane: Int64s
+    start: Int64s
+    end: Int64s
+    call: Int64s
+    """Position of the launching call in `TopCalls`, or NONE."""
+    kind: Int64s
+    """Position in KINDS."""
+    plain_kind: Int64s
+    """The same without regard to graphs."""
+    previous: Int64s
+    """The work that must end first on the same stream, or NONE."""
+    in_launch: Bools
+    """Whether `previous` belongs to the same CUDA-graph launch."""
+    streams: list[tuple[int, int, int, int]]
+    """Process, device, context and stream of each lane."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delays:
+    """Measured delays by kind."""
+
+    launch: Floats
+    queue: Floats
+    queue_of: Floats
+    """Of each work, by its kind and the kind of the work before it: a kernel after a memset in a graph waits longer."""
+
+
+def stream_works(trace: Trace, calls: TopCalls) -> Works:
+    """All work but unified-memory migrations, which no stream orders."""
+    gpu = trace.gpu.with_row_index("row").filter(~is_migration())
+    keys = np.stack([integers(gpu[name]) for name in ("process", "device", "context", "stream")])
+    start, end, rows = (integers(gpu[name]) for name in ("start_ns", "end_ns", "row"))
+    labels, lane = np.unique(keys, axis=1, return_inverse=True) if len(gpu) else (keys, np.empty(0, np.int64))
+    order = np.lexsort((end, start, lane.reshape(-1)))
+    lane, start, end = lane.reshape(-1)[order], start[order], end[order]
+    api_rows = integers(gpu["api_id"])[order]
+    call = np.where(api_rows == NONE, NONE, np.append(calls.top_of, NONE)[api_rows])
+    launch = graph_calls(trace)[rows[order]]
+    previous, in_launch = _previous(lane, start, end, launch)
+    names = gpu["kind"].cast(pl.String).to_numpy()[order]
+    kind = np.array([KINDS.index(name) if name in KINDS else 0 for name in names], np.int64)
+    plain = kind
+    kind = np.where(in_launch, KINDS.index("node"), np.where(launch != NONE, KINDS.index("graph"), kind))
+    streams = [tuple(int(value) for value in column) for column in labels.T]
+    return Works(rows[order], lane, start, end, call, kind, plain, previous, in_launch, streams)  # type: ignore[arg-type]
+
+
+def graph_calls(trace: Trace) -> Int64s:
+    """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other work."""
+    launches = np.append(trace.api.select(hit=named(GRAPH_LAUNCH))["hit"].fill_null(False).to_numpy(), False)
+    calls = integers(trace.gpu["api_id"])
+    return np.where(launches[calls], calls, NONE)
+
+
+def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s) -> tuple[Int64s, Bools]:
+    """The work before each on its stream. Branches of one graph launch run side by side: there, the last that had
+    (nearly) ended counts, and the first of each branch follows what was on the stream before the launch."""
+    previous = np.arange(len(lane)) - 1
+    if len(lane):
+        previous[np.concatenate([[True], np.diff(lane) != 0])] = NONE
+    in_launch = (previous != NONE) & (launch != NONE) & (np.append(launch, NONE)[previous] == launch)
+    for first, beyond in _launches(launch, lane):
+        ends = end[first:beyond]
+        nearly = ends - np.minimum(NEARLY_NS, ((ends - start[first:beyond]) * NEARLY).astype(np.int64))
+        by_end = np.argsort(nearly, kind="stable")
+        ended = np.searchsorted(nearly[by_end], start[first:beyond], side="right") - 1
+        own = np.where(ended >= 0, first + by_end[np.maximum(ended, 0)], NONE)
+        own = np.where(own < np.arange(first, beyond), own, NONE)
+        before = previous[first]
+        previous[first:beyond] = np.where(own != NONE, own, before)
+        in_launch[first:beyond] = own != NONE
+        if beyond < len(lane) and lane[beyond] == lane[first]:
+            previous[beyond] = first + int(ends.argmax())
+    return previous, in_launch
+
+
+def _launches(launch: Int64s, lane: Int64s) -> list[tuple[int, int]]:
+    """Runs of several pieces of work from one graph launch on one stream."""
+    if not len(launch):
+        return []
+    change = np.flatnonzero((np.diff(launch) != 0) | (np.diff(lane) != 0)) + 1
+    begins, ends = np.concatenate([[0], change]), np.concatenate([change, [len(launch)]])
+    several = (launch[begins] != NONE) & (ends - begins > 1)
+    return list(zip(begins[several].tolist(), ends[several].tolist(), strict=True))
+
+
+def measured_delays(works: Works, calls: TopCalls, blocking: Bools) -> Delays:
+    """Launch latency and queue gap by kind; `blocking` marks calls that wait for their own work, which say nothing."""
+    linked = works.call != NONE
+    call_start = np.append(calls.start, 0)[works.call]
+    call_end = np.append(calls.end, 0)[works.call]
+    before_end = np.where(works.previous == NONE, np.iinfo(np.int64).min // 2, np.append(works.end, 0)[works.previous])
+    sample = linked & ~np.append(blocking, False)[works.call]
+    found_empty = sample & (call_start >= before_end) & ~works.in_launch
+    queued = (linked & (call_end + QUEUED_NS < before_end)) | works.in_launch
+    launch = _by_kind(works, works.start - call_end, found_empty, DEFAULT_LAUNCH_NS, _lower_quartile)
+    gap, sample = works.start - before_end, queued & (works.previous != NONE)
+    queue = _by_kind(works, gap, sample, DEFAULT_QUEUE_NS, np.mean)
+    queue_of = queue[works.kind]
+    pair = works.plain_kind * len(KINDS) + np.where(works.previous == NONE, NONE, works.plain_kind[works.previous])
+    pair = 2 * pair + works.in_launch
+    for one in np.unique(pair[sample]):
+        mine = pair == one
+        if (mine & sample).sum() >= ENOUGH:
+            average = np.mean if (mine & sample).sum() >= MANY else np.median
+            queue_of[mine] = _ordinary(gap[mine & sample], 0.0, average)
+    return Delays(launch, queue, queue_of)
+
+
+def _lower_quartile(delay: Int64s) -> float:
+    """Launches that found their stream empty may still wait for something else: the quicker ones tell the latency."""
+    return float(np.percentile(delay, 25, method="lower"))
+
+
+def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, average: Average) -> Floats:
+    """Average ordinary delay of each kind; a kind without samples takes that of all, a trace without, the default."""
+    overall = _ordinary(delay[sample], default, average)
+    own = [delay[sample & (works.kind == kind)] for kind in range(len(KINDS))]
+    return np.array([_ordinary(part, overall, average) for part in own], np.float64)
+
+
+def _ordinary(delay: Int64s, default: float, average: Average) -> float:
+    if not len(delay):
+        return default
+    limit = min(max(ORDINARY * abs(float(np.median(delay))), LEAST_ORDINARY_NS), MOST_ORDINARY_NS)
+    usual = delay[np.abs(delay) <= limit]
+    return float(average(usual)) if len(usual) else default

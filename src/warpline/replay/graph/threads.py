@@ -1,0 +1,139 @@
+"""The CPU side of the graph: what each thread did between API calls, and which threads waited for each other.
+
+A thread's timeline is a sequence of *stops*: its outermost API calls, and the moments at which it hands work to
+another thread or waits for it. Between two stops lies a segment of CPU time whose length is the trace's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.intervals import Spans, union
+from warpline.trace.columns import Bools, Int64s, integers
+from warpline.trace.trace import Trace
+
+BACKWARD_NODE = r"^autograd::engine::evaluate_function"
+"""The op that the autograd engine's thread runs for each node of the backward graph."""
+LEAST_HANDOFF_CALLS = 3
+LEAST_HANDOFF_SHARE = 0.5
+"""Without recorded ops, a thread is taken to wait for another when at least this many calls of the other fill at
+least this share of its gap: less may be a thread that works beside it."""
+LEAST_HANDOFF_NS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class TopCalls:
+    """The outermost API calls, by thread and time."""
+
+    row: Int64s
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    top_of: Int64s
+    """For each row of `api`, the position here of the call around it or of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Handoffs:
+    """Episodes in which one thread worked for another: caller leaves at `begin`, waits until `end` if `awaited`."""
+
+    caller: Int64s
+    worker: Int64s
+    begin: Int64s
+    end: Int64s
+    idle_since: Int64s
+    """When the worker ended what it did before; -1 in its first episode."""
+    awaited: Bools
+
+
+def top_calls(api: pl.DataFrame) -> TopCalls:
+    """Driver calls within runtime calls belong to the outer call."""
+    threads, starts, ends = (integers(api[name]) for name in ("thread", "start_ns", "end_ns"))
+    order = np.lexsort((-ends, starts, threads))
+    t, s, e = threads[order], starts[order], ends[order]
+    outer = np.ones(len(order), bool)
+    for begin, beyond in _runs(t):
+        reach = np.maximum.accumulate(e[begin:beyond])
+        outer[begin + 1 : beyond] = s[begin + 1 : beyond] >= reach[:-1]
+    top_of = np.empty(len(order), np.int64)
+    top_of[order] = np.cumsum(outer) - 1
+    return TopCalls(order[outer], t[outer], s[outer], e[outer], top_of)
+
+
+def _runs(values: Int64s) -> list[tuple[int, int]]:
+    """Begin and end of each run of equal values."""
+    if not len(values):
+        return []
+    edges = np.flatnonzero(np.diff(values)) + 1
+    return list(zip([0, *edges.tolist()], [*edges.tolist(), len(values)], strict=True))
+
+
+def handoffs(trace: Trace, calls: TopCalls) -> Handoffs:
+    """Backward passes on the autograd engine's threads, and other episodes in which a thread waits for another."""
+    activity = _activity(trace, calls)
+    workers = _autograd_threads(trace)
+    by_ops = bool(workers)
+    main = _main_thread(trace, calls, workers)
+    if not by_ops and not len(trace.ops):
+        workers = [thread for thread in activity if thread != main]
+    parts = [
+        _episodes(main, activity[main], worker, activity[worker], calls, by_ops)
+        for worker in workers
+        if worker in activity and main in activity and worker != main
+    ]
+    rows = [row for part in parts for row in part]
+    table = np.array(rows, np.int64).reshape(len(rows), 6).T
+    return Handoffs(table[0], table[1], table[2], table[3], table[4], table[5].astype(bool))
+
+
+def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
+    """When each thread was inside an op or a call."""
+    ops = trace.ops.filter(pl.col("depth") == 0)
+    threads = np.concatenate([calls.thread, integers(ops["thread"])])
+    starts = np.concatenate([calls.start, integers(ops["start_ns"])])
+    # An empty event is still something that happened.
+    ends = np.maximum(np.concatenate([calls.end, integers(ops["end_ns"])]), starts + 1)
+    return {int(thread): union(starts[threads == thread], ends[threads == thread]) for thread in np.unique(threads)}
+
+
+def _autograd_threads(trace: Trace) -> list[int]:
+    ops = trace.ops
+    backward = (pl.col("forward_thread").fill_null(0) > 0) | pl.col("name").cast(pl.String).str.contains(BACKWARD_NODE)
+    return [int(thread) for thread in ops.filter(backward)["thread"].drop_nulls().unique().sort()]
+
+
+def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:
+    """The thread with most ops that are not backward ones; with most calls where there are no ops."""
+    threads = integers(trace.ops["thread"]) if len(trace.ops) else calls.thread
+    others = threads[~np.isin(threads, workers)]
+    counted = others if len(others) else threads
+    return int(np.bincount(counted[counted >= 0]).argmax()) if (counted >= 0).any() else -1
+
+
+def _episodes(
+    main: int, main_spans: Spans, worker: int, spans: Spans, calls: TopCalls, by_ops: bool
+) -> list[tuple[int, int, int, int, int, bool]]:
+    """Runs of the worker's activity between two activities of the main thread."""
+    position = np.searchsorted(main_spans.starts, spans.starts, side="right")
+    own_calls = np.sort(calls.start[calls.thread == worker])
+    found: list[tuple[int, int, int, int, int, bool]] = []
+    idle_since = -1
+    for begin, beyond in _runs(position):
+        after = int(position[begin])
+        start, end = int(spans.starts[begin]), int(spans.ends[beyond - 1])
+        left = int(main_spans.ends[after - 1]) if after else None
+        back = int(main_spans.starts[after]) if after < len(main_spans) else None
+        since, idle_since = idle_since, end
+        if left is None or left > start:
+            continue
+        awaited = back is not None and end <= back
+        if not by_ops:
+            count = int(np.searchsorted(own_calls, end) - np.searchsorted(own_calls, start))
+            gap = (back if back is not None else end) - left
+            if count < LEAST_HANDOFF_CALLS or end - start < max(LEAST_HANDOFF_NS, LEAST_HANDOFF_SHARE * gap):
+                continue
+        found.append((main, worker, start, end, since, awaited))
+    return found

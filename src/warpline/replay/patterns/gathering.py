@@ -1,0 +1,23 @@
+"""Work that puts the pieces of a loop together: where there are no pieces any more, it goes."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Int64s
+
+GATHERING = ("aten::stack", "aten::cat")
+
+
+def gathered_after(scene: Scene, stream: Int64s, last: int) -> Int64s:
+    """The work of ops that gather, right after one node of a stream and within its step."""
+    after = stream[np.searchsorted(stream, last, side="right") :]
+    names = scene.trace.ops["name"]
+    found: list[int] = []
+    for node in after.tolist():
+        root = int(scene.root_op[node])
+        if root == NONE or str(names[root]) not in GATHERING or scene.step[node] != scene.step[last]:
+            break
+        found.append(node)
+    return np.array(found, np.int64)

@@ -1,0 +1,30 @@
+"""Stretches of a thread's time that a fix takes out."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.graph.model import CALL
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Int64s
+
+
+def take_out(bench: Workbench, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:
+    """Takes out what threads did between these moments, waits included; the stretches of a thread do not overlap.
+
+    Of CPU time that they share with others they take their part of what is left without the cost of recording, or, if
+    they are bare of it themselves, all of their own.
+    """
+    graph, share = bench.graph, bench.scene.covered(starts, ends, threads)
+    own = share * (graph.measured_end - graph.measured_start) if bare else share * graph.duration
+    graph.duration[:] = np.maximum(graph.duration - own, 0.0)
+    calls = np.flatnonzero(graph.kind == CALL)
+    inside = np.zeros(len(calls), bool)
+    for thread in np.unique(threads):
+        mine = np.flatnonzero(threads == thread)
+        mine = mine[np.argsort(starts[mine])]
+        moment = graph.measured_start[calls]
+        spot = np.searchsorted(starts[mine], moment, side="right") - 1
+        inside |= (graph.lane[calls] == thread) & (spot >= 0) & (moment < ends[mine][spot])
+    graph.duration[calls[inside]] = 0.0
+    bench.stop_waiting(calls[inside])

@@ -1,0 +1,81 @@
+"""Tensors that a program makes on the device from Python's numbers, again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from warpline.replay.patterns.copies import SMALL_COPY_BYTES
+from warpline.replay.patterns.host_spans import take_out
+from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import NONE, Int64s
+from warpline.trace.names import texts
+
+WALKED_BEFORE = 1.3
+"""A list is walked for its shape and type before it is walked for its values, in 1.2 to 1.4 times as long (lists of 64
+to 2,000 numbers; an H200's host and another, torch 2.11 and 2.13)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A tensor made from Python's numbers: its copy to the device, and when the thread was at it."""
+
+    copy: int
+    thread: int
+    spans: tuple[tuple[int, int], ...]
+    """A walk of the numbers, memory for them, another walk, the rest."""
+
+
+def made_again(scene: Scene) -> list[Made]:
+    """Tensors made by `torch.tensor([…], device="cuda")` or `x[[1, 2]]`, but for the first of its size in each step:
+    that one may be new."""
+    small = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD") & (scene.bytes <= SMALL_COPY_BYTES)
+    copies = np.flatnonzero(small & (scene.work_text("source_memory") == "Pageable") & scene.in_steps)
+    seen: set[tuple[int, int]] = set()
+    again = []
+    for made in _made(scene, copies):
+        key = int(scene.step[made.copy]), int(scene.bytes[made.copy])
+        if key in seen:
+            again.append(made)
+        seen.add(key)
+    return again
+
+
+def _made(scene: Scene, copies: Int64s) -> Iterator[Made]:
+    """Those of the copies that torch makes for a tensor of numbers: memory of the host, the copy, a fresh tensor."""
+    starts, ends, threads = scene.op_spans
+    outer = np.flatnonzero(scene.roots[:-1] == np.arange(len(starts)))
+    outer = outer[np.lexsort((starts[outer], threads[outer]))]
+    names = texts(scene.trace.ops["name"])[outer].tolist()
+    begin, end, thread = starts[outer], ends[outer], threads[outer]
+    place = np.full(len(starts) + 1, NONE, np.int64)
+    place[outer] = np.arange(len(outer))
+    for copy in copies.tolist():
+        at = int(place[scene.root_op[copy]])
+        if at < 1 or names[at - 1] != "aten::empty" or names[at + 1 : at + 2] != ["aten::lift_fresh"]:
+            continue
+        if not thread[at - 1] == thread[at] == thread[at + 1]:
+            continue
+        first = int(begin[at - 1]) - round(WALKED_BEFORE * (begin[at] - end[at - 1]))
+        if at > 1 and thread[at - 2] == thread[at]:
+            first = max(first, int(end[at - 2]))
+        cuts = [first, int(begin[at - 1]), int(end[at - 1]), int(begin[at]), int(end[at + 1])]
+        yield Made(copy, int(thread[at]), tuple(pairwise(cuts)))
+
+
+def take_out_made(bench: Workbench, made: list[Made]) -> None:
+    """Takes the making of these tensors out: copies, calls, waits, and the CPU time of lists and ops."""
+    if not made:
+        return
+    bench.remove_work(np.array([one.copy for one in made], np.int64), dispatch=False)
+    threads = np.tile(np.array([one.thread for one in made], np.int64), 2)
+    walk, memory, again, rest = np.array([one.spans for one in made], np.int64).transpose(1, 2, 0)
+    # Walking costs what was recorded: nothing else is recorded meanwhile.
+    starts, ends = np.hstack([walk, again])
+    take_out(bench, starts, ends, threads, bare=True)
+    starts, ends = np.hstack([memory, rest])
+    take_out(bench, starts, ends, threads)

@@ -1,0 +1,131 @@
+"""Loops of a program, as they show in its work: the same group again and again, and the ops of each turn."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.names import Texts, texts
+
+LEAST_REPEATS = 4
+LONGEST_PERIOD = 96
+"""Work in a turn: a sample that goes through a block of a transformer takes thirty to sixty."""
+SHORT_PERIOD = 12
+"""Up to this length every period is tried; longer ones only where some label comes again at that distance."""
+SHAPING = ("aten::as_strided", "aten::view", "aten::_reshape_alias")
+"""Ops at the bottom of views, which say the shape that a view has."""
+
+
+def loops(nodes: Int64s, labels: Int64s, step: Int64s) -> list[Int64s]:
+    """Runs of equal groups within a step, as tables with a row a turn; where several periods fit, the shortest."""
+    size, steps = len(nodes), step[nodes]
+    period_at, repeats_at = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for period in sorted(_periods(labels), reverse=True):
+        same = (labels[:-period] == labels[period:]) & (steps[:-period] == steps[period:])
+        # How many in a row are the same from each on: the distance to the next that is not.
+        ends = np.minimum.accumulate(np.where(same, len(same), np.arange(len(same)))[::-1])[::-1]
+        repeats = (ends - np.arange(len(same))) // period + 1
+        enough = np.flatnonzero(repeats >= LEAST_REPEATS)
+        period_at[enough], repeats_at[enough] = period, repeats[enough]
+    found: list[Int64s] = []
+    beyond = 0
+    for begin in np.flatnonzero(period_at).tolist():
+        if begin >= beyond:
+            beyond = begin + int(repeats_at[begin] * period_at[begin])
+            found.append(nodes[begin:beyond].reshape(-1, period_at[begin]))
+    return found
+
+
+def begun_before(nodes: Int64s, names: Texts, turns: Int64s, step: Int64s) -> Int64s:
+    """The work of turns right before a loop that lack some of the others' work, or do it with other shapes.
+
+    The first turn of a loop that adds up has nothing to add to, or a number; the second adds out of place.
+    """
+    wanted = [name.rstrip("_") for name in names[turns[0]].tolist()]
+    before: Int64s = nodes[: np.searchsorted(nodes, turns[0, 0])]
+    before = before[step[before] == step[turns[0, 0]]]
+    begin = len(before)
+    while (earlier := _partial_turn(before[:begin], names, wanted)) > len(wanted) // 2:
+        begin -= earlier
+    return before[begin:]
+
+
+def _partial_turn(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
+    """How many of the last nodes are work of a turn, in its order."""
+    count, left = 0, list(wanted)
+    for node in nodes[: -len(wanted) - 1 : -1].tolist():
+        name = names[node].rstrip("_")
+        while left and left[-1] != name:
+            left.pop()
+        if not left:
+            break
+        left.pop()
+        count += 1
+    return count
+
+
+def _periods(labels: Int64s) -> set[int]:
+    """Lengths that a turn may have: short ones, and distances at which a label comes again."""
+    order = np.argsort(labels, kind="stable")
+    distance = np.diff(order)[np.diff(labels[order]) == 0]
+    count = np.bincount(distance[distance <= LONGEST_PERIOD], minlength=1)
+    longer = np.flatnonzero(count >= LEAST_REPEATS - 1)
+    longest = min(SHORT_PERIOD, len(labels) - 1)
+    return {*range(1, longest + 1), *longer[(longer > longest) & (longer < len(labels))].tolist()}
+
+
+class RootOps:
+    """The outermost ops of each thread, in order."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, ops = scene, scene.trace.ops
+        self._starts, self._ends, self._threads = scene.op_spans
+        self.call = scene.op_calls.alone
+        """What an op was called with."""
+        self.names = texts(ops["name"])
+        self._order = np.argsort(self._starts, kind="stable")
+        self._begun = self._starts[self._order]
+        self._is_root = ops["depth"].to_numpy() == 0
+
+    def concrete(self, row: int) -> str:
+        """An op's numbers, as recorded."""
+        return self._scene.op_calls.recorded(row)[-1]
+
+    def between(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
+        """Those that a thread began between two moments."""
+        rows = self._within(thread, start_ns, end_ns)
+        found: Int64s = rows[self._is_root[rows]]
+        return found
+
+    def of_turn(self, turns: Int64s, position: int) -> Int64s:
+        """The ops of one turn, from the end of the turn before it to the end of its last; none of the first."""
+        roots = self._scene.root_op[turns[max(position - 1, 0) : position + 1, -1]]
+        if len(roots) < 2 or NONE in roots:
+            return np.empty(0, np.int64)
+        start, end = self._ends[roots].tolist()
+        return self.between(int(self._threads[roots[1]]), start, end)
+
+    def views(self, row: int) -> list[tuple[int, ...] | None]:
+        """The shapes of what a view gives; empty where they were not recorded."""
+        rows = self._within(int(self._threads[row]), int(self._starts[row]), int(self._ends[row]))
+        return [self.call(one).integers(1) for one in rows[self.named(rows, *SHAPING)].tolist()]
+
+    def turns_with(self, turns: Int64s, *names: str) -> int:
+        """In how many turns ops with such names begin, the first left out."""
+        roots = self._scene.root_op[turns[:, -1]]
+        if NONE in roots:
+            return 0
+        rows = self.between(int(self._threads[roots[0]]), int(self._ends[roots[0]]), int(self._ends[roots[-1]]))
+        return len(np.unique(np.searchsorted(self._ends[roots], self._starts[rows[self.named(rows, *names)]])))
+
+    def named(self, rows: Int64s, *names: str) -> Bools:
+        """Which of these ops have one of the names."""
+        found: Bools = np.isin(self.names[rows].astype(str), names)
+        return found
+
+    def _within(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
+        begin, end = np.searchsorted(self._begun, [start_ns, end_ns]).tolist()
+        rows = self._order[begin:end]
+        found: Int64s = rows[self._threads[rows] == thread]
+        return found

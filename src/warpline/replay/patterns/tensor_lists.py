@@ -1,0 +1,80 @@
+"""Loops over a list of tensors, such as a model's parameters: torch._foreach_ functions take the whole list."""
+
+from __future__ import annotations
+
+from warpline.replay.patterns.loops import loops
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Int64s
+from warpline.work.parse import json_list
+
+LONGEST_LIST = 30
+"""Tensors in a list up to which torch.profiler records their shapes."""
+LEAST_TENSORS = 12
+"""Ops that happen to alternate do so a few times; the parameters of a model are more."""
+LEAST_SHAPES = 2
+"""What has another shape cannot be what the turn before made."""
+IN_PLACE = (
+    "aten::mul_",
+    "aten::add_",
+    "aten::sub_",
+    "aten::div_",
+    "aten::addcmul_",
+    "aten::addcdiv_",
+    "aten::lerp_",
+    "aten::copy_",
+    "aten::zero_",
+    "aten::fill_",
+    "aten::clamp_",
+    "aten::sqrt_",
+    "aten::neg_",
+    "aten::sign_",
+)
+NORMS = ("aten::norm", "aten::linalg_vector_norm")
+OTHERS = (
+    "aten::mul",
+    "aten::add",
+    "aten::sub",
+    "aten::div",
+    "aten::sqrt",
+    "aten::pow",
+    "aten::sign",
+    "aten::lerp",
+    "aten::addcmul",
+    "aten::addcdiv",
+    "aten::rsqrt",
+    "aten::reciprocal",
+    "aten::abs",
+    "aten::neg",
+    "aten::maximum",
+)
+"""Ops that have a torch._foreach_ version."""
+
+
+def lists_of_tensors(scene: Scene, nodes: Int64s, names: Int64s) -> list[Int64s]:
+    """Runs of equal groups of such ops, each on tensors of one shape, which changes from turn to turn."""
+    return [turns for turns in loops(nodes, names, scene.step) if _is_over_a_list(scene, turns)]
+
+
+def _is_over_a_list(scene: Scene, turns: Int64s) -> bool:
+    roots = scene.root_op[turns[0]]
+    if len(turns) < LEAST_TENSORS or NONE in roots:
+        return False
+    known = [str(name) for name in scene.trace.ops["name"].gather(roots.tolist())]
+    if not any(name in (*IN_PLACE, *NORMS) for name in known):
+        return False
+    if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):
+        return False
+    shapes = shapes_of_turns(scene, turns)
+    return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= LEAST_SHAPES
+
+
+def shapes_of_turns(scene: Scene, turns: Int64s) -> list[set[tuple[int, ...]]]:
+    """The different shapes that the ops of each turn take."""
+    recorded = scene.op_column("shapes")
+    return [_shapes(recorded[turn].tolist()) for turn in turns]
+
+
+def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:
+    """The different shapes that ops take; numbers left out."""
+    taken = [shape for each in recorded for shape in json_list(each) if isinstance(shape, list)]
+    return {tuple(shape) for shape in taken if shape and all(isinstance(size, int) for size in shape)}

@@ -1,0 +1,153 @@
+"""The workbench: a graph that interventions change step by step, several on one graph.
+
+Nodes stay where they are; work and calls that are gone take no time and hold nothing up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warpline.replay.graph.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Graph
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Bools, Floats, Int64s
+
+DISPATCH_NS = 40_000.0
+"""What of the CPU time before a launch goes with it at most: an op's dispatch takes 5 to 30 µs, backwards ones
+included; what is longer is the program's own."""
+NOTHING: Int64s = np.empty(0, np.int64)
+
+
+@dataclass(slots=True)
+class Workbench:
+    """A graph being changed."""
+
+    scene: Scene
+    graph: Graph
+    gone: Bools = field(init=False)
+    """Work that no longer exists."""
+    moved: Bools = field(init=False)
+    """Work that was moved to a stream of its own."""
+    step_floor_ns: float = 0.0
+    """What a step takes at least for a reason outside the graph (data loading in the background)."""
+
+    counted: Bools | None = None
+    """The steps that stand for all, where others do what a mended program does not repeat; None for all of them."""
+
+    def __post_init__(self) -> None:
+        self.graph = self.graph.copy()
+        self.gone, self.moved = (np.zeros(len(self.graph), bool) for _ in range(2))
+
+    def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
+        """Sets durations, never above what they are and never below the floor (or, if shorter, what they are)."""
+        now = self.graph.duration[nodes]
+        self.graph.duration[nodes] = np.minimum(now, np.maximum(duration, floor))
+
+    def remove_work(self, nodes: Int64s, *, dispatch: bool = True) -> None:
+        """Takes work out; with `dispatch`, also the calls that launched nothing else, and the CPU time before them."""
+        if not len(nodes):
+            return
+        self.gone[nodes] = True
+        self.graph.duration[nodes] = 0.0
+        into = self.graph.marked(nodes)[self.graph.edge_to]
+        self.graph.lag[into & (self.graph.edge_kind == STREAM)] = 0.0
+        self.graph = self.graph.without_edges(into & (self.graph.edge_kind == LAUNCH))
+        if dispatch:
+            self._remove_dispatch(nodes)
+
+    def _remove_dispatch(self, nodes: Int64s) -> None:
+        """Ops all of whose work is gone take no CPU time; without ops, calls likewise."""
+        roots, calls = self.scene.root_op, self.scene.call_of_work
+        others = self.scene.work[~self.gone[self.scene.work]]
+        self.remove_ops(_without(roots[nodes], roots[others], len(self.scene.trace.ops)))
+        self.remove_calls(_without(calls[nodes[roots[nodes] == NONE]], calls[others], len(self.graph)))
+
+    def remove_ops(self, ops: Int64s) -> None:
+        """Takes the CPU time of these ops out, with the calls within them and their waits."""
+        if not len(ops):
+            return
+        scene = self.scene
+        self.graph.duration *= 1 - scene.covered(*(values[ops] for values in scene.op_spans))
+        inside = np.zeros(len(scene.trace.ops) + 1, bool)
+        inside[ops] = True
+        calls = np.flatnonzero((self.graph.kind == CALL) & inside[scene.root_op_of_call])
+        self.graph.duration[calls] = 0.0
+        self.stop_waiting(calls)
+
+    def remove_cpu(self, thread: int, start_ns: int, end_ns: int) -> None:
+        """Takes everything out that a thread did between two moments."""
+        graph = self.graph
+        inside = (graph.measured_start >= start_ns) & (graph.measured_start < end_ns) & (graph.lane == thread)
+        nodes = np.flatnonzero(inside & ~self.scene.is_work)
+        graph.duration[nodes] = 0.0
+        self.stop_waiting(nodes[graph.kind[nodes] == CALL])
+
+    def settle(self) -> Graph:
+        """The graph as it is to be replayed: what waited for room beside other work waits a share of its new length."""
+        graph = self.graph
+        edges = np.flatnonzero(graph.edge_kind == CONTENTION)
+        source = graph.edge_from[edges]
+        before = np.maximum(self.scene.graph.duration[source], 1.0)
+        graph.lag[edges] *= np.minimum(1.0, graph.duration[source] / before)
+        return graph
+
+    def remove_calls(self, calls: Int64s) -> None:
+        """Takes calls out, with the CPU time that led to them and whatever they waited for."""
+        if not len(calls):
+            return
+        segments = self.scene.segment_of_call[calls]
+        segments = segments[segments != NONE]
+        self.graph.duration[calls] = 0.0
+        self.graph.duration[segments] = np.maximum(self.graph.duration[segments] - DISPATCH_NS, 0.0)
+        self.stop_waiting(calls)
+
+    def stop_waiting(self, calls: Int64s) -> None:
+        """The calls return without waiting for any work."""
+        waits = np.flatnonzero(self.graph.edge_kind == SYNC)
+        released = np.zeros(len(self.graph.edge_to), bool)
+        released[waits] = np.isin(self.graph.row[self.graph.edge_to[waits]], self.graph.row[calls])
+        self.graph = self.graph.without_edges(released)
+
+    def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
+        """Moves work to a stream of its own: what followed it on its stream no longer waits for it.
+
+        With `keep_causes` it still waits for what came before it; the order among the detached stays.
+        """
+        if not len(nodes):
+            return
+        graph = self.graph
+        self.moved[nodes] = True
+        moved = graph.marked(nodes)
+        ordered = np.isin(graph.edge_kind, [STREAM, EVENT, INFERRED])
+        from_it, to_it = moved[graph.edge_from], moved[graph.edge_to]
+        in_stream = graph.edge_kind == STREAM
+        into = to_it & in_stream
+        before = dict(zip(graph.edge_to[into].tolist(), graph.edge_from[into].tolist(), strict=True))
+        sources, targets, lags = [], [], []
+        for edge in np.flatnonzero(in_stream & from_it & ~to_it).tolist():
+            source = int(graph.edge_from[edge])
+            while moved[source] and source in before:
+                source = before[source]
+            if not moved[source]:
+                sources.append(source)
+                targets.append(int(graph.edge_to[edge]))
+                lags.append(float(graph.lag[edge]))
+        dropped = ordered & from_it & ~to_it
+        if not keep_causes:
+            dropped |= ordered & to_it & ~from_it
+        graph = graph.without_edges(dropped)
+        for lane in np.unique(graph.lane[nodes]):
+            own = np.sort(nodes[graph.lane[nodes] == lane])
+            graph = graph.with_edges(own[:-1], own[1:], np.zeros(len(own) - 1), STREAM)
+        self.graph = graph.with_edges(
+            np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), STREAM
+        )
+
+
+def _without(these: Int64s, others: Int64s, count: int) -> Int64s:
+    """Those of the numbers below `count` that are among these and not among the others."""
+    left = np.zeros(count + 1, bool)
+    left[these] = True
+    left[others] = left[NONE] = False
+    return np.flatnonzero(left)
