@@ -44,8 +44,8 @@ def whatif(
 
       warpline whatif trace.json.gz --fix tf32 --fix remove_sync --json
     """
-    from warpline.replay.whatif import every_fix  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.replay.whatif import whatif as predict  # noqa: PLC0415
+    from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.fixes.whatif import whatif as predict  # noqa: PLC0415
     from warpline.reports.whatif import render, render_all  # noqa: PLC0415
 
     opened = open_with_progress(trace, steps, step_range, no_cache)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.findings.evidence import Evidence
-from warpline.findings.words import listed
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.words import listed
 from warpline.sources.health import HealthEntry
 from warpline.units import duration
 

@@ -3,43 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any
 
-Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy"]
-Confidence = Literal["high", "medium", "low"]
-
-
-@dataclass(frozen=True, slots=True)
-class Gain:
-    """Speed-up of the step as it runs without a profiler: old time over new time."""
-
-    low: float
-    expected: float
-    high: float
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """Step time that a stopwatch would show after the fix, in nanoseconds."""
-
-    low: int
-    expected: int
-    high: int
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where to look: an op, and the user's own line where frames were recorded."""
-
-    op: str | None
-    file: str | None
-    line: int | None
-    count: int
-
-    @property
-    def spot(self) -> str:
-        """`train.py:12`, the line on which a function begins; empty where no frames were recorded."""
-        return f"{self.file}:{self.line}" if self.file else ""
+from warpline.estimate import Estimate
+from warpline.fixes.claim import Cause, Confidence, Place
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +20,10 @@ class Finding:
     """One sentence with numbers."""
     lost_ns: int
     """Per step."""
-    gain: Gain
-    new_step_ns: StepTime
+    gain: Estimate
+    """Speed-up of the step as it runs without a profiler: old time over new time."""
+    new_step_ns: Estimate
+    """Step time that a stopwatch would show after the fix."""
     confidence: Confidence
     where: tuple[Place, ...]
     how: str
@@ -74,8 +43,8 @@ class Verdict:
     cause: Cause
     fix: str | None
     sentence: str
-    gain: Gain
-    new_step_ns: StepTime | None
+    gain: Estimate
+    new_step_ns: Estimate | None
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""

@@ -7,14 +7,14 @@ from typing import Literal
 
 from warpline.errors import CannotAnswer
 from warpline.findings.distortion import profiler_distortion
-from warpline.findings.evidence import Evidence
-from warpline.findings.model import Confidence, Finding, Gain, StepTime, Verdict
-from warpline.findings.rule import Rule
-from warpline.findings.rules import RULES
+from warpline.findings.model import Finding, Verdict
 from warpline.findings.verdict import verdict_of
-from warpline.replay.interventions import interventions
+from warpline.fixes.claim import Confidence
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import SOME_GAIN, Rule
+from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.replay.replay import are_uneven
-from warpline.replay.whatif import Estimate, Prediction
+from warpline.replay.whatif import Prediction
 from warpline.sources.health import HealthEntry
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps import StepChoice
@@ -23,8 +23,6 @@ from warpline.trace.trace import Trace
 LARGEST_REPLAY_ERROR_PCT = 4.0
 """A replay that misses the measured step by more supports no confident prediction."""
 SURE_GAIN = 1.05
-SOME_GAIN = 1.01
-"""Below, a finding is listed so that nobody has to wonder about it, not because it is worth the work."""
 FEWEST_STEPS, MOST_STEPS = 2, 6
 ENOUGH_CALLS = 12_000
 """With so many API calls in a few steps, more steps would add time and no certainty."""
@@ -61,42 +59,37 @@ def judge(trace: Trace) -> Judgement:
     """Findings and verdict of a trace, largest gain first."""
     if not len(trace.gpu) or not len(trace.api):
         raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU work with its launches")
-    evidence = Evidence(steps_to_judge(trace))
-    findings = [finding for finding in (_apply(rule, evidence) for rule in RULES) if finding is not None]
+    evidence = Evidence(steps_to_judge(trace), all_fixes())
+    findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
     distortion = profiler_distortion(evidence)
     return Judgement(findings, verdict_of(findings, evidence), evidence, [distortion] if distortion else [])
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
-    if rule.fix not in interventions():
+    fix = fix_of(rule.name).name
+    if not evidence.gains(fix, rule.least_gain):
         return None
-    if not evidence.gains(rule.fix, rule.least_gain):
-        return None
-    prediction = evidence.ask(rule.fix)
+    prediction = evidence.ask(fix)
     claim = rule.look(evidence, prediction)
     if claim is None:
         return None
     gain, after = prediction.gain, prediction.new_step_ns
+    # A finding that gains less is listed so that nobody has to wonder about it, not because it is worth the work.
+    alone = "" if gain.expected >= SOME_GAIN else " By itself, its removal gains nothing."
     return Finding(
         rule=rule.name,
         cause=rule.cause,
-        fix=rule.fix,
-        claim=claim.sentence
-        if gain.expected >= SOME_GAIN
-        else f"{claim.sentence} By itself, its removal gains nothing.",
+        fix=fix,
+        claim=claim.sentence + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
-        gain=Gain(round(gain.low, 4), round(gain.expected, 4), round(gain.high, 4)),
-        new_step_ns=_rounded(after),
+        gain=gain.rounded(4),
+        new_step_ns=after.rounded(),
         confidence=_confidence(rule, prediction, evidence),
         where=claim.places,
-        how=claim.how or rule.how,
+        how=claim.how or rule.advice.pytorch,
         verify=f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms",
     )
-
-
-def _rounded(estimate: Estimate) -> StepTime:
-    return StepTime(round(estimate.low), round(estimate.expected), round(estimate.high))
 
 
 def _confidence(rule: Rule, prediction: Prediction, evidence: Evidence) -> Confidence:

@@ -6,7 +6,7 @@ import polars as pl
 
 from warpline.analyses.syncs import sync_points
 from warpline.analyses.where import UserFrames
-from warpline.findings.evidence import Evidence
+from warpline.fixes.evidence import Evidence
 from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from warpline.findings.evidence import Evidence
-from warpline.findings.model import Cause, Finding, Gain, StepTime, Verdict
-from warpline.findings.rules import RULES
+from warpline.estimate import Estimate
+from warpline.findings.model import Finding, Verdict
+from warpline.fixes.claim import Cause
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.registry import all_fixes, rules
 from warpline.units import duration
 
 LEAST_GAIN = 1.05
@@ -37,35 +39,6 @@ NAMES = {
     "cold_start": "Still starting up",
     "healthy": "Healthy",
 }
-FIXES = {
-    "at_roofline": "kernels near the roof",
-    "batch": "one batch instead of the loop",
-    "bf16": "bf16",
-    "channels_last": "channels last",
-    "coalesce_copies": "one copy instead of many",
-    "cuda_graph": "a CUDA graph",
-    "drop_casts": "doing without the casts",
-    "drop_copies": "doing without the copies",
-    "even_out": "kernels as short as their siblings",
-    "fewer_kernels": "fusing them (torch.compile and fused=True)",
-    "fill_gpu": "more blocks",
-    "fused_optimizer": "a fused optimizer",
-    "newer_kernels": "kernels of the chip's own generation",
-    "no_empty_cache": "keeping the allocator's cache",
-    "overlap_comm": "communication beside computation",
-    "pad": "padded sizes",
-    "pin_memory": "pinned memory",
-    "preallocate": "buffers made once",
-    "prefetch": "prefetching in the background",
-    "reduce_before_copy": "reducing on the GPU before the copy",
-    "remove_sync": "not waiting",
-    "sdpa": "fused attention (sdpa)",
-    "streams": "streams of their own",
-    "tf32": "TF32",
-    "torch_compile": "torch.compile",
-    "warm_up": "a warm-up beforehand",
-}
-"""The fixes of the rules, as a sentence has them."""
 
 
 def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
@@ -79,7 +52,7 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     expected, low, high = _in_digits_of(gain.expected, gain.expected, gain.low, gain.high)
     spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
-        f"{NAMES[chosen.cause]}: {claim}; {FIXES[chosen.fix]} would bring the step "
+        f"{NAMES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "
         f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
@@ -95,7 +68,7 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
     """Healthy if the device is busy; else what it waits for, though nothing that was replayed would help."""
     step = round(evidence.step_ns)
     best = max((finding.gain.expected for finding in findings), default=1.0)
-    same = Gain(1.0, 1.0, 1.0), StepTime(step, step, step)
+    same = Estimate(1.0, 1.0, 1.0), Estimate(step, step, step)
     waited = max(WAITS, key=lambda cause: evidence.idle[cause])
     doubtful = "is sure to gain 5 %" if best < LEAST_DOUBTFUL_GAIN else "gains what a fault would cost"
     sure = "gains over 5 %" if best < LEAST_GAIN else doubtful
@@ -118,7 +91,7 @@ def _chosen(findings: list[Finding], loading_ns: float) -> Finding | None:
     A wait gives way to loading where that is when the device is idle: a program that reads its loss at the end of
     every step could as well load beside it.
     """
-    rules = {rule.name: rule for rule in RULES}
+    known = {rule.name: rule for rule in rules()}
     bound = [finding for finding in findings if finding.fix == "at_roofline"]
     worth = [finding for finding in findings if finding not in bound and _is_worth_it(finding)]
     # Kernels far from the roof say nothing of why: they are named where nothing else is, or saves half as much.
@@ -128,9 +101,9 @@ def _chosen(findings: list[Finding], loading_ns: float) -> Finding | None:
     if not worth:
         return None
     best = worth[0]
-    if not rules[best.rule].specific:
-        best = _instead([one for one in worth if rules[one.rule].specific], best, SPECIFIC_ENOUGH)
-    if best.confidence != "high" and not rules[best.rule].specific:
+    if not known[best.rule].specific:
+        best = _instead([one for one in worth if known[one.rule].specific], best, SPECIFIC_ENOUGH)
+    if best.confidence != "high" and not known[best.rule].specific:
         best = _instead([one for one in worth if one.confidence == "high"], best, SURE_ENOUGH)
     if best.cause == "sync" and loading_ns >= HALF * best.lost_ns:
         best = _instead([one for one in worth if one.cause == "input"], best, HALF)

@@ -4,6 +4,6 @@
 """
 
 from warpline.replay.replay import Replay, replay
-from warpline.replay.whatif import Estimate, Prediction, WhatIf, whatif
+from warpline.replay.whatif import Prediction, WhatIf
 
-__all__ = ["Estimate", "Prediction", "Replay", "WhatIf", "replay", "whatif"]
+__all__ = ["Prediction", "Replay", "WhatIf", "replay"]

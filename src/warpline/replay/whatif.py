@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
-from warpline.errors import CannotAnswer
+from warpline.estimate import Estimate
 from warpline.replay.bare import find_bare_steps
+from warpline.replay.costs.ranges import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
+from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import CALL, Graph
-from warpline.replay.interventions import Intervention, find_interventions, interventions
-from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
@@ -24,19 +25,6 @@ SCHEMA = "warpline.whatif/1"
 LEAST_SPREAD = 0.1
 """A stopwatch shows the predicted step give or take this at least: with it, 87 % of 108 cures that were timed on an
 H200 lie within the range, without it 61 %."""
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A number with its range."""
-
-    low: float
-    expected: float
-    high: float
-
-    def rounded(self) -> dict[str, int]:
-        """As whole nanoseconds."""
-        return {key: round(value) for key, value in asdict(self).items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,17 +86,20 @@ class Prediction:
                 "bare_step_ns": round(self.old_step_ns.expected),
             },
             "steps": self.steps,
-            "old_step_ns": self.old_step_ns.rounded(),
-            "new_step_ns": self.new_step_ns.rounded(),
-            "gain": {key: round(value, 4) for key, value in asdict(self.gain).items()},
+            "old_step_ns": self.old_step_ns.rounded().to_dict(),
+            "new_step_ns": self.new_step_ns.rounded().to_dict(),
+            "gain": self.gain.rounded(4).to_dict(),
         }
 
 
 class WhatIf:
-    """A trace made ready for questions: its graph, its bare versions and its scene are found once."""
+    """A trace made ready for questions: its graph, its bare versions and its scene are found once.
 
-    def __init__(self, trace: Trace, done: Replay | None = None) -> None:
-        self.trace = trace
+    `fixes` are those that may be asked about by name, in the order in which they are applied.
+    """
+
+    def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], done: Replay | None = None) -> None:
+        self.trace, self._fixes = trace, fixes
         self.replay = done or replay(trace)
         self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
         self._scale = 1.0
@@ -144,7 +135,7 @@ class WhatIf:
         return self._asked[names]
 
     def _predict(self, names: tuple[str, ...]) -> Prediction:
-        chosen, middle = find_interventions(list(names)), self.trial(*names)
+        chosen, middle = chosen_fixes(self._fixes, names), self.trial(*names)
         worst, best, shortest, longest = (
             self._try(chosen, bare, case).step_ns
             for bare, case in (
@@ -188,10 +179,10 @@ class WhatIf:
     def trial(self, *names: str) -> Trial:
         """What these fixes do in the expected case; found once, since rules and claims both look at it."""
         if names not in self._tried:
-            self._tried[names] = self._try(find_interventions(list(names)), EXPECTED_STEP, EXPECTED)
+            self._tried[names] = self._try(chosen_fixes(self._fixes, names), EXPECTED_STEP, EXPECTED)
         return self._tried[names]
 
-    def _try(self, chosen: list[Intervention], bare: int, case: int) -> Trial:
+    def _try(self, chosen: list[GraphFix], bare: int, case: int) -> Trial:
         """The fixes applied to one bare graph, in one case of the fixes."""
         bench = Workbench(self.scene, self._bare.graphs[bare])
         changed = tuple(item.apply(bench, case) for item in chosen)
@@ -209,25 +200,3 @@ class WhatIf:
 def _around(one: float, middle: float, other: float) -> Estimate:
     """The middle value with the extremes of all three around it."""
     return Estimate(min(one, middle, other), middle, max(one, middle, other))
-
-
-def whatif(trace: Trace, fixes: list[str]) -> Prediction:
-    """Predicts the step time with the fixes applied, all on one graph.
-
-    >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
-    """
-    prediction = WhatIf(trace).ask(*fixes)
-    if not prediction.applies:
-        raise CannotAnswer(
-            "nothing-to-fix",
-            f"the steps in view hold nothing that {' or '.join(fixes)} would change",
-            "`warpline diagnose` says what costs the time",
-        )
-    return prediction
-
-
-def every_fix(trace: Trace) -> list[Prediction]:
-    """Each fix alone, those that change something, the largest gain first."""
-    question = WhatIf(trace)
-    predictions = [question.ask(name) for name in interventions() if any(question.trial(name).changed)]
-    return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))

@@ -7,7 +7,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from warpline.findings.model import Finding, Place
+from warpline.findings.model import Finding
+from warpline.fixes.claim import Place
 from warpline.reports.numbers import numbers_table
 from warpline.units import duration
 

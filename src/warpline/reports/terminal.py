@@ -15,7 +15,7 @@ from rich.text import Text
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
-from warpline.findings.words import counted
+from warpline.fixes.words import counted
 from warpline.reports.findings import explained, gains
 from warpline.reports.numbers import numbers_table
 from warpline.units import duration, share, size

@@ -6,7 +6,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from warpline.replay.whatif import Estimate, Prediction
+from warpline.estimate import Estimate
+from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 

@@ -22,6 +22,8 @@ COMPILING_OPS = r"^dynamo$|^entire_frame_compile|\(dynamo_timed\)$|^CachingAutot
 """Ops under which torch.compile compiles and tries kernels."""
 COMPILED_REGION = r"^Torch-Compiled Region"
 """Ops under which it runs what it compiled."""
+COMPILED_CODE = f"{COMPILED_REGION}|CompiledFxGraph|CompiledFunction"
+"""The same, and what it calls from there: backwards, no region is around it."""
 DEVICE_WAIT = r"^(cudaDeviceSynchronize|cuCtxSynchronize|hipDeviceSynchronize|hipCtxSynchronize)"
 """Waits for everything on the device."""
 FREE = r"^(cudaFree|cuMemFree|hipFree)(Host|Array)?$|^(cudaHostUnregister|hipHostFree|hipHostUnregister)"

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.interventions.registry import Range
+from warpline.replay.costs.ranges import Range
 from warpline.trace.columns import Floats
 
 MEASURED = "H200, torch 2.11, CUDA 13.0 (benchmarks/replay_constants.py)"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.graph.model import CALL, SEGMENT
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, STREAM
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Int64s
@@ -32,6 +33,31 @@ def copies_of(scene: Scene, direction: str, bench: Workbench) -> Int64s:
 def device_bytes_per_ns(scene: Scene, case: int) -> float:
     """At which kernels pass over device memory."""
     return (scene.floors.memory_bytes_per_ns or 500.0) * (0.9, 0.7, 0.4)[case]
+
+
+def unblock(bench: Workbench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
+    """The copies' calls cost an asynchronous launch, and wait no longer."""
+    scene = bench.scene
+    calls = scene.call_of_work[copies]
+    calls = calls[calls != NONE]
+    if not keep_waiting:
+        bench.stop_waiting(calls)
+        followers = same_op_waits(scene, calls)
+        bench.stop_waiting(followers)
+        bench.graph.duration[followers] = 0.0
+    cost = constants.ASYNC_COPY_CALL_NS.at(case)
+    bench.graph.duration[calls] = np.minimum(bench.graph.duration[calls], cost)
+    into = np.isin(bench.graph.edge_to, copies)
+    launch, stream = into & (bench.graph.edge_kind == LAUNCH), into & (bench.graph.edge_kind == STREAM)
+    bench.graph.lag[launch] = np.minimum(bench.graph.lag[launch], cost)
+    bench.graph.lag[stream] = np.minimum(bench.graph.lag[stream], constants.PINNED_COPY_NS.at(case))
+
+
+def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
+    """Waits that belong to the same ops as these calls: `to` and `cpu` synchronise after a blocking copy."""
+    ops = np.unique(scene.op_of_call[calls])
+    waits = np.flatnonzero(scene.stream_waits & (scene.op_of_call != NONE))
+    return waits[np.isin(scene.op_of_call[waits], ops[ops != NONE])]
 
 
 def with_warm_caches(bench: Workbench, copies: Int64s) -> None:

@@ -1,0 +1,22 @@
+"""A number with its range: the one type for low, expected and high."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A number that is known within limits: a step time in nanoseconds, or a speed-up."""
+
+    low: float
+    expected: float
+    high: float
+
+    def rounded(self, digits: int | None = None) -> Estimate:
+        """The same with so many decimals; without, in whole numbers."""
+        return Estimate(round(self.low, digits), round(self.expected, digits), round(self.high, digits))
+
+    def to_dict(self) -> dict[str, float]:
+        """As the JSON contracts have it."""
+        return {"low": self.low, "expected": self.expected, "high": self.high}

@@ -1,0 +1,193 @@
+"""The same small kernels, launched for one sample (or head) after the other, done once for a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted, several
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import SYNC
+from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
+from warpline.replay.patterns.independent_loops import Loop
+from warpline.replay.patterns.loops import RootOps, begun_before, loops
+from warpline.replay.patterns.optimizers import in_optimizer
+from warpline.replay.patterns.tensor_lists import lists_of_tensors
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import NONE, Floats, Int64s
+
+SMALL_KERNEL_NS = 20_000
+"""A longer kernel fills the device by itself: a batch of it takes the sum."""
+OPS_OF_A_SPAN = 5
+"""Where spans begin elsewhere in every turn, a batch needs these in addition for each dimension that they are cut in:
+their begins go to the device, begin and end are compared with all positions, and what is inside is found."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Of each run of equal groups, the first stays, with the time of the batch."""
+    scene, graph = bench.scene, bench.graph
+    changed, removed = 0, [NOTHING]
+    batched = _Batched(scene)
+    for loop in _loops(bench):
+        turns = loop.turns
+        bench.remove_work(loop.first)
+        graph.duration[turns[0]] = batched.duration_ns(loop, graph.duration, case)
+        sums = loop.sums_of_gradients
+        removed += [turns[1:].reshape(-1), turns[0, sums]]
+        bench.remove_ops(loop.cutting)
+        longer = 1 + (OPS_OF_A_SPAN * loop.uneven_spans - int(sums.sum())) / turns.shape[1]
+        _keep_one_turn(bench, turns, loop.gathered_ns, longer)
+        if loop.is_over_a_list and scene.call_of_work[turns[0, -1]] != NONE:
+            graph.duration[scene.call_of_work[turns[0, -1]]] += turns.size * constants.FOREACH_TENSOR_NS.at(case)
+        bench.remove_work(loop.gathering)
+        changed += turns[1:].size
+    bench.remove_work(np.concatenate(removed), dispatch=False)
+    return changed
+
+
+def _loops(bench: Workbench) -> Iterator[Loop]:
+    """Loops over small work whose turns do not depend on each other."""
+    scene, graph = bench.scene, bench.graph
+    names = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
+    labels = names + "|" + scene.op_column("shapes")
+    usable = scene.in_steps & ~bench.gone & scene.is_work
+    ops: RootOps | None = None
+    forwards: list[Loop] = []
+    optimizer = scene.once(in_optimizer)
+    for lane in np.unique(graph.lane[usable]):
+        nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
+        for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
+            small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_NS
+            if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
+                ops = ops or RootOps(scene)
+                loop = Loop(scene, ops, nodes, turns, begun_before(nodes, names, turns, scene.step))
+                if loop.is_independent or any(forward.leads_to(loop) for forward in forwards):
+                    forwards.append(loop)
+                    usable[turns] = False
+                    yield loop
+        nodes = nodes[usable[nodes] & ~optimizer[nodes]]
+        for turns in lists_of_tensors(scene, nodes, np.unique(names[nodes], return_inverse=True)[1]):
+            ops = ops or RootOps(scene)
+            yield Loop(scene, ops, nodes, turns, NOTHING, is_over_a_list=True)
+
+
+class _Batched:
+    """What kernels take that do the work of all turns."""
+
+    def __init__(self, scene: Scene) -> None:
+        self._scene, self._floor = scene, scene.floor_ns()
+        # A library's product of a batch has another grid than that of one turn.
+        self._full = np.where(scene.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(Grids(scene).waves, 1.0))
+        self._full[scene.kind == "memcpy"] = 1.0
+
+    def duration_ns(self, loop: Loop, duration: Floats, case: int) -> Floats:
+        """For each kernel of a turn, what one for all of them takes."""
+        turns = loop.turns
+        whole, typical = duration[turns].sum(0), np.median(duration[turns], axis=0)
+        crowded = (duration[turns] * self._full[turns]).sum(0)
+        shared = np.array([loop.shared(node) for node in turns[0].tolist()])
+        floor = self._floor[turns]
+        least = np.minimum((1 - shared) * floor.sum(0) + shared * floor.max(0), whole)
+        rows = np.array([loop.rows(root) for root in self._scene.root_op[turns[0]].tolist()])
+        looked_up = constants.LOOKUP_ROW_NS.at(case) * len(turns) * rows
+        result: Floats = np.maximum.reduce([constants.BATCHED.at(case) * typical, crowded, least, looked_up])
+        bounded: Floats = np.minimum(result, np.maximum(whole, looked_up))
+        return bounded
+
+
+def _keep_one_turn(bench: Workbench, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
+    """The first turn keeps its CPU time, or a typical turn's where that is less: the first is often a cold one.
+
+    The batch takes so many times `longer`. What follows it goes, to the end of the last turn, or of the op that gathers
+    the results.
+    """
+    scene, graph = bench.scene, bench.graph
+    calls = scene.call_of_work[turns[:, -1]]
+    if NONE in calls:
+        return
+    lane = int(graph.lane[calls[0]])
+    nodes = np.flatnonzero(~scene.is_work & (graph.lane == lane))
+    ends = np.searchsorted(nodes, calls) + 1
+    spent = np.append(0.0, graph.duration[nodes].cumsum())
+    typical = float(np.median(np.diff(spent[ends])))
+    # What precedes the loop lies in the segment before its first call: that stays as it is.
+    first = nodes[max(ends[0] - int(np.median(np.diff(ends))) + 1, 0) : ends[0]]
+    graph.duration[first] *= longer * min(1.0, typical / max(float(graph.duration[first].sum()), 1.0))
+    bench.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
+
+
+def _waits(bench: Workbench, turns: Int64s) -> bool:
+    """Whether the CPU waits for the device inside the loop, so that a turn may depend on the one before."""
+    moments = bench.scene.launch_moment[turns]
+    waiting = bench.graph.edge_to[bench.graph.edge_kind == SYNC]
+    when = bench.graph.measured_start[waiting]
+    return bool(((when > moments[0, 0]) & (when < moments[-1, -1])).any())
+
+
+def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """A loop over what could be one batch."""
+    change = evidence.changed(FIX.name)
+    looped = change.work
+    products = evidence.per_step(looped & evidence.scene.kernels("gemm"))
+    among = f", {counted(products)} of them matrix products" if products else ""
+    return Claim(
+        "The same few kernels are launched for one sample (head, tensor) after the other: "
+        f"{several(evidence.per_step(looped), 'small kernel')} a step{among}, where a batch needs "
+        f"{counted(evidence.per_step(looped & ~change.gone))}.",
+        evidence.places(looped),
+    )
+
+
+FIX = Fix(
+    name="batch",
+    words="one batch instead of the loop",
+    summary=(
+        "A group of small kernels that is repeated for one sample after the other is launched once for all of them."
+    ),
+    assumptions=(
+        (
+            "Turns do not depend on each other if tensors are cut into parts for them or their results are put "
+            "together, and nothing but such parts goes into a turn with the shape and type of what it makes, as a "
+            "state does; nor if their results are only added up. Their backward passes are as independent as they "
+            "are, and so are updates and norms of tensors of different shapes."
+        ),
+        (
+            "On the device the batch takes a little more than one turn, but never less than the roofline, nor than "
+            "all turns where each fills the device; each row that is looked up takes a block."
+        ),
+        (
+            "The CPU takes as long for the batch as for a typical turn, and a little for each tensor of a list; "
+            "nothing is cut into turns or gathered from them."
+        ),
+    ),
+    effort="rewrite",
+    apply=apply,
+    findings=(
+        Rule(
+            name="many_small_gemms",
+            cause="dispatch",
+            look=many_small_gemms,
+            advice=Advice(
+                pytorch=(
+                    "Process the batch at once instead of looping over samples: torch.bmm(torch.stack(xs), w), one "
+                    "call with a larger batch, or torch.func.vmap(f)(xs); over parameters or gradients, "
+                    "torch._foreach_mul_(tensors, factor) and its like, which take the whole list."
+                ),
+                cuda=(
+                    "One launch over the whole batch: cublasGemmStridedBatchedEx or cublasGemmGroupedBatchedEx, and "
+                    "a grid dimension for the sample."
+                ),
+                other="Process the batch at once (vmap).",
+            ),
+            most="medium",
+        ),
+    ),
+    needs=("ops, and their shapes",),
+    after=("no_empty_cache", "preallocate"),
+)

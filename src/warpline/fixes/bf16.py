@@ -1,0 +1,124 @@
+"""The model in bfloat16."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.kernels import KernelIdentity
+from warpline.replay.costs import constants
+from warpline.replay.patterns.casts import casts
+from warpline.replay.patterns.precision import (
+    MATRIX_CLASSES,
+    convert,
+    drop_transposes,
+    has_new_types,
+    in_double,
+    on_cuda_cores,
+    shorten_doubles,
+)
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.units import duration
+
+MEMORY_CLASSES = ("elementwise", "norm", "softmax", "reduction", "layout", "memory", "pooling")
+
+
+def _attends_in_fp32(identity: KernelIdentity) -> bool:
+    return identity.kernel_class == "attention" and identity.dtype.a == "f32"
+
+
+def _in_tf32(identity: KernelIdentity) -> bool:
+    single = identity.dtype.a == "tf32" or identity.dtype.out == "f32"
+    return identity.kernel_class in MATRIX_CLASSES and identity.tensor_core is True and single
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Products become bf16 ones, memory-bound kernels shrink."""
+    scene = bench.scene
+    if not has_new_types(scene):
+        return 0
+    usable = scene.in_steps & ~bench.gone
+    changed = shorten_doubles(bench, case)
+    drop_transposes(bench, scene.kernels_where(on_cuda_cores) & usable)
+    doubles = scene.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in MATRIX_CLASSES)
+    convert(bench, doubles & usable, "bf16", constants.TF32_NS, constants.BF16_NS, case)
+    for test, series in ((on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
+        changed += convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
+    casting = np.flatnonzero(scene.once(casts) & usable)
+    if not changed and not len(casting):
+        return 0
+    bench.remove_work(casting)
+    attention = np.flatnonzero(scene.kernels_where(_attends_in_fp32) & usable)
+    faster = bench.graph.duration[attention] * constants.SDPA_TO_HALF.at(case)
+    bench.shorten(attention, faster, scene.floor_ns("bf16")[attention])
+    moving = scene.kernels_where(lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32")
+    chosen = np.flatnonzero(moving & usable & ~bench.gone & ~scene.within_ranges(r"^Optimizer\.step"))
+    now = bench.graph.duration[chosen]
+    bench.shorten(chosen, np.maximum(now * constants.HALF_MEMORY.at(case), np.minimum(now, 2_000.0)))
+    return changed + len(chosen) + len(casting) + len(attention)
+
+
+def full_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """32-bit matrix products that bf16 would halve."""
+    if evidence.gains("tf32", WORTH_TRYING_FIRST):
+        return None
+    change = evidence.changed(FIX.name)
+    single = change.work & ~evidence.scene.kernels_where(in_double)
+    products = single & evidence.scene.kernels("gemm", "conv", "attention")
+    casting = single & change.gone
+    moving = single & ~products & ~casting
+    parts = [
+        f"{what} {duration(evidence.time_per_step(nodes))}"
+        for what, nodes in (
+            ("matrix products and attention", products),
+            ("other kernels", moving),
+            ("casts between types", casting),
+        )
+        if evidence.per_step(nodes)
+    ]
+    if not parts:
+        return None
+    return Claim(
+        f"Work in 32 bits takes {duration(evidence.time_per_step(single))} a step ({', '.join(parts)}).",
+        evidence.costliest_places(single),
+    )
+
+
+FIX = Fix(
+    name="bf16",
+    words="bf16",
+    summary="The model runs in bfloat16 (autocast, or weights in that type).",
+    assumptions=(
+        (
+            "Products and attention run on tensor cores in bf16; kernels that move fp32 data move half of it, less "
+            "what autocast adds."
+        ),
+        "Casts between types disappear, since everything has the same one.",
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="full_precision",
+            cause="kernel",
+            look=full_precision,
+            advice=Advice(
+                pytorch=(
+                    "with torch.autocast('cuda', torch.bfloat16): out = model(x); loss = criterion(out, y) – for "
+                    "inference model.to(torch.bfloat16) (it changes the numerics: check the loss)"
+                ),
+                cuda=(
+                    "Store operands as __nv_bfloat16 and multiply them with cublasGemmEx (CUDA_R_16BF, "
+                    "CUBLAS_COMPUTE_32F)."
+                ),
+                other="Run the model in bfloat16 (it changes the numerics: check the loss).",
+            ),
+            most="medium",
+        ),
+    ),
+    needs=("kernel names that say the precision", "the chip's compute capability"),
+    after=("drop_casts",),
+)

@@ -1,0 +1,115 @@
+"""Convolutions with channels last."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import listed, several
+from warpline.kernels import KernelIdentity
+from warpline.replay.costs import constants
+from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
+from warpline.units import duration
+from warpline.work.parse import json_list
+
+
+def _transposing(identity: KernelIdentity) -> bool:
+    return identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"}
+
+
+def _channels_first(identity: KernelIdentity) -> bool:
+    channels_last = any(layout in identity.name.lower() for layout in ("nhwc", "ndhwc"))
+    return identity.kernel_class == "conv" and not channels_last
+
+
+def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
+    return "batch_norm" in identity.name and "channels_last" not in identity.name
+
+
+def _along_one_dimension(scene: Scene) -> Bools:
+    """Work of convolutions and norms of sequences: tensors of three dimensions have no layout with channels last."""
+    shapes = scene.op_column("shapes")
+    flat = {text: _has_three_dimensions(text) for text in set(shapes[scene.work].tolist())}
+    result = np.zeros(len(scene.graph), bool)
+    result[scene.work] = [flat[text] for text in shapes[scene.work].tolist()]
+    return result | scene.under_op("aten::conv1d", "aten::conv_transpose1d")
+
+
+def _has_three_dimensions(shapes: str) -> bool:
+    first = next(iter(json_list(shapes)), None)
+    return isinstance(first, list) and len(first) == 3 and all(isinstance(size, int) for size in first)
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """No transposes, faster channels-first convolutions."""
+    scene = bench.scene
+    usable = scene.in_steps & ~bench.gone & ~scene.once(_along_one_dimension)
+    transposes = np.flatnonzero(scene.kernels_where(_transposing) & usable)
+    first = np.flatnonzero(scene.kernels_where(_channels_first) & usable)
+    if not len(transposes) + len(first):
+        return 0
+    bench.remove_work(transposes, dispatch=False)
+    if case != PESSIMISTIC or not len(transposes):
+        now = bench.graph.duration[first]
+        bench.shorten(first, now * constants.CHANNELS_LAST.at(case), scene.floor_ns()[first])
+    norms = np.flatnonzero(scene.kernels_where(_batch_norm_channels_first) & usable)
+    bench.shorten(norms, bench.graph.duration[norms] * constants.BATCH_NORM_CHANNELS_LAST.at(case))
+    return len(transposes) + len(first) + len(norms)
+
+
+def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Convolutions in the layout that tensor cores do not like."""
+    change = evidence.changed(FIX.name)
+    transposes, norms = change.work & change.gone, evidence.scene.kernels("norm")
+    kept = change.work & ~change.gone
+    parts = [
+        f"{several(evidence.per_step(nodes), *noun)} ({duration(evidence.time_per_step(nodes))})"
+        for nodes, *noun in (
+            (transposes, "transposing kernel"),
+            (kept & ~norms, "convolution"),
+            (kept & norms, "kernel of norms", "kernels of norms"),
+        )
+        if evidence.per_step(nodes)
+    ]
+    if not parts:
+        return None
+    return Claim(f"Convolutions run channels-first: {listed(parts)} a step.", evidence.places(change.work))
+
+
+FIX = Fix(
+    name="channels_last",
+    words="channels last",
+    summary="Convolutions get their tensors with channels last (memory_format=torch.channels_last).",
+    assumptions=(
+        (
+            "Kernels that transpose between the layouts disappear, and convolutions and batch norms that ran with "
+            "channels first gain what they gain on an H200."
+        ),
+        "In the worst case convolutions gain nothing but the transposing kernels.",
+        "Convolutions of sequences (conv1d) stay: their tensors have no such layout.",
+    ),
+    effort="setting",
+    apply=apply,
+    findings=(
+        Rule(
+            name="channels_first",
+            cause="kernel",
+            look=channels_first,
+            advice=Advice(
+                pytorch=(
+                    "model = model.to(memory_format=torch.channels_last), once, and every input x = x.to('cuda', "
+                    "memory_format=torch.channels_last)"
+                ),
+                cuda="Describe tensors to cuDNN as CUDNN_TENSOR_NHWC, and keep them so from layer to layer.",
+            ),
+        ),
+    ),
+    needs=("kernel names that say the layout",),
+    after=("bf16", "tf32"),
+)

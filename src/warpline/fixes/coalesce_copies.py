@@ -1,0 +1,165 @@
+"""Small copies in a row become one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted
+from warpline.replay.costs import constants
+from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.graph.model import SEGMENT
+from warpline.replay.patterns.copies import (
+    LAUNCHED_OP_NS,
+    SMALL_COPY_BYTES,
+    copies_of,
+    device_bytes_per_ns,
+    same_op_waits,
+)
+from warpline.replay.patterns.gathering import gathered_after
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import DISPATCH_NS, NOTHING, Workbench
+from warpline.trace.columns import NONE, Int64s
+from warpline.units import size
+
+SMALL_PINNED_BYTES = 256 << 10
+"""From pinned memory such a copy takes 5 µs, and its op 8 to 9: it is the calls that cost."""
+CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_split", "aten::chunk")
+"""Ops that cut a tensor into pieces; iterating over a tensor is the first of them."""
+LEAST_COPIES = 8
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Of each run of small copies of one direction, the first carries all bytes."""
+    scene, changed, removed = bench.scene, 0, [NOTHING]
+    for direction in ("HtoD", "DtoH", "DtoD"):
+        copies = copies_of(scene, direction, bench)
+        pinned = scene.work_text("source_memory")[copies] == "Pinned"
+        copies = copies[scene.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
+        for mine in _in_a_row(scene, copies):
+            size = float(scene.bytes[mine].sum())
+            removed.append(mine[1:])
+            calls = scene.call_of_work[mine[1:]]
+            waits = same_op_waits(scene, calls[calls != NONE])
+            bench.remove_calls(np.setdiff1d(waits, calls))
+            _remove_loop(bench, mine)
+            time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
+            bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
+            if scene.call_of_work[mine[0]] != NONE and direction == "HtoD":
+                removed.append(_as_one_upload(bench, mine, size, case))
+            changed += len(mine) - 1
+    bench.remove_work(np.concatenate(removed))
+    return changed
+
+
+def _as_one_upload(bench: Workbench, copies: Int64s, size: float, case: int) -> Int64s:
+    """What else one copy to the device costs on both sides; the work that gathered the pieces, which goes."""
+    scene, first = bench.scene, int(copies[0])
+    call = int(scene.call_of_work[first])
+    if scene.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
+        bench.graph.duration[call] += size / constants.HOST_BYTES_PER_NS.at(case)
+    if scene.root_op[first] != NONE and scene.trace.ops["name"][int(scene.root_op[first])] == "aten::copy_":
+        bench.graph.duration[call] += LAUNCHED_OP_NS
+        bench.graph.duration[first] += constants.PINNED_COPY_NS.at(case) + 2 * size / device_bytes_per_ns(scene, case)
+    bench.remove_ops(_cut_before(scene, call))
+    stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[first]]
+    return gathered_after(scene, stream, int(copies[-1]))
+
+
+def _cut_before(scene: Scene, call: int) -> Int64s:
+    """Ops that cut a tensor into pieces between the launch before a call and the call itself, on its thread."""
+    begin = int(scene.graph.measured_start[call])
+    launched = scene.launch_moment[scene.work]
+    since = int(launched[launched < begin].max(initial=0))
+    starts, ends, threads = scene.op_spans
+    near = (starts > since) & (ends <= begin) & (threads == scene.graph.lane[call])
+    near &= scene.roots[:-1] == np.arange(len(starts))
+    names = scene.trace.ops["name"]
+    return np.array([row for row in np.flatnonzero(near).tolist() if str(names[row]) in CUTS], np.int64)
+
+
+def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
+    """Runs of at least two of the copies that follow each other on their stream, within a step."""
+    chosen = np.zeros(len(scene.graph), bool)
+    chosen[copies] = True
+    runs: list[Int64s] = []
+    for lane in np.unique(scene.graph.lane[copies]):
+        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+        group = np.cumsum(~chosen[nodes] | (np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]]) != 0))
+        mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
+        runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
+    return runs
+
+
+def _remove_loop(bench: Workbench, copies: Int64s) -> None:
+    """The CPU time between the first and the last of the copies, if nothing but them was launched in between."""
+    scene = bench.scene
+    first, last = scene.call_of_work[copies[0]], scene.call_of_work[copies[-1]]
+    if NONE in (first, last) or scene.graph.lane[first] != scene.graph.lane[last]:
+        return
+    begin, end = int(scene.graph.measured_end[first]), int(scene.graph.measured_end[last])
+    moments = scene.launch_moment[scene.work]
+    between = scene.work[(moments >= begin) & (moments < end)]
+    if len(np.setdiff1d(between, copies)) == 0:
+        # A loop that makes its pieces still has to make them.
+        own = np.where(bench.graph.kind == SEGMENT, np.maximum(bench.graph.duration - DISPATCH_NS, 0.0), 0.0)
+        bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
+        inside = (bench.graph.measured_start >= begin) & (bench.graph.measured_start < end) & ~scene.is_work
+        inside &= scene.graph.lane == scene.graph.lane[first]
+        bench.graph.duration[inside] = own[inside]
+
+
+def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Many small copies, each with the cost of a call."""
+    change = evidence.changed(FIX.name)
+    copies = change.work & (evidence.scene.kind == "memcpy")
+    count = evidence.per_step(copies)
+    if count < LEAST_COPIES:
+        return None
+    largest = int(evidence.scene.bytes[evidence.in_steps(copies)].max())
+    return Claim(
+        f"{counted(count)} copies a step of at most {size(largest)} each follow each other: every one costs a "
+        f"call, and {counted(evidence.per_step(copies & ~change.gone))} would do.",
+        evidence.places(copies),
+    )
+
+
+FIX = Fix(
+    name="coalesce_copies",
+    words="one copy instead of many",
+    summary="Small copies in a row, with nothing launched in between, become one.",
+    assumptions=(
+        (
+            "The host gathers pieces of pageable memory into one buffer, at the rate of a copy; pinned ones lie "
+            "side by side, or could if whoever put them there did so, and in the worst case are gathered too."
+        ),
+        "What the loop does for more than 40 µs between two copies is its own, and stays.",
+        ("The device gathers nothing after them; where they went to places of a tensor, one kernel puts them there."),
+        "What cut the pieces out of one tensor (unbind, split) goes with the loop.",
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="many_small_copies",
+            cause="transfer",
+            look=many_small_copies,
+            advice=Advice(
+                pytorch=(
+                    "Gather the pieces into one pinned buffer and copy it at once: "
+                    "torch.stack(pieces).pin_memory().to('cuda', non_blocking=True), then .unbind()."
+                ),
+                cuda=(
+                    "Pack the pieces into one pinned buffer and copy it with one cudaMemcpyAsync; for rows of a "
+                    "matrix, cudaMemcpy2DAsync."
+                ),
+                other="Gather the pieces into one pinned buffer and copy it at once.",
+            ),
+        ),
+    ),
+    needs=("the bytes of copies",),
+    after=("reduce_before_copy",),
+)

@@ -1,0 +1,180 @@
+"""The launches of a step, captured once and replayed as a CUDA graph."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.where import frame_names
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import several
+from warpline.replay.costs import constants
+from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.graph.model import STREAM
+from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
+from warpline.replay.patterns.optimizers import counted_on_the_host
+from warpline.replay.patterns.waits import awaited_calls
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
+from warpline.trace.nesting import nearest_marked
+from warpline.units import duration
+
+LEAST_LAUNCHES = 4
+"""Fewer launches than this are not worth a graph."""
+LEAST_SHARE = 0.05
+"""Of the step; less is not worth a graph."""
+MOST = 0.5
+"""Of the launches; what launches fewer is not what to capture."""
+FRAME = r"^(.+)\((\d+)\): (.+)$"
+INSTANCE = r"_\d+$"
+"""torch numbers the modules of a class: Block_0, Block_1."""
+CAPTURE = (
+    "model = torch.compile(model, mode='reduce-overhead'), or capture by hand after a warm-up on a side stream: "
+    "with torch.cuda.graph(graph): out = model(fixed_input); then fixed_input.copy_(x); graph.replay() "
+    "(torch.cuda.make_graphed_callables does it for modules, backward included)."
+)
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """CPU time of each piece becomes one launch, and gaps those within a graph."""
+    scene = bench.scene
+    if case != PESSIMISTIC:
+        _read_later(bench)
+    graph = bench.graph
+    capturable = ~scene.once(counted_on_the_host)
+    calls_of_work = scene.call_of_work[scene.work]
+    launches = np.zeros(len(graph), np.int64)
+    alive = (calls_of_work != NONE) & ~bench.gone[scene.work]
+    np.add.at(launches, calls_of_work[alive], 1)
+    already = scene.calls_like(api_names.GRAPH_LAUNCH)
+    captured, stays = np.zeros(len(graph), bool), stays_on_host(bench)
+    for run in launch_runs(bench, capturable, case):
+        count = int(launches[run].sum())
+        if count < LEAST_LAUNCHES or already[run].any():
+            continue
+        first = int(run[np.flatnonzero(launches[run] > 0)[0]])
+        graph.duration[run] = 0.0
+        cost = constants.GRAPH_LAUNCH_NS.at(case) + count * constants.GRAPH_NODE_NS.at(case)
+        graph.duration[first] = cost
+        _take_begin(bench, run, stays)
+        captured[run] = True
+    inside = np.zeros(len(graph), bool)
+    inside[scene.work[alive]] = captured[calls_of_work[alive]]
+    gaps = (graph.edge_kind == STREAM) & inside[graph.edge_to]
+    graph.lag[gaps] = np.minimum(graph.lag[gaps], constants.GRAPH_GAP_NS.at(case))
+    return int(inside.sum())
+
+
+def _read_later(bench: Workbench) -> None:
+    """Takes those waits out behind which a step goes on launching, where it does not wait again and again."""
+    scene, graph = bench.scene, bench.graph
+    calls = awaited_calls(scene)
+    inputs = scene.root_op[(scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD")]
+    calls = calls[(scene.step[calls] != NONE) & ~np.isin(scene.root_op_of_call[calls], inputs[inputs != NONE])]
+    if not len(calls) or waits_often(bench, stays_on_host(bench)):
+        return
+    last = np.zeros(scene.step.max() + 2, np.int64)
+    np.maximum.at(last, scene.step[scene.work], scene.launch_moment[scene.work])
+    bench.stop_waiting(calls[graph.measured_end[calls] < last[scene.step[calls]]])
+
+
+def _take_begin(bench: Workbench, run: Int64s, stays: Bools) -> None:
+    """Takes out what a captured run's step did before its first call, in a segment that began in the step before."""
+    scene, graph = bench.scene, bench.graph
+    segment = int(scene.segment_of_call[run[0]])
+    if segment == NONE or scene.step[segment] >= scene.step[run[0]] or stays[segment]:
+        return
+    begin = int(scene.trace.steps_in_view["start_ns"][int(scene.step[run[0]])])
+    length = graph.measured_end[segment] - graph.measured_start[segment]
+    graph.duration[segment] *= (begin - graph.measured_start[segment]) / max(length, 1)
+
+
+def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """The device waits for launches: a CUDA graph launches the whole step at once."""
+    captured = evidence.changed(FIX.name).relaunched
+    launches = evidence.per_step(captured)
+    waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
+    share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
+    if share < LEAST_SHARE or not launches:
+        return None
+    return Claim(
+        f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
+        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}.",
+        evidence.places(captured),
+        _how(evidence, captured),
+    )
+
+
+def _how(evidence: Evidence, captured: Bools) -> str | None:
+    """The general advice, led by the module, else the function, that launches most of it; None without frames."""
+    for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
+        counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
+        if len(counted) and counted["count"][0] >= MOST * evidence.in_steps(captured).sum():
+            return f"Most of it is launched by {counted['launcher'][0]}. {CAPTURE}"
+    return None
+
+
+def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
+    """The outermost nn.Module around the op that led to each launch."""
+    python, frames = evidence.trace.python, integers(evidence.trace.ops["frame"])
+    parents, modules = integers(python["parent"]), python["module"].is_not_null().to_numpy()
+    within = np.append(nearest_marked(parents, modules), NONE)
+    around = np.append(nearest_marked(parents, modules & (within[parents] == NONE)), NONE)
+    rows = around[frames[evidence.written_ops(captured)]]
+    return "the module " + python["module"].gather(ids(rows)).cast(pl.String).str.replace(INSTANCE, "")
+
+
+def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
+    """The user's own function that wrote the op that led to each launch, and where it begins."""
+    ops, table = evidence.written_ops(captured), evidence.trace.ops
+    rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
+    return frame_names(evidence.trace, rows).str.replace(FRAME, "${3} (${1}:${2})")
+
+
+FIX = Fix(
+    name="cuda_graph",
+    words="a CUDA graph",
+    summary="The launches of each step are captured once and replayed as a CUDA graph.",
+    assumptions=(
+        "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
+        (
+            "What is read of the results while the step goes on, up to three times, is no longer read, or after the "
+            "step."
+        ),
+        (
+            "Other waits, blocking copies and long host work stay, and cut the capture into pieces: one graph each; "
+            "with more than three waits in a step only pieces of at least 20 calls are captured, and in the best "
+            "case all."
+        ),
+        (
+            "An optimiser that goes through the parameters one by one, with a count of steps on the host, is not "
+            "captured."
+        ),
+        "Kernels keep their durations; between them lies the gap of a graph's nodes.",
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="launch_bound",
+            cause="dispatch",
+            look=launch_bound,
+            advice=Advice(
+                pytorch=CAPTURE,
+                cuda=(
+                    "Capture the step once, cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) to "
+                    "cudaStreamEndCapture, instantiate it with cudaGraphInstantiate, and call cudaGraphLaunch in "
+                    "every step; new inputs go into the same buffers."
+                ),
+                other="Launch the step as one compiled program or CUDA graph (jax.jit of the whole step).",
+            ),
+            specific=False,
+        ),
+    ),
+    needs=("which call launched what", "the CPU's waits"),
+    after=("torch_compile",),
+)

@@ -1,0 +1,114 @@
+"""Single kernels that take many times what their siblings take."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted
+from warpline.replay.costs.ranges import Range
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Floats
+from warpline.units import duration
+
+LEAST_SIBLINGS = 8
+"""So many kernels of one name, grid and shapes show what is usual."""
+MANY_TIMES, LEAST_EXTRA_NS = 4.0, 20_000.0
+MOST_STRAGGLING = 0.2
+"""If more of them are that long, the length has a reason that the name does not tell."""
+LEFT = Range(0.0, 0.0, 0.5, "the worst case takes half of the extra time for the work's own")
+
+
+def usual_length(scene: Scene) -> Floats:
+    """Median length of each kernel's siblings: same name, grid and recorded shapes; 0 where there are too few."""
+    nodes = scene.work[(scene.kind[scene.work] == "kernel") & scene.in_steps[scene.work]]
+    result = np.zeros(len(scene.graph))
+    if not len(nodes):
+        return result
+    rows = pl.DataFrame(
+        {
+            "name": pl.Series(scene.name[nodes].tolist()),
+            "shapes": pl.Series(scene.op_column("shapes")[nodes].tolist()),
+            **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
+            "length": scene.graph.duration[nodes],
+        }
+    )
+    siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
+    usual = pl.col("length").median().over(siblings)
+    long = (pl.col("length") > MANY_TIMES * usual) & (pl.col("length") > usual + LEAST_EXTRA_NS)
+    enough = (pl.len().over(siblings) >= LEAST_SIBLINGS) & (long.mean().over(siblings) <= MOST_STRAGGLING)
+    result[nodes] = rows.select(pl.when(enough).then(usual).otherwise(0.0).alias("usual"))["usual"].to_numpy()
+    return result
+
+
+def stragglers(scene: Scene) -> Bools:
+    """Kernels that take many times the usual; collectives wait for others, and are left out."""
+    usual = usual_length(scene)
+    extra = scene.graph.duration - usual
+    late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual) & (extra > LEAST_EXTRA_NS)
+    return late & ~scene.kernels("comm")
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Stragglers take the median of their siblings."""
+    scene = bench.scene
+    late = np.flatnonzero(stragglers(scene) & scene.in_steps & ~bench.gone)
+    usual = usual_length(scene)[late]
+    extra = np.maximum(bench.graph.duration[late] - usual, 0.0)
+    bench.shorten(late, usual + LEFT.at(case) * extra)
+    return len(late)
+
+
+def straggling_kernel(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Single kernels that take many times what their siblings take."""
+    change = evidence.changed(FIX.name)
+    late = change.work
+    if not evidence.per_step(late):
+        return None
+    usual = evidence.time_per_step(late) - float(change.saved_ns[evidence.in_steps(late)].sum()) / evidence.steps
+    return Claim(
+        f"Single kernels straggle: {counted(evidence.per_step(late))} a step take "
+        f"{duration(evidence.time_per_step(late))}, where others of the same name, grid and shapes take "
+        f"{duration(usual)}.",
+        evidence.costliest_places(late),
+    )
+
+
+FIX = Fix(
+    name="even_out",
+    words="kernels as short as their siblings",
+    summary=("Kernels that take many times what others of the same name, grid and shapes take, take as long as those."),
+    assumptions=(
+        ("The extra time is an accident (contention, clocks, a page fault) or data that can be spread more evenly."),
+        "The worst case keeps half of the extra time.",
+    ),
+    effort="rewrite",
+    apply=apply,
+    findings=(
+        Rule(
+            name="straggling_kernel",
+            cause="kernel",
+            look=straggling_kernel,
+            advice=Advice(
+                pytorch=(
+                    "Look at what is special about that call: other work beside it (nvidia-smi pmon), clocks "
+                    "(nvidia-smi -q -d CLOCK,PERFORMANCE), managed memory, or data that sends all threads to one "
+                    "address (index_add_, scatter_add_)."
+                ),
+                cuda=(
+                    "Look at what is special about that launch: other work beside it (nvidia-smi pmon), clocks "
+                    "(nvidia-smi -q -d CLOCK,PERFORMANCE), managed memory without cudaMemPrefetchAsync, or atomics "
+                    "on one address."
+                ),
+            ),
+            most="low",
+        ),
+    ),
+    needs=("at least eight kernels of one name, grid and shapes",),
+    after=("fill_gpu",),
+)

@@ -1,0 +1,208 @@
+"""What the rules look at: the trace, its idle time, and the replay that answers "what if"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.analyses.where import UserFrames, frame_names, with_sites
+from warpline.fixes.changes import Change, change_of
+from warpline.fixes.claim import Place
+from warpline.intervals import difference, union
+from warpline.replay.fix import GraphFix
+from warpline.replay.graph.model import SEGMENT, WORK
+from warpline.replay.whatif import Prediction, Trial, WhatIf
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, ids, integers
+from warpline.trace.nesting import nearest_marked
+from warpline.trace.trace import Trace
+from warpline.work.parse import json_list
+
+LISTED_PLACES = 5
+
+
+class Evidence:
+    """A trace made ready for the rules of these fixes; everything is found when it is first asked for."""
+
+    def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix]) -> None:
+        self.trace = trace
+        self.question = WhatIf(trace, fixes)
+        self.scene = self.question.scene
+        self.steps = max(self.question.replay.marks.count, 1)
+        self._changes: dict[str, Change] = {}
+
+    def ask(self, fix: str) -> Prediction:
+        """The prediction for a fix."""
+        return self.question.ask(fix)
+
+    def gains(self, fix: str, least: float) -> bool:
+        """Whether a fix finds something to change and is expected to gain at least so much."""
+        return self.question.gains(fix, least)
+
+    def trial(self, fix: str) -> Trial:
+        """What the fix does to the graph in the expected case."""
+        return self.question.trial(fix)
+
+    def changed(self, fix: str) -> Change:
+        """What the fix changes, found once: the nodes that a claim may count."""
+        if fix not in self._changes:
+            self._changes[fix] = change_of(self.scene, self.trial(fix))
+        return self._changes[fix]
+
+    @property
+    def step_ns(self) -> float:
+        """The step without the profiler, as replayed."""
+        return self.question.bare_step_ns.expected
+
+    @cached_property
+    def user_frames(self) -> UserFrames:
+        """Frames of the user's own code."""
+        return UserFrames(self.trace)
+
+    @cached_property
+    def idle(self) -> dict[str, int]:
+        """Idle time of the busiest device by cause, over the window."""
+        devices = idle_gaps(self.trace, self.scene.activities)
+        best = min(devices, key=lambda gaps: sum(gaps.totals().values()), default=None)
+        return best.totals() if best else dict.fromkeys(CAUSES, 0)
+
+    @cached_property
+    def idle_share(self) -> float:
+        """Share of the window in which the busiest device is idle."""
+        length = self.trace.window.length_ns
+        return sum(self.idle.values()) / length if length else 0.0
+
+    @cached_property
+    def roofline_share(self) -> float | None:
+        """What the kernels of a step would take at least, over what they take; None where most have no known floor."""
+        scene = self.scene
+        kernels = np.flatnonzero(scene.in_steps & (scene.kind == "kernel"))
+        length, floor = scene.graph.duration[kernels], scene.floor_ns()[kernels]
+        known = floor > 0
+        if length[known].sum() <= length.sum() / 2:
+            return None
+        return float(np.minimum(floor, length)[known].sum() / length[known].sum())
+
+    @cached_property
+    def bare_idle_share(self) -> float:
+        """Share of the bare step in which the device has nothing of that step to do, other streams counted once."""
+        graph, work = self.scene.graph, np.flatnonzero(self.in_steps(self.scene.is_work))
+        spans = union(graph.measured_start[work], graph.measured_end[work])
+        return max(0.0, 1 - float((spans.ends - spans.starts).sum()) / self.steps / self.step_ns)
+
+    def in_steps(self, nodes: Bools) -> Bools:
+        """Nodes that began, or were launched, in the steps in view."""
+        inside: Bools = nodes & (self.scene.step != NONE)
+        return inside
+
+    def per_step(self, nodes: Bools) -> float:
+        """How many of the nodes a step has."""
+        return float(self.in_steps(nodes).sum()) / self.steps
+
+    def time_per_step(self, nodes: Bools) -> float:
+        """Measured GPU time of the nodes in a step, in nanoseconds."""
+        graph, chosen = self.scene.graph, self.in_steps(nodes) & (self.scene.graph.kind == WORK)
+        return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
+
+    def exposed_per_step(self, nodes: Bools) -> float:
+        """Time of the nodes in a step during which the device runs no other kernel, in nanoseconds."""
+        graph, mine = self.scene.graph, self.in_steps(nodes)
+        others = (self.scene.kind == "kernel") & ~nodes
+        spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine, others)]
+        return difference(*spans).total_ns() / self.steps
+
+    def time_in_calls(self, calls: Bools) -> float:
+        """How long these API calls hold their threads in a step, waiting included, in nanoseconds."""
+        rows = self.scene.graph.row[self.in_steps(calls)]
+        lengths = integers(self.trace.api["end_ns"])[rows] - integers(self.trace.api["start_ns"])[rows]
+        return float(lengths.sum()) / self.steps
+
+    def places(self, nodes: Bools) -> tuple[Place, ...]:
+        """The ops that launched these nodes, with the user's line where it is known, the most frequent first."""
+        return self._op_places(nodes, np.ones(len(nodes)))
+
+    def costliest_places(self, nodes: Bools) -> tuple[Place, ...]:
+        """The same, those that take the most time first."""
+        graph = self.scene.graph
+        return self._op_places(nodes, (graph.measured_end - graph.measured_start).astype(np.float64))
+
+    def written_ops(self, nodes: Bools) -> Int64s:
+        """The op of the program's own that led to each of these nodes: of a backward op's, the forward op."""
+        written: Int64s = self._forward_ops[self.scene.op[self._under_ops(nodes)]]
+        return written
+
+    def _under_ops(self, nodes: Bools) -> Int64s:
+        return np.flatnonzero(self.in_steps(nodes) & (self.scene.op != NONE))
+
+    def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
+        chosen, table = self._under_ops(nodes), self.trace.ops
+        names, written = table["name"].gather(self.scene.op[chosen]).cast(pl.String), self.written_ops(nodes)
+        moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
+        return self.places_at(names, *moments, weight[chosen])
+
+    @cached_property
+    def _forward_ops(self) -> Int64s:
+        """For each op, the one that the program wrote: of a backward op, the forward op that it differentiates."""
+        table = self.trace.ops
+        forward = np.append(integers(table["forward_op"]), NONE)
+        around = np.append(nearest_marked(integers(table["parent"]), forward[:-1] != NONE), NONE)
+        written = forward[around[:-1]]
+        result: Int64s = np.where(written == NONE, np.arange(len(table)), written)
+        return result
+
+    def host_places(self, nodes: Bools, weight: Floats | None = None) -> tuple[Place, ...]:
+        """The outermost ops around these API calls, or before which these segments lie; else the calls themselves."""
+        chosen, rows = self._api_rows(nodes)
+        moments = integers(self.trace.api["thread"])[rows], integers(self.trace.api["start_ns"])[rows]
+        return self.places_at(self._call_labels(rows), *moments, None if weight is None else weight[chosen])
+
+    def host_labels(self, nodes: Bools) -> pl.Series:
+        """The outermost op around each of these API calls, or the call's own name."""
+        return self._call_labels(self._api_rows(nodes)[1])
+
+    def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
+        graph = self.scene.graph
+        chosen = np.flatnonzero(self.in_steps(nodes))
+        rows = np.where(graph.kind == SEGMENT, graph.before, graph.row)[chosen]
+        return chosen[rows != NONE], rows[rows != NONE]
+
+    def _call_labels(self, rows: Int64s) -> pl.Series:
+        ops = self.scene.roots[integers(self.trace.api["op_id"])[rows]]
+        known = self.trace.ops["name"].gather(ids(ops)).cast(pl.String)
+        return known.fill_null(self.trace.api["name"].gather(rows).cast(pl.String))
+
+    def places_at(
+        self, labels: pl.Series, threads: Int64s, moments: Int64s, weight: Floats | None = None
+    ) -> tuple[Place, ...]:
+        """What was done at these moments, by label and by the user's own line, the weightiest first."""
+        if not len(labels):
+            return ()
+        frames = frame_names(self.trace, self.user_frames.at(threads, moments))
+        weights = np.ones(len(labels)) if weight is None else weight
+        rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
+        counted = with_sites(rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len()))
+        listed = counted.sort("weight", "op", descending=[True, False]).head(LISTED_PLACES)
+        return tuple(Place(row["op"], row["file"], row["line"], row["count"]) for row in listed.rows(named=True))
+
+    def costliest_shapes(self, nodes: Bools) -> str:
+        """Shapes of the op that takes the most time of these nodes; empty where none were recorded."""
+        graph, chosen = self.scene.graph, np.flatnonzero(self.in_steps(nodes))
+        rows = pl.DataFrame(
+            {
+                "shapes": pl.Series(self.scene.op_column("shapes")[chosen].tolist(), dtype=pl.String),
+                "time": (graph.measured_end - graph.measured_start)[chosen],
+            }
+        )
+        total = rows.filter(pl.col("shapes") != "").group_by("shapes").agg(pl.col("time").sum())
+        if not len(total):
+            return ""
+        return _matrices(str(total.sort("time", "shapes", descending=[True, False])["shapes"][0]))
+
+
+def _matrices(shapes: str) -> str:
+    """Shapes of a product's matrices for people: 4096x2047 by 2047x4093."""
+    matrices = [size for size in json_list(shapes) if isinstance(size, list) and len(size) >= 2]
+    return " by ".join("x".join(str(value) for value in size) for size in matrices) or shapes

@@ -1,0 +1,110 @@
+"""Long kernels that leave most of the device empty, spread over it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
+from warpline.fixes.words import counted, listed
+from warpline.replay.costs.ranges import Range
+from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Floats
+from warpline.units import duration
+
+LONG_KERNEL_NS, VERY_LONG_KERNEL_NS = 15_000, 50_000
+"""A shorter kernel is bound by its launch and its latency, whatever its grid."""
+FAR, VERY_FAR = 1.5, 5.0
+"""So many times its floor must a kernel take to be worth the work: one with a tail, and one with few blocks."""
+LEFT_BY_SPREADING = Range(0.0, 0.01, 1.0, "a scan on four rows and norms over eight, spread over an H200")
+LEFT_BY_OTHER_TILES = Range(0.0, 0.5, 1.0, "not measured yet: a cautious range")
+"""How much of the time that empty multiprocessors cost remains."""
+
+
+def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
+    """Kernels with few blocks, and kernels with a tail, far above their floors."""
+    grids, length = Grids(scene), scene.graph.duration
+    usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
+    few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
+    few &= (length > VERY_LONG_KERNEL_NS) & (length > VERY_FAR * floor)
+    tails = usable & grids.tails() & ~scene.kernels("comm")
+    tails &= (length > LONG_KERNEL_NS) & (length > FAR * floor)
+    return few, tails
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Kernels with empty multiprocessors take less, never below the roofline."""
+    scene, changed = bench.scene, 0
+    floor, empty = scene.floor_ns(), 1 - Grids(scene).used()
+    for mine, left in zip(empty_kernels(scene, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
+        chosen = np.flatnonzero(mine & ~bench.gone)
+        now = bench.graph.duration[chosen]
+        bench.shorten(chosen, now * (1 - empty[chosen] * (1 - left.at(case))), floor[chosen])
+        changed += len(chosen)
+    return changed
+
+
+def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Long kernels that leave most of the device empty."""
+    empty, grids = evidence.changed(FIX.name).work, Grids(evidence.scene)
+    if evidence.gains("streams", WORTH_TRYING_FIRST) and (empty & evidence.changed("streams").work).any():
+        return None
+    few, tails = empty & grids.few(), empty & grids.tails()
+    parts = [
+        f"{counted(evidence.per_step(nodes))} a step {what} ({duration(evidence.time_per_step(nodes))})"
+        for what, nodes in (
+            (f"with fewer blocks than half of the {grids.sms:.0f} multiprocessors", few),
+            ("whose last wave of blocks is nearly empty", tails),
+        )
+        if evidence.per_step(nodes)
+    ]
+    if not parts:
+        return None
+    return Claim(f"Long kernels leave most of the GPU empty: {listed(parts)}.", evidence.costliest_places(empty))
+
+
+FIX = Fix(
+    name="fill_gpu",
+    words="more blocks",
+    summary=(
+        "Long kernels with too few blocks are spread over the device, and those with a nearly empty last "
+        "wave divided otherwise."
+    ),
+    assumptions=(
+        (
+            "A kernel with few blocks, far above its roofline floor, scales with them, as a planted one did; "
+            "products, convolutions and attention do not, because their libraries choose grids themselves."
+        ),
+        "Of what a nearly empty wave costs, half comes back: a guess. In the worst case nothing changes.",
+        "Kernels whose work is unknown stay as they are.",
+    ),
+    effort="rewrite",
+    apply=apply,
+    findings=(
+        Rule(
+            name="small_grid",
+            cause="kernel",
+            look=small_grid,
+            advice=Advice(
+                pytorch=(
+                    "Give the kernel more independent pieces: a larger batch, the reduced dimension split in two "
+                    "passes (x.view(n, parts, -1).sum(-1).sum(-1)), or in a Triton kernel a smaller BLOCK and a "
+                    "grid of at least torch.cuda.get_device_properties(0).multi_processor_count."
+                ),
+                cuda=(
+                    "Launch at least as many blocks as the device has multiprocessors "
+                    "(cudaDevAttrMultiProcessorCount): smaller blocks, a grid-stride loop, or a reduction in two "
+                    "passes."
+                ),
+                other="Give the kernel more independent pieces: a larger batch, or a reduction in two passes.",
+            ),
+            most="low",
+        ),
+    ),
+    needs=("grids and blocks of kernels", "the device's multiprocessors", "the shapes of ops (record_shapes=True)"),
+    after=("streams",),
+)

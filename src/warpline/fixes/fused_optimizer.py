@@ -1,0 +1,171 @@
+"""A few kernels that update all parameters."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import several
+from warpline.replay.costs import constants
+from warpline.replay.graph.model import CALL
+from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.units import duration
+
+OPTIMIZER_STEP = r"^Optimizer\.step#(.+)\.step$"
+"""torch.optim names the range around a step after the optimizer's class."""
+WITH_FUSED = ("Adam", "AdamW", "SGD")
+"""Optimizers of torch.optim that take fused=True on a GPU (torch 2.11)."""
+KERNELS_PER_PARAMETER = 8
+"""Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
+PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addcdiv": 4, "sqrt": 2, "copy": 2}
+"""Tensors that an op of an optimiser reads and writes; scalars are free."""
+LEAST_KERNELS = 8
+LEAST_IDLE = 0.2
+LONG_KERNEL_NS = 20_000
+"""Below this idle share, or with kernels of this length, the device is the limit, and the optimizer a matter of its
+kernels."""
+MOST_IDLE = 0.2
+"""Above, the launches of an optimizer with short kernels are the matter, not its kernels."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Per step: one launch with the host's cost of the fused version, and a share of the device's time."""
+    scene = bench.scene
+    inside = scene.once(in_optimizer) & scene.in_steps
+    kernels = np.flatnonzero(inside & scene.is_work & (scene.kind == "kernel") & ~bench.gone)
+    changed = 0
+    for step in np.unique(scene.step[kernels]):
+        mine = kernels[scene.step[kernels] == step]
+        if len(mine) < MANY_KERNELS:
+            continue
+        share = min(1.0, constants.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
+        whole = float(bench.graph.duration[mine].sum())
+        parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if takes_lists(scene, mine) else 1)
+        host = constants.FUSED_OPTIMIZER_BASE_NS.at(case) + parameters * constants.FUSED_OPTIMIZER_PARAMETER_NS.at(case)
+        cpu = np.flatnonzero(inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
+        now = float(bench.graph.duration[cpu].sum())
+        bench.remove_work(mine[1:], dispatch=False)
+        bench.graph.duration[mine[0]] = max(share * whole, 2_000.0)
+        bench.graph.duration[cpu] = 0.0
+        calls = scene.call_of_work[mine]
+        bench.graph.duration[calls[calls != NONE][:1]] = min(host, now)
+        changed += len(mine)
+    return changed
+
+
+def _remaining_passes(scene: Scene, kernels: Int64s) -> float:
+    """Share of the tensors read and written that a fused update still reads and writes.
+
+    The ops tell which update it is: roots come with Adam (four tensors read, three written), several ops with momentum,
+    a single one is plain descent, which reads two and writes one whether it is fused or not.
+    """
+    names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(scene.op_name[kernels].tolist())]
+    passes = sum(PASSES.get(name, 2) for name in names)
+    needed = 7 if "sqrt" in names else 5 if len(names) > 1 else 3
+    return min(1.0, needed / max(passes, 1))
+
+
+def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
+    """What to write for the optimizers that launched these kernels; None where no range names them."""
+    names = evidence.trace.ranges["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
+    mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
+    return "; ".join(_advice(name) for name in mine) or None
+
+
+def _steps_of(evidence: Evidence, name: str) -> Bools:
+    return evidence.scene.within_ranges(rf"^Optimizer\.step#{re.escape(name)}\.step$")
+
+
+def _advice(name: str) -> str:
+    if name in WITH_FUSED:
+        return f"torch.optim.{name}(model.parameters(), …, fused=True), without foreach=False"
+    return (
+        f"torch.optim has no fused {name}: step = torch.compile(optimizer.step), torch._foreach_ functions in a step "
+        "of your own, or torch.optim.AdamW(model.parameters(), …, fused=True) if that will do"
+    )
+
+
+def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """An optimizer that updates one parameter at a time."""
+    kernels = evidence.changed(FIX.name).work
+    count = evidence.per_step(kernels)
+    if count < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
+        return None
+    if evidence.time_per_step(kernels) >= LONG_KERNEL_NS * count:
+        return None
+    return Claim(
+        f"The optimizer launches {several(count, 'kernel')} a step of "
+        f"{duration(evidence.time_per_step(kernels) / count)} each, several for each parameter.",
+        evidence.places(kernels),
+        _fused_version(evidence, kernels),
+    )
+
+
+def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """An optimizer that reads and writes all parameters once for every operation of its formula."""
+    kernels = evidence.changed(FIX.name).work
+    count = evidence.per_step(kernels)
+    launches_matter = evidence.bare_idle_share >= MOST_IDLE and evidence.time_per_step(kernels) < LONG_KERNEL_NS * count
+    if not count or launches_matter:
+        return None
+    return Claim(
+        f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} a step: each "
+        "reads and writes memory that one fused kernel would touch once.",
+        evidence.places(kernels),
+        _fused_version(evidence, kernels),
+    )
+
+
+FIX = Fix(
+    name="fused_optimizer",
+    words="a fused optimizer",
+    summary="The optimiser updates all parameters with a few fused kernels (fused=True).",
+    assumptions=(
+        (
+            "Optimiser steps are found by the range that torch.optim puts around them; those written by hand as "
+            "loops over tensors that divide by a root, or go against the gradient."
+        ),
+        "The host's time is that of a fused AdamW with as many parameters as the kernels suggest.",
+    ),
+    effort="setting",
+    apply=apply,
+    findings=(
+        Rule(
+            name="per_parameter_optimizer",
+            cause="dispatch",
+            look=per_parameter_optimizer,
+            advice=Advice(
+                pytorch=(
+                    "torch.optim.AdamW(model.parameters(), …, fused=True): one kernel for many parameters; drop "
+                    "foreach=False; optimizers without a fused version take foreach=True"
+                ),
+                cuda=(
+                    "Update all parameters with one kernel over a list of pointers and sizes, instead of one launch "
+                    "each."
+                ),
+                other="Use an optimizer that updates all parameters in one compiled call.",
+            ),
+        ),
+        Rule(
+            name="unfused_optimizer",
+            cause="kernel",
+            look=unfused_optimizer,
+            advice=Advice(
+                pytorch="torch.optim.AdamW(model.parameters(), …, fused=True)",
+                cuda="Write the update as one kernel that reads the gradient, the moments and the parameter once.",
+                other="Compile the update, so that each parameter is read and written once.",
+            ),
+        ),
+    ),
+    needs=("torch.optim's ranges, or ops with shapes",),
+    after=("fewer_kernels",),
+)

@@ -1,0 +1,124 @@
+"""Matrix kernels that were written for an older chip than the one they run on."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted, listed
+from warpline.kernels import KernelIdentity, identify
+from warpline.replay.costs import constants
+from warpline.replay.patterns.alignment import misaligned
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
+from warpline.units import duration
+
+WELL_ABOVE = 1.5
+"""A kernel that takes so many times what a square product with its floor takes on an H200 is slow; the rest is not."""
+LEAST_SHARE = 0.05
+"""Of the step; old kernels that take less are not worth a word."""
+
+
+def old_kernels(scene: Scene) -> Bools:
+    """Matrix products on tensor cores of an older generation than the device has.
+
+    Misaligned ones, and those on CUDA cores, are old for a reason that is another fix's business; what convolutions
+    could reach is not known from products.
+    """
+    major = scene.trace.devices["compute_major"].drop_nulls()
+    if not len(major):
+        return np.zeros(len(scene.graph), bool)
+
+    def old(identity: KernelIdentity) -> bool:
+        made_for = re.fullmatch(r"sm(\d+)\d", identity.arch or "")
+        matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
+        return matrix and made_for is not None and int(made_for[1]) < int(major[0])
+
+    names = scene.trace.ops["name"].cast(pl.String).unique()
+    convolving = scene.under_op(*names.filter(names.str.contains("conv")))
+    chosen: Bools = scene.kernels_where(old) & ~scene.once(misaligned) & ~convolving
+    return chosen
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Slow old kernels take the usual time of their work."""
+    scene = bench.scene
+    old = np.flatnonzero(old_kernels(scene) & scene.in_steps & ~bench.gone)
+    floor = scene.floor_ns()
+    single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
+    for dtype, kind in (("tf32", single), ("bf16", ~single)):
+        mine = old[kind[old] & (floor[old] > 0)]
+        usual = constants.usual_ns(floor[mine], dtype) * constants.PRECISION_SPREAD.at(case)
+        slow = bench.graph.duration[mine] > WELL_ABOVE * usual
+        bench.shorten(mine[slow], usual[slow], floor[mine[slow]])
+    return len(old)
+
+
+def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Matrix kernels of an older architecture than the chip has."""
+    old, slow = old_kernels(evidence.scene), evidence.changed(FIX.name).work
+    chosen = slow if evidence.per_step(slow) else old
+    time = evidence.time_per_step(chosen)
+    if time < LEAST_SHARE * evidence.step_ns:
+        return None
+    names = set(evidence.scene.name[np.flatnonzero(evidence.in_steps(chosen))].tolist())
+    made_for = sorted({str(identify(name).arch) for name in names})
+    how_slow = (
+        "slower than products of that size need be" if evidence.per_step(slow) else "as fast as such products are"
+    )
+    return Claim(
+        f"Matrix kernels written for {listed(made_for)} run on a newer chip, {how_slow}: "
+        f"{counted(evidence.per_step(chosen))} a step, {duration(time)}.",
+        evidence.costliest_places(chosen),
+    )
+
+
+FIX = Fix(
+    name="newer_kernels",
+    words="kernels of the chip's own generation",
+    summary=("Products on tensor cores with kernels of an older architecture run on kernels of the device's own."),
+    assumptions=(
+        (
+            "A product whose work is known takes what a square one with the same floor takes on an H200, never "
+            "below the roofline; it changes only if it takes 1.5 times that now."
+        ),
+        "Where no kernel is that slow, nothing changes: old kernels are often as good.",
+    ),
+    effort="setting",
+    apply=apply,
+    findings=(
+        Rule(
+            name="old_architecture",
+            cause="kernel",
+            look=old_architecture,
+            advice=Advice(
+                pytorch=(
+                    "Let a newer library choose: a torch built for your CUDA version (python -m "
+                    "torch.utils.collect_env), torch.backends.cuda.preferred_blas_library('cublaslt'), or "
+                    "torch.compile(model, mode='max-autotune'); layouts and sizes in multiples of 64 make more "
+                    "kernels eligible."
+                ),
+                cuda=(
+                    "Compile for the chip (nvcc -arch=native), link a newer cuBLAS or CUTLASS, and use cublasLt "
+                    "with its heuristics."
+                ),
+                other="Install a build for your CUDA version and chip.",
+            ),
+            most="medium",
+            least_gain=0.0,
+        ),
+    ),
+    needs=(
+        "kernel names that say the architecture",
+        "the chip's compute capability",
+        "the shapes of ops (record_shapes=True)",
+    ),
+    after=("drop_copies",),
+)

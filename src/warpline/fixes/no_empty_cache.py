@@ -1,0 +1,106 @@
+"""The allocator keeps its memory from step to step."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import several
+from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Floats, integers
+from warpline.trace.names import named
+from warpline.units import duration
+
+COLLECTING = r"^<built-in (function|method) collect\b"
+"""The frame of gc.collect."""
+COLLECTION_NS = 1_000_000
+"""Python that is silent for longer before memory is freed collects garbage: gc.collect and empty_cache go together, and
+walking the objects of a program that has imported torch takes tens of milliseconds."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """No frees, no allocations."""
+    frees = calls_in_steps(bench.scene, api_names.EMPTY_CACHE_FREE)
+    if not len(frees):
+        return 0
+    calls = frees if case == PESSIMISTIC else np.union1d(frees, calls_in_steps(bench.scene, api_names.ALLOCATION))
+    drop_calls(bench, calls)
+    if case != PESSIMISTIC:
+        bench.graph.duration *= 1 - collecting(bench.scene)
+    return len(calls)
+
+
+def collecting(scene: Scene) -> Floats:
+    """Share of each CPU segment within steps in which garbage is collected, for memory that is then freed."""
+    frames = scene.trace.python.filter(named(COLLECTING))
+    if len(frames):
+        shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
+        return np.where(scene.in_steps, shown, 0.0)
+    frees = calls_in_steps(scene, api_names.EMPTY_CACHE_FREE)
+    before = scene.segment_of_call[frees[scene.op_of_call[frees] == NONE]]
+    before = before[before != NONE]
+    silent = 1 - scene.op_share[before]
+    long = (silent * scene.graph.duration[before] > COLLECTION_NS) & (scene.input_share[before] == 0)
+    result = np.zeros(len(scene.graph))
+    result[before[long]] = silent[long]
+    return result
+
+
+def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Memory given back to the driver and fetched again, every step."""
+    host = evidence.changed(FIX.name).host
+    frees, allocations = (
+        host & evidence.scene.calls_like(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
+    )
+    collected = float(np.dot(collecting(evidence.scene), evidence.scene.graph.duration)) / evidence.steps
+    garbage = f", and collecting garbage before it takes {duration(collected)}" if collected else ""
+    return Claim(
+        f"Memory is freed and allocated anew within the step: {several(evidence.per_step(frees), 'free')} and "
+        f"{several(evidence.per_step(allocations), 'allocation')} hold the CPU for "
+        f"{duration(evidence.time_in_calls(frees | allocations))}{garbage}.",
+        evidence.host_places(frees | allocations),
+    )
+
+
+FIX = Fix(
+    name="no_empty_cache",
+    words="keeping the allocator's cache",
+    summary=("The allocator's cache is not emptied inside the step, so that nothing is freed and allocated anew."),
+    assumptions=(
+        "Frees and allocations of device memory within steps come from emptying the cache.",
+        (
+            "Garbage is no longer collected for it (gc.collect): a long silence of Python before memory is freed, "
+            "outside ops, or what frames show."
+        ),
+        "The worst case keeps the allocations and drops only the frees, with their implicit synchronisation.",
+    ),
+    effort="setting",
+    apply=apply,
+    findings=(
+        Rule(
+            name="allocator_churn",
+            cause="memory",
+            look=allocator_churn,
+            advice=Advice(
+                pytorch=(
+                    "Remove torch.cuda.empty_cache() and gc.collect() from the loop, and let the allocator keep "
+                    "what it has; against fragmentation, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+                ),
+                cuda=(
+                    "Allocate once before the loop, or use cudaMallocAsync with a pool that keeps its memory "
+                    "(cudaMemPoolAttrReleaseThreshold): cudaFree waits for the device."
+                ),
+                other="Keep device memory between steps.",
+            ),
+        ),
+    ),
+    needs=("API calls with their times",),
+    after=("remove_sync",),
+)

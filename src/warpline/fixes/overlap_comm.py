@@ -1,0 +1,81 @@
+"""Collectives beside computation."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted
+from warpline.replay.costs import constants
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.units import duration
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Collectives are detached from what follows them."""
+    scene = bench.scene
+    moving = scene.kernels("comm")
+    comm = np.flatnonzero(moving & scene.in_steps & ~bench.gone)
+    if not len(comm):
+        return 0
+    bench.detach(comm)
+    others = np.flatnonzero((scene.kind == "kernel") & scene.in_steps & ~bench.gone & ~moving)
+    slower = constants.COMM_SLOWDOWN.at(case) - 1
+    share = float(bench.graph.duration[comm].sum()) / max(1.0, float(bench.graph.duration[others].sum()))
+    bench.graph.duration[others] *= 1 + slower * min(1.0, share)
+    return len(comm)
+
+
+def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Communication that nothing hides."""
+    moved = evidence.changed(FIX.name).moved
+    if not evidence.per_step(moved):
+        return None
+    return Claim(
+        f"Collectives are not hidden: {counted(evidence.per_step(moved))} a step, "
+        f"{duration(evidence.time_per_step(moved))}, of which {duration(evidence.exposed_per_step(moved))} with no "
+        "other kernel beside them.",
+        evidence.places(moved),
+    )
+
+
+FIX = Fix(
+    name="overlap_comm",
+    words="communication beside computation",
+    summary="Collectives run on a stream of their own, beside the kernels that do not need their result.",
+    assumptions=(
+        "A collective still waits for what it sends; nothing but the end of the step waits for what it brings.",
+        "Kernels beside a collective slow down a little.",
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="exposed_collective",
+            cause="comm",
+            look=exposed_collective,
+            advice=Advice(
+                pytorch=(
+                    "Let communication run beside backward: DistributedDataParallel(model, "
+                    "gradient_as_bucket_view=True, bucket_cap_mb=25) and model.no_sync() while gradients "
+                    "accumulate; with FSDP2, fully_shard each layer and "
+                    "layer.set_modules_to_forward_prefetch([next_layer])."
+                ),
+                cuda=(
+                    "Call ncclAllReduce and its like on a stream of their own, after cudaStreamWaitEvent for what "
+                    "they send, and let the computing stream wait for an event only where it needs the result."
+                ),
+                other=(
+                    "Issue collectives asynchronously, as soon as their data is ready, and wait for them where the "
+                    "result is needed."
+                ),
+            ),
+            most="medium",
+        ),
+    ),
+    needs=("collectives by their kernel names",),
+    after=("at_roofline",),
+)

@@ -1,0 +1,86 @@
+"""Products padded to sizes that the fast kernels take."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted
+from warpline.replay.costs import constants
+from warpline.replay.patterns.alignment import misaligned
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.units import duration
+
+MOST_CONVOLVING = 0.1
+"""Convolutions run as products have shapes of their own, which say nothing about alignment."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Misaligned products take the time of aligned ones."""
+    scene = bench.scene
+    chosen = np.flatnonzero(scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned))
+    single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})[chosen]
+    floor = scene.floor_ns()[chosen]
+    usual = np.where(single, constants.usual_ns(floor, "tf32"), constants.usual_ns(floor, "bf16"))
+    aligned = constants.converted(bench.graph.duration[chosen], constants.ODD_NS, constants.EVEN_NS)
+    bench.shorten(chosen, aligned * constants.PRECISION_SPREAD.at(case), usual)
+    return len(chosen)
+
+
+def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Matrix products whose sizes keep them off the fast kernels."""
+    odd = evidence.changed(FIX.name).work
+    names = evidence.trace.ops["name"].cast(pl.String).unique()
+    convolving = odd & evidence.scene.under_op(*names.filter(names.str.contains("conv")))
+    if not evidence.per_step(odd) or evidence.time_per_step(convolving) > MOST_CONVOLVING * evidence.time_per_step(odd):
+        return None
+    shapes = evidence.costliest_shapes(odd)
+    return Claim(
+        "Matrix products with sizes that are not multiples of 8 (16-bit) or 4 (fp32), "
+        f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {counted(evidence.per_step(odd))} a step, "
+        f"{duration(evidence.time_per_step(odd))}.",
+        evidence.costliest_places(odd),
+    )
+
+
+FIX = Fix(
+    name="pad",
+    words="padded sizes",
+    summary=(
+        "Sizes of matrix products are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply."
+    ),
+    assumptions=(
+        (
+            "Rows of an operand or of the result, as they lie in memory, do not begin at multiples of 16 bytes: the "
+            "shapes and strides of the op around a product show it; without, the kernel's name does."
+        ),
+        ("An aligned product takes no less than a square one with its floor; products on CUDA cores in fp32 stay."),
+        "Padding itself costs nothing that matters: it is done once, in the weights.",
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="misaligned_gemm",
+            cause="kernel",
+            look=misaligned_gemm,
+            advice=Advice(
+                pytorch=(
+                    "Pad the odd size to a multiple of 8, better 64, where it is made: nn.Linear(hidden, -(-vocab "
+                    "// 64) * 64) and logits[..., :vocab]; for a batch or a sequence, torch.nn.functional.pad."
+                ),
+                cuda=(
+                    "Give cuBLAS leading dimensions and sizes in multiples of 16 bytes: allocate rows with "
+                    "cudaMallocPitch, or pad the matrices."
+                ),
+                other="Pad the odd size to a multiple of 8, better 64.",
+            ),
+        ),
+    ),
+    needs=("the shapes of ops (record_shapes=True), or kernel names that say the alignment",),
+    after=("channels_last", "sdpa"),
+)

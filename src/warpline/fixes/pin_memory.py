@@ -1,0 +1,106 @@
+"""Copies from and to pinned memory, which do not block the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import in_function, several
+from warpline.replay.costs import constants
+from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, unblock, with_warm_caches
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
+from warpline.units import duration, size
+
+FEW_NUMBERS_BYTES = 256
+"""A smaller copy to the device is made of numbers that the device could fill in itself: nothing to pin."""
+UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"
+DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Faster copies, and calls that return at once."""
+    scene = bench.scene
+    up, down = copies_of(scene, "HtoD", bench), copies_of(scene, "DtoH", bench)
+    up = up[(scene.work_text("source_memory")[up] == "Pageable") & (scene.bytes[up] > FEW_NUMBERS_BYTES)]
+    down = down[(scene.work_text("target_memory")[down] == "Pageable") & (scene.bytes[down] > SMALL_COPY_BYTES)]
+    copies = np.union1d(up, down)
+    if not len(copies):
+        return 0
+    size = scene.bytes[copies].astype(np.float64)
+    new = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
+    bench.shorten(copies, new, scene.floor_ns()[copies])
+    unblock(bench, copies, case, keep_waiting=case == PESSIMISTIC)
+    with_warm_caches(bench, copies)
+    return len(copies)
+
+
+def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Copies from pageable memory block the CPU and run at a fraction of the bandwidth."""
+    scene = evidence.scene
+    # A small copy to the host is a number somebody looks at, one to the device a number somebody has: the wait matters.
+    direction, copy = scene.work_text("copy_kind"), scene.kind == "memcpy"
+    up = copy & (direction == "HtoD") & (scene.work_text("source_memory") == "Pageable")
+    down = copy & (direction == "DtoH") & (scene.work_text("target_memory") == "Pageable")
+    up, down = up & (scene.bytes > FEW_NUMBERS_BYTES), down & (scene.bytes > SMALL_COPY_BYTES)
+    copies = up | down
+    if not evidence.per_step(copies):
+        return None
+    total = float(scene.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
+    way = "from and to" if up.any() and down.any() else "from" if up.any() else "to"
+    return Claim(
+        f"{several(evidence.per_step(copies), 'copy', 'copies')} a step ({size(total)}, "
+        f"{duration(evidence.time_per_step(copies))}) {way} pageable memory: each blocks the CPU until it is staged.",
+        evidence.places(copies),
+        "; ".join(
+            _advice(evidence, nodes, text)
+            for nodes, text in ((up, UPLOAD), (down, DOWNLOAD))
+            if evidence.per_step(nodes)
+        ),
+    )
+
+
+def _advice(evidence: Evidence, copies: Bools, text: str) -> str:
+    """What to write for copies of one direction, and in which function most of them are."""
+    places = evidence.places(copies)
+    return text + in_function(places[0].spot if places else "")
+
+
+FIX = Fix(
+    name="pin_memory",
+    words="pinned memory",
+    summary=("Batches are copied from pinned memory without blocking the CPU (pin_memory=True, non_blocking=True)."),
+    assumptions=(
+        (
+            "Copies from or to pageable memory run at the speed of pinned ones; a few numbers for the device are "
+            "left as they are, and of those to the host, only large ones change."
+        ),
+        "Batches are made in pinned memory by somebody else (a loader's worker), and results stay in it.",
+        ("A copy of 8 MB or more no longer goes through the CPU's caches: its next launches take half to two thirds."),
+        "The worst case still blocks until the copy is done.",
+    ),
+    effort="setting",
+    apply=apply,
+    findings=(
+        Rule(
+            name="pageable_copy",
+            cause="transfer",
+            look=pageable_copy,
+            advice=Advice(
+                pytorch=(f"{UPLOAD}; {DOWNLOAD}"),
+                cuda=(
+                    "Allocate the host's buffers once with cudaMallocHost (or cudaHostRegister them) and copy with "
+                    "cudaMemcpyAsync on a stream."
+                ),
+                other="Copy from pinned (page-locked) host memory, asynchronously.",
+            ),
+            least_gain=0.0,
+        ),
+    ),
+    needs=("whether a copy's memory is pinned",),
+    after=("even_out",),
+)

@@ -1,0 +1,244 @@
+"""Loading and copying in the background, while the device works."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.gaps import loading_spans
+from warpline.analyses.host_activity import LOADING
+from warpline.analyses.where import LIBRARY, Site, frame_names
+from warpline.fixes.claim import Claim, Place
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted, in_function, listed
+from warpline.replay.costs import constants
+from warpline.replay.costs.ranges import OPTIMISTIC, PESSIMISTIC
+from warpline.replay.patterns.copies import copies_of, unblock
+from warpline.replay.patterns.loading import hand_over
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import integers
+from warpline.trace.names import matches, named
+from warpline.trace.trace import Trace
+from warpline.units import duration
+
+LEAST_SHARE = 0.03
+LEAST_STEPS = 2
+"""One step has no other to load or copy beside."""
+LISTED = 3
+LISTED_SHARE = 0.1
+"""How many names a claim lists, and the share of loading that each must have."""
+LOADER = r"(?i)dataloader"
+SHORT_NAME = r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$"
+"""What a Python frame runs: `<built-in function sleep>`, `torch/utils/data/dataloader.py(733): __next__`."""
+LOAD_IN_BACKGROUND = (
+    "Load in the background: DataLoader(dataset, batch_size=…, num_workers=8, pin_memory=True, prefetch_factor=4, "
+    "persistent_workers=True); move sleeps, file reads, decoding and augmentation out of the loop into "
+    "Dataset.__getitem__."
+)
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Input segments shrink, and bound the step from below; batch copies get their own stream."""
+    scene = bench.scene
+    loading, copies = hand_over(bench, case), copies_of(scene, "HtoD", bench)
+    if case != OPTIMISTIC:
+        # A stream of its own does not help a copy that holds its thread.
+        pinned = copies[scene.work_text("source_memory")[copies] != "Pageable"]
+        copies = NOTHING if loading > bench.graph.duration[copies].sum() / scene.step_count else pinned
+    if len(copies):
+        if case != PESSIMISTIC:
+            unblock(bench, copies, case, keep_waiting=False)
+        bench.detach(copies, keep_causes=False)
+    return int((scene.input_share > 0).sum()) + len(copies)
+
+
+def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """The device waits while the program gets its data."""
+    waited = evidence.idle["input"] / evidence.steps
+    if waited < LEAST_SHARE * evidence.step_ns or evidence.steps < LEAST_STEPS:
+        return None
+    loading = _loading(evidence)
+    names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
+    names = names.filter(pl.col("time") >= LISTED_SHARE * pl.col("time").sum())
+    among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
+    places = _places(evidence, loading)
+    return Claim(
+        f"The GPU is idle for {duration(waited)} of each step while the program gets its data{among}.",
+        places,
+        f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
+    )
+
+
+def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
+    """What is known of the loader as it is."""
+    iterators = _within(trace.ranges, trace)["name"].cast(pl.String)
+    if iterators.str.contains("_SingleProcessDataLoaderIter").any():
+        reading = _own_function(trace, loading)
+        inside = f", most of it in {reading}" if reading else ""
+        return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
+    if iterators.str.contains("_MultiProcessingDataLoaderIter").any():
+        return "The DataLoader's workers are too few or too slow: more of them, or less work a sample. "
+    return f"Now {places[0].op} holds the loop{in_function(places[0].spot)}. " if len(loading) else ""
+
+
+def _with_workers(evidence: Evidence) -> str:
+    """On how many workers the prediction counts, how many would hide all loading, and what stays in the loop."""
+    trial = evidence.trial(FIX.name)
+    workers = constants.LOADER_WORKERS.expected
+    needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
+    enough = "which hide it" if needed <= workers else f"which make a batch in {duration(trial.floor_ns)}"
+    more = "" if needed <= workers else f"; about {needed} would hide all loading"
+    taken = duration(constants.TAKEN_TENSOR_NS.expected)
+    return (
+        f"The prediction counts on {workers:.0f} workers, {enough}{more}. "
+        f"Taking a tensor from a worker costs the loop {taken}, and less where pin_memory lets a thread do it."
+    )
+
+
+def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
+    """The function of the program's own, called while it loads, that takes the most time."""
+    own = trace.python.filter(~matches(trace.python["name"], LIBRARY)).select(
+        pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64)
+    )
+    spans = loading.select("thread", "start_ns", begun="start_ns", until="end_ns").sort("start_ns")
+    during = own.sort("start_ns").join_asof(spans, on="start_ns", by="thread", check_sortedness=False)
+    called = _outermost(during.filter(pl.col("start_ns") > pl.col("begun"), pl.col("end_ns") <= pl.col("until")))
+    by_name = called.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("time"))
+    site = Site.parse(by_name.sort("time", "name", descending=[True, False])["name"][0]) if len(by_name) else None
+    return f"{site.function} ({site.file}:{site.line})" if site else None
+
+
+def _loading(evidence: Evidence) -> pl.DataFrame:
+    """What gets data in the window: outermost ops, ranges and frames that say so, else what frames show of silences."""
+    trace = evidence.trace
+    columns = ("name", "thread", "start_ns", "end_ns")
+    ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
+    told = [part.filter(named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
+    rows = pl.concat(
+        [
+            part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
+            for part in told
+        ]
+    )
+    rows, silences = _outermost(_within(rows, trace)), _silences(evidence)
+    # A lock or a short read does not explain loading that is elsewhere.
+    rows = rows if _total_ns(rows) >= _total_ns(silences) / 2 else silences
+    name = pl.col("name")
+    short = pl.coalesce(name.str.extract(SHORT_NAME, 1), name.str.extract(SHORT_NAME, 2), name)
+    label = pl.when(name.str.contains(LOADER)).then(pl.lit("DataLoader")).otherwise(short)
+    return rows.with_columns(label=label, time=pl.col("end_ns") - pl.col("start_ns"))
+
+
+def _total_ns(rows: pl.DataFrame) -> int:
+    return int((rows["end_ns"] - rows["start_ns"]).sum())
+
+
+def _within(rows: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    window = trace.window
+    return rows.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns))
+
+
+def _outermost(rows: pl.DataFrame) -> pl.DataFrame:
+    rows = rows.sort("thread", "start_ns", "end_ns", descending=[False, False, True])
+    before = pl.col("end_ns").cum_max().shift(1).over("thread")
+    return rows.filter(before.is_null() | (pl.col("start_ns") >= before))
+
+
+def _silences(evidence: Evidence) -> pl.DataFrame:
+    """The time before an upload, by the program's own function that runs in the middle of it; none without frames."""
+    trace = evidence.trace
+    found = [
+        pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
+        for thread, spans in loading_spans(trace, evidence.scene.activities).items()
+    ]
+    rows = _within(pl.concat(found), trace) if found and len(trace.python) else None
+    if rows is None or not len(rows):
+        return pl.DataFrame(schema={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
+    middle = (integers(rows["start_ns"]) + integers(rows["end_ns"])) // 2
+    names = frame_names(trace, evidence.user_frames.at(integers(rows["thread"]), middle))
+    return rows.with_columns(name=names.fill_null("Python"))
+
+
+def _places(evidence: Evidence, loading: pl.DataFrame) -> tuple[Place, ...]:
+    """Where data is loaded; without ranges and frames, where it is copied to the device."""
+    if not len(loading):
+        return evidence.places(evidence.scene.work_text("copy_kind") == "HtoD")
+    middle = (integers(loading["start_ns"]) + integers(loading["end_ns"])) // 2
+    weight = loading["time"].cast(pl.Float64).to_numpy()
+    return evidence.places_at(loading["label"], integers(loading["thread"]), middle, weight)
+
+
+def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Copies on the computing stream, where they could run beside it."""
+    copies = evidence.changed(FIX.name).moved
+    time = evidence.exposed_per_step(copies)
+    waited = evidence.idle["input"] / evidence.steps
+    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.steps < LEAST_STEPS:
+        return None
+    return Claim(
+        f"Copies to the device run on the stream that computes: {counted(evidence.per_step(copies))} a step, "
+        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel beside them.",
+        evidence.places(copies),
+    )
+
+
+FIX = Fix(
+    name="prefetch",
+    words="prefetching in the background",
+    summary="Data is loaded and copied in the background while the device works (workers, a copy stream).",
+    assumptions=(
+        (
+            "Loading is found by ranges and frames of a DataLoader, by sleeps and file reads, and by what the CPU "
+            "does before a copy to the device."
+        ),
+        (
+            "A step still takes at least as long as its loading divided among the workers: 16, 7, or in the worst "
+            "case 2; each takes 1.6 times as long for a batch as the loop did."
+        ),
+        ("The loop takes every tensor of a batch from a worker: 0.65 ms each, or 0.05 ms where a thread pins memory."),
+        (
+            "Copies of batches run beside kernels; where loading takes longer than copying, or from pageable "
+            "memory, only in the best case."
+        ),
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="slow_input",
+            cause="input",
+            look=slow_input,
+            advice=Advice(
+                pytorch=LOAD_IN_BACKGROUND,
+                cuda=(
+                    "Read and decode the next batch in another thread, into pinned buffers that are used in turn, "
+                    "while the device works on this one."
+                ),
+                other="Load the next batches in background processes or threads (tf.data's prefetch, grain, DALI).",
+            ),
+        ),
+        Rule(
+            name="copy_not_overlapped",
+            cause="transfer",
+            look=copy_not_overlapped,
+            advice=Advice(
+                pytorch=(
+                    "Copy the next batch while this one computes: with torch.cuda.stream(copy_stream): next_batch = "
+                    "batch.to('cuda', non_blocking=True) from pinned memory, and "
+                    "torch.cuda.current_stream().wait_stream(copy_stream) before it is used."
+                ),
+                cuda=(
+                    "Copy the next batch with cudaMemcpyAsync from pinned memory on a stream of its own, and let "
+                    "the computing stream wait for it with cudaStreamWaitEvent."
+                ),
+            ),
+            most="medium",
+        ),
+    ),
+    needs=("at least two steps", "ranges, frames or CPU calls that show loading"),
+    after=("coalesce_copies",),
+)

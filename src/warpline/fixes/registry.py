@@ -1,0 +1,71 @@
+"""The list of fixes: every module of this package that has a `FIX` is one."""
+
+from __future__ import annotations
+
+import heapq
+import importlib
+import pkgutil
+from collections.abc import Iterable, Mapping
+from functools import cache
+from types import MappingProxyType
+
+from warpline import fixes
+from warpline.fixes.claim import Cause
+from warpline.fixes.model import Fix, Rule
+from warpline.replay.fix import chosen_fixes
+
+CAUSES: tuple[Cause, ...] = ("cold_start", "input", "sync", "transfer", "memory", "kernel", "comm", "dispatch")
+"""Of two rules with equal gains, the one whose cause comes first here is listed first."""
+
+
+@cache
+def all_fixes() -> Mapping[str, Fix]:
+    """All fixes by name, in the order in which they are applied."""
+    modules = (
+        importlib.import_module(f"{fixes.__name__}.{item.name}") for item in pkgutil.iter_modules(fixes.__path__)
+    )
+    found = {fix.name: fix for fix in (getattr(module, "FIX", None) for module in modules) if isinstance(fix, Fix)}
+    return MappingProxyType({name: found[name] for name in order_of_application(found)})
+
+
+def order_of_application(found: Mapping[str, Fix]) -> list[str]:
+    """Names of fixes, each behind those that it must come after; by name where that leaves a choice."""
+    waiting = {name: {other for other in fix.after if other in found} for name, fix in found.items()}
+    ready = [name for name, others in waiting.items() if not others]
+    heapq.heapify(ready)
+    order: list[str] = []
+    while ready:
+        name = heapq.heappop(ready)
+        order.append(name)
+        for other, awaited in waiting.items():
+            if name in awaited:
+                awaited.remove(name)
+                if not awaited:
+                    heapq.heappush(ready, other)
+    if len(order) < len(found):
+        raise ValueError(f"these fixes come after each other: {', '.join(sorted(set(found) - set(order)))}")
+    return order
+
+
+def find_fixes(names: Iterable[str]) -> list[Fix]:
+    """Those with these names, in the order in which they are to be applied."""
+    return chosen_fixes(all_fixes(), names)
+
+
+@cache
+def rules() -> tuple[Rule, ...]:
+    """The rules of all fixes, in the order in which equal gains are listed: specific ones first, then by cause."""
+    every = [rule for fix in all_fixes().values() for rule in fix.findings]
+    return tuple(sorted(every, key=lambda rule: (not rule.specific, CAUSES.index(rule.cause))))
+
+
+@cache
+def fix_of(rule: str) -> Fix:
+    """The fix that a rule proposes."""
+    return next(fix for fix in all_fixes().values() if any(own.name == rule for own in fix.findings))
+
+
+def forget() -> None:
+    """Looks for the files anew when the fixes are next asked for."""
+    for known in (all_fixes, rules, fix_of):
+        known.cache_clear()

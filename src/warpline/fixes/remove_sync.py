@@ -1,0 +1,198 @@
+"""The CPU goes on without waiting for the GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim, Place
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
+from warpline.fixes.words import counted, in_function, listed, several
+from warpline.replay.costs.ranges import EXPECTED, PESSIMISTIC
+from warpline.replay.patterns.literals import made_again, take_out_made
+from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
+from warpline.replay.patterns.waits import awaited, awaited_calls
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools
+from warpline.trace.names import named
+from warpline.units import duration
+
+COUNTING = (
+    "aten::nonzero",
+    "aten::masked_select",
+    "aten::equal",
+    "aten::_unique",
+    "aten::_unique2",
+    "aten::unique_dim",
+    "aten::unique_consecutive",
+    "aten::unique_dim_consecutive",
+)
+"""Ops whose result has a size (or value) that only the device knows: without the wait they are not needed either."""
+AS_WRITTEN = {
+    "aten::item": ".item()",
+    "aten::_local_scalar_dense": ".item()",
+    "aten::is_nonzero": "`if` on a tensor",
+    "aten::index": "boolean mask",
+    "aten::index_put_": "boolean mask",
+    "aten::masked_select": "masked_select",
+    "aten::nonzero": "nonzero",
+    "aten::_unique2": "unique",
+    "aten::unique_dim": "unique",
+    "aten::unique_consecutive": "unique",
+    "aten::repeat_interleave": "repeat_interleave",
+    "aten::equal": "torch.equal",
+    "aten::bincount": "bincount",
+    "aten::one_hot": "one_hot",
+    "aten::to": ".to() or .cpu()",
+    "aten::copy_": "copy_",
+    "cudaDeviceSynchronize": "torch.cuda.synchronize()",
+    "hipDeviceSynchronize": "torch.cuda.synchronize()",
+    "cudaStreamSynchronize": "stream.synchronize()",
+    "hipStreamSynchronize": "stream.synchronize()",
+    "cudaEventSynchronize": "event.synchronize()",
+}
+"""What a program writes, by the outermost op (or the call) in which it then waits."""
+INSTEAD = {
+    ".item()": "total += loss.detach(), and total.item() every n-th step",
+    "`if` on a tensor": "torch.where(condition, a, b) instead of `if` on a tensor",
+    "boolean mask": "torch.where(mask, x, 0) instead of x[mask]",
+    "masked_select": "torch.where(mask, x, 0) instead of masked_select",
+    "nonzero": "the mask itself instead of nonzero",
+    "unique": "unique once, before the loop",
+    "repeat_interleave": "repeat_interleave(…, output_size=n), where n is known without a look at the device",
+    "torch.equal": "(a == b).all(), read later, instead of torch.equal",
+    "bincount": "zeros of the known size and scatter_add_ instead of bincount, which looks for the largest number",
+    "one_hot": "one_hot(x, num_classes=n), where n is known without a look at the device",
+    ".to() or .cpu()": "pinned memory and non_blocking=True for .to() and .cpu(), read while the next work runs",
+    "copy_": "pinned memory and non_blocking=True for copy_",
+    "torch.cuda.synchronize()": "no torch.cuda.synchronize()",
+    "stream.synchronize()": "no stream.synchronize()",
+    "event.synchronize()": "stream.wait_event(event) instead of event.synchronize()",
+}
+"""What to write in its place."""
+NAMES_EVERY_LINE = "torch.cuda.set_sync_debug_mode('warn') names every line that waits."
+MADE_AGAIN = (
+    "Make tensors of Python's numbers once, on the device: index = torch.tensor(rows, device='cuda') before the loop."
+)
+LISTED = 4
+CLIPPING = r"clip_grad\.py\(\d+\): "
+"""Python frames of clip_grad_norm_, whose result stays on the device until somebody reads it."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Drops the waits: explicit calls and small copies disappear, with what was only there for them."""
+    scene = bench.scene
+    calls = awaited_calls(scene)
+    if case == PESSIMISTIC and len(calls):
+        steps = scene.step[calls]
+        last = {int(step): int(call) for step, call in zip(steps, calls, strict=True)}
+        calls = np.setdiff1d(calls, np.array(list(last.values()), np.int64))
+    if not len(calls) and case == EXPECTED:
+        return 0
+    bench.stop_waiting(calls)
+    bench.graph.duration[calls] = 0.0
+    copies = scene.work[np.isin(scene.call_of_work[scene.work], calls)]
+    if case == PESSIMISTIC:
+        bench.remove_work(copies)
+        return len(calls)
+    take_out_made(bench, made_again(scene))
+    counting = np.flatnonzero(scene.under_op(*COUNTING) & scene.in_steps & scene.is_work & ~bench.gone)
+    removed = np.unique(np.concatenate([copies, counting, looked_up(scene, copies)]))
+    bench.remove_work(removed)
+    take_out_inner_ops(bench, removed)
+    return len(calls)
+
+
+def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """The CPU waits for the device inside the step, and the device runs dry."""
+    calls = awaited(evidence.scene)
+    count = evidence.per_step(calls)
+    if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
+        return None
+    dry = evidence.idle["sync"] / evidence.steps
+    places = evidence.host_places(calls)
+    return Claim(
+        f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
+        f"{duration(evidence.time_in_calls(calls))} in all, and the GPU runs dry for {duration(dry)}.",
+        places,
+        _how(places, again=bool(made_again(evidence.scene))),
+    )
+
+
+def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
+    """What to write instead of these waits, function by function; None where none of them is a known one."""
+    advice: dict[str, dict[str, None]] = {}
+    for place in places:
+        written = AS_WRITTEN.get(place.op or "")
+        if written in INSTEAD:
+            advice.setdefault(place.spot, {})[INSTEAD[written]] = None
+    parts = [f"Do not wait{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
+    parts += [MADE_AGAIN] if again else []
+    return " ".join([*parts, NAMES_EVERY_LINE]) if parts else None
+
+
+def _written(evidence: Evidence, calls: Bools) -> str:
+    """The waits as a program writes them, the most frequent first."""
+    labels = evidence.host_labels(calls).replace(AS_WRITTEN)
+    kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
+    parts = [f"{counted(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
+    parts += [f"{len(kinds) - LISTED} other kinds"] if len(kinds) > LISTED else []
+    text = listed(parts)
+    clipped = _clipping_line(evidence)
+    return text if clipped is None else f"{text}; clip_grad_norm_{clipped} returns a norm that waits when it is read"
+
+
+def _clipping_line(evidence: Evidence) -> str | None:
+    """Where gradients are clipped within the window; None where they are not, or no frames were recorded."""
+    window = evidence.trace.window
+    frames = evidence.trace.python.filter(
+        named(CLIPPING), pl.col("start_ns").is_between(window.start_ns, window.end_ns)
+    ).head(1)
+    if not len(frames):
+        return None
+    moments = (frames[name].cast(pl.Int64).to_numpy() for name in ("thread", "start_ns"))
+    (place, *_) = evidence.places_at(pl.Series(["clip_grad_norm_"]), *moments)
+    return f" in {place.spot}" if place.spot else ""
+
+
+FIX = Fix(
+    name="remove_sync",
+    words="not waiting",
+    summary="Synchronising calls and copies of small results inside the step no longer hold the CPU.",
+    assumptions=(
+        "The program does not need the result at once: it is kept on the device, or read later.",
+        (
+            "Ops that only find out how many elements there are (nonzero), the largest or smallest of whole "
+            "numbers, or whether something is so (all, eq), go with the wait for the number; so does arithmetic on "
+            "that number. The search for an accident (isnan, isfinite) stays."
+        ),
+        "Tensors made from Python's numbers several times a step are made once; the first of each size stays.",
+        "The worst case keeps the last wait of each step, as when a loss is logged, and all ops.",
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="hidden_sync",
+            cause="sync",
+            look=hidden_sync,
+            advice=Advice(
+                pytorch=(
+                    "Keep results on the device: total += loss.detach() and total.item() every n-th step; torch.where(mask, x, 0) "
+                    f"instead of x[mask]; no `if` on a tensor; print nothing inside the loop. {NAMES_EVERY_LINE}"
+                ),
+                cuda=(
+                    "Remove cudaDeviceSynchronize and cudaStreamSynchronize from the loop; order streams with "
+                    "cudaStreamWaitEvent, and read results of step n while step n+1 runs, from pinned memory behind "
+                    "an event."
+                ),
+                other="Read results every n-th step, or asynchronously: each read waits for the device.",
+            ),
+            least_gain=0.0,
+        ),
+    ),
+    needs=("API calls with their times", "ops or frames for the place"),
+    after=("prefetch",),
+)

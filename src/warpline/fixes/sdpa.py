@@ -1,0 +1,228 @@
+"""Attention that is written out as products and softmax becomes one fused kernel."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import several
+from warpline.replay.costs import constants
+from warpline.replay.patterns.casts import casts
+from warpline.replay.patterns.precision import HALF_TYPES
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.units import duration
+from warpline.work.parse import json_list
+
+REACH = 12
+"""How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
+MATH = "aten::_scaled_dot_product_attention_math"
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Each written-out attention becomes one kernel."""
+    scene, removed = bench.scene, [NOTHING]
+    changed, raised = _fuse_raised(bench, case)
+    products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
+    matrix = products & scene.once(_batched)
+    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
+    floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
+    biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
+    usable = scene.in_steps & ~bench.gone
+    for lane in np.unique(scene.graph.lane[softmax & usable]):
+        nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
+        for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
+            whole = float(bench.graph.duration[members].sum())
+            multiplying = members[products[members]]
+            least = float(floor[multiplying].sum())
+            if raised[members].any():
+                removed.append(_casts_beside(scene, nodes, members))
+                new, least = constants.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
+            elif half[members].any():
+                share = (constants.SDPA_BIASED if biased[members].any() else constants.SDPA_HALF).at(case)
+                new = share * float(bench.graph.duration[multiplying].sum())
+            else:
+                new = constants.SDPA_SINGLE.at(case) * whole
+                new *= constants.CAUSAL.at(case) if masked[members].any() else 1.0
+            removed += [members[1:], _averages(scene, nodes, members[softmax[members]])]
+            bench.graph.duration[members[0]] = min(whole, max(new, least))
+            changed += len(members)
+    bench.remove_work(np.concatenate(removed))
+    return changed
+
+
+def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
+    """Attentions that the math backend raised to single precision become one kernel in half; also, which softmax
+    kernels of backward passes have the size of one of theirs."""
+    scene, changed = bench.scene, 0
+    usable, sizes = scene.in_steps & ~bench.gone, set[int]()
+    around = _op_around(scene, MATH)
+    products, biased = scene.kernels("gemm"), scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
+    lowered = casts(scene) & scene.once(_with_half_types)
+    for op in np.unique(around[lowered & usable & (around != NONE)]).tolist():
+        members = np.flatnonzero((around == op) & usable)
+        multiplying = members[products[members]]
+        if not len(multiplying):
+            continue
+        share = (constants.SDPA_BIASED if biased[members].any() else constants.SDPA_HALF).at(case)
+        new = share * float(_in_half(bench, multiplying).sum())
+        sizes |= {_elements(scene, node) for node in members[scene.kernels("softmax")[members]].tolist()}
+        others = np.setdiff1d(members, multiplying[:1])
+        bench.remove_work(others, dispatch=False)
+        bench.remove_calls(np.setdiff1d(scene.call_of_work[others], NONE))
+        bench.graph.duration[multiplying[0]] = min(new, float(scene.graph.duration[members].sum()))
+        changed += len(members)
+    backward = np.flatnonzero(scene.kernels("softmax") & scene.once(_backward) & usable)
+    raised = np.zeros(len(scene.graph), bool)
+    raised[[node for node in backward.tolist() if _elements(scene, node) in sizes]] = True
+    return changed, raised
+
+
+def _in_half(bench: Workbench, products: Int64s) -> Floats:
+    """What these products in single precision take in half, as far as their floors let them."""
+    scene, now = bench.scene, bench.scene.graph.duration[products]
+    cores = scene.kernels_where(lambda identity: identity.tensor_core is False)[products]
+    slow, fast = (
+        constants.converted(now, series, constants.BF16_NS) for series in (constants.FP32_NS, constants.TF32_NS)
+    )
+    result: Floats = np.maximum(np.where(cores, slow, fast), scene.floor_ns("bf16")[products])
+    return result
+
+
+def _casts_beside(scene: Scene, nodes: Int64s, members: Int64s) -> Int64s:
+    """Casts shortly before and after an attention."""
+    first, last = np.searchsorted(nodes, members[[0, -1]])
+    near = np.append(nodes[max(first - REACH, 0) : first], nodes[last + 1 : last + 1 + REACH])
+    beside: Int64s = near[scene.once(casts)[near]]
+    return beside
+
+
+def _with_half_types(scene: Scene) -> Bools:
+    """Work of ops that take a tensor in half precision."""
+    types = scene.op_column("dtypes")
+    result: Bools = np.array(["c10::BFloat16" in text or "c10::Half" in text for text in types], bool)
+    return result
+
+
+def _op_around(scene: Scene, name: str) -> Int64s:
+    """The row of the op of this name around each work; NONE without."""
+    named = np.append((scene.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
+    parents, found = np.append(integers(scene.trace.ops["parent"]), NONE), np.full(len(scene.graph), NONE, np.int64)
+    around = scene.op
+    while (around != NONE).any():
+        found = np.where(named[around] & (found == NONE), around, found)
+        around = parents[around]
+    return found
+
+
+def _batched(scene: Scene) -> Bools:
+    """Work of ops that multiply batches of matrices; everything where the profile has no ops."""
+    if not len(scene.trace.ops):
+        return np.ones(len(scene.graph), bool)
+    return np.isin(scene.op_name, ["aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"])
+
+
+def _backward(scene: Scene) -> Bools:
+    """Kernels whose name says that they belong to a backward pass."""
+    return scene.kernels_where(lambda identity: "backward" in identity.name.lower())
+
+
+def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -> list[Int64s]:
+    """From the batched product before each softmax to the one after it; backwards, two on each side."""
+    spots = np.flatnonzero(matrix[nodes])
+    found, taken = [], -1
+    for spot in np.flatnonzero(softmax[nodes]).tolist():
+        here = int(np.searchsorted(spots, spot))
+        most = 2 if backward[nodes[spot]] else 1
+        before, after = spots[max(here - most, 0) : here], spots[here : here + most]
+        before, after = before[before > max(taken, spot - REACH - 1)], after[after <= spot + REACH]
+        if not len(before) or not len(after):
+            continue
+        found.append(nodes[before[0] : after[-1] + 1])
+        taken = int(after[-1])
+    return found
+
+
+def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
+    """Means of the weights over the heads, soon after an attention: what is fused has no weights to average."""
+    after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
+    means = after[scene.op_name[after] == "aten::mean"]
+    size = _elements(scene, softmax[-1]) if len(means) else 0
+    averaging: Int64s = means[[size > 0 and _elements(scene, node) == size for node in means]]
+    return averaging
+
+
+def _elements(scene: Scene, node: int) -> int:
+    """How many numbers the first tensor of a kernel's op has; 0 where nothing is recorded."""
+    sizes = [size for size in json_list(scene.op_column("shapes")[node]) if isinstance(size, list)]
+    return math.prod(sizes[0]) if sizes and sizes[0] else 0
+
+
+def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Attention as separate products and softmax."""
+    members = evidence.changed(FIX.name).work
+    softmax = members & evidence.scene.kernels("softmax")
+    if not evidence.per_step(softmax):
+        return None
+    kernels = evidence.per_step(members) / evidence.per_step(softmax)
+    return Claim(
+        f"Attention is written out as products and softmax {several(evidence.per_step(softmax), 'time')} a step (about "
+        f"{several(kernels, 'kernel')} each, {duration(evidence.time_per_step(members))} in all), and its scores "
+        "travel through memory.",
+        evidence.places(softmax),
+    )
+
+
+FIX = Fix(
+    name="sdpa",
+    words="fused attention (sdpa)",
+    summary=("Attention written out as products and softmax becomes one fused kernel (scaled_dot_product_attention)."),
+    assumptions=(
+        (
+            "An attention is a softmax between two batched products, and backwards one between two pairs of them; "
+            "what lies between them belongs to it, and so do means of its weights over the heads."
+        ),
+        (
+            "Where scaled_dot_product_attention itself writes it out (its math backend), and raises half precision "
+            "to single, all of that is fused, in the precision of its inputs."
+        ),
+        (
+            "In half precision the fused kernel takes half as long as the products alone, and with a bias as long "
+            "as they; in single precision it gains what it gains on an H200 at 512 to 4,096 tokens, and a mask that "
+            "fills halves it."
+        ),
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="unfused_attention",
+            cause="kernel",
+            look=unfused_attention,
+            advice=Advice(
+                pytorch=(
+                    "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask) in place of the "
+                    "products and the softmax, is_causal=True for a causal mask; in transformers, "
+                    "attn_implementation='sdpa'"
+                ),
+                cuda=(
+                    "Use a fused attention: cuDNN's scaled dot product attention graph, FlashAttention or CUTLASS's "
+                    "example, so that the scores stay on the chip."
+                ),
+                other=(
+                    "Use the framework's fused attention: jax.nn.dot_product_attention(q, k, v, "
+                    "implementation='cudnn'), or xformers."
+                ),
+            ),
+        ),
+    ),
+    needs=("kernel names", "ops, and their shapes for masks and means"),
+    after=("bf16", "tf32"),
+)

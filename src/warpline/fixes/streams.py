@@ -1,0 +1,146 @@
+"""Copies of results, and small kernels, on streams of their own."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted, several
+from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.graph.model import STREAM
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Bools, Int64s
+from warpline.units import duration
+
+SMALL_GRID_SHARE = 0.25
+"""A kernel whose blocks fill at most this share of the SMs leaves room for another beside it."""
+DEFAULT_SMS = 108
+LONG_KERNEL_NS = 15_000
+"""Kernels shorter than this cost more to launch on other streams than they gain."""
+LEAST_SHARE = 0.03
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Copies are detached; in the best case small kernels too."""
+    scene = bench.scene
+    usable = scene.in_steps & ~bench.gone
+    copies = usable & (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH")
+    chosen = np.flatnonzero(copies)
+    bench.detach(chosen)
+    if case == PESSIMISTIC:
+        return len(chosen)
+    sms = scene.trace.devices["sm_count"].drop_nulls()
+    limit = SMALL_GRID_SHARE * (int(sms[0]) if len(sms) else DEFAULT_SMS)
+    blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
+    small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~scene.kernels("comm")
+    small &= bench.graph.duration >= LONG_KERNEL_NS
+    return len(chosen) + _side_by_side(bench, small, blocks, limit / SMALL_GRID_SHARE)
+
+
+def _side_by_side(bench: Workbench, small: Bools, blocks: Int64s, sms: float) -> int:
+    """Runs of the same small kernel share the device: they take the longest of them, as often as it fills up."""
+    scene, graph, changed = bench.scene, bench.graph, 0
+    for lane in np.unique(graph.lane[small]):
+        nodes = scene.work[graph.lane[scene.work] == lane]
+        labels = np.where(small[nodes], scene.name[nodes], np.arange(len(nodes)).astype(str))
+        for run in np.split(nodes, np.flatnonzero((labels[1:] != labels[:-1]) | (np.diff(scene.step[nodes]) != 0)) + 1):
+            if len(run) < 2 or not small[run].all():
+                continue
+            rounds = np.ceil(blocks[run].sum() / sms)
+            graph.duration[run[1:]] = 0.0
+            graph.duration[run[0]] = rounds * scene.graph.duration[run].max()
+            graph.lag[(graph.edge_kind == STREAM) & np.isin(graph.edge_to, run[1:])] = 0.0
+            changed += len(run)
+    return changed
+
+
+def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Results copied back on the computing stream, where they could travel beside it."""
+    copies = evidence.changed(FIX.name).moved
+    time = evidence.exposed_per_step(copies)
+    if time < LEAST_SHARE * evidence.step_ns:
+        return None
+    return Claim(
+        f"Copies to the host run on the stream that computes: {counted(evidence.per_step(copies))} a step, "
+        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel beside them.",
+        evidence.places(copies),
+    )
+
+
+def serialised_streams(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Independent small kernels, one after the other on one stream."""
+    change = evidence.changed(FIX.name)
+    kernels = change.work & (evidence.scene.kind == "kernel")
+    copies = change.moved & (evidence.scene.kind == "memcpy")
+    if (kernels & evidence.scene.kernels("comm")).any():
+        return None
+    saved = float(change.saved_ns[evidence.in_steps(kernels)].sum()) / evidence.steps
+    if not evidence.per_step(kernels) or saved < evidence.exposed_per_step(copies):
+        return None
+    return Claim(
+        "The same kernels run one after the other, though each fills at most "
+        f"{100 * SMALL_GRID_SHARE:.0f} % of the GPU: {several(evidence.per_step(kernels), 'kernel')} a step, "
+        f"{duration(evidence.time_per_step(kernels))}.",
+        evidence.costliest_places(kernels),
+    )
+
+
+FIX = Fix(
+    name="streams",
+    words="streams of their own",
+    summary="Copies to the host, and repeated kernels with small grids, run on streams of their own.",
+    assumptions=(
+        "Nothing but the end of the step waits for the copies; copies to the device are `prefetch`'s.",
+        (
+            "Repeated kernels that leave most of the device free do not depend on each other, and run side by side; "
+            "in the worst case they do not."
+        ),
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="results_not_overlapped",
+            cause="transfer",
+            look=results_not_overlapped,
+            advice=Advice(
+                pytorch=(
+                    "Copy results on a stream of their own into pinned memory: "
+                    "copy_stream.wait_stream(torch.cuda.current_stream()), then with "
+                    "torch.cuda.stream(copy_stream): host.copy_(x, non_blocking=True); copy_stream.synchronize() "
+                    "before the host reads them."
+                ),
+                cuda=(
+                    "cudaMemcpyAsync into pinned memory (cudaMallocHost) on a stream of its own, behind "
+                    "cudaStreamWaitEvent for the kernel that writes the result; cudaStreamSynchronize(copy_stream) "
+                    "before the host reads it."
+                ),
+            ),
+            most="medium",
+        ),
+        Rule(
+            name="serialised_streams",
+            cause="kernel",
+            look=serialised_streams,
+            advice=Advice(
+                pytorch=(
+                    "Run independent branches side by side: for branch, stream in zip(branches, streams): "
+                    "stream.wait_stream(torch.cuda.current_stream()), with torch.cuda.stream(stream): "
+                    "outs.append(branch(x)), then torch.cuda.current_stream().wait_stream(stream); or batch them "
+                    "into one call (torch.bmm)."
+                ),
+                cuda=(
+                    "Launch independent kernels on streams of their own (cudaStreamCreateWithFlags(&stream, "
+                    "cudaStreamNonBlocking)) and join them with events, or merge them into one launch with a larger "
+                    "grid."
+                ),
+            ),
+            most="medium",
+        ),
+    ),
+    needs=("the direction of copies", "the grids of kernels"),
+    after=("overlap_comm",),
+)

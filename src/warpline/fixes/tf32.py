@@ -1,0 +1,120 @@
+"""Products and convolutions in TF32 on tensor cores instead of fp32 or fp64."""
+
+from __future__ import annotations
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import counted, listed, several
+from warpline.replay.costs import constants
+from warpline.replay.patterns.precision import (
+    MATRIX_CLASSES,
+    convert,
+    drop_transposes,
+    has_new_types,
+    in_double,
+    on_cuda_cores,
+    shorten_doubles,
+)
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.units import duration
+
+LEAST_PART = 0.1
+"""Of the time that the fix changes; less than that, and the gain is that of fp32 products."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Products on CUDA cores become TF32 ones."""
+    scene = bench.scene
+    if not has_new_types(scene):
+        return 0
+    nodes = scene.kernels_where(on_cuda_cores) & scene.in_steps & ~bench.gone
+    drop_transposes(bench, nodes)
+    changed = convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
+    return changed + shorten_doubles(bench, case)
+
+
+def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Kernels that compute in 64 bits, which few programs mean to."""
+    changed, scene = evidence.changed(FIX.name).work, evidence.scene
+    doubles = changed & scene.kernels_where(in_double)
+    time = evidence.time_per_step(doubles)
+    if not time or time < LEAST_PART * evidence.time_per_step(changed):
+        return None
+    products = doubles & scene.kernels(*MATRIX_CLASSES)
+    parts = [
+        f"{several(evidence.per_step(nodes), noun)} ({duration(evidence.time_per_step(nodes))})"
+        for nodes, noun in ((products, "product"), (doubles & ~products, "other kernel"))
+        if evidence.per_step(nodes)
+    ]
+    return Claim(
+        f"{listed(parts)} a step compute in 64 bits, where 32 are usually meant.", evidence.costliest_places(doubles)
+    )
+
+
+def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """fp32 matrix products on CUDA cores."""
+    change = evidence.changed(FIX.name)
+    slow = change.work & ~change.gone & ~evidence.scene.kernels_where(in_double)
+    if not evidence.per_step(slow):
+        return None
+    return Claim(
+        f"fp32 products run on CUDA cores: {counted(evidence.per_step(slow))} a step, "
+        f"{duration(evidence.time_per_step(slow))}.",
+        evidence.costliest_places(slow),
+    )
+
+
+FIX = Fix(
+    name="tf32",
+    words="TF32",
+    summary="fp32 matrix products and convolutions run on tensor cores in TF32.",
+    assumptions=(
+        "Ten bits of mantissa are enough for the products, and 32 bits for what is computed in 64.",
+        ("A product gains what square products of the same duration gain on an H200, and never passes the roofline."),
+    ),
+    effort="setting",
+    apply=apply,
+    findings=(
+        Rule(
+            name="double_precision",
+            cause="kernel",
+            look=double_precision,
+            advice=Advice(
+                pytorch=(
+                    "Make tensors in 32 bits: torch.from_numpy(x).float(), torch.tensor(values, "
+                    "dtype=torch.float32); and torch.set_float32_matmul_precision('high') before the first product. "
+                    "One tensor in float64 is enough: what it touches becomes float64."
+                ),
+                cuda=(
+                    "Compute in float where double is not needed: literals with an f suffix, float variables, "
+                    "cublasSgemm instead of cublasDgemm."
+                ),
+                other="Make arrays in 32 bits; NumPy's default is 64.",
+            ),
+        ),
+        Rule(
+            name="fp32_gemm",
+            cause="kernel",
+            look=fp32_gemm,
+            advice=Advice(
+                pytorch=(
+                    "torch.set_float32_matmul_precision('high') before the first product; for convolutions "
+                    "torch.backends.cudnn.allow_tf32 = True (the default)"
+                ),
+                cuda=(
+                    "cublasSetMathMode(handle, CUBLAS_TF32_TENSOR_OP_MATH), or cublasGemmEx with "
+                    "CUBLAS_COMPUTE_32F_FAST_TF32; for cuDNN, cudnnSetConvolutionMathType(desc, "
+                    "CUDNN_TENSOR_OP_MATH)."
+                ),
+                other=(
+                    "Allow TF32 for matrix products: jax.config.update('jax_default_matmul_precision', "
+                    "'tensorfloat32'), or tf.config.experimental.enable_tensor_float_32_execution(True)."
+                ),
+            ),
+        ),
+    ),
+    needs=("kernel names that say the precision", "the chip's compute capability"),
+    after=("drop_casts",),
+)

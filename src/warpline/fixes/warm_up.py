@@ -1,0 +1,266 @@
+"""Cold starts: what is loaded, compiled or tuned in the first steps and never again."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from warpline.fixes.claim import Claim
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import several
+from warpline.replay.costs import constants
+from warpline.replay.costs.ranges import Range
+from warpline.replay.graph.model import CALL, SEGMENT
+from warpline.replay.patterns.calm_steps import MOSTLY, calm_steps, settle, step_that_follows, untouched
+from warpline.replay.patterns.planning import STEADY_COLD_NS, in_compiled_code, planned_in_many_steps, planning_ops
+from warpline.replay.patterns.preparation import (
+    NEVER,
+    Stretch,
+    without_captures,
+    without_compiling,
+    without_tables,
+    without_trials,
+)
+from warpline.replay.replay import are_uneven
+from warpline.replay.scene import Scene
+from warpline.replay.simulate import simulate
+from warpline.replay.whatif import Prediction
+from warpline.replay.workbench import Workbench
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Floats, Int64s, integers
+from warpline.trace.names import matches, named
+from warpline.trace.steps import on_device
+from warpline.units import duration
+
+LOADING = (
+    r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
+    r"|^(cuda|hip)(Malloc|Free)|^cudaMemGetInfo"
+)
+"""Calls that load code or ask about it, and that fill the allocator's cache or give back what was tried with."""
+COLD_SEGMENT_NS = Range(40_000, 60_000, 120_000, "planted cold starts on an H200")
+"""In uneven steps, a segment longer than this is taken for compiling, planning or tuning."""
+OWN_WORK_NS = 300_000.0
+"""Python outside ops for longer than this is the program's own work, and is done in warm steps too."""
+WARM_CALLS = 4.0
+"""A call that takes this many times the median of its name was loading something."""
+SEGMENT_NS, OP_NS, LAUNCH_NS = 4_500.0, 800.0, 2_500.0
+"""Dispatch in the steady state: for each launch, for each op, and of the call itself (stopwatch of 22 dispatch-bound
+programs on an H200: 7.2 µs a launch and 0.7 µs an op)."""
+REGION_NS = 22_000.0
+"""Guards and wrappers of one call of compiled code in the steady state, beside its launches: 18 to 30 µs (a region of
+one kernel takes 29.5 µs, 32 regions of 80 kernels 1,769, one of 65 kernels 702)."""
+LOADED_CALL_NS = 1_000.0
+"""What is left of a call that loads code when there is nothing to load, and of the CPU time before it."""
+COPY_CALL_NS = 5_500.0
+"""What is left of a call that begins a copy within the device (5.6 µs in the same programs)."""
+COLD_PYTHON = 2.5
+"""Python before a step's first op in cold steps, in times of the same in warm ones (four programs: 1.5 to 3.1)."""
+PROFILER_NS = 30_000.0
+"""What of that time a cold step has where there is no Python of its own: the end of the profiler's step()."""
+COMPILED_AGAIN = Range(1.0, 3.2, 5.0, "3.2 to 3.7 bring three compiled programs to the stopwatch's time")
+"""Code that was compiled in the step, in times of the steady state, when it runs the second time: all of it is its
+own, and no cache holds it yet."""
+RUN_AGAIN = Range(1.0, 1.3, 3.0, "the same: convolution 1.0 to 1.3, transform 1.3, attention 1.3 to 1.6")
+"""The same for a shape that ran once: the plan is its own, and the code is everybody's."""
+SETTLING = Range(0.7, 1.0, 1.5, "stopwatch against the calm steps of three programs: 0.75 to 1.1")
+"""Dispatch in the first steps after a warm-up, in times of the first calm steps of the trace, which are just that."""
+LEAST_SHARE = 0.05
+CERTAIN_GAIN = 2.0
+"""A replayed gain this large needs no idle time as its witness: compiling may hide behind other work."""
+WORTH_COUNTING_NS = 20_000
+"""Stretches and calls that lose less are dispatch that a warm CPU does faster."""
+
+
+def apply(bench: Workbench, case: int) -> int:
+    """Preparations go, and long segments and calls shrink to what they take when everything is loaded."""
+    scene, graph = bench.scene, bench.graph
+    lengths = scene.marks.lengths(graph, simulate(graph))
+    planning = planning_ops(scene, case)
+    gone = without_captures(bench)
+    every = len(gone) >= scene.step_count / 2 or planned_in_many_steps(scene, planning, lengths)
+    if not (are_uneven(lengths) or every or gone):
+        return 0
+    bare = bench.graph.duration.copy()
+    gone += without_compiling(bench)
+    gone += without_trials(bench)
+    without_tables(bench, planning)
+    graph = bench.graph
+    compiled = in_compiled_code(scene)
+    slower = np.where(compiled, COMPILED_AGAIN.at(case), RUN_AGAIN.at(case))
+    long = scene.in_steps & (scene.input_share < 0.3) & (graph.duration > (0.0 if every else COLD_SEGMENT_NS.at(case)))
+    segments = np.flatnonzero((graph.kind == SEGMENT) & long)
+    warm = _warm_segments(bench, segments, gone, slower)
+    changed = int((warm < graph.duration[segments]).sum())
+    bench.shorten(segments, warm)
+    changed += _warm_calls(bench, slower, case)
+    if not every:
+        calm = calm_steps(lengths, scene.marks.lengths(graph, simulate(graph)))
+        if calm.all() and not (gone or bench.gone.any()):
+            graph.duration[:] = bare
+            return 0
+        bench.counted = calm
+        step_of = step_that_follows(scene)
+        settle(bench, bare, np.flatnonzero(calm & untouched(scene, gone)), step_of, SETTLING.at(case))
+        first = np.flatnonzero(compiled & (graph.kind == SEGMENT) & (step_of == np.argmax(calm)))
+        again = _warm_segments(bench, first, gone, slower) - graph.duration[first]
+        graph.duration[first] += np.maximum(again, 0.0) * float(np.mean(calm))
+    return len(gone) + changed
+
+
+def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], slower: Floats) -> Floats:
+    """What CPU time between calls shrinks to: the dispatch of the ops in it, and the program's own work outside ops."""
+    scene, graph = bench.scene, bench.graph
+    ops = _remaining(scene.trace.ops, gone)
+    regions = ops.filter(matches(ops["name"], api_names.COMPILED_REGION))
+    calls = scene.call_of_work[scene.work]
+    launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
+    warm = np.where(launching, SEGMENT_NS, LOADED_CALL_NS) + OP_NS * _within(scene, nodes, ops)
+    warm += REGION_NS * _within(scene, nodes, regions) + _begins(bench, nodes)
+    result: Floats = slower[nodes] * warm + _own_work(bench, nodes)
+    return result
+
+
+def _begins(bench: Workbench, segments: Int64s) -> Floats:
+    """Python with which a step begins, before its first op, as far as it is neither the profiler's nor a compiler's."""
+    scene, steps = bench.scene, bench.scene.trace.steps_in_view
+    ops = scene.trace.ops
+    if not len(steps) or on_device(steps) or len(ops.filter(named(api_names.COMPILED_REGION))):
+        return np.zeros(len(segments))
+    thread, starts, ends = steps["thread"][0], integers(steps["start_ns"]), integers(steps["end_ns"])
+    first = np.sort(integers(ops.filter(pl.col("thread") == thread)["start_ns"]))
+    until = np.append(first, NEVER)[np.searchsorted(first, starts)]
+    share = scene.covered(starts, np.minimum(until, ends), np.full(len(starts), thread))[segments]
+    recorded = (bench.graph.measured_end - bench.graph.measured_start)[segments] * share
+    begin = np.maximum(recorded - PROFILER_NS, 0.0)
+    return np.where(begin < OWN_WORK_NS, begin / COLD_PYTHON, 0.0)
+
+
+def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
+    """The ops that do not begin in what is gone."""
+    starts, threads = integers(ops["start_ns"]), integers(ops["thread"])
+    inside = np.zeros(len(ops), bool)
+    for thread, start, end in gone:
+        inside |= (threads == thread) & (starts >= start) & (starts < end)
+    return ops.filter(~inside)
+
+
+def _own_work(bench: Workbench, segments: Int64s) -> Floats:
+    """Long CPU time outside ops, as far as most steps have as much of it."""
+    scene = bench.scene
+    outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
+    outside = np.where(outside > OWN_WORK_NS, outside, 0.0)
+    totals = np.zeros(scene.step_count + 1)
+    np.add.at(totals, np.where(scene.step[segments] == NONE, scene.step_count, scene.step[segments]), outside)
+    usual = float(np.median(totals[:-1]))
+    kept: Floats = outside * np.minimum(1.0, usual / np.maximum(totals, 1.0))[scene.step[segments]]
+    return kept
+
+
+def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
+    """How many of the ops each segment begins and ends: half for each."""
+    graph, result = scene.graph, np.zeros(len(segments))
+    threads = integers(ops["thread"])
+    for lane in np.unique(graph.lane[segments]):
+        mine, own = np.flatnonzero(graph.lane[segments] == lane), threads == lane
+        moments = np.sort(np.concatenate([integers(ops[name])[own] for name in ("start_ns", "end_ns")]))
+        begin, end = graph.measured_start[segments[mine]], graph.measured_end[segments[mine]]
+        result[mine] = (np.searchsorted(moments, end) - np.searchsorted(moments, begin)) / 2
+    return result
+
+
+def _warm_calls(bench: Workbench, slower: Floats, case: int) -> int:
+    """Calls that load take no time; launches and slow calls take what they usually do."""
+    scene, graph = bench.scene, bench.graph
+    names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps
+    before = graph.duration.copy()
+    for name in set(names[inside].tolist()):
+        calls = np.flatnonzero(inside & (names == name))
+        usual = float(np.median(graph.duration[calls]))
+        if re.search(LOADING, name):
+            bench.shorten(calls, LOADED_CALL_NS)
+        elif re.search(api_names.GRAPH_LAUNCH, name):
+            kernels = np.bincount(integers(scene.trace.gpu["api_id"]) + 1, minlength=len(scene.trace.api) + 1)
+            nodes: Floats = kernels[graph.row[calls] + 1].astype(np.float64)
+            bench.shorten(calls, constants.GRAPH_LAUNCH_NS.at(case) + nodes * constants.GRAPH_NODE_NS.at(case))
+        elif re.search(f"{api_names.KERNEL_LAUNCH}|{api_names.MEMSET}", name):
+            bench.shorten(calls, slower[calls] * LAUNCH_NS)
+        else:
+            bench.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)], usual)
+    within = scene.call_of_work[scene.work_text("copy_kind") == "DtoD"]
+    within = within[(within != NONE) & inside[within]]
+    bench.shorten(within, slower[within] * COPY_CALL_NS)
+    return int((graph.duration < before).sum())
+
+
+def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """Steps in which code is still being loaded, compiled or tuned."""
+    cold = evidence.idle["cold_start"] / evidence.steps
+    change, scene = evidence.changed(FIX.name), evidence.scene
+    # No op dispatches for so long: what goes of such stretches was compiling or planning.
+    long = change.host & (change.saved_ns > STEADY_COLD_NS) & (scene.op_share > MOSTLY)
+    cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
+    if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
+        return None
+    host = evidence.in_steps(change.host & (change.saved_ns > 0))
+    saved = float(change.saved_ns[host].sum()) / evidence.steps
+    host &= change.saved_ns > WORTH_COUNTING_NS
+    segments = host & (scene.graph.kind == SEGMENT)
+    calls, tried = host & ~segments, change.work & change.gone
+    trials = f", and {several(evidence.per_step(tried), 'kernel')} run only to prepare them" if tried.any() else ""
+    return Claim(
+        f"The steps are not warm: {duration(saved)} of CPU time in each go into loading, compiling or tuning "
+        f"({several(evidence.per_step(segments), 'long stretch', 'long stretches')} and "
+        f"{several(evidence.per_step(calls), 'slow call')}){trials}.",
+        evidence.host_places(host, change.saved_ns),
+    )
+
+
+FIX = Fix(
+    name="warm_up",
+    words="a warm-up beforehand",
+    summary="Loading, compiling and tuning are done before the steps that count.",
+    assumptions=(
+        (
+            "Long stretches of CPU time inside ops, slow first calls, the loading of modules, the capture of graphs "
+            "and the trying out of kernels come from cold starts; loading data does not."
+        ),
+        (
+            "Steps recorded after the cold ones are the first warm ones; of alike ones, each part takes the least "
+            "it took, and the first recorded keeps 0.4 of what it took longer. Where every step is cold, the warm "
+            "one takes the dispatch of its ops and the work that remains."
+        ),
+        (
+            "As many steps as were recorded are meant, right after the warm-up: code that was compiled for one of "
+            "them runs the second time, and takes three times what it takes later."
+        ),
+    ),
+    effort="few_lines",
+    apply=apply,
+    findings=(
+        Rule(
+            name="cold_start",
+            cause="cold_start",
+            look=cold_start,
+            advice=Advice(
+                pytorch=(
+                    "Run a few steps of every shape before the steps that count (torch.profiler.schedule(wait=1, "
+                    "warmup=3, active=5)); capture graphs when the program starts; keep compiled code "
+                    "(TORCHINDUCTOR_CACHE_DIR); keep shapes fixed or torch.compile(model, dynamic=True)."
+                ),
+                cuda=(
+                    "Launch every kernel once, and create handles, plans and workspaces, before the loop that "
+                    "counts; CUDA_MODULE_LOADING=EAGER loads all code at the start."
+                ),
+                other=(
+                    "Run a few steps of every shape before the steps that count, and keep the compiler's cache "
+                    "between runs."
+                ),
+            ),
+        ),
+    ),
+    needs=("steps", "CPU ops or API calls, and their times"),
+    after=(),
+)

@@ -1,0 +1,35 @@
+"""What-if questions by the names of fixes: one, several together, or each alone."""
+
+from __future__ import annotations
+
+from warpline.errors import CannotAnswer
+from warpline.fixes.registry import all_fixes
+from warpline.replay.whatif import Prediction, WhatIf
+from warpline.trace.trace import Trace
+
+
+def question_about(trace: Trace) -> WhatIf:
+    """A trace made ready for questions about every fix there is."""
+    return WhatIf(trace, all_fixes())
+
+
+def whatif(trace: Trace, fixes: list[str]) -> Prediction:
+    """Predicts the step time with the fixes applied, all on one graph.
+
+    >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
+    """
+    prediction = question_about(trace).ask(*fixes)
+    if not prediction.applies:
+        raise CannotAnswer(
+            "nothing-to-fix",
+            f"the steps in view hold nothing that {' or '.join(fixes)} would change",
+            "`warpline diagnose` says what costs the time",
+        )
+    return prediction
+
+
+def every_fix(trace: Trace) -> list[Prediction]:
+    """Each fix alone, those that change something, the largest gain first."""
+    question = question_about(trace)
+    predictions = [question.ask(name) for name in all_fixes() if any(question.trial(name).changed)]
+    return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))

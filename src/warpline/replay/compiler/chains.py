@@ -1,0 +1,121 @@
+"""Which kernels a compiler fuses, and what takes their place."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from warpline.hardware.chips import VECTOR
+from warpline.replay.compiler.units import Fused
+from warpline.replay.costs import constants
+from warpline.replay.costs.floors import Floors
+from warpline.replay.costs.ranges import OPTIMISTIC
+from warpline.replay.scene import Scene
+from warpline.replay.workbench import NOTHING, Workbench
+from warpline.trace.columns import NONE, Bools, Floats, Int64s
+
+FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
+"""Kernels that a compiler writes itself and fuses with their neighbours."""
+LIBRARY = re.compile(
+    r"aten::(addmm|bmm|baddbmm|\w*_?mm|_addmm_activation|\w*convolution\w*|\w*conv_depthwise\w*|_?slow_conv\w*"
+    r"|_scaled_dot_product_(flash|efficient|cudnn|fused)\w*|_(flash|efficient|cudnn)_attention\w*|_cudnn_rnn\w*|_fft_\w+"
+    r"|_?linalg_(?!vector_norm|norm|matrix_norm|cross|vecdot)\w+|\w*cholesky\w*|triangular_solve|lu_\w+"
+    r"|sort|topk|kthvalue|median|multinomial|nonzero|masked_select|_?unique\w*|histc|bincount|_cdist\w*|_embedding_bag\w*"
+    r"|_ctc_loss\w*)"
+    r"|(?!aten|prims?|autograd|torch|inductor)[a-z]\w*::.*"
+)
+"""Ops that a compiler leaves to libraries, with all the kernels that these launch for them; it cannot look into those
+that others than torch define."""
+LARGE_SHARE = 0.4
+"""Kernels of a chain that move at least this share of what the largest moves touch the whole tensor."""
+ADDING = (
+    "aten::index_add_",
+    "aten::index_add",
+    "aten::scatter_add_",
+    "aten::scatter_add",
+    "aten::scatter_reduce_",
+    "aten::scatter_reduce",
+    "aten::index_put_",
+    "aten::_index_put_impl_",
+    "aten::index_reduce_",
+    "aten::embedding_dense_backward",
+)
+"""Ops that add many numbers up in one place: what they wait for each other stays, in whichever kernel they are."""
+
+
+def fusible_kernels(scene: Scene) -> Bools:
+    """Kernels of steps that a compiler writes itself."""
+    names = scene.trace.ops["name"].unique().cast(pl.String).to_list()
+    library = scene.under_op(*(name for name in names if name and LIBRARY.fullmatch(name)))
+    copies = (scene.work_text("copy_kind") == "DtoD") & (scene.op != NONE)
+    fusible: Bools = (scene.kernels(*FUSIBLE) | copies) & ~library & scene.in_steps
+    return fusible
+
+
+def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
+    """Runs of fusible kernels that follow each other on a stream within a step, and where one begins.
+
+    They come from one thread: autograd launches the backward pass from its own, and that is compiled by itself.
+    """
+    found, begins = [NOTHING], [np.empty(0, bool)]
+    for lane in np.unique(scene.graph.lane[fusible]):
+        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+        own, step, thread = fusible[nodes], scene.step[nodes], _launching_thread(scene, nodes)
+        ends = ~own | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
+        group = np.cumsum(ends)[own]
+        found.append(nodes[own])
+        begins.append(np.diff(group, prepend=group[0] - 1) != 0)
+    return np.concatenate(found), np.concatenate(begins)
+
+
+def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
+    """Makes the kernels of chains as few as a compiler would, and says which go; some cost the host extra time."""
+    turn = 0.0 if case == OPTIMISTIC else constants.COMPILED_CALL_NS.at(case)
+    nodes, starts, lengths = kernels.nodes, kernels.starts, bench.graph.duration[kernels.nodes]
+    counts = np.diff(starts, append=len(nodes))
+    most = np.repeat(np.maximum.reduceat(lengths, starts), counts)
+    stays = np.minimum.reduceat(np.where(lengths == most, np.arange(len(nodes)), len(nodes)), starts)
+    extra[nodes[stays]] += kernels.cut_up * constants.COMPILED_LAUNCH_NS.at(case) + kernels.begins_turn * turn
+    by_times = _time_by_times(lengths, bench.scene.floor_ns()[nodes], starts, stays, case)
+    by_shapes = _time_by_shapes(kernels, bench.scene.floors, case)
+    new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
+    adding = np.maximum.reduceat(np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0), starts)
+    several = counts > 1
+    shorter = np.minimum(np.add.reduceat(lengths, starts), np.maximum(new, adding))
+    bench.graph.duration[nodes[stays[several]]] = shorter[several]
+    return np.delete(nodes, stays)
+
+
+def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
+    """The thread that launched each work; where that is not known, as the work before it."""
+    calls = scene.call_of_work[nodes]
+    latest = np.maximum.accumulate(np.where(calls != NONE, np.arange(len(nodes)), 0))
+    threads: Int64s = scene.graph.lane[calls[latest]]
+    return threads
+
+
+def _time_by_shapes(kernels: Fused, floors: Floors, case: int) -> Floats | None:
+    """What each fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
+    memory = floors.memory_bytes_per_ns
+    vector = floors.roof.compute("fp32", VECTOR) if floors.roof else None
+    if memory is None or vector is None:
+        return None
+    byte_ns = constants.FUSED_BYTES.at(case) / memory
+    step_ns = constants.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
+    moved, done, present = np.moveaxis(kernels.parts, -1, 0)
+    least = constants.FUSED_KERNEL_NS.at(case) * present
+    times: Floats = (least + np.maximum(moved * byte_ns, done * step_ns)).sum(axis=1)
+    return times
+
+
+def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int64s, case: int) -> Floats:
+    """Where shapes were not recorded: as long as one pass over the tensors, by the times of the passes so far."""
+    counts = np.diff(starts, append=len(lengths))
+    # By their bytes where these are known: a slow kernel may touch no more than a fast one.
+    size = np.where(np.repeat(floor[longest] > 0, counts), floor, lengths)
+    large = size >= LARGE_SHARE * np.repeat(np.maximum.reduceat(size, starts), counts)
+    least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
+    times: Floats = least + constants.FUSED_CHAIN.at(case) * (lengths[longest] - least)
+    return times

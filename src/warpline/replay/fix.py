@@ -1,0 +1,46 @@
+"""What the replay knows of a fix: its name, what it assumes, and how it changes the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, TypeVar
+
+from warpline.errors import UsageError
+from warpline.replay.workbench import Workbench
+
+Apply = Callable[[Workbench, int], int]
+"""Changes the graph on the workbench for a case, and says how many nodes it changed; 0 means it does not apply."""
+
+
+class GraphFix(Protocol):
+    """A fix that can be tried on a graph."""
+
+    @property
+    def name(self) -> str:
+        """The name under which it is asked for."""
+
+    @property
+    def summary(self) -> str:
+        """What it does, in one sentence."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What must hold for the prediction."""
+
+    @property
+    def apply(self) -> Apply:
+        """How it changes the graph."""
+
+
+F = TypeVar("F", bound=GraphFix)
+
+
+def chosen_fixes(fixes: Mapping[str, F], names: Iterable[str]) -> list[F]:
+    """Those with these names, in the order in which the mapping has them: that of application."""
+    wanted, known = list(names), ", ".join(sorted(fixes))
+    for name in wanted:
+        if name not in fixes:
+            raise UsageError("unknown-fix", f"there is no fix {name!r}", f"the fixes are {known}")
+    if not wanted:
+        raise UsageError("no-fix", "no fix was named", f"--fix takes one of {known}")
+    return [fix for name, fix in fixes.items() if name in wanted]

@@ -1,0 +1,65 @@
+"""Matrix products whose rows do not begin at multiples of 16 bytes."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from warpline.kernels import KernelIdentity
+from warpline.replay.patterns.precision import HALF_TYPES
+from warpline.replay.scene import Scene
+from warpline.trace.columns import Bools
+from warpline.work import Tensor, call_from_kineto
+
+UNITS = {"bf16": 8, "fp16": 8, "fp32": 4}
+"""Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
+PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
+"""Ops whose shapes are those of a product; a convolution's are not."""
+
+
+def misaligned(scene: Scene) -> Bools:
+    """Work of ops whose matrices have rows that are not aligned; without shapes, kernels that are made for such."""
+    columns = [scene.op_column(column) for column in ("shapes", "strides", "dtypes")]
+    rows = list(zip(*(column[scene.work] for column in columns), strict=True))
+    known = {row: _odd(*row) for row in set(rows)}
+    result = np.zeros(len(scene.graph), bool)
+    result[scene.work] = [known[row] for row in rows]
+    result &= np.isin(scene.op_name, PRODUCTS) & ~scene.kernels_where(_takes_any_alignment_well)
+    result |= scene.kernels_where(_takes_single_elements) & (columns[0] == "")
+    return result
+
+
+def _takes_single_elements(identity: KernelIdentity) -> bool:
+    """Whether a product's kernel is one for operands that are aligned to nothing: its name says so."""
+    return identity.kernel_class == "gemm" and identity.alignment == 1 and identity.dtype.a in HALF_TYPES
+
+
+def _takes_any_alignment_well(identity: KernelIdentity) -> bool:
+    """CUDA cores take single fp32 numbers as they come: their kernels are slow for another reason."""
+    return identity.tensor_core is False and identity.dtype.a == "f32"
+
+
+@cache
+def _odd(shapes: str, strides: str, dtypes: str) -> bool:
+    """Whether the rows of an operand, or of the result, are not aligned; a result's rows are as long as the last
+    operand's. The number of rows does not matter."""
+    matrices = [
+        tensor
+        for tensor in call_from_kineto("", shapes, dtypes, strides).all_tensors()
+        if len(tensor.shape) >= 2 and tensor.dtype in UNITS
+    ]
+    if not matrices:
+        return False
+    result = matrices[-1].shape[-1]
+    odd_result = result > 1 and result % UNITS[matrices[-1].dtype] != 0
+    return odd_result or any(_rows_are_odd(tensor) for tensor in matrices)
+
+
+def _rows_are_odd(tensor: Tensor) -> bool:
+    """Whether the longer of a matrix's two strides is not a multiple of 16 bytes; without strides, its size."""
+    rows, columns = tensor.shape[-2:]
+    if rows <= 1 or columns <= 1:
+        return False
+    apart = max(tensor.strides[-2:]) if tensor.strides else columns
+    return apart % UNITS[tensor.dtype] != 0

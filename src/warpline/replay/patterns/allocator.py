@@ -1,0 +1,20 @@
+"""Calls of the driver's allocator inside steps."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import Int64s
+
+
+def calls_in_steps(scene: Scene, pattern: str) -> Int64s:
+    """Calls within steps whose names match."""
+    return np.flatnonzero(scene.calls_like(pattern) & scene.in_steps)
+
+
+def drop_calls(bench: Workbench, calls: Int64s) -> None:
+    """The calls go; what the program did before them stays."""
+    bench.graph.duration[calls] = 0.0
+    bench.stop_waiting(calls)

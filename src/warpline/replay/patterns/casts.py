@@ -1,0 +1,44 @@
+"""Casts from one type to another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from warpline.replay.scene import Scene
+from warpline.trace.columns import Bools
+from warpline.work.parse import json_list
+
+FLOATING = {"float", "double", "c10::Half", "c10::BFloat16"}
+"""Types of which a program may choose one. Pictures in bytes, masks and labels have to become numbers somewhere, and
+on the device is the place for it."""
+
+
+def casts(scene: Scene) -> Bools:
+    """Kernels that copy a tensor into another floating type: by the recorded types of `copy_`, else by `_to_copy`
+    around it."""
+    copying = (scene.op_name == "aten::copy_") & (scene.kind == "kernel")
+    told: Bools = scene.op_column("dtypes") != ""
+    by_type = _copies(scene, lambda target, source: target != source and {target, source} <= FLOATING)
+    result: Bools = copying & np.where(told, by_type, scene.under_op("aten::_to_copy"))
+    return result
+
+
+def keeps_type(scene: Scene) -> Bools:
+    """Copies of `to` into the same type, such as into another layout."""
+    return scene.under_op("aten::_to_copy") & _copies(scene, lambda target, source: target == source)
+
+
+def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
+    """Work of `copy_` whose recorded types, of the target and of the source, pass the test."""
+    types = scene.op_column("dtypes")
+    passes = {text: _passes(text, test) for text in set(types[scene.work].tolist())}
+    answers = np.array([passes.get(text, False) for text in types], bool)
+    result: Bools = answers & (scene.op_name == "aten::copy_")
+    return result
+
+
+def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:
+    types = json_list(dtypes)
+    return len(types) >= 2 and bool(types[0] and types[1]) and test(types[0], types[1])

@@ -1,0 +1,164 @@
+"""Loops whose iterations may not depend on each other: what is cut for them, and what is gathered from them."""
+
+from __future__ import annotations
+
+from itertools import zip_longest
+
+import numpy as np
+
+from warpline.replay.patterns.gathering import gathered_after
+from warpline.replay.patterns.iterations import ADDING, VIEWS, Turn
+from warpline.replay.patterns.loops import RootOps
+from warpline.replay.patterns.op_results import PRODUCTS, Key
+from warpline.replay.patterns.tensor_lists import LONGEST_LIST
+from warpline.replay.scene import Scene
+from warpline.replay.workbench import NOTHING
+from warpline.trace.columns import NONE, Bools, Int64s, integers
+
+SELECTING = ("aten::select", "aten::slice", "aten::narrow")
+"""Ops that take one sample or head out of a tensor: a loop that calls them in each turn may walk over a batch."""
+CUTTING = ("aten::split", "aten::unbind", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split")
+"""Ops that take all of them out at once."""
+LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
+"""Ops that copy rows, and which of their arguments says how many."""
+
+
+class Loop:
+    """A run of equal groups of work, and the ops around it."""
+
+    def __init__(
+        self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s, first: Int64s, *, is_over_a_list: bool = False
+    ) -> None:
+        self._scene, self._ops, self.is_over_a_list = scene, ops, is_over_a_list
+        self.first = first
+        """The work of a turn before the others that lacks some of theirs, or whose sum begins with a number."""
+        begun = int(first[0]) if len(first) else int(turns[0, 0])
+        before, root = int(np.searchsorted(nodes, begun)), int(scene.root_op[begun])
+        begin = int(scene.launch_moment[nodes[before - 1]]) if before else scene.graph.origin_ns
+        end = int(scene.launch_moment[begun])
+        ahead = ops.between(int(scene.op_spans[2][root]), begin, end) if root != NONE else NOTHING
+        self._cuts = ahead[ops.named(ahead, *CUTTING)]
+        self.cutting = ahead[ops.named(ahead, *CUTTING, *SELECTING)]
+        """Rows of `ops` that take the turns' parts out of a tensor, ahead of the first."""
+        self.gathering = gathered_after(scene, nodes, int(turns[-1, -1]))
+        """The work right after the loop that puts the results of its turns together."""
+        self._turn, self._is_backward = Turn(), False
+        count = self._count(turns)
+        self.turns = turns.reshape(count, -1) if count and len(turns) % count == 0 else turns
+        """The work with a row a turn: of a network whose layers are alike, all layers, where so many parts were cut."""
+
+    def _count(self, turns: Int64s) -> int:
+        """How many turns there are by the parts that are cut or put together; 0 where that is not known."""
+        if len(self._cuts):
+            return len(self._ops.views(int(self._cuts[0])))
+        taking = self._ops.turns_with(turns, *SELECTING)
+        return taking + 1 if taking else len(self._gathered_shapes)
+
+    @property
+    def _gathered_shapes(self) -> list[tuple[int, ...]]:
+        if not len(self.gathering):
+            return []
+        arguments = self._ops.call(int(self._scene.root_op[self.gathering[0]])).arguments
+        return [tensor.shape for tensor in arguments[0].tensors] if arguments else []
+
+    @property
+    def gathered_ns(self) -> int | None:
+        """When that was dispatched."""
+        if not len(self.gathering):
+            return None
+        return int(self._scene.trace.ops["end_ns"][int(self._scene.root_op[self.gathering[-1]])])
+
+    @property
+    def is_independent(self) -> bool:
+        """Whether its turns seem not to depend on each other: one in the middle is looked at."""
+        ops, middle = self._ops, len(self.turns) // 2
+        turn = self._turn = Turn()
+        for row in self._cuts.tolist():
+            _give(ops, turn, row)
+        parts = len(self._cuts)
+        # Without numbers, whatever selects is taken for one that selects another part in every turn.
+        before = ops.of_turn(self.turns, middle - 1).tolist()
+        for row, other in zip_longest(ops.of_turn(self.turns, middle).tolist(), before):
+            if row is None:
+                break
+            same = other is not None and ops.concrete(row) and ops.concrete(row) == ops.concrete(other)
+            if ops.names[row] in SELECTING and not same:
+                _give(ops, turn, row)
+                parts += 1
+            else:
+                turn.see(ops.call(row), _viewed(ops, row) if ops.names[row] in VIEWS else None)
+        for shape in self._gathered_shapes[:1]:
+            turn.gather(shape)
+        if not turn.made:
+            return parts > 0 and (len(self.gathering) > 0 or turn.is_added_up)
+        if turn.is_added_up:
+            return True
+        if self._all_are_gathered and not turn.may_update_a_state(parts > 0, self._gathered_shapes):
+            return True
+        return not turn.may_carry_a_state and (parts > 0 or len(self.gathering) > 0)
+
+    @property
+    def _all_are_gathered(self) -> bool:
+        """Whether as many results are put together as there are turns; lists that are too long were not recorded."""
+        turns, results = len(self.turns), len(self._gathered_shapes)
+        return results in (turns, turns + 1) or (len(self.gathering) > 0 and not results and turns >= LONGEST_LIST)
+
+    def leads_to(self, other: Loop) -> bool:
+        """Whether another loop is the backward pass of this one: as independent as this one is."""
+        forward = integers(self._scene.trace.ops["forward_op"])[self._scene.root_op[other.turns[len(other.turns) // 2]]]
+        begin, end = (int(self._scene.op_spans[0][self._scene.root_op[node]]) for node in self.turns[[0, -1], [0, -1]])
+        known = self._scene.op_spans[0][forward[forward != NONE]]
+        other._is_backward = bool(len(known)) and bool(((known >= begin) & (known <= end)).all())
+        return other._is_backward
+
+    def shared(self, node: int) -> float:
+        """Share of a product's bytes that all turns have in common: weights that are not cut for a turn, or, backwards,
+        what a weight's gradient is added up in."""
+        call = self._ops.call(int(self._scene.root_op[node])) if self._scene.root_op[node] != NONE else None
+        if self._is_backward:
+            return float(self._scene.kernels("gemm")[node])
+        if call is None or call.name.removeprefix("aten::") not in PRODUCTS or not self._turn.parts:
+            return 0.0
+        sizes = {Key(tensor.shape, tensor.dtype): tensor.bytes for tensor in call.all_tensors() if tensor.shape}
+        known = self._turn.parts | self._turn.made
+        return sum(size for key, size in sizes.items() if key not in known) / max(sum(sizes.values()), 1)
+
+    @property
+    def sums_of_gradients(self) -> Bools:
+        """Which work of a turn adds its gradients to those of the turns before: products over a batch do that."""
+        own, root = (rows[self.turns[0]] for rows in (self._scene.op, self._scene.root_op))
+        engine = integers(self._scene.trace.ops["parent"])[own] == root
+        found: Bools = self._is_backward & engine & self._ops.named(own, *ADDING)
+        return found
+
+    def rows(self, op: int) -> int:
+        """Rows that an op looks up; 0 for other ops."""
+        if op == NONE or self._ops.names[op] not in LOOKUPS:
+            return 0
+        call = self._ops.call(op)
+        index = call.maybe_tensor(LOOKUPS[call.name])
+        return index.elements if index is not None else 0
+
+    @property
+    def uneven_spans(self) -> int:
+        """Dimensions in which parts are cut that do not follow each other from turn to turn."""
+        ops, middle = self._ops, len(self.turns) // 2
+        rows = [ops.of_turn(self.turns, middle + turn).tolist() for turn in (-1, 0, 1)]
+        uneven: set[tuple[str, tuple[int, ...] | None]] = set()
+        for three in zip(*rows, strict=False):
+            if {str(ops.names[row]) for row in three} == {"aten::slice"}:
+                first, second, third = (ops.call(row).integer(2, 0) for row in three)
+                if second - first != third - second:
+                    uneven.add((ops.call(three[1]).text(1), _viewed(ops, three[1])))
+        return len(uneven)
+
+
+def _give(ops: RootOps, turn: Turn, row: int) -> None:
+    """The part that an op cuts out for a turn."""
+    taken, shape = ops.call(row).maybe_tensor(0), _viewed(ops, row)
+    turn.give(Key(shape, taken.dtype) if taken is not None and shape else None)
+
+
+def _viewed(ops: RootOps, row: int) -> tuple[int, ...] | None:
+    """The shape of what a view gives, or of the first of several."""
+    return next(iter(ops.views(row)), None)

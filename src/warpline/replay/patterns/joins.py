@@ -1,0 +1,74 @@
+"""Kernels that join tensors: what was there is copied for the sake of what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+
+import numpy as np
+
+from warpline.kernels import KernelIdentity
+from warpline.replay.patterns.tensor_lists import LONGEST_LIST
+from warpline.replay.scene import Scene
+from warpline.trace.columns import Bools
+from warpline.work.parse import json_list
+
+MOST_GROWING = 3
+"""Pieces that a growing tensor is joined of: what was there, on one side or both, and what is new."""
+
+
+def joins(scene: Scene) -> Bools:
+    """Kernels that join tensors, but for those that autograd puts together itself: its gradients are made anew whatever
+    the program writes."""
+    joining = scene.kernels_where(_concatenates) | scene.under_op("aten::cat")
+    return joining & scene.is_work & ~scene.of_autograd
+
+
+def joins_old_pieces(scene: Scene) -> Bools:
+    """Joins of more pieces than work ran since the join before, or since the step began: they are not all new."""
+    result, chosen = np.zeros(len(scene.graph), bool), scene.once(joins)
+    for lane in np.unique(scene.graph.lane[chosen]):
+        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+        spots = np.flatnonzero(chosen[nodes])
+        begins = np.flatnonzero(np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]] - 1))
+        since = np.maximum(begins[np.searchsorted(begins, spots, side="right") - 1], np.append(0, spots[:-1] + 1))
+        pieces = np.array([_pieces(scene, node) for node in nodes[spots].tolist()], np.int64)
+        result[nodes[spots]] = pieces > np.maximum(spots - since, MOST_GROWING)
+    return result
+
+
+def grows(scene: Scene) -> Bools:
+    """Joins of a tensor with a few smaller ones: what was there is copied for the sake of what is new."""
+    return _joins_of_few(scene, lambda sizes: 2 * max(sizes) > sum(sizes))
+
+
+def joins_equals(scene: Scene) -> Bools:
+    """Joins of a few tensors none of which is as large as the others together: halves, branches of a network."""
+    return _joins_of_few(scene, lambda sizes: 2 * max(sizes) <= sum(sizes))
+
+
+def _joins_of_few(scene: Scene, like: Callable[[list[int]], bool]) -> Bools:
+    result = np.zeros(len(scene.graph), bool)
+    for node in np.flatnonzero(scene.once(joins)).tolist():
+        sizes = [prod(shape) for shape in _piece_shapes(scene, node)]
+        result[node] = 1 < len(sizes) <= MOST_GROWING and like(sizes)
+    return result
+
+
+def _concatenates(identity: KernelIdentity) -> bool:
+    return identity.op in {"cat", "concat", "stack"}
+
+
+def _pieces(scene: Scene, node: int) -> int:
+    """How many tensors a join takes, by its recorded shapes; 0 where none were recorded."""
+    shapes, strides = (json_list(scene.op_column(column)[node])[:1] for column in ("shapes", "strides"))
+    # Where strides are recorded, so are the shapes in lists, but for long ones.
+    long = shapes == strides == [[]]
+    return LONGEST_LIST + 1 if long else len(_piece_shapes(scene, node))
+
+
+def _piece_shapes(scene: Scene, node: int) -> list[list[int]]:
+    """The recorded shapes of the tensors that a join takes."""
+    shapes = json_list(scene.op_column("shapes")[node])[:1]
+    listed = shapes[0] if shapes and isinstance(shapes[0], list) else []
+    return [shape for shape in listed if isinstance(shape, list)]

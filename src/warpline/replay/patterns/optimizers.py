@@ -1,0 +1,89 @@
+"""Updates of a model's parameters: those of torch.optim, and those that a program wrote itself."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from warpline.replay.patterns.loops import loops
+from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.names import texts
+from warpline.work.parse import json_list
+
+OPTIMIZER_RANGE = r"^Optimizer\.step"
+"""torch.optim marks each step with a range of this name."""
+UPDATING = (*IN_PLACE, *NORMS, *OTHERS, "aten::to", "aten::square", "aten::clamp")
+"""Ops that updates of parameters are written with."""
+ROOTS = ("aten::sqrt", "aten::sqrt_", "aten::rsqrt", "aten::rsqrt_")
+QUOTIENTS = ("aten::div", "aten::div_", "aten::addcdiv", "aten::addcdiv_", "aten::rsqrt", "aten::rsqrt_")
+"""An update that divides by a root is Adam's, or that of one of its relatives."""
+ON_A_NUMBER = re.compile(r"\[\s*\[\s*\]")
+"""The recorded shapes of an op that works on one number."""
+MANY_KERNELS = 12
+"""An optimiser step with fewer kernels is fused already, or nearly so."""
+
+
+def in_optimizer(scene: Scene) -> Bools:
+    """Nodes of updates of parameters: those of torch.optim, and those that a program wrote itself."""
+    ranges = scene.within_ranges(OPTIMIZER_RANGE)
+    result: Bools = ranges | _written_by_hand(scene, ~ranges)
+    return result
+
+
+def counted_on_the_host(scene: Scene) -> Bools:
+    """Nodes of updates that go through the parameters one by one with numbers of the host's that change in every step.
+
+    Adam's corrections are made of its count of steps, and so it cannot be captured unless that count is a tensor on
+    the device. Whoever has all parameters in one list has but to say so (capturable=True).
+    """
+    inside = scene.once(in_optimizer) & scene.in_steps
+    kernels = np.flatnonzero(inside & (scene.kind == "kernel"))
+    result = np.zeros(len(inside), bool)
+    for step in np.unique(scene.step[kernels]):
+        mine = kernels[scene.step[kernels] == step]
+        on_device = any(ON_A_NUMBER.match(shapes) for shapes in scene.op_column("shapes")[mine].tolist())
+        if np.isin(scene.op_name[mine], ROOTS).any() and not on_device and not takes_lists(scene, mine):
+            result |= inside & (scene.step == step)
+    return result
+
+
+def takes_lists(scene: Scene, kernels: Int64s) -> bool:
+    """Whether most of these kernels work on many tensors at once."""
+    return sum("multi_tensor" in name for name in scene.name[kernels]) > len(kernels) // 2
+
+
+def _written_by_hand(scene: Scene, wanted: Bools) -> Bools:
+    """Nodes between the first and the last op of each loop that updates parameters."""
+    inside, moment = np.zeros(len(scene.graph), bool), scene.launch_moment
+    kernels = np.flatnonzero(wanted & scene.in_steps & (scene.kind == "kernel") & (scene.root_op != NONE))
+    if not len(kernels):
+        return inside
+    names = texts(scene.trace.ops["name"])
+    trained = set(scene.step[kernels[scene.of_autograd[kernels]]].tolist())
+    for lane in np.unique(scene.graph.lane[kernels]):
+        nodes = kernels[scene.graph.lane[kernels] == lane]
+        for turns in loops(nodes, np.unique(scene.op_name[nodes], return_inverse=True)[1], scene.step):
+            roots = scene.root_op[turns]
+            if turns.size < MANY_KERNELS or not _updates(scene, roots[0], names[roots[0]].tolist()):
+                continue
+            shapes = shapes_of_turns(scene, turns)
+            # Turns of one shape may go on with what the turn before made, as a solver's do.
+            different = len(set.union(*shapes)) > 1 or int(scene.step[turns[0, 0]]) in trained
+            if different and all(len(each) <= 1 for each in shapes):
+                begin, end = scene.op_spans[0][roots[0, 0]], scene.op_spans[1][roots[-1, -1]]
+                inside |= (moment >= begin) & (moment < end)
+    return inside
+
+
+def _updates(scene: Scene, roots: Int64s, names: list[str]) -> bool:
+    """Whether these are the ops of an update: a quotient of averages, or a step against the gradient."""
+    if not set(names) <= set(UPDATING) or not set(names) & set(IN_PLACE):
+        return False
+    if set(names) & set(ROOTS) and set(names) & set(QUOTIENTS):
+        return True
+    numbers = [str(number) for row in roots.tolist() for number in json_list(scene.trace.ops["concrete"][row])]
+    downhill = "aten::add_" in names and any(number.startswith("-") for number in numbers)
+    return downhill or ("aten::sub_" in names and "aten::mul" in names and "aten::sub" not in names)

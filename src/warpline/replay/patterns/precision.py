@@ -1,0 +1,65 @@
+"""Kernels by the precision in which they compute, and the same in a lower one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.kernels import KernelIdentity
+from warpline.replay.costs import constants
+from warpline.replay.scene import Scene
+from warpline.replay.workbench import Workbench
+from warpline.trace.columns import NONE, Bools, Floats
+
+MATRIX_CLASSES = {"gemm", "conv"}
+FIRST_WITH_NEW_TYPES = 8
+HALF_TYPES = {"f16", "bf16"}
+
+
+def on_cuda_cores(identity: KernelIdentity) -> bool:
+    """Whether a kernel is an fp32 product or convolution without tensor cores."""
+    return (
+        identity.kernel_class in MATRIX_CLASSES
+        and identity.tensor_core is False
+        and identity.dtype.a in {"f32", None}
+        and identity.dtype.out in {"f32", None}
+    )
+
+
+def in_double(identity: KernelIdentity) -> bool:
+    """Whether a kernel computes in 64 bits."""
+    return "f64" in {identity.dtype.a, identity.dtype.acc, identity.dtype.out}
+
+
+def shorten_doubles(bench: Workbench, case: int) -> int:
+    """Kernels in 64 bits take the time of 32 bits, products that of TF32."""
+    scene = bench.scene
+    doubles = scene.kernels_where(in_double) & scene.in_steps & ~bench.gone
+    matrix = doubles & scene.kernels(*MATRIX_CLASSES)
+    for nodes, share in ((matrix, constants.DOUBLE_TO_TF32), (doubles & ~matrix, constants.DOUBLE_MEMORY)):
+        chosen = np.flatnonzero(nodes)
+        bench.shorten(chosen, bench.graph.duration[chosen] * share.at(case))
+    return int(doubles.sum())
+
+
+def has_new_types(scene: Scene) -> bool:
+    """TF32 and bf16 need compute capability 8.0; a device that does not say is given the benefit of the doubt."""
+    major = scene.trace.devices["compute_major"].drop_nulls()
+    return not len(major) or int(major[0]) >= FIRST_WITH_NEW_TYPES
+
+
+def drop_transposes(bench: Workbench, products: Bools) -> None:
+    """Convolutions on CUDA cores turn channels-last tensors round and back; those on tensor cores take them as they
+    are."""
+    scene = bench.scene
+    turning = scene.kernels_where(lambda identity: identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"})
+    first = scene.kernels_where(lambda identity: identity.op == "nhwc_to_nchw")
+    ops = np.intersect1d(scene.op[products], scene.op[first])
+    bench.remove_work(np.flatnonzero(turning & np.isin(scene.op, ops[ops != NONE])), dispatch=False)
+
+
+def convert(bench: Workbench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
+    """Products of the slow series take the time of the fast one, never below the floor in that precision."""
+    chosen = np.flatnonzero(nodes)
+    new = constants.converted(bench.graph.duration[chosen], slow, fast) * constants.PRECISION_SPREAD.at(case)
+    bench.shorten(chosen, new, bench.scene.floor_ns(dtype)[chosen])
+    return len(chosen)
