@@ -8,10 +8,11 @@ import pkgutil
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
+from typing import get_args
 
 from warpline import fixes
 from warpline.fixes.claim import Cause
-from warpline.fixes.model import Fix, Rule
+from warpline.fixes.model import Effort, Fix, Rule
 from warpline.replay.fix import chosen_fixes
 
 CAUSES: tuple[Cause, ...] = ("cold_start", "input", "sync", "transfer", "memory", "kernel", "comm", "dispatch")
@@ -54,9 +55,17 @@ def find_fixes(names: Iterable[str]) -> list[Fix]:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The rules of all fixes, in the order in which equal gains are listed: specific ones first, then by cause."""
-    every = [rule for fix in all_fixes().values() for rule in fix.findings]
-    return tuple(sorted(every, key=lambda rule: (not rule.specific, CAUSES.index(rule.cause))))
+    """The rules of all fixes, in the order in which equal gains are listed.
+
+    Specific ones come first, then by cause, then those whose fix is the least effort, and by the fix's name.
+    """
+    every = [(rule, fix) for _, fix in sorted(all_fixes().items()) for rule in fix.findings]
+
+    def order(pair: tuple[Rule, Fix]) -> tuple[bool, int, int]:
+        rule, fix = pair
+        return not rule.specific, CAUSES.index(rule.cause), get_args(Effort).index(fix.effort)
+
+    return tuple(rule for rule, _ in sorted(every, key=order))
 
 
 @cache

@@ -180,8 +180,9 @@ FIX = Fix(
             look=hidden_sync,
             advice=Advice(
                 pytorch=(
-                    "Keep results on the device: total += loss.detach() and total.item() every n-th step; torch.where(mask, x, 0) "
-                    f"instead of x[mask]; no `if` on a tensor; print nothing inside the loop. {NAMES_EVERY_LINE}"
+                    "Keep results on the device: total += loss.detach() and total.item() every n-th step; "
+                    "torch.where(mask, x, 0) instead of x[mask]; no `if` on a tensor; print nothing inside the loop. "
+                    f"{NAMES_EVERY_LINE}"
                 ),
                 cuda=(
                     "Remove cudaDeviceSynchronize and cudaStreamSynchronize from the loop; order streams with "
