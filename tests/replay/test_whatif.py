@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import warpline
 from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
-from warpline.replay import WhatIf, replay, whatif
+from warpline.replay import WhatIf, whatif
 from warpline.replay.costs import constants
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.interventions import interventions

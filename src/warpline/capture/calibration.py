@@ -33,7 +33,7 @@ Quartiles = tuple[float, float, float]
 def measure_host(
     torch: Any, *, shapes: bool = True, stacks: bool = False, now: Now = time.perf_counter_ns
 ) -> dict[str, Any] | None:
-    """A calibration as a document, or None where it could not be measured; `shapes` and `stacks` as the run has them."""
+    """A calibration as a document, or None where it could not be measured; with `shapes` and `stacks` as recorded."""
     try:
         with as_ours():
             return _measured(torch, shapes, stacks, now)
