@@ -141,6 +141,7 @@ def fake_torch(device: Device, *, l2_bytes: int = 1 << 20, available: bool = Tru
         graph=graph,
         is_available=lambda: available,
         is_initialized=lambda: available,
+        is_current_stream_capturing=lambda: device.capturing is not None,
     )
     return SimpleNamespace(
         cuda=cuda,

@@ -23,6 +23,7 @@ from typing import Any
 
 from warpline.bench.stopwatch import GpuStopwatch, Repeated, WallStopwatch
 from warpline.bench.watch import query_smi
+from warpline.capture.calibration import measure_host
 from warpline.errors import CannotAnswer, WarplineError
 
 SCHEMA = "warpline.ceilings/1"
@@ -53,7 +54,10 @@ def summarise(samples: Sequence[float], unit: str, how: str) -> Measurement:
 
 
 def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Every measurement as a document of schema `warpline.ceilings/1`; what fails is listed with its reason."""
+    """Every measurement as a document of schema `warpline.ceilings/1`; what fails is listed with its reason.
+
+    Under `host` it holds a calibration of the host, or null.
+    """
     from warpline.bench.ceilings_compute import compute_benchmarks  # noqa: PLC0415 - they need torch
     from warpline.bench.ceilings_host import host_benchmarks  # noqa: PLC0415
 
@@ -84,6 +88,7 @@ def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]
         "seconds": round(time.monotonic() - began, 1),
         "measurements": measurements,
         "failed": failed,
+        "host": measure_host(torch, stacks=True),
     }
 
 

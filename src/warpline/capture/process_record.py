@@ -46,6 +46,8 @@ class ProcessRecord:
     """A step while it was recorded."""
     later_step_ns: StepTime | None = None
     """A step after the recording."""
+    host_costs: dict[str, Any] | None = None
+    """What ops, launches and their recording cost this host (`capture.calibration`), measured after the recording."""
     recorded_s: float | None = None
     ended_by: str | None = None
     """`steps`, `seconds`, `megabytes`, `exit`, `SIGTERM`, `other profiler` or `error`."""

@@ -23,7 +23,8 @@ def ours() -> bool:
 
 
 @contextlib.contextmanager
-def _as_ours() -> Iterator[None]:
+def as_ours() -> Iterator[None]:
+    """Within it, a profiler that is made or driven is ours."""
     global _ours  # noqa: PLW0603 - one profiler a process, as torch has it
     before, _ours = _ours, True
     try:
@@ -104,7 +105,7 @@ class TorchRecorder:
         all_threads = None
         if threading.current_thread() is not threading.main_thread():  # which may end before the recording does
             all_threads = _all_threads()
-        with _as_ours():
+        with as_ours():
             if all_threads is not None:
                 wanted["experimental_config"] = all_threads
             else:
@@ -122,12 +123,12 @@ class TorchRecorder:
         self._passed += 1
         if self._passed <= self._plan.warmup:
             wait_for_gpu(self._torch)  # else kernels of the warm-up would run inside the first recorded step
-        with _as_ours():
+        with as_ours():
             self._profiler.step()
 
     def stop(self, whole: bool) -> None:
         self._whole = whole
-        with _as_ours():
+        with as_ours():
             step = getattr(self._profiler, "step_rec_fn", None)
             if step is not None:  # the wait for the GPU below is not part of the last step
                 step.__exit__(None, None, None)
@@ -136,7 +137,7 @@ class TorchRecorder:
             self._profiler.stop()
 
     def export(self, path: Path) -> None:
-        with _as_ours():
+        with as_ours():
             self._profiler.export_chrome_trace(str(path))
         self._profiler = None
         if not self._whole:
@@ -200,13 +201,13 @@ class RangeRecorder:
             self._recording = True
 
     def _push(self) -> None:
-        with _as_ours():
+        with as_ours():
             self._torch.cuda.nvtx.range_push(f"ProfilerStep#{self._passed}")
         self._in_range = True
 
     def _pop(self) -> None:
         if self._in_range:
-            with _as_ours():
+            with as_ours():
                 self._torch.cuda.nvtx.range_pop()
             self._in_range = False
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from warpline.capture.calibration import measure_host
 from warpline.capture.laps import Laps, believed
 from warpline.capture.plan import NCU, TORCH, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, RECORDING, ProcessRecord, claim_name, describe
@@ -250,12 +251,22 @@ class Session:
             self.record.ended_by = reason
             self._keep()
         self._last_words.release()
+        if began and by_steps and whole:
+            self._calibrate()
         self._laps.restart()
         if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
             self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still come
             self.note("the profiler was on before the bare steps were timed")
         elif not by_steps or not whole:
             self._rest()
+
+    def _calibrate(self) -> None:
+        """Measures what ops and their recording cost here, once the recorded steps are safe on disk."""
+        if self.plan.tool != TORCH or threading.current_thread() is not threading.main_thread():
+            return
+        with signals_held():
+            self.record.host_costs = measure_host(self._torch, shapes=self.plan.shapes, stacks=self.plan.stacks)
+            self._keep()
 
     def _export(self, recorder: Recorder) -> None:
         if not recorder.suffix:

@@ -37,6 +37,8 @@ class Ceilings:
     path: str
     values: dict[str, float]
     """For example `gemm.bf16`, `copy.dram`, `host.h2d_pinned`, `cpu.dispatch`."""
+    host: dict[str, Any] | None = None
+    """Calibration of the host (schema `warpline.host_costs/1`), as the file has it."""
 
     def figure(self, key: str) -> Figure | None:
         """The measurement under that key, with its source; None when the file lacks it."""
@@ -86,6 +88,7 @@ def parse_ceilings(text: str, path: str) -> Ceilings:
         origin=str(document.get("origin", "unknown origin")),
         path=path,
         values={key: float(entry["value"]) for key, entry in document.get("measurements", {}).items()},
+        host=document.get("host") if isinstance(document.get("host"), dict) else None,
     )
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from warpline.capture.manifest import MANIFEST
-from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recorded_gaps, recording_cost
+from warpline.replay.costs.host import host_costs
+from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph
 from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
@@ -40,17 +41,16 @@ class BareSteps:
 
 def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float]) -> BareSteps:
     """Takes the cost of recording out; where the run timed its steps before it recorded, so that they fit."""
+    events, costs = RecordedEvents(trace, graph), host_costs(trace).recording
     stopwatch = measured_step_ns(trace.path)
     if stopwatch is not None:
-        fitted = _fitted(trace, graph, step_of, stopwatch["median_ns"])
+        expected = recording_cost(graph, events, costs)
+        fitted = _fitted(graph, expected, step_of, stopwatch["median_ns"])
         middle = stopwatch["median_ns"]
         # One step that was disturbed says nothing about the others.
         low, high = max(stopwatch["min_ns"], middle / STRAY), min(stopwatch["max_ns"], middle * STRAY)
         return BareSteps([fitted] * len(CASES), [low, middle, high], measured=True)
-    counts = RecordedEvents(trace, graph)
-    graphs = [
-        _less(graph, recording_cost(trace, graph, case, counts), recorded_gaps(trace, graph, case)) for case in CASES
-    ]
+    graphs = [_less(graph, recording_cost(graph, events, costs, case)) for case in CASES]
     return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
 
 
@@ -67,18 +67,17 @@ def measured_step_ns(trace: Path) -> dict[str, float] | None:
         return None
 
 
-def _less(graph: Graph, cost: Floats, gaps: Floats) -> Graph:
-    return replace(graph, duration=np.maximum(graph.duration - cost, 0.0), lag=graph.lag - gaps)
+def _less(graph: Graph, cost: Floats) -> Graph:
+    return replace(graph, duration=np.maximum(graph.duration - cost, 0.0))
 
 
-def _fitted(trace: Trace, graph: Graph, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
+def _fitted(graph: Graph, cost: Floats, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
     """The graph less as much of the expected cost as brings its step to the measured one, within limits."""
-    cost, gaps = recording_cost(trace, graph), recorded_gaps(trace, graph)
     few, much = 0.0, MOST_COST
     for _ in range(ROUNDS):
         middle = (few + much) / 2
-        if step_of(_less(graph, middle * cost, gaps)) > step_ns:
+        if step_of(_less(graph, middle * cost)) > step_ns:
             few = middle
         else:
             much = middle
-    return _less(graph, much * cost, gaps)
+    return _less(graph, much * cost)

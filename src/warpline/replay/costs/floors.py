@@ -18,17 +18,12 @@ from warpline.analyses.roofline_pieces import Gathered
 from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
+from warpline.replay.costs.device import device_costs
 from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.trace import Trace
 
 HALF = {"bf16", "fp16"}
 SINGLE = {"fp32", "tf32"}
-BLOCK_NS = 0.6
-"""Between the starts of two blocks. Of all programs recorded on an H200, no kernel of more than 20,000 blocks takes
-less, and of gathers and fills, which do little in a block, twelve take 0.60 to 0.67."""
-ADDITION_NS = 0.007
-"""For each number added to memory in the cache: 0.0067 to 0.0075 where index_add_ adds 8 to 17 million of them, in
-three programs on an H200."""
 Key = TypeVar("Key", str, tuple[str, str])
 
 
@@ -106,9 +101,10 @@ class Floors:
     def pace_ns(self) -> Floats:
         """The least time of each row with the algorithm and the grid that it has; zero where the floor is."""
         floor = self.least_ns()
+        costs = device_costs(self.roof)
         memory = self.memory_bytes_per_ns
         extra = self._extra / memory if memory else 0.0
-        paces = (floor + extra, self._additions * ADDITION_NS, self._blocks * BLOCK_NS)
+        paces = (floor + extra, self._additions * costs.addition.low, self._blocks * costs.block.low)
         result: Floats = np.where(floor > 0, np.maximum.reduce(paces), 0.0)
         return result
 

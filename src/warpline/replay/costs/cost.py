@@ -1,0 +1,43 @@
+"""A cost: nanoseconds for one unit of something, with a range and a source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Nanoseconds for one unit: low, expected and high, and where the numbers come from."""
+
+    low: float
+    expected: float
+    high: float
+    source: str
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.low <= self.expected <= self.high:
+            raise ValueError(f"a cost needs 0 <= low <= expected <= high: {self}")
+
+    def at(self, case: int) -> float:
+        """The optimistic case (0) takes the low cost, the pessimistic one (2) the high cost."""
+        return (self.low, self.expected, self.high)[case]
+
+    def times(self, factor: float) -> Cost:
+        """The cost of so many units, or on a machine that is so many times slower."""
+        return replace(self, low=self.low * factor, expected=self.expected * factor, high=self.high * factor)
+
+    def widened(self, factor: float) -> Cost:
+        """The same expected cost, known less well: the range grows by this factor in both directions."""
+        return replace(self, low=self.low / factor, high=self.high * factor)
+
+    def plus(self, other: Cost) -> Cost:
+        """Both together; the ranges add up, since the same host or chip is behind both."""
+        source = self.source if self.source == other.source else f"{self.source}; {other.source}"
+        return Cost(self.low + other.low, self.expected + other.expected, self.high + other.high, source)
+
+    def from_(self, source: str) -> Cost:
+        """The same numbers with another source."""
+        return replace(self, source=source)
+
+    def __str__(self) -> str:
+        return f"{self.expected:,.4g} ns ({self.low:,.4g} to {self.high:,.4g}; {self.source})"

@@ -1,0 +1,141 @@
+"""What things cost one GPU: rates from its roof, and small constants from the chip on which they were measured.
+
+Rates (memory, arithmetic, host copies) are the chip's own: measured ceilings, else the data sheet. What no data sheet
+says was measured on an H200; on another chip it is scaled where there is a reason to, and its range is wider.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from warpline.hardware import Roof
+from warpline.hardware.chips import DRAM, TENSOR, VECTOR, Figure
+from warpline.replay.costs.cost import Cost
+from warpline.replay.costs.products import ODD, PRODUCTS
+from warpline.trace.columns import Floats
+
+MEASURED_CHIP = "H200-SXM"
+MEASURED = "measured on an H200"
+MEASURED_MEMORY = 4.26e12
+"""Bytes a second of a copy within that H200's memory."""
+DEFAULT_LINK = Figure(31.5e9, "guess: PCIe 4, 16 lanes")
+"""Of a device that is not known."""
+OTHER_CHIP = 1.8
+"""A constant of one chip on another: the range is wider by this factor. Gaps between kernels, say, are 1.3 µs on an
+H200 and 0.8 to 2.5 on chips of other generations."""
+REACHED = (0.95, 0.87, 0.7)
+"""Share of a link's paper bandwidth that a large pinned copy reaches: 0.88 of PCIe 5 on an H200's host."""
+SUSTAINED = (1.0, 0.85, 0.7)
+"""Share of a data sheet's memory bandwidth or arithmetic peak that a good kernel reaches: on an H200 0.89 of the
+memory's, 0.79 to 0.82 of the tensor cores' and 0.77 of the CUDA cores'."""
+
+BLOCK = Cost(0.6, 0.62, 0.68, MEASURED)
+"""Between the starts of two blocks: no kernel of more than 20,000 blocks took less, and gathers and fills, which do
+little in a block, took 0.60 to 0.67."""
+ADDITION = Cost(0.0067, 0.007, 0.0075, MEASURED)
+"""For each number that index_add_ adds to memory: 0.0067 to 0.0075 with 8 to 17 million of them."""
+LAUNCH_TO_START = Cost(1_200, 1_700, 2_500, MEASURED)
+"""From a launch's return to the kernel's start on an idle stream."""
+KERNEL_GAP = Cost(900, 1_350, 1_600, MEASURED)
+"""Between two queued kernels of a stream (`device measure`: 1.35 µs)."""
+GRAPH_GAP = Cost(0, 150, 600, MEASURED)
+"""Between two nodes of a CUDA graph, beyond their recorded times: 0 to 500 ns in graphs of 31 to 813 small kernels."""
+SMALLEST_KERNEL = Cost(1_000, 1_500, 3_000, MEASURED)
+"""What a small kernel takes: 1.0 to 1.7 µs."""
+SMALLEST_COPY = Cost(1_500, 2_000, 3_000, MEASURED)
+"""What a copy between host and device takes on the device, however small it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCosts:
+    """What things cost one GPU, in nanoseconds."""
+
+    chip: str
+    memory_byte: Cost | None
+    """A byte read from or written to device memory; None where the bandwidth is not known."""
+    pinned_byte: Cost
+    """A byte copied between pinned host memory and the device."""
+    block: Cost
+    """The start of one more thread block."""
+    addition: Cost
+    """A number added to memory by an atomic."""
+    launch_to_start: Cost
+    kernel_gap: Cost
+    graph_gap: Cost
+    smallest_kernel: Cost
+    smallest_copy: Cost
+    roof: Roof | None = field(repr=False, default=None)
+
+    def flop(self, dtype: str, unit: str = TENSOR) -> Cost | None:
+        """One floating-point operation on a unit in a data type; None where the peak is not known."""
+        return _per_unit(self.roof.compute(dtype, unit), SUSTAINED) if self.roof else None
+
+    def product_ns(self, floor_ns: Floats, dtype: str) -> Floats:
+        """What a matrix product takes that needs this time at the roof: small ones are far from it."""
+        return PRODUCTS[dtype].time_ns(floor_ns)
+
+    def converted_ns(self, time_ns: Floats, before: str, after: str) -> Floats:
+        """What a product of this length in one precision takes in another; the same where the chip lacks one."""
+        slow, fast = self._rate(before), self._rate(after)
+        if slow is None or fast is None:
+            return time_ns.copy()
+        floor = PRODUCTS[before].floor_ns(time_ns) * slow / fast
+        result: Floats = np.minimum(time_ns, PRODUCTS[after].time_ns(floor))
+        return result
+
+    def aligned_ns(self, time_ns: Floats) -> Floats:
+        """What a half-precision product on kernels for odd sizes takes when its sizes are padded to multiples of 8."""
+        result: Floats = np.minimum(time_ns, PRODUCTS["bf16"].time_ns(ODD.floor_ns(time_ns)))
+        return result
+
+    def _rate(self, dtype: str) -> float | None:
+        """FLOP/s of products in a precision; of an unknown device the measured chip's."""
+        if self.roof is None:
+            return PRODUCTS[dtype].roof_flops_per_s
+        # AMD's matrix cores multiply fp32 as such, NVIDIA's do not.
+        figure = self.roof.compute(dtype, TENSOR) or (self.roof.compute(dtype, VECTOR) if dtype == "fp32" else None)
+        return figure.value if figure else None
+
+
+def device_costs(roof: Roof | None) -> DeviceCosts:
+    """The costs of the device with this roof; of an unknown device those of an H200, with wide ranges."""
+    own = roof is not None and roof.chip.name == MEASURED_CHIP
+    memory = roof.bandwidth(DRAM) if roof else None
+
+    def constant(cost: Cost, factor: float = 1.0, why: str = "not scaled to this chip") -> Cost:
+        if own:
+            return cost
+        return cost.times(factor).widened(OTHER_CHIP).from_(f"{cost.source}; {why}")
+
+    # Atomics are done in the L2, whose slices grow in number with the channels of the memory behind them.
+    faster = memory.value / MEASURED_MEMORY if memory else 1.0
+    return DeviceCosts(
+        chip=roof.chip.name if roof else "unknown device",
+        memory_byte=_per_unit(memory, SUSTAINED),
+        pinned_byte=_pinned(roof),
+        block=constant(BLOCK),
+        addition=constant(ADDITION, 1 / faster, "scaled by memory bandwidth"),
+        launch_to_start=constant(LAUNCH_TO_START),
+        kernel_gap=constant(KERNEL_GAP),
+        graph_gap=constant(GRAPH_GAP),
+        smallest_kernel=constant(SMALLEST_KERNEL),
+        smallest_copy=constant(SMALLEST_COPY),
+        roof=roof,
+    )
+
+
+def _pinned(roof: Roof | None) -> Cost:
+    link = roof.bandwidth("h2d") if roof else None
+    cost = _per_unit(link or DEFAULT_LINK, REACHED)
+    assert cost is not None
+    return cost if link else cost.widened(2.0)
+
+
+def _per_unit(rate: Figure | None, reached: tuple[float, float, float]) -> Cost | None:
+    """Nanoseconds a unit at a rate per second: a measured one is reached, of one on paper a share is."""
+    if rate is None:
+        return None
+    best, usual, worst = (1.02, 1.0, 0.85) if rate.measured else reached
+    return Cost(1e9 / (rate.value * best), 1e9 / (rate.value * usual), 1e9 / (rate.value * worst), rate.source)

@@ -1,0 +1,144 @@
+"""What things cost the CPU of the host that made a trace.
+
+Each cost comes from the trace itself where it shows enough samples, else from a calibration of the host, else from a
+default that was measured on another host. A default is scaled by how fast this trace's kernel launches are against the
+reference host's, and has a wider range.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+from warpline.replay.costs.calibration import Calibration, find_calibration
+from warpline.replay.costs.cost import Cost
+from warpline.replay.costs.own_costs import EventTimes, OwnCosts
+from warpline.trace.trace import Trace
+
+REFERENCE = "default: H200 host, torch 2.11"
+UNKNOWN_HOST = 1.8
+"""The CPU time of one program varied by 1.8 times between two hosts of the same kind (and between moments of one): a
+default for a host of unknown speed is known no better."""
+SCALED_HOST = 1.35
+"""Half of that (in the logarithm) where launches of the trace tell how fast the host is."""
+REFERENCE_LAUNCH_NS = 5_000.0
+"""A launch that follows another call closely, recorded by torch.profiler on the reference host: lower quartile of each
+profile, median over 424 profiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordingCosts:
+    """What the profiler costs the CPU for each event that it records."""
+
+    op: Cost
+    call: Cost
+    """An API call, its GPU activity included."""
+    frame: Cost
+    memory: Cost
+    graph_node: Cost
+    """A node of a CUDA graph, in the call that launches the graph."""
+    step: Cost
+    """A call of the profiler's step()."""
+
+    def at(self, level: int) -> EventTimes:
+        """The low (0), expected (1) or high (2) cost of the events of which a trace may hold many."""
+        costs = (self.op, self.call, self.frame, self.graph_node)
+        return EventTimes(*(cost.at(level) for cost in costs))
+
+
+@dataclass(frozen=True, slots=True)
+class HostCosts:
+    """What things cost the CPU of one host, in nanoseconds, without a profiler."""
+
+    launch: Cost
+    """A kernel launch call."""
+    op: Cost
+    """Dispatch of a framework op, beside its launch."""
+    call: Cost
+    """An API call that neither launches nor waits nor copies nor allocates."""
+    frame: Cost
+    """A call of a small Python function."""
+    region: Cost
+    """A call of a compiled region: guards and wrapper, without its launches."""
+    compiled_launch: Cost
+    """A kernel of a compiled region: its launcher and its launch."""
+    graph_launch: Cost
+    """A launch of a CUDA graph."""
+    graph_node: Cost
+    """The same, for each node of the graph."""
+    recording: RecordingCosts
+
+    @property
+    def launched_op(self) -> Cost:
+        """A framework op with one launch."""
+        return self.op.plus(self.launch)
+
+
+DEFAULT_KINETO = RecordingCosts(
+    op=Cost(1_500, 2_500, 3_500, REFERENCE),
+    call=Cost(3_000, 5_000, 7_000, REFERENCE),
+    frame=Cost(300, 600, 1_000, REFERENCE),
+    memory=Cost(100, 200, 400, REFERENCE),
+    graph_node=Cost(500, 1_000, 1_500, REFERENCE),
+    step=Cost(50_000, 100_000, 150_000, REFERENCE),
+)
+"""An op with its launch costs 7.5 µs: 2 to 4 µs for each recorded event, by bare and recorded steps of 40 programs."""
+DEFAULT_NSYS = RecordingCosts(
+    op=Cost(100, 400, 1_000, "guess: nsys 2025.3 records less for an event"),
+    call=Cost(300, 1_000, 2_000, "guess: nsys 2025.3 records less for an event"),
+    frame=Cost(100, 400, 1_000, "guess: nsys 2025.3 records less for an event"),
+    memory=Cost(0, 0, 0, "nsys records no such event on the CPU"),
+    graph_node=Cost(0, 0, 500, "guess: nsys 2025.3 records less for an event"),
+    step=Cost(0, 0, 0, "nsys has no step()"),
+)
+DEFAULT = HostCosts(
+    launch=Cost(1_500, 2_500, 5_800, REFERENCE),
+    op=Cost(4_500, 6_500, 10_000, REFERENCE),
+    call=Cost(500, 1_000, 3_000, REFERENCE),
+    frame=Cost(50, 150, 500, "guess: a call of a small Python function"),
+    region=Cost(18_000, 24_000, 50_000, REFERENCE),
+    compiled_launch=Cost(5_000, 8_000, 13_000, REFERENCE),
+    graph_launch=Cost(3_500, 4_600, 12_000, REFERENCE),
+    graph_node=Cost(5, 30, 110, REFERENCE),
+    recording=DEFAULT_KINETO,
+)
+"""By `warpline device measure` and benchmarks/replay_constants.py. A small op takes 8.9 to 10.4 µs with its launch, of
+which an empty kernel's launch through a bare binding is 5.8 at most; a graph of 200 nodes takes 4.6 µs to launch, and
+1,000 nodes 40 to 110; a compiled region takes 21 µs with one kernel, 30 with three."""
+
+
+def host_costs(trace: Trace) -> HostCosts:
+    """What things cost the host that made this trace."""
+    calibration = find_calibration(trace)
+    recorded = OwnCosts(trace)
+    slowness = _slowness(trace, recorded.launch_ns, calibration)
+    recording = _recording(trace, slowness, calibration)
+    chosen = {}
+    for name in (field.name for field in fields(HostCosts) if field.name != "recording"):
+        measured = calibration.cost(name) if calibration else None
+        chosen[name] = recorded.cost(name, recording) or measured or _default(getattr(DEFAULT, name), slowness)
+    return HostCosts(**chosen, recording=recording)
+
+
+def _slowness(trace: Trace, launch_ns: float | None, calibration: Calibration | None) -> float | None:
+    """How many times slower the host is than the reference; None where nothing tells."""
+    if launch_ns is not None and trace.source != "nsys":
+        return launch_ns / REFERENCE_LAUNCH_NS
+    measured = calibration.cost("op") if calibration else None
+    return measured.expected / DEFAULT.op.expected if measured else None
+
+
+def _recording(trace: Trace, slowness: float | None, calibration: Calibration | None) -> RecordingCosts:
+    if trace.source == "nsys":
+        return DEFAULT_NSYS
+    chosen = {}
+    for field in fields(RecordingCosts):
+        measured = calibration.cost(f"recording_{field.name}") if calibration else None
+        chosen[field.name] = measured or _default(getattr(DEFAULT_KINETO, field.name), slowness)
+    return RecordingCosts(**chosen)
+
+
+def _default(cost: Cost, slowness: float | None) -> Cost:
+    if slowness is None:
+        return cost.widened(UNKNOWN_HOST).from_(f"{cost.source}; the speed of this host is not known")
+    source = f"{cost.source}, × {slowness:.2f} for the speed of this trace's launches"
+    return cost.times(slowness).widened(SCALED_HOST).from_(source)

@@ -1,0 +1,177 @@
+"""Costs of the host as one trace shows them: launches, ops, calls, graph launches and compiled regions.
+
+Only what happens close together tells: after a pause, caches are cold and a launch is slow on any host. Recorded times
+hold the cost of recording, which is taken out: of a launch, half lies within the call and half behind it. Other calls
+keep their recorded times, since the profiler reads the clock just before and after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import polars as pl
+
+from warpline.replay.costs.cost import Cost
+from warpline.replay.graph.streams import graph_calls
+from warpline.trace.api_names import (
+    ALLOCATION,
+    BEGIN_CAPTURE,
+    COMPILED_REGION,
+    COPY,
+    DEVICE_WAIT,
+    END_CAPTURE,
+    EVENT_WAIT,
+    FREE,
+    GRAPH_LAUNCH,
+    GRAPH_MAKING,
+    KERNEL_LAUNCH,
+    MEMSET,
+    STREAM_WAIT,
+)
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import named
+from warpline.trace.trace import Trace
+
+MIN_SAMPLES = 10
+CLOSE_LAUNCHES = 6.0
+"""A call follows another closely within the time of this many launches: an op between them takes two to four."""
+MIN_LEFT = 0.25
+"""Recording is three quarters of a recorded time at most: the slowest recorded steps take four times the bare ones."""
+NOT_PLAIN = "|".join(
+    (
+        *(KERNEL_LAUNCH, GRAPH_LAUNCH, GRAPH_MAKING, BEGIN_CAPTURE, END_CAPTURE),
+        *(DEVICE_WAIT, STREAM_WAIT, EVENT_WAIT, COPY, MEMSET, ALLOCATION, FREE),
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class EventTimes:
+    """What recording one event of each kind costs, at one level of a range."""
+
+    op_ns: float
+    call_ns: float
+    frame_ns: float
+    node_ns: float
+
+
+class Recording(Protocol):
+    """What recording costs, with a range."""
+
+    def at(self, level: int) -> EventTimes:
+        """The low (0), expected (1) or high (2) cost."""
+
+
+class OwnCosts:
+    """Samples of one trace, by the name of their cost in `HostCosts`."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._finders: dict[str, tuple[Callable[[EventTimes], Floats], str]] = {
+            "launch": (self._launches, "launches"),
+            "op": (self._dispatch, "ops between launches"),
+            "call": (self._calls, "other API calls"),
+            "graph_launch": (self._graph_launches, "graph launches"),
+            "region": (self._regions, "compiled regions"),
+        }
+        worked = np.zeros(len(trace.api) + 1, dtype=bool)
+        worked[integers(trace.gpu["api_id"])] = True  # a launch into a graph that is being captured starts nothing
+        calls = trace.api.with_row_index("row").with_columns(worked=worked[:-1])
+        calls = calls.filter(pl.col("thread").is_not_null()).sort("thread", "start_ns")
+        self._start, self._end, self._thread, self._row = (
+            integers(calls[column]) for column in ("start_ns", "end_ns", "thread", "row")
+        )
+        self._length = (self._end - self._start).astype(np.float64)
+        kinds = calls.select(
+            launch=named(KERNEL_LAUNCH).fill_null(False) & pl.col("worked"),
+            graph=named(GRAPH_LAUNCH).fill_null(False),
+            plain=~named(NOT_PLAIN).fill_null(True),
+        )
+        self._launch, self._graph, self._plain = (kinds[name].to_numpy() for name in ("launch", "graph", "plain"))
+        self._close = self._follows_closely()
+        self.launch_ns = self._recorded_launch_ns()
+        """A kernel launch as recorded, lower quartile; None where the trace has too few."""
+
+    def cost(self, name: str, recording: Recording) -> Cost | None:
+        """What the trace says of a cost of `HostCosts`; None where it has too few samples.
+
+        The range holds both the spread of the samples and the doubt about what recording cost them.
+        """
+        if name not in self._finders or (self.launch_ns is None and not self._graph.any()):
+            return None
+        find, what = self._finders[name]
+        low, middle, high = (np.sort(find(recording.at(level))) for level in (2, 1, 0))
+        count = len(middle)
+        if count < MIN_SAMPLES or not middle[count // 2]:  # a file in whole microseconds shows short calls as 0
+            return None
+        source = f"this trace: {count:,} {what}"
+        return Cost(low[count // 4], middle[count // 2], high[min(3 * count // 4, count - 1)], source)
+
+    def _follows_closely(self) -> Bools:
+        close = np.zeros(len(self._start), dtype=bool)
+        if self._launch.any():
+            limit = CLOSE_LAUNCHES * float(np.median(self._length[self._launch]))
+            close[1:] = (self._start[1:] - self._end[:-1] <= limit) & (self._thread[1:] == self._thread[:-1])
+        return close
+
+    def _recorded_launch_ns(self) -> float | None:
+        close = self._launch & self._close
+        lengths = self._length[close if close.sum() >= MIN_SAMPLES else self._launch]
+        return float(np.quantile(lengths, 0.25)) if len(lengths) >= MIN_SAMPLES else None
+
+    def _launches(self, recording: EventTimes) -> Floats:
+        return _bare(self._length[self._launch & self._close], recording.call_ns / 2)
+
+    def _calls(self, recording: EventTimes) -> Floats:
+        return self._length[self._plain & self._close]
+
+    def _dispatch(self, recording: EventTimes) -> Floats:
+        """CPU time between a launch and the next, where one op or more makes the second."""
+        second = np.flatnonzero(self._launch[1:] & self._launch[:-1] & self._close[1:]) + 1
+        begin, end, thread = self._end[second - 1], self._start[second], self._thread[second]
+        ops = self._begun("ops", thread, begin, end)
+        frames = self._begun("python", thread, begin, end)
+        cost = ops * recording.op_ns + frames * recording.frame_ns + recording.call_ns / 2
+        made = ops > 0
+        return _bare((end - begin)[made].astype(np.float64), cost[made])
+
+    def _graph_launches(self, recording: EventTimes) -> Floats:
+        calls = graph_calls(self._trace)
+        nodes = np.bincount(calls[calls != NONE], minlength=len(self._trace.api)).astype(np.float64)
+        return _bare(self._length[self._graph], nodes[self._row[self._graph]] * recording.node_ns)
+
+    def _regions(self, recording: EventTimes) -> Floats:
+        """Time of compiled regions before their first and after their last API call."""
+        regions = self._trace.ops.filter(named(COMPILED_REGION), pl.col("thread").is_not_null())
+        samples = []
+        columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
+        for thread, begin, end in zip(*columns, strict=True):
+            inside = np.flatnonzero((self._thread == thread) & (self._start >= begin) & (self._end <= end))
+            if not len(inside):
+                continue
+            edges = np.array([begin, int(self._end[inside[-1]])]), np.array([int(self._start[inside[0]]), end])
+            threads = np.full(2, thread)
+            cost = self._begun("ops", threads, *edges).sum() * recording.op_ns
+            cost += self._begun("python", threads, *edges).sum() * recording.frame_ns
+            samples.append((float((edges[1] - edges[0]).sum()), cost + recording.call_ns / 2))
+        recorded = np.array(samples, np.float64).reshape(-1, 2)
+        return _bare(recorded[:, 0], recorded[:, 1])
+
+    def _begun(self, table: str, threads: Int64s, begin: Int64s, end: Int64s) -> Int64s:
+        """How many rows of a table begin on each thread between two moments."""
+        frame: pl.DataFrame = getattr(self._trace, table)
+        owner, start = integers(frame["thread"]), integers(frame["start_ns"])
+        result = np.zeros(len(threads), np.int64)
+        for thread in np.unique(threads):
+            moments, mine = np.sort(start[owner == thread]), threads == thread
+            result[mine] = np.searchsorted(moments, end[mine]) - np.searchsorted(moments, begin[mine])
+        return result
+
+
+def _bare(recorded: Floats, recording: Floats | float) -> Floats:
+    """Recorded times without the cost of recording."""
+    result: Floats = np.maximum(recorded - recording, MIN_LEFT * recorded)
+    return result

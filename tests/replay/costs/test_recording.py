@@ -1,0 +1,90 @@
+"""What recording costs: events counted in the nodes in which they lie, times their costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import kineto_files as files
+import numpy as np
+import pytest
+from kineto_files import Event
+
+import warpline
+from warpline.replay import replay
+from warpline.replay.costs.host import DEFAULT_KINETO, RecordingCosts
+from warpline.replay.costs.own_costs import MIN_LEFT
+from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
+from warpline.replay.graph.model import WORK, Graph
+from warpline.trace.columns import Floats
+
+
+def costs_of(folder: Path, events: list[Event], case: int = EXPECTED_STEP) -> tuple[Graph, Floats]:
+    graph, counted = counted_in(folder, events)
+    return graph, recording_cost(graph, counted, DEFAULT_KINETO, case)
+
+
+def counted_in(folder: Path, events: list[Event]) -> tuple[Graph, RecordedEvents]:
+    trace = warpline.open(files.write(folder, events), cache=False)
+    graph = replay(trace).graph
+    return graph, RecordedEvents(trace, graph)
+
+
+def ten_ops() -> list[Event]:
+    """Ten launches of 20 µs, each in an op of 60 µs, each 100 µs, and one more call at the end; nothing is so short that
+    recording is most of it."""
+    events: list[Event] = [files.call("cudaEventRecord", 1_000, 20, 50)]
+    for number in range(10):
+        at = 100.0 * number
+        events.append(files.op("aten::add", at, 60))
+        events.append(files.call("cudaLaunchKernel", at + 20, 20, number + 1))
+        events.append(files.kernel("kernel", at + 45, 4, number + 1))
+    return events
+
+
+def test_the_cost_is_the_number_of_events_times_their_costs(tmp_path: Path) -> None:
+    graph, cost = costs_of(tmp_path, ten_ops())
+    assert cost.sum() == pytest.approx(10 * DEFAULT_KINETO.op.expected + 11 * DEFAULT_KINETO.call.expected)
+    assert (cost[graph.kind == WORK] == 0).all()
+
+
+def test_frames_and_graph_nodes_have_costs_of_their_own(tmp_path: Path) -> None:
+    """Beside ten ops: three frames of Python, and a graph launch of 50 µs with four nodes."""
+    events = ten_ops() + [files.frame(f"model.py({line}): f", 70 + 2 * line, 1, line, None) for line in range(1, 4)]
+    events.append(files.call("cudaGraphLaunch", 1_100, 50, 99))
+    events += [files.kernel("node", 1_200 + 10 * node, 5, 99) for node in range(4)]
+    _, cost = costs_of(tmp_path, events)
+    kineto = DEFAULT_KINETO
+    expected = 10 * kineto.op.expected + 12 * kineto.call.expected + 3 * kineto.frame.expected
+    assert cost.sum() == pytest.approx(expected + 4 * kineto.graph_node.expected)
+
+
+def test_every_node_keeps_some_of_its_time(tmp_path: Path) -> None:
+    """Ops of 1 µs, one after the other, between launches of 1 µs: most of that is recording, but not all."""
+    events: list[Event] = []
+    for number in range(20):
+        at = 4.0 * number
+        events.append(files.op("aten::view", at, 1))
+        events.append(files.call("cudaLaunchKernel", at + 2, 1, number + 1))
+        events.append(files.kernel("kernel", at + 4, 1, number + 1))
+    graph, cost = costs_of(tmp_path, events)
+    assert (graph.duration - cost >= MIN_LEFT * graph.duration - 1e-6).all()
+
+
+def test_the_lowest_step_has_the_highest_cost(tmp_path: Path) -> None:
+    sums = [costs_of(tmp_path, ten_ops(), case)[1].sum() for case in CASES]
+    assert sums == sorted(sums, reverse=True)
+    assert sums[0] > sums[1] > sums[2]
+
+
+def test_the_length_of_the_profilers_step_is_read_where_stacks_show_it(tmp_path: Path) -> None:
+    marks = [files.annotation(f"ProfilerStep#{step}", 500 * step, 490) for step in range(2)]
+    _, unseen = counted_in(tmp_path, ten_ops() + marks)
+    assert unseen.steps.sum() == 2
+    frames = [
+        files.frame("torch/profiler/profiler.py(800): step", 480 + 500 * step, 20, step + 1, None) for step in (0,)
+    ]
+    graph, seen = counted_in(tmp_path, ten_ops() + marks + frames)
+    assert seen.step_frames.sum() == 20_000
+    free = RecordingCosts(**{name: getattr(DEFAULT_KINETO, name).times(0) for name in RecordingCosts.__slots__})
+    assert recording_cost(graph, seen, free).sum() == pytest.approx(20_000)
+    assert np.isfinite(recording_cost(graph, seen, DEFAULT_KINETO)).all()
