@@ -42,4 +42,4 @@ bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
-	rm -f src/warpline/sources/kineto/_scan.so src/warpline/replay/_simulate.so
+	rm -f src/warpline/sources/kineto/_scan.so src/warpline/trace/_nest.so src/warpline/replay/_simulate.so

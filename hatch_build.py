@@ -18,6 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 LIBRARIES = {
     Path("src/warpline/sources/kineto/scan.c"): "_scan.so",
+    Path("src/warpline/trace/nest.c"): "_nest.so",
     Path("src/warpline/replay/simulate.c"): "_simulate.so",
 }
 FLAGS = ["-O3", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden"]

@@ -89,9 +89,8 @@ def mutate(text: bytes, changes: list[tuple[str, float, int, bytes]]) -> bytes:
 
 @pytest.fixture(autouse=True, scope="module")
 def small_pieces() -> object:
-    """Parts, blocks and searches so small that these traces are divided."""
+    """Blocks and searches so small that these traces are divided."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(native, "PART_BYTES", 64)
         patch.setattr(python_scan, "SEARCH", 2048)
         patch.setattr(python_scan, "BLOCK", python_scan.BLOCK)  # the tests set it; this puts it back
         patch.setattr(python_scan, "SMALL_BLOCK", python_scan.SMALL_BLOCK)
@@ -103,8 +102,9 @@ def scan_all(text: bytes, block: int, window: int) -> list[Scanned]:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         results = [scan_text(text, folder, scanner="native", threads=1)]
-        results += [scan_text(text, folder, scanner="native", threads=threads) for threads in (2, 5)]
-        results += [scan_text(text, folder, scanner="native", compress=True, window_bytes=window)]
+        results += [scan_text(text, folder, scanner="native", threads=2, window_bytes=64)]
+        results += [scan_text(text, folder, scanner="native", threads=5, window_bytes=64 + 7 * window)]
+        results += [scan_text(text, folder, scanner="native", threads=1, compress=True, window_bytes=window)]
         results += [scan_text(text, folder, scanner="python")]
         results += [scan_text(text, folder, scanner="python", compress=True, window_bytes=window * 7)]
     return results

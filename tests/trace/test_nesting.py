@@ -1,19 +1,52 @@
-"""Parents, depths and the innermost interval, held against a search over all pairs."""
+"""Parents, depths and the innermost interval, compiled and with NumPy, held against a search over all pairs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from warpline.trace import nesting_native
 from warpline.trace.columns import NONE
-from warpline.trace.nesting import Nest, nest, order_for_nesting
+from warpline.trace.nesting import (
+    MICROSECOND_NS,
+    Nest,
+    clock_tick_ns,
+    nearest_marked,
+    nest,
+    order_for_nesting,
+    sort_for_nesting,
+)
+
+NOT_BUILT = Path("not built")
+Rows = list[tuple[int, int, int]]
+
+
+@pytest.fixture(autouse=True, scope="module", params=["compiled", "numpy"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every test here asks both."""
+    if request.param == "compiled" and nesting_native.load_library() is None:
+        pytest.skip("nest.c was not built")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "numpy":
+            patch.setattr(nesting_native, "LIBRARY", NOT_BUILT)
+        yield
+
+
+def any_rows(longest: int) -> st.SearchStrategy[Rows]:
+    """Intervals that nest, overlap, touch and repeat as they like."""
+    span = st.tuples(st.integers(0, 2), st.integers(0, 30), st.integers(0, longest))
+    return st.lists(span.map(lambda row: (row[0], row[1], row[1] + row[2])), max_size=40)
 
 
 @st.composite
-def trees(draw: st.DrawFn) -> list[tuple[int, int, int]]:
+def trees(draw: st.DrawFn) -> Rows:
     """Properly nested intervals on two lanes, touching and empty ones among them."""
-    rows: list[tuple[int, int, int]] = []
+    rows: Rows = []
 
     def fill(lane: int, low: int, high: int, depth: int) -> None:
         cuts = sorted(draw(st.lists(st.integers(low, high), max_size=6)))
@@ -27,10 +60,14 @@ def trees(draw: st.DrawFn) -> list[tuple[int, int, int]]:
     return rows
 
 
-def build(rows: list[tuple[int, int, int]]) -> Nest:
-    lanes, starts, ends = (np.array([row[column] for row in rows], np.int64) for column in range(3))
+def columns(rows: Rows) -> list[np.ndarray]:
+    return [np.array([row[column] for row in rows], np.int64) for column in range(3)]
+
+
+def build(rows: Rows, tick_ns: int = 0) -> Nest:
+    lanes, starts, ends = columns(rows)
     order = order_for_nesting(lanes, starts, ends)
-    return nest(lanes[order], starts[order], ends[order])
+    return nest(lanes[order], starts[order], ends[order], tick_ns)
 
 
 def encloses(tree: Nest, outer: int, inner: int) -> bool:
@@ -45,7 +82,7 @@ def encloses(tree: Nest, outer: int, inner: int) -> bool:
 
 
 @given(trees())
-def test_the_parent_is_the_smallest_interval_around(rows: list[tuple[int, int, int]]) -> None:
+def test_the_parent_is_the_smallest_interval_around(rows: Rows) -> None:
     tree = build(rows)
     for row in range(len(rows)):
         around = [other for other in range(row) if encloses(tree, other, row)]
@@ -58,7 +95,7 @@ def test_the_parent_is_the_smallest_interval_around(rows: list[tuple[int, int, i
 
 
 @given(trees())
-def test_depth_counts_the_ancestors(rows: list[tuple[int, int, int]]) -> None:
+def test_depth_counts_the_ancestors(rows: Rows) -> None:
     tree = build(rows)
     for row in range(len(rows)):
         ancestors, parent = 0, tree.parents[row]
@@ -68,7 +105,7 @@ def test_depth_counts_the_ancestors(rows: list[tuple[int, int, int]]) -> None:
 
 
 @given(trees(), st.integers(0, 50))
-def test_innermost_is_the_smallest_interval_open_at_a_moment(rows: list[tuple[int, int, int]], moment: int) -> None:
+def test_innermost_is_the_smallest_interval_open_at_a_moment(rows: Rows, moment: int) -> None:
     tree = build(rows)
     found = int(tree.innermost(np.array([5]), np.array([moment]))[0])
     around = [row for row in range(len(rows)) if tree.lanes[row] == 5 and tree.starts[row] <= moment < tree.ends[row]]
@@ -83,3 +120,75 @@ def test_an_interval_that_only_overlaps_is_no_parent() -> None:
     tree = build([(0, 0, 100), (0, 10, 30), (0, 20, 40)])
     assert tree.parents.tolist() == [NONE, 0, 0]
     assert tree.depths.tolist() == [0, 1, 1]
+
+
+def encloses_rounded(tree: Nest, outer: int, inner: int, tick_ns: int) -> bool:
+    """The definition: it ends no earlier, or by a tick at most while most of the inner one lies inside."""
+
+    def close(row: int) -> float:
+        return max(float(tree.ends[row]), tree.starts[row] + 0.5)
+
+    excess = close(inner) - close(outer)
+    inside = close(outer) - tree.starts[inner]
+    return bool(tree.lanes[outer] == tree.lanes[inner] and (excess <= 0 or (excess <= tick_ns and inside > excess)))
+
+
+@given(any_rows(12), st.integers(0, 3))
+def test_the_parent_is_the_last_begun_that_encloses(rows: Rows, tick_ns: int) -> None:
+    tree = build(rows, tick_ns)
+    for row in range(len(rows)):
+        around = [other for other in range(row) if encloses_rounded(tree, other, row, tick_ns)]
+        assert tree.parents[row] == max(around, default=NONE)
+        assert tree.depths[row] == (tree.depths[max(around)] + 1 if around else 0)
+
+
+@given(any_rows(12))
+def test_the_order_is_that_of_a_stable_sort(rows: Rows) -> None:
+    order = order_for_nesting(*columns(rows))
+    expected = sorted(range(len(rows)), key=lambda row: (rows[row][0], rows[row][1], -rows[row][2]))
+    assert order.tolist() == expected
+    assert sort_for_nesting(*(column[order] for column in columns(rows))) is None or not nesting_native.load_library()
+
+
+@given(any_rows(12), st.lists(st.tuples(st.integers(-1, 3), st.integers(-2, 45)), max_size=20))
+def test_questions_may_come_in_any_order(rows: Rows, asked: list[tuple[int, int]]) -> None:
+    tree = build(rows)
+    lanes, moments = (np.array([pair[column] for pair in asked], np.int64) for column in range(2))
+    for (lane, moment), found in zip(asked, tree.innermost(lanes, moments).tolist(), strict=True):
+        begun = [row for row in range(len(rows)) if tree.lanes[row] == lane and tree.starts[row] <= moment]
+        row = max(begun, default=NONE)
+        while row != NONE and tree.ends[row] <= moment:
+            row = int(tree.parents[row])
+        assert found == row
+
+
+@given(any_rows(12), st.data())
+def test_the_nearest_marked_row_is_itself_or_an_ancestor(rows: Rows, data: st.DataObject) -> None:
+    tree = build(rows)
+    marked = np.array(data.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))), bool)
+    for row, found in enumerate(nearest_marked(tree.parents, marked).tolist()):
+        expected = row
+        while expected != NONE and not marked[expected]:
+            expected = int(tree.parents[expected])
+        assert found == expected
+
+
+def test_a_parent_behind_its_child_is_found_too() -> None:
+    assert nearest_marked(np.array([2, NONE, 1]), np.array([False, True, False])).tolist() == [1, 1, 1]
+
+
+def test_a_call_that_ends_one_tick_after_its_caller_stays_in_it() -> None:
+    rows = [(0, 0, 1_000), (0, 100, 1_001), (0, 200, 900)]
+    assert build(rows, tick_ns=1).parents.tolist() == [NONE, 0, 1]
+    assert build(rows).parents.tolist() == [NONE, NONE, 1]
+
+
+def test_what_begins_in_the_last_tick_is_not_inside() -> None:
+    assert build([(0, 0, 1_000), (0, 999, 1_500)], tick_ns=1).parents.tolist() == [NONE, NONE]
+    assert build([(0, 0, 1_000), (0, 999, 1_001)], tick_ns=1).parents.tolist() == [NONE, NONE]
+
+
+def test_times_a_whole_number_of_microseconds_apart_are_rounded_to_one() -> None:
+    assert clock_tick_ns(np.array([17, 5_017, 2_017])) == MICROSECOND_NS
+    assert clock_tick_ns(np.array([17, 5_018])) == 1
+    assert clock_tick_ns(np.empty(0, np.int64)) == MICROSECOND_NS

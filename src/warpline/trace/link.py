@@ -11,8 +11,9 @@ import numpy as np
 import polars as pl
 
 from warpline.trace.columns import NONE, Int64s, ids, integers
+from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import by_name
-from warpline.trace.nesting import Nest, nearest_marked, nest, order_for_nesting, spread_to_parents
+from warpline.trace.nesting import Nest, clock_tick_ns, nearest_marked, nest, sort_for_nesting, spread_to_parents
 
 Tables = dict[str, pl.DataFrame]
 
@@ -22,6 +23,8 @@ begin this long before the op that makes it, or end after it. Observed up to ten
 
 NESTED_STYLES = ("pushpop", "annotation")
 FAR = np.iinfo(np.int64).max // 4
+UNKNOWN_PROCESS = int(np.iinfo(np.int64).min)
+"""Stands for null among process ids, which may be negative in a Kineto file."""
 MODULE_PREFIX = "nn.Module: "
 
 
@@ -40,26 +43,36 @@ def link(tables: Tables) -> Tables:
 def _linked(tables: Tables) -> Tables:
     """Everything but the Python frames."""
     linked = dict(tables)
-    linked["api"] = tables["api"].sort("start_ns", "end_ns", descending=[False, True], maintain_order=True)
-    linked["gpu"] = _with_process(tables["gpu"].sort("start_ns", "end_ns", maintain_order=True), linked["api"])
+    linked["api"] = _by_time(tables["api"], longest_first=True)
+    linked["gpu"] = _with_process(_by_time(tables["gpu"], longest_first=False), linked["api"])
     linked["ops"], ops = _nested(tables["ops"])
     linked["ranges"], ranges = _nested_ranges(tables["ranges"])
     for name in ("syncs", "events"):
         linked[name] = _with_process(tables[name], linked["api"])
     for name in ("gpu", "syncs", "events"):
         linked[name] = linked[name].with_columns(api_id=_launches(linked[name], linked["api"]))
-    linked["api"] = linked["api"].with_columns(op_id=_ops_of_calls(linked["api"], linked["ops"], ops))
-    linked["gpu"] = linked["gpu"].with_columns(op_id=_ops_of_work(linked["gpu"], linked["api"], linked["ops"]))
+    by_id = _external_ids(linked["ops"])
+    linked["api"] = linked["api"].with_columns(op_id=_ops_of_calls(linked["api"], by_id, ops))
+    linked["gpu"] = linked["gpu"].with_columns(op_id=_ops_of_work(linked["gpu"], linked["api"], by_id, ops))
     linked["ops"] = linked["ops"].with_columns(forward_op=_forward_ops(linked["ops"]))
     linked["ranges"] = _with_gpu_span(linked, ranges)
     return linked
 
 
+def _by_time(table: pl.DataFrame, longest_first: bool) -> pl.DataFrame:
+    """Sorted by start; of rows that begin together, the longest or the shortest first."""
+    starts, ends = integers(table["start_ns"]), integers(table["end_ns"])
+    order = sort_for_nesting(np.zeros_like(starts), starts, ends if longest_first else -ends)
+    return table if order is None else table[order]
+
+
 def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
-    order = order_for_nesting(lanes, starts, ends)
-    tree = nest(lanes[order], starts[order], ends[order])
-    return table[order].with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
+    order = sort_for_nesting(lanes, starts, ends)
+    if order is not None:
+        table, lanes, starts, ends = table[order], lanes[order], starts[order], ends[order]
+    tree = nest(lanes, starts, ends, clock_tick_ns(starts))
+    return table.with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
 
 
 def _nested_ranges(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
@@ -87,32 +100,33 @@ def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
 
 def _launches(work: pl.DataFrame, api: pl.DataFrame) -> pl.Series:
     """The API call of each row. Of several calls under one correlation id, the innermost (last begun) counts."""
-    calls = (
-        api.select("process", "correlation")
-        .with_row_index("call")
-        .filter(pl.col("correlation") > 0)
-        .unique(subset=["process", "correlation"], keep="last", maintain_order=True)
+    correlations = integers(api["correlation"])
+    calls = np.flatnonzero(correlations > 0)
+    keys, asked = pair_keys(
+        integers(api["process"], UNKNOWN_PROCESS)[calls],
+        correlations[calls],
+        integers(work["process"], UNKNOWN_PROCESS),
+        integers(work["correlation"]),
     )
-    return (
-        work.select("process", "correlation")
-        .join(calls, on=["process", "correlation"], how="left", nulls_equal=True, maintain_order="left")["call"]
-        .cast(pl.UInt32)
-    )
+    return ids(Lookup.last(keys, calls).find(asked))
 
 
-def _by_external_id(table: pl.DataFrame, ops: pl.DataFrame) -> Int64s:
+def _by_external_id(table: pl.DataFrame, ops: Lookup) -> Int64s:
     """Row of the op with the same External id, or NONE."""
-    known = ops.select("external_id").with_row_index("op").filter(pl.col("external_id") > 0)
-    known = known.unique(subset="external_id", keep="first", maintain_order=True)
-    found = table.select("external_id").join(known, on="external_id", how="left", maintain_order="left")["op"]
-    return integers(found)
+    return ops.find(integers(table["external_id"]))
 
 
-def _ops_of_calls(api: pl.DataFrame, ops: pl.DataFrame, tree: Nest) -> pl.Series:
+def _external_ids(ops: pl.DataFrame) -> Lookup:
+    numbers = integers(ops["external_id"])
+    known = np.flatnonzero(numbers > 0)
+    return Lookup.first(numbers[known], known)
+
+
+def _ops_of_calls(api: pl.DataFrame, by_id: Lookup, tree: Nest) -> pl.Series:
     """The op with the call's External id if it was running then on that thread, else the innermost one around it."""
     threads, starts = integers(api["thread"]), integers(api["start_ns"])
     around = tree.innermost(threads, starts)
-    named = _by_external_id(api, ops)
+    named = _by_external_id(api, by_id)
     candidates = np.flatnonzero(named != NONE)
     of = named[candidates]
     plausible = (
@@ -124,12 +138,12 @@ def _ops_of_calls(api: pl.DataFrame, ops: pl.DataFrame, tree: Nest) -> pl.Series
     return ids(around)
 
 
-def _ops_of_work(gpu: pl.DataFrame, api: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
+def _ops_of_work(gpu: pl.DataFrame, api: pl.DataFrame, by_id: Lookup, tree: Nest) -> pl.Series:
     """Through the launching call; without one, the op of the External id if it began before the work."""
     calls = integers(gpu["api_id"])
     by_call = np.append(integers(api["op_id"]), NONE)[calls]
-    named = _by_external_id(gpu, ops)
-    op_starts = np.append(integers(ops["start_ns"]), FAR)
+    named = _by_external_id(gpu, by_id)
+    op_starts = np.append(tree.starts, FAR)
     usable = (calls == NONE) & (named != NONE) & (op_starts[named] <= integers(gpu["start_ns"]))
     return ids(np.where(usable, named, by_call))
 
@@ -157,14 +171,12 @@ def _forward_ops(ops: pl.DataFrame) -> pl.Series:
 
     Several nested forward ops carry one number; the node was made by the last of them.
     """
-    rows = ops.select("sequence", "forward_thread", "start_ns").with_row_index("op")
-    numbered = rows.filter(pl.col("sequence") >= 0)
-    backward = pl.col("forward_thread").fill_null(0) > 0
-    forward = numbered.filter(~backward).sort("start_ns", maintain_order=True)
-    forward = forward.unique(subset="sequence", keep="last", maintain_order=True)
-    pairs = numbered.filter(backward).join(forward.select("sequence", forward="op"), on="sequence")
+    sequences, starts = integers(ops["sequence"]), integers(ops["start_ns"])
+    is_backward = integers(ops["forward_thread"]) > 0
+    backward, forward = (np.flatnonzero((sequences >= 0) & which) for which in (is_backward, ~is_backward))
+    forward = forward[np.argsort(starts[forward], kind="stable")]
     result = np.full(len(ops), NONE, np.int64)
-    result[pairs["op"].to_numpy()] = pairs["forward"].to_numpy()
+    result[backward] = Lookup.last(sequences[forward], forward).find(sequences[backward])
     return ids(result)
 
 

@@ -1,15 +1,9 @@
-"""The compiled scanner (`scan.c`) through ctypes, and its threads.
-
-ctypes lets other threads run during a call, so a mapped file is scanned in parts by plain Python threads.
-A part begins at a guess. It counts only if the scan of the text before it arrives exactly at its first
-byte; otherwise that scan goes on through it, so the result never depends on the guess.
-"""
+"""The compiled scanner (`scan.c`) through ctypes."""
 
 from __future__ import annotations
 
 import ctypes
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -17,17 +11,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int32s, RawEvents, Sparse
 from warpline.sources.kineto.scanner import Status, Step, address_of
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, merge_equal
 from warpline.sources.kineto.tolerant import Text
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-VERSION: Final = 1
+VERSION: Final = 2
 """Of the interface; a library built from older sources is not used."""
-PART_BYTES = 4 << 20
-"""Shorter parts are not worth a thread."""
 
 _NO_MEMORY: Final = -1
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
@@ -50,9 +41,10 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library.scan_new.restype = address
     library.scan_new.argtypes = [address, address, ctypes.c_uint32]
     library.scan_free.argtypes = [address]
-    library.scan_feed.argtypes = [address, address, number, number, number, number, ctypes.c_int, address]
+    library.scan_feed.argtypes = [address, address, number, number, number, ctypes.c_int, address]
     library.scan_boundary.restype = number
-    library.scan_boundary.argtypes = [address, number, number]
+    library.scan_boundary.argtypes = [address, number]
+    library.scan_clear.argtypes = [address]
     library.scan_merge.argtypes = [address, address]
     library.scan_count.restype = ctypes.c_uint64
     library.scan_count.argtypes = [address]
@@ -87,51 +79,28 @@ class NativeScanner:
         weakref.finalize(self, library.scan_free, self._handle).atexit = False
 
     def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
-        return self.feed_until(text, base, start, len(text), final)
-
-    def feed_until(self, text: Text, base: int, start: int, until: int, final: bool) -> Step:
-        """As `feed`, but stops before an event that starts at or behind `until`."""
         position = ctypes.c_int64()
         status = self._library.scan_feed(
-            self._handle, address_of(text), len(text), base, start, until, final, ctypes.byref(position)
+            self._handle, address_of(text), len(text), base, start, final, ctypes.byref(position)
         )
         self._check(status)
         return Step(Status(status), position.value)
 
-    def feed_threads(self, text: Text, start: int, threads: int) -> Step:
-        """The whole text by several threads, with the same result as `feed`."""
-        starts = self._boundaries(text, start, threads)
-        others = [NativeScanner() for _ in starts]
-        stops = [*starts[1:], len(text)][: len(starts)]
-        with ThreadPoolExecutor(max(len(starts), 1)) as pool:
-            tasks = [
-                pool.submit(other.feed_until, text, 0, begin, stop, True)
-                for other, begin, stop in zip(others, starts, stops, strict=True)
-            ]
-            step = self.feed_until(text, 0, start, starts[0] if starts else len(text), True)
-            for other, begin, stop, task in zip(others, starts, stops, tasks, strict=True):
-                trial = task.result()
-                if step.status is not Status.LIMIT:
-                    continue  # the events ended before this part
-                wasted = self._skipped()[2] + other._skipped()[2]
-                if step.position == begin and wasted <= tolerant.WASTE_LIMIT:
-                    self._check(self._library.scan_merge(self._handle, other._handle))
-                    step = trial
-                else:
-                    step = self.feed_until(text, 0, step.position, stop, True)
-        return step
+    def boundary(self, text: Text) -> int:
+        """The first place that looks like the start of an event, not counting the text's own start; else its length."""
+        return int(self._library.scan_boundary(address_of(text), len(text)))
 
-    def _boundaries(self, text: Text, start: int, threads: int) -> list[int]:
-        """Likely starts of events that divide the text evenly; without the first part's, which is known."""
-        size = len(text)
-        parts = min(threads, max(1, (size - start) // PART_BYTES))
-        address = address_of(text)
-        found: list[int] = []
-        for part in range(1, parts):
-            at = self._library.scan_boundary(address, size, start + (size - start) * part // parts)
-            if at < size and at > (found[-1] if found else start):
-                found.append(at)
-        return found
+    def merge(self, other: NativeScanner) -> None:
+        """Appends the events of another, which scanned the text right behind this one's."""
+        self._check(self._library.scan_merge(self._handle, other._handle))
+
+    def clear(self) -> None:
+        """Forgets all events, to scan another text with the same memory."""
+        self._library.scan_clear(self._handle)
+
+    def wasted(self) -> int:
+        """Bytes read in vain in malformed events."""
+        return self._skipped()[2]
 
     def _check(self, status: int) -> None:
         if status == _NO_MEMORY:

@@ -14,7 +14,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { VERSION = 1 }; /* of this file's interface; see native.py */
+enum { VERSION = 2 }; /* of this file's interface; see native.py */
 
 #ifndef EVENT_LIMIT /* the tests build with smaller limits */
 #define EVENT_LIMIT ((int64_t)64 << 20)  /* a longer event is malformed: an unclosed bracket must not eat the file */
@@ -205,11 +205,25 @@ EXPORT Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_
     return s;
 }
 
+/* Forgets everything that was read and keeps the memory for the next text. */
+EXPORT void scan_clear(Scanner *s) {
+    s->count = 0;
+    s->skipped = s->waste = 0;
+    s->first_skipped = -1;
+    s->resynchronising = s->error = 0;
+    for (uint32_t i = 0; i < s->field_count; i++) s->fields[i].count = 0;
+    for (int i = 0; i < DICTIONARIES; i++) {
+        Dictionary *d = &s->dictionaries[i];
+        d->count = 0;
+        if (d->table) memset(d->table, 0, d->table_size * sizeof *d->table);
+    }
+}
+
 /* Reads events from data[from] on, which must lie between two events. `base` is the offset of data[0] in the file,
- * `final` says that the file ends with this window. Stops before an event that starts at or behind `until`.
- * Gives a status, and in *position where it stopped: the next window must begin there. */
-EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64_t from, int64_t until,
-                     int final, int64_t *position) {
+ * `final` says that the file ends with this window. Gives a status, and in *position where it stopped: the next window
+ * must begin there. */
+EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base, int64_t from, int final,
+                     int64_t *position) {
     Bytes p = data + from, end = data + size;
     for (;;) {
         if (UNLIKELY(s->resynchronising)) {
@@ -226,7 +240,6 @@ EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base
         *position = p - data;
         if (UNLIKELY(p == end)) return final ? TRUNCATED : MORE;
         if (UNLIKELY(*p == ']')) return ++*position, DONE;
-        if (UNLIKELY(p - data >= until)) return LIMIT;
         if (LIKELY(*p == '{')) {
             int cut = end - p >= EVENT_LIMIT;
             s->cursor.end = cut ? p + EVENT_LIMIT : end;
@@ -251,9 +264,9 @@ EXPORT int scan_feed(Scanner *s, const uint8_t *data, int64_t size, int64_t base
     }
 }
 
-/* A likely start of an event at or behind `from`, or `size`: where a second thread may begin on trial. */
-EXPORT int64_t scan_boundary(const uint8_t *data, int64_t size, int64_t from) {
-    Bytes found = from < size ? resynchronise(data + from, data + size, 0) : NULL;
+/* A likely start of an event behind the text's own start, or `size`: where a second thread may begin on trial. */
+EXPORT int64_t scan_boundary(const uint8_t *data, int64_t size) {
+    Bytes found = resynchronise(data, data + size, 0);
     return found && *found == '{' ? found - data : size;
 }
 

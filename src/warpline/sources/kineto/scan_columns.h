@@ -3,8 +3,8 @@
 
 #include "scan_text.h"
 
-enum { MORE, LIMIT, DONE, TRUNCATED, NO_MEMORY = -1, TOO_MANY = -2 }; /* what scan_feed returns */
-enum { INTEGER, TRIPLE, TEXT };                                       /* kinds of arguments; events.py, Field */
+enum { MORE, DONE, TRUNCATED, NO_MEMORY = -1, TOO_MANY = -2 }; /* what scan_feed returns; scanner.py, Status */
+enum { INTEGER, TRIPLE, TEXT };                                /* kinds of arguments; events.py, Field */
 enum { CATEGORIES, NAMES, LABELS, TEXTS, DICTIONARIES };
 enum { PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, FLOW, ARGS_OFFSET, ARGS_LENGTH, COLUMNS };
 static const uint8_t WIDTHS[COLUMNS] = {1, 4, 4, 4, 4, 8, 8, 8, 8, 4};

@@ -17,11 +17,9 @@ class Status(IntEnum):
 
     MORE = 0
     """The window is used up; the next one must begin at `position`."""
-    LIMIT = 1
-    """The next event starts at or behind the byte where the caller wanted to stop."""
-    DONE = 2
+    DONE = 1
     """The array of events is closed; `position` is behind its bracket."""
-    TRUNCATED = 3
+    TRUNCATED = 2
     """The file ends first."""
 
 

@@ -27,11 +27,13 @@ class Source:
         """The events for which the mask is true."""
         return Selection(self, np.flatnonzero(wanted))
 
-    def named(self, pattern: str) -> Mask:
-        """Which events have a name that matches; each distinct name is looked at once."""
+    def named(self, wanted: Mask, pattern: str) -> tuple[Selection, Selection]:
+        """The events for which the mask is true whose name matches, and the others; each distinct name is looked at
+        once."""
+        rows = np.flatnonzero(wanted)
         matching = pl.Series(self.raw.names, dtype=pl.String).str.contains(pattern).to_numpy()
-        result: Mask = np.append(matching, False)[self.raw.name]
-        return result
+        found = np.append(matching, False).take(self.raw.name.take(rows))
+        return Selection(self, rows.compress(found)), Selection(self, rows if not found.any() else rows.compress(~found))
 
 
 class Selection:
@@ -45,36 +47,48 @@ class Selection:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def joined(self, other: Selection) -> Selection:
+        """These events and those, in the file's order."""
+        return Selection(self._source, np.sort(np.append(self.rows, other.rows))) if len(other) else self
+
     def span(self) -> dict[str, pl.Series]:
         """Begin and end from the trace's zero; a negative duration counts as none."""
-        start = self._raw.time_ns[self.rows] - self._source.zero_ns
-        length = self._raw.duration_ns[self.rows]
-        return {"start_ns": pl.Series(start), "end_ns": pl.Series(start + np.maximum(length, 0))}
+        start = self._raw.time_ns.take(self.rows) - self._source.zero_ns
+        length = self._raw.duration_ns.take(self.rows)
+        np.maximum(length, 0, out=length)
+        return {"start_ns": pl.Series(start), "end_ns": pl.Series(np.add(start, length, out=length))}
 
     def time(self) -> pl.Series:
         """The moment of an instant event."""
-        return pl.Series(self._raw.time_ns[self.rows] - self._source.zero_ns)
+        return pl.Series(self._raw.time_ns.take(self.rows) - self._source.zero_ns)
 
     def name(self) -> pl.Series:
         """The events' names."""
-        return gathered(self._source.names, self._raw.name[self.rows])
+        return gathered(self._source.names, self._raw.name.take(self.rows))
 
     def constant(self, word: str) -> pl.Series:
         """The same word for all."""
-        return pl.Series([word]).cast(pl.Categorical).gather(np.zeros(len(self.rows), np.uint32))
+        return pl.Series([word]).cast(pl.Categorical).new_from_index(0, len(self.rows))
 
     def arguments(self) -> dict[str, pl.Series]:
         """Where the raw arguments lie in the file."""
-        offset = pl.Series(self._raw.args_offset[self.rows])
-        length = pl.Series(self._raw.args_length[self.rows])
-        present = offset >= 0
-        return {"args_offset": offset.set(~present, None), "args_length": length.set(~present, None)}
+        offset = self._raw.args_offset.take(self.rows)
+        length = pl.Series(self._raw.args_length.take(self.rows))
+        if len(offset) and offset.min() >= 0:
+            return {"args_offset": pl.Series(offset), "args_length": length}
+        present = pl.Series(offset >= 0)
+        return {"args_offset": pl.Series(offset).set(~present, None), "args_length": length.set(~present, None)}
 
     def integer(self, *keys: str) -> pl.Series:
         """The argument under the first of these names that each event has."""
+        fields = [field for key in keys if (field := self._raw.fields.get(key)) is not None and len(field.rows)]
+        if not fields:
+            return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(self.rows))
+        if len(fields) == 1 and self._has_all(fields[0]):
+            return pl.Series(fields[0].values.copy())  # a copy: the scanner's memory must not stay for one column
         values = np.full(len(self.rows), MISSING, np.int64)
-        for key in reversed(keys):
-            self._scatter(self._raw.fields.get(key), values)
+        for field in reversed(fields):
+            self._scatter(field, values)
         return nullable(values)
 
     def small(self, *keys: str) -> pl.Series:
@@ -94,14 +108,17 @@ class Selection:
 
     def text(self, key: str) -> pl.Series:
         """An argument as its raw JSON text."""
+        field = self._raw.fields.get(key)
+        if field is not None and self._has_all(field):
+            return gathered(self._source.texts, field.values)
         codes = np.full(len(self.rows), -1, np.int64)
-        self._scatter(self._raw.fields.get(key), codes)
+        self._scatter(field, codes)
         return gathered(self._source.texts, codes)
 
     def label(self, codes: npt.NDArray[np.int32]) -> pl.Series:
         """Process or thread ids of the events as numbers, where they are numbers."""
         words = [label.strip('"').removeprefix("stream ") for label in self._raw.labels]
-        return gathered(pl.Series(words, dtype=pl.String).cast(pl.Int64, strict=False), codes[self.rows])
+        return gathered(pl.Series(words, dtype=pl.String).cast(pl.Int64, strict=False), codes.take(self.rows))
 
     @cached_property
     def _slots(self) -> npt.NDArray[np.int32]:
@@ -110,16 +127,23 @@ class Selection:
         slots[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         return slots
 
+    def _has_all(self, field: Sparse) -> bool:
+        """Whether just these events have the argument: then its values are the column."""
+        return len(field.rows) == len(self.rows) and bool((field.rows == self.rows).all())
+
     def _scatter(self, field: Sparse | None, values: Int64s) -> None:
         if field is None or not len(field.rows) or not len(self.rows):
             return
-        slots = self._slots[field.rows]
-        ours = slots >= 0
-        values[slots[ours]] = field.values[ours]
+        first, beyond = np.searchsorted(field.rows, [self.rows[0], self.rows[-1] + 1])
+        slots = self._slots.take(field.rows[first:beyond])
+        ours = np.flatnonzero(slots >= 0)
+        values[slots.take(ours)] = field.values[first:beyond].take(ours)
 
 
 def gathered(values: pl.Series, codes: npt.NDArray[np.integer]) -> pl.Series:
     """The values that the codes stand for; negative codes are null."""
+    if not len(codes) or codes.min() >= 0:
+        return values.gather(pl.Series(codes.astype(np.uint32, copy=False)))
     index = pl.Series(codes.astype(np.int64))
     return values.gather(index.set(index < 0, None).cast(pl.UInt32))
 
@@ -127,4 +151,5 @@ def gathered(values: pl.Series, codes: npt.NDArray[np.integer]) -> pl.Series:
 def nullable(values: Int64s) -> pl.Series:
     """MISSING becomes null."""
     series = pl.Series(values)
-    return series.set(series == MISSING, None)
+    missing = values == MISSING
+    return series.set(pl.Series(missing), None) if missing.any() else series

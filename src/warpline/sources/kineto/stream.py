@@ -1,25 +1,25 @@
 """A Kineto file, plain or gzip -> RawEvents: chooses the scanner and feeds it.
 
-A plain file is mapped and given whole, to several threads where the compiled scanner is present. A `.gz` is
-inflated by a second thread and given window by window, so that its text is never all in memory.
+A second thread reads the file, and inflates a `.gz`, in blocks, so that the text is never all in memory; `blocks.py`
+has them scanned.
 """
 
 from __future__ import annotations
 
-import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final, Literal
+from typing import BinaryIO, Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.arguments import read_arguments
+from warpline.sources.kineto.blocks import Window, scan_blocks
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import MAGIC, Inflater, ahead, too_large
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.python_scan import PythonScanner
-from warpline.sources.kineto.scanner import Scanner, Status, Step
+from warpline.sources.kineto.scanner import Status
 
 __all__ = ["MAX_BYTES", "ScannerName", "read_arguments", "scan_file"]
 
@@ -27,10 +27,8 @@ ScannerName = Literal["auto", "native", "python"]
 
 MAX_BYTES: Final = 64 << 30
 """Default bound on the text of one trace: about 230 million events, more than fit most machines."""
-WINDOW_BYTES: Final = 1 << 20
-"""Text inflated at once: a window is still in the processor's cache when it is scanned."""
-HEADER_STEP: Final = 1 << 20
-"""First prefix searched for the events; quadrupled while they do not begin in it."""
+WINDOW_BYTES: Final = 2 << 20
+"""Text read at once: a block is still in the processor's cache when it is scanned."""
 MAX_THREADS: Final = 8
 """More threads only wait for memory: eight scan several gigabytes a second."""
 
@@ -55,12 +53,17 @@ def scan_file(
             magic = file.read(len(MAGIC))
             if not magic:
                 raise empty_file()
+            threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
             if magic == MAGIC:
-                return _scan_gzip(path, _new_scanner(scanner), limit, window_bytes)
+                inflater = Inflater(path, window_bytes, limit)
+                events = _scan(inflater, _new_scanner(scanner), threads)
+                events.notes.extend(inflater.notes)
+                events.truncated |= inflater.broken
+                return events
             if os.fstat(file.fileno()).st_size > limit:
                 raise too_large(limit)
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-                return _scan_plain(text, _new_scanner(scanner), threads or min(os.cpu_count() or 1, MAX_THREADS))
+            file.seek(0)
+            return _scan(_blocks_of(file, window_bytes), _new_scanner(scanner), threads)
     except OSError as error:
         raise UnreadableFile("no-file", f"{path} cannot be read: {error.strerror}", "check the path") from error
     except (MemoryError, OverflowError) as error:
@@ -86,82 +89,24 @@ def _new_scanner(name: ScannerName) -> NativeScanner | PythonScanner:
     return PythonScanner() if name == "python" or not is_available() else NativeScanner()
 
 
-def _scan_plain(text: mmap.mmap, scanner: NativeScanner | PythonScanner, threads: int) -> RawEvents:
-    header, prefix = Header(), HEADER_STEP
-    while header.events_start < 0:
-        header = read_header(text[:prefix], complete=prefix >= min(len(text), HEADER_LIMIT))
-        prefix = min(prefix * 4, HEADER_LIMIT)
-    if isinstance(scanner, NativeScanner) and threads > 1:
-        step = scanner.feed_threads(text, header.events_start, threads)
-    else:
-        step = scanner.feed(text, 0, header.events_start, True)
-    if step.status is Status.DONE:
-        _read_tail(text[step.position : step.position + HEADER_LIMIT], len(text) - step.position, header)
-    return _assemble(scanner, header, step.status is Status.TRUNCATED, len(text))
-
-
-def _scan_gzip(path: Path, scanner: NativeScanner | PythonScanner, limit: int, window_bytes: int) -> RawEvents:
-    inflater = Inflater(path, window_bytes, limit)
-    with ahead(inflater) as pieces:
-        windows = _Windows(pieces)
-        header, wanted = Header(), min(HEADER_STEP, window_bytes)
+def _scan(blocks: Iterable[bytes], scanner: NativeScanner | PythonScanner, threads: int) -> RawEvents:
+    with ahead(blocks) as pieces:
+        window = Window(pieces)
+        header, wanted = Header(), 1
         while header.events_start < 0:
-            windows.fill(wanted)
-            complete = windows.ended or len(windows.text) >= HEADER_LIMIT
-            header = read_header(windows.text[:HEADER_LIMIT], complete)
-            wanted = min(wanted * 4, HEADER_LIMIT)
-        step = windows.scan(scanner, header.events_start)
+            window.fill(wanted)
+            complete = window.ended or len(window.text) >= HEADER_LIMIT
+            header = read_header(window.text[:HEADER_LIMIT], complete)
+            wanted = min(len(window.text) * 4, HEADER_LIMIT)
+        step = scan_blocks(scanner, window, header.events_start, threads)
         if step.status is Status.DONE:
-            tail, length = windows.rest(step.position)
-            _read_tail(tail, length, header)
-    header.notes.extend(inflater.notes)
-    return _assemble(scanner, header, step.status is Status.TRUNCATED or inflater.broken, windows.total)
+            _read_tail(*window.rest(step.position), header)
+    return _assemble(scanner, header, step.status is Status.TRUNCATED, window.total)
 
 
-class _Windows:
-    """The text that is at hand of a stream: a window, and how much came before it."""
-
-    def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self.text = b""
-        self.base = 0
-        self.ended = False
-
-    @property
-    def total(self) -> int:
-        return self.base + len(self.text)
-
-    def fill(self, wanted: int) -> None:
-        """Joins pieces until the window is `wanted` bytes long or the stream ends."""
-        parts, length = [self.text], len(self.text)
-        while length < wanted and not self.ended:
-            piece = next(self._pieces, None)
-            self.ended = piece is None
-            parts.append(piece or b"")
-            length += len(parts[-1])
-        self.text = b"".join(parts) if len(parts) > 1 else self.text
-
-    def scan(self, scanner: Scanner, start: int) -> Step:
-        while True:
-            step = scanner.feed(self.text, self.base, start, self.ended)
-            if step.status is not Status.MORE:
-                return step
-            start = 0
-            self.base += step.position
-            self.text = self.text[step.position :]
-            # At least as much again as is left over, so that an event longer than a window is not read too often.
-            self.fill(2 * len(self.text) + 1)
-
-    def rest(self, position: int) -> tuple[bytes, int]:
-        """The text from `position` of the window to the end of the stream, up to HEADER_LIMIT, and its length."""
-        parts, length = [self.text[position:]], len(self.text) - position
-        for piece in self._pieces:
-            if length < HEADER_LIMIT:
-                parts.append(piece)
-            length += len(piece)
-        self.base += position + length
-        self.text = b""
-        return b"".join(parts), length
+def _blocks_of(file: BinaryIO, size: int) -> Iterator[bytes]:
+    while block := file.read(size):
+        yield block
 
 
 def _read_tail(text: bytes, length: int, header: Header) -> None:

@@ -67,21 +67,20 @@ def tables(raw: RawEvents) -> Rows:
     known = kinds != UNKNOWN
     near, zero = _believable(raw, spans & recorded & known)
     timed = recorded & near
+    spans_in_time = spans & timed
     source, threads = Source(raw, zero), Threads(raw)
 
     def events(kind: str) -> Selection:
-        return source.select((kinds == KINDS.index(kind)) & spans & timed)
+        return source.select((kinds == KINDS.index(kind)) & spans_in_time)
 
     # In 2021 profiler steps were operators.
-    is_op = (kinds == KINDS.index("op")) & spans & timed
-    is_step = is_op & source.named(PROFILER_STEP)
-    is_annotation = (kinds == KINDS.index("annotation")) & spans & timed
-    annotations = source.select(is_annotation | is_step)
-    memory = source.select((raw.phase == ord("i")) & timed & source.named(MEMORY_NAME))
+    steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
+    annotations = events("annotation").joined(steps)
+    memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
     result = {
         "gpu": pl.concat([_gpu(events(kind), kind) for kind in ("kernel", "memcpy", "memset")]),
         "api": pl.concat([_api(events(layer), layer, threads) for layer in ("runtime", "driver")]),
-        "ops": _ops(source.select(is_op & ~is_step), threads),
+        "ops": _ops(ops, threads),
         "ranges": pl.concat(
             [_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"), raw)], how="diagonal"
         ),
@@ -92,7 +91,7 @@ def tables(raw: RawEvents) -> Rows:
         "devices": devices(raw.header),
     }
     result["threads"] = threads.table()
-    health = _health(raw, known, spans & timed)
+    health = _health(raw, known, spans_in_time)
     impossible = int((spans & recorded & ~near & known).sum())
     if impossible:
         health.append(
@@ -108,18 +107,21 @@ def tables(raw: RawEvents) -> Rows:
 def _kinds(raw: RawEvents) -> npt.NDArray[np.int8]:
     """Code of each event's kind."""
     codes = [KINDS.index(CATEGORIES[name]) if name in CATEGORIES else UNKNOWN for name in raw.categories]
-    return np.array([*codes, UNKNOWN], np.int8)[raw.category]
+    return np.array([*codes, UNKNOWN], np.int8).take(raw.category)
 
 
 def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     """Which events lie within decades of the typical one, and the earliest of them: a flipped bit must not set zero."""
-    times = raw.time_ns[usable]
+    times = raw.time_ns.compress(usable)
     if not len(times):
         return np.zeros(len(raw), bool), 0
-    centre = int(np.partition(times, len(times) // 2)[len(times) // 2])
+    # Among times that lie within those decades any is typical; else the median is.
+    middle = len(times) // 2
+    close = int(times.max()) - int(times.min()) <= FAR_NS
+    centre = int(times[middle] if close else np.partition(times, middle)[middle])
     low, high = max(centre - FAR_NS, -LAST_NS), min(centre + FAR_NS, LAST_NS)
     near = (raw.time_ns >= low) & (raw.time_ns <= high) & (raw.duration_ns <= FAR_NS)
-    chosen = raw.time_ns[near & usable]
+    chosen = raw.time_ns.compress(near & usable)
     return near, int(chosen.min()) if len(chosen) else centre
 
 

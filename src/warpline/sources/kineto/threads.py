@@ -7,6 +7,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.sources.kineto.events import RawEvents
+from warpline.sources.kineto.selection import gathered
 
 
 class Threads:
@@ -22,24 +23,25 @@ class Threads:
         self._width = len(self._labels) + 1
 
     def _keys(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        process = self._canonical[self._raw.process[rows]]
-        thread = self._canonical[self._raw.thread[rows]]
+        process = self._canonical.take(self._raw.process.take(rows))
+        thread = self._canonical.take(self._raw.thread.take(rows))
         return (process + 1) * self._width + thread + 1
 
     def codes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
         """Row of the thread table for each event."""
-        keys, inverse = np.unique(self._keys(rows), return_inverse=True)
-        codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in keys], np.uint32)
-        return pl.Series(codes[inverse] if len(keys) else np.empty(0, np.uint32))
+        keys = self._keys(rows)
+        # Events of one thread mostly follow each other: only the first of each such run is looked up.
+        first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
+        known, inverse = np.unique(keys.compress(first), return_inverse=True)
+        codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in known], np.uint32)
+        begins = np.flatnonzero(first)
+        lengths = np.diff(begins, append=len(keys))
+        return pl.Series(np.repeat(codes.take(inverse) if len(known) else codes, lengths))
 
     def columns(self, rows: npt.NDArray[np.int64]) -> dict[str, pl.Series]:
         """Thread and process of each event."""
         numbers = pl.Series(self._labels, dtype=pl.String).cast(pl.Int64, strict=False)
-        process = pl.Series(self._raw.process[rows].astype(np.int64))
-        return {
-            "thread": self.codes(rows),
-            "process": numbers.gather(process.set(process < 0, None).cast(pl.UInt32)),
-        }
+        return {"thread": self.codes(rows), "process": gathered(numbers, self._raw.process.take(rows))}
 
     def table(self) -> pl.DataFrame:
         """The threads met so far, with the names that metadata events give them."""

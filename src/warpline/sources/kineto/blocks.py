@@ -1,0 +1,157 @@
+"""The text of a trace, block after block, scanned by one thread or by several with the same result.
+
+ctypes lets other threads run during a call, so blocks are scanned by plain Python threads. The scan of a block begins
+at a guess: the first place in it that looks like the start of an event. It counts only if the scan of the text before
+it arrives exactly there; otherwise that scan goes on through the block, so the result never depends on the guess.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import chain
+
+from warpline.sources.kineto import tolerant
+from warpline.sources.kineto.header import HEADER_LIMIT
+from warpline.sources.kineto.native import NativeScanner
+from warpline.sources.kineto.scanner import Scanner, Status, Step
+
+
+class Window:
+    """The text that is at hand of a stream: a window, and how much came before it."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self.text = b""
+        self.base = 0
+        self.ended = False
+
+    @property
+    def total(self) -> int:
+        """Bytes of the stream up to the window's end."""
+        return self.base + len(self.text)
+
+    def next_block(self) -> bytes | None:
+        """What follows; None at the end of the stream."""
+        block = next(self._blocks, None)
+        self.ended = block is None
+        return block
+
+    def give_back(self, blocks: Iterable[bytes]) -> None:
+        """Blocks that were taken and not used."""
+        self._blocks = chain(list(blocks), self._blocks)
+        self.ended = False
+
+    def fill(self, wanted: int) -> None:
+        """Joins blocks until the window is `wanted` bytes long or the stream ends."""
+        parts, length = [self.text], len(self.text)
+        while length < wanted and (block := self.next_block()) is not None:
+            parts.append(block)
+            length += len(block)
+        self.text = b"".join(parts) if len(parts) > 1 else self.text
+
+    def advance(self, position: int) -> None:
+        """Drops what was read."""
+        self.base += position
+        self.text = self.text[position:]
+
+    def rest(self, position: int) -> tuple[bytes, int]:
+        """The text from `position` of the window to the end of the stream, up to HEADER_LIMIT, and its length."""
+        parts, length = [self.text[position:]], len(self.text) - position
+        for block in self._blocks:
+            if length < HEADER_LIMIT:
+                parts.append(block)
+            length += len(block)
+        self.base += position + length
+        self.text = b""
+        return b"".join(parts), length
+
+
+def scan_blocks(scanner: Scanner, window: Window, start: int, threads: int) -> Step:
+    """Reads events from `start` of the window on, to their end or that of the stream."""
+    step = scanner.feed(window.text, window.base, start, window.ended)
+    if step.status is not Status.MORE:
+        return step
+    window.advance(step.position)
+    if threads > 1 and isinstance(scanner, NativeScanner):
+        return _Threads(scanner, window).scan(threads)
+    while True:
+        # At least as much again as is left over, so that an event longer than a block is not read too often.
+        window.fill(2 * len(window.text) + 1)
+        step = scanner.feed(window.text, window.base, 0, window.ended)
+        if step.status is not Status.MORE:
+            return step
+        window.advance(step.position)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """The scan of a block by itself."""
+
+    block: bytes
+    scanner: NativeScanner
+    begin: int
+    """Where it began; the block's length where nothing looks like an event."""
+    step: Step
+
+
+class _Threads:
+    """Scans the blocks of a stream on several threads and joins what they found, in order."""
+
+    def __init__(self, scanner: NativeScanner, window: Window) -> None:
+        self._scanner = scanner
+        self._window = window
+        self._spare: list[NativeScanner] = []
+
+    def scan(self, threads: int) -> Step:
+        window, base, wanted = self._window, self._window.total, 0
+        waiting: deque[tuple[bytes, Future[_Trial]]] = deque()
+        with ThreadPoolExecutor(threads) as pool:
+            while True:
+                while len(waiting) <= threads and (block := window.next_block()) is not None:
+                    waiting.append((block, pool.submit(self._try, block, base)))
+                    base += len(block)
+                if not waiting:
+                    return self._scanner.feed(window.text, window.base, 0, True)
+                trial = waiting.popleft()[1].result()
+                if len(window.text) + len(trial.block) < wanted:
+                    window.text += trial.block
+                    continue
+                step = self._join(trial)
+                trial.scanner.clear()
+                self._spare.append(trial.scanner)
+                if step.status is not Status.MORE:
+                    window.give_back(block for block, _ in waiting)
+                    return step
+                window.advance(step.position)
+                # At least as much again as is left over, so that an event longer than a block is not read too often.
+                wanted = 2 * len(window.text) + 1
+
+    def _try(self, block: bytes, base: int) -> _Trial:
+        try:
+            scanner = self._spare.pop()
+        except IndexError:
+            scanner = NativeScanner()
+        begin = scanner.boundary(block)
+        return _Trial(block, scanner, begin, scanner.feed(block, base, begin, False))
+
+    def _join(self, trial: _Trial) -> Step:
+        """The window is what is left over before the block; afterwards it holds all that is not yet read."""
+        window, scanner = self._window, self._scanner
+        if trial.begin < len(trial.block):
+            window.text += trial.block[: trial.begin]
+            step = scanner.feed(window.text, window.base, 0, False)
+            arrived = step.status is Status.MORE and step.position == len(window.text)
+            if arrived and scanner.wasted() + trial.scanner.wasted() <= tolerant.WASTE_LIMIT:
+                scanner.merge(trial.scanner)
+                window.base += len(window.text) - trial.begin
+                window.text = trial.block
+                return trial.step
+            if step.status is not Status.MORE:
+                window.text += trial.block[trial.begin :]
+                return step
+            window.advance(step.position)
+        window.text += trial.block[trial.begin :] if trial.begin < len(trial.block) else trial.block
+        return scanner.feed(window.text, window.base, 0, False)

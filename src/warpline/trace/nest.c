@@ -1,0 +1,149 @@
+/* Who encloses whom: one pass over sorted intervals with a stack, and the questions that its tree answers.
+ *
+ * `nesting_numpy.py` does the same with sorting alone and serves where this is not built; the tests hold the two
+ * together, and against the definition. Rows are sorted by (lane, start, longest first); NONE is -1.
+ */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+
+enum { VERSION = 1, NONE = -1 }; /* the version is of this interface; see nesting_native.py */
+
+typedef struct {
+    const int64_t *lanes, *starts, *ends;
+} Rows;
+
+EXPORT int nest_version(void) { return VERSION; }
+
+/* ---- Order ------------------------------------------------------------------------------------------------- */
+
+static inline int in_order(const Rows *rows, int64_t a, int64_t b) { /* whether a may stand before b */
+    if (rows->lanes[a] != rows->lanes[b]) return rows->lanes[a] < rows->lanes[b];
+    if (rows->starts[a] != rows->starts[b]) return rows->starts[a] < rows->starts[b];
+    return rows->ends[a] >= rows->ends[b];
+}
+
+static int64_t run_end(const Rows *rows, const int64_t *order, int64_t from, int64_t count) {
+    int64_t at = from + 1;
+    while (at < count && in_order(rows, order[at - 1], order[at])) at++;
+    return at < count ? at : count;
+}
+
+/* A merge sort of the runs that are in order already: a profiler writes each thread's events nearly sorted. Equal rows
+ * stay as they were. Gives 1 when nothing had to move, 0 when `order` tells how, -1 when memory is short. */
+EXPORT int nest_order(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t *order) {
+    Rows rows = {lanes, starts, ends};
+    for (int64_t i = 0; i < count; i++) order[i] = i;
+    if (run_end(&rows, order, 0, count) == count) return 1;
+    int64_t *spare = malloc((size_t)count * sizeof *spare), *from = order, *to = spare;
+    if (!spare) return -1;
+    for (int64_t runs = 2; runs > 1;) {
+        runs = 0;
+        for (int64_t begin = 0; begin < count; runs++) {
+            int64_t middle = run_end(&rows, from, begin, count);
+            int64_t end = middle < count ? run_end(&rows, from, middle, count) : count;
+            int64_t left = begin, right = middle;
+            for (int64_t at = begin; at < end; at++) {
+                int take_left = right == end || (left < middle && in_order(&rows, from[left], from[right]));
+                to[at] = take_left ? from[left++] : from[right++];
+            }
+            begin = end;
+        }
+        int64_t *merged = to;
+        to = from, from = merged;
+    }
+    if (from != order) memcpy(order, from, (size_t)count * sizeof *order);
+    free(spare);
+    return 0;
+}
+
+/* ---- The tree ---------------------------------------------------------------------------------------------- */
+
+/* In half ticks of a nanosecond: an empty interval is open for half of one, so that it has a parent and is nobody's. */
+static inline int64_t closing(int64_t start, int64_t end) { return end > start ? 2 * end : 2 * start + 1; }
+
+/* Whether an interval that began earlier encloses this one: it ends no earlier, or so little earlier (`slack`) that
+ * rounding explains it and most of the inner one lies inside. */
+static inline int encloses(int64_t outer_close, int64_t open, int64_t close, int64_t slack) {
+    if (outer_close >= close) return 1;
+    return close - outer_close <= slack && outer_close - open > close - outer_close;
+}
+
+/* The parent of a row is the last row before it, on its lane, that encloses it. A row that does not enclose the one at
+ * hand encloses no later one that this one leaves out, so it leaves the stack for good. 0 when memory is short. */
+EXPORT int nest_parents(const int64_t *lanes, const int64_t *starts, const int64_t *ends, int64_t count, int64_t tick,
+                        int64_t *parents, int64_t *depths) {
+    int64_t capacity = 1024, size = 0, *stack = malloc((size_t)capacity * sizeof *stack);
+    if (!stack) return 0;
+    for (int64_t i = 0; i < count; i++) {
+        int64_t close = closing(starts[i], ends[i]);
+        if (i && lanes[i] != lanes[i - 1]) size = 0;
+        while (size) {
+            int64_t top = stack[size - 1];
+            if (encloses(closing(starts[top], ends[top]), 2 * starts[i], close, 2 * tick)) break;
+            size--;
+        }
+        parents[i] = size ? stack[size - 1] : NONE;
+        depths[i] = size;
+        if (size == capacity) {
+            int64_t *larger = realloc(stack, 2 * (size_t)capacity * sizeof *stack);
+            if (!larger) return free(stack), 0;
+            stack = larger, capacity *= 2;
+        }
+        stack[size++] = i;
+    }
+    free(stack);
+    return 1;
+}
+
+/* First row in low..high that is of a later lane, or of this one and after the moment. */
+static int64_t first_after(const int64_t *lanes, const int64_t *starts, int64_t low, int64_t high, int64_t lane,
+                           int64_t moment) {
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        if (lanes[middle] > lane || (lanes[middle] == lane && starts[middle] > moment)) high = middle;
+        else low = middle + 1;
+    }
+    return low;
+}
+
+/* For each moment on a lane, the innermost interval that is open then. Questions come nearly sorted, so the search
+ * begins where the last one ended and widens from there. */
+EXPORT void nest_innermost(const int64_t *lanes, const int64_t *starts, const int64_t *ends, const int64_t *parents,
+                           int64_t count, const int64_t *asked_lanes, const int64_t *moments, int64_t asked,
+                           int64_t *found) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < asked; i++) {
+        int64_t lane = asked_lanes[i], moment = moments[i], low = 0, high = count;
+        int ahead = at < count && (lanes[at] < lane || (lanes[at] == lane && starts[at] <= moment));
+        for (int64_t step = 1; ahead && low < high; step *= 2) { /* everything before `low` is not after the moment */
+            low = at + 1;
+            int64_t next = at + step;
+            if (next >= count) break;
+            if (lanes[next] > lane || (lanes[next] == lane && starts[next] > moment)) {
+                high = next;
+                break;
+            }
+            at = next;
+        }
+        if (!ahead) high = at < count ? at : count;
+        at = first_after(lanes, starts, low, high, lane, moment);
+        int64_t row = at - 1;
+        if (row >= 0 && lanes[row] != lane) row = NONE;
+        while (row != NONE && ends[row] <= moment) row = parents[row];
+        found[i] = row;
+        at = at ? at - 1 : 0;
+    }
+}
+
+/* For each row, itself if it is marked, else its nearest marked ancestor. 0 when a parent does not come before its
+ * child, which this single pass needs. */
+EXPORT int nest_nearest_marked(const int64_t *parents, const uint8_t *marked, int64_t count, int64_t *nearest) {
+    for (int64_t i = 0; i < count; i++) {
+        if (parents[i] >= i) return 0;
+        nearest[i] = marked[i] ? i : parents[i] == NONE ? NONE : nearest[parents[i]];
+    }
+    return 1;
+}
