@@ -15,10 +15,11 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from warpline.analyses.roofline import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, RooflineTable, roofline_table
+from warpline.analyses.roofline_json import SCHEMA
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.cli.roofline import roofline
 from warpline.errors import CannotAnswer, UsageError
-from warpline.reports.roofline import SCHEMA, render, shape_label, to_dict
+from warpline.reports.roofline import render, shape_label, to_dict
 from warpline.reports.roofline_plot import svg
 from warpline.trace.open import open_trace
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from warpline.notebook import card, facts, paragraph
+from warpline.units import duration, speedup
+
 Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy"]
 Confidence = Literal["high", "medium", "low"]
 
@@ -44,7 +47,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that costs time, with the fix that was replayed."""
+    """One thing that costs time, with the fix that was replayed.
+
+    >>> [(finding.fix, finding.gain.expected) for finding in warpline.diagnose("trace.json.gz").findings]
+    """
 
     rule: str
     cause: Cause
@@ -66,10 +72,29 @@ class Finding:
         """The finding as JSON."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        return f"<Finding {self.rule}: {self.fix} {speedup(self.gain.expected)}, confidence {self.confidence}>"
+
+    def _repr_html_(self) -> str:
+        spots = dict.fromkeys(place.spot or place.op or "" for place in self.where)
+        shown = {
+            "fix": self.fix,
+            "gain": f"{speedup(self.gain.low)} to {speedup(self.gain.high)}, expected {speedup(self.gain.expected)}",
+            "new step": duration(self.new_step_ns.expected),
+            "confidence": self.confidence,
+            "where": ", ".join(spot for spot in spots if spot),
+            "how": self.how,
+        }
+        return card(self.rule, paragraph(self.claim), facts({name: text for name, text in shown.items() if text}))
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The cause of the largest replayed gain, in a sentence that can be repeated to a colleague."""
+    """The cause of the largest replayed gain, in a sentence that can be repeated to a colleague.
+
+    >>> verdict = warpline.diagnose("trace.json.gz").verdict
+    >>> verdict.cause, verdict.fix, verdict.gain.expected
+    """
 
     cause: Cause
     fix: str | None
@@ -80,3 +105,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.cause}: {f'{self.fix} {speedup(self.gain.expected)}' if self.fix else 'no fix'}>"
+
+    def _repr_html_(self) -> str:
+        return card("Verdict", paragraph(self.sentence))
