@@ -205,6 +205,8 @@ def test_a_time_below_the_floor_is_impossible() -> None:
     assert "cannot do this work in less than 127 µs" in note.message
     assert "FLOP count" in note.message
     assert str(result).startswith("it on NVIDIA H200: impossible, 50.2 µs was read")
+    assert repr(result) == "<Result it on NVIDIA H200: impossible, 50.2 µs was read>"
+    assert "impossible" in result._repr_html_()
 
 
 def test_fp32_that_runs_in_tf32_is_named_as_the_reason() -> None:

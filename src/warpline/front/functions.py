@@ -51,5 +51,6 @@ def whatif(path: str | Path, *fixes: str) -> Prediction:
 def roofline(*numbers: Any, **options: Any) -> RooflinePoint:
     """As `warpline.hardware.roofline`, with a word for those who hand it a trace."""
     if any(isinstance(value, Trace) for value in (*numbers, *options.values())):
-        raise UsageError("not-numbers", "warpline.roofline takes numbers, not a trace", "trace.roofline() takes none")
+        hint = "the roofline of a trace is trace.roofline()"
+        raise UsageError("not-numbers", "warpline.roofline takes numbers, not a trace", hint)
     return roofline_of_numbers(*numbers, **options)

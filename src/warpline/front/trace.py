@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from warpline.replay.whatif import Prediction
     from warpline.trace.columns import Bools
 
+PANDAS_HINT = "pip install 'warpline[pandas]'"
+
 
 class Trace(TableProperties):
     """One profile: a polars frame for each table, and methods that answer what the command line answers.
@@ -42,38 +44,39 @@ class Trace(TableProperties):
     """
 
     def __init__(self, linked: LinkedTrace) -> None:
-        self._linked = linked
+        self.linked = linked
+        """The trace as `warpline.analyses` and `warpline.replay` take it: names are categorical, ids are positions."""
         self._tables: dict[str, pl.DataFrame] = {}
 
     @property
     def file(self) -> Path:
         """The file that was opened."""
-        return self._linked.path
+        return self.linked.path
 
     @property
     def source(self) -> str:
         """`kineto` (torch.profiler) or `nsys` (Nsight Systems)."""
-        return self._linked.source
+        return self.linked.source
 
     @property
     def facts(self) -> dict[str, str]:
         """The `meta` table as a dictionary: version of the profiler, zero of the clock, and so on."""
-        return self._linked.facts
+        return self.linked.facts
 
     @property
     def window(self) -> Window:
         """The time that answers are about: the chosen steps, else from the first to the last GPU activity."""
-        return self._linked.window
+        return self.linked.window
 
     @property
     def step_ns(self) -> int | None:
         """Median length of the steps in view, None without steps."""
-        return self._linked.step_ns
+        return self.linked.step_ns
 
     @property
     def steps(self) -> Steps:
         """The steps: `steps.table` is the frame, `steps[1:3]` the trace of some of them."""
-        return Steps(self._linked, Trace)
+        return Steps(self.linked, Trace)
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name; the same as the property of that name.
@@ -82,7 +85,7 @@ class Trace(TableProperties):
         ['id', 'kind', 'name']
         """
         if name not in self._tables:
-            self._tables[name] = to_query(self._linked.table(name), self._rows.get(name))
+            self._tables[name] = to_query(self.linked.table(name), self._rows.get(name))
         return self._tables[name]
 
     def to_pandas(self, name: str) -> Any:
@@ -92,8 +95,8 @@ class Trace(TableProperties):
         """
         missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
         if missing:
-            needed = " and ".join(missing)
-            raise WarplineError("needs-pandas", f"{needed} is not installed", "pip install 'warpline[pandas]'")
+            absent = f"not installed: {', '.join(missing)}"
+            raise WarplineError("needs-pandas", f"a pandas frame needs pandas and pyarrow, {absent}", PANDAS_HINT)
         return self.table(name).to_pandas()
 
     def sql(self, query: str) -> pl.DataFrame:
@@ -101,7 +104,7 @@ class Trace(TableProperties):
 
         >>> trace.sql("select api.name, count(*) n from gpu join api on gpu.api_id = api.id group by api.name")
         """
-        return run_query(self._linked, query, self._rows)
+        return run_query(self.linked, query, self._rows)
 
     def diagnose(self, why: bool | None = None) -> Diagnosis:
         """Where the GPU's time went, why it is slow, and what each fix would gain.
@@ -113,7 +116,7 @@ class Trace(TableProperties):
         """
         from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
 
-        return diagnose(self._linked, why)
+        return diagnose(self.linked, why)
 
     def whatif(self, *fixes: str) -> Prediction:
         """The step time with these fixes applied together; `warpline whatif --help` lists them.
@@ -124,7 +127,7 @@ class Trace(TableProperties):
 
         if not fixes:
             raise UsageError("no-fix", "whatif() needs the name of a fix", "or every_fix(), which tries each alone")
-        return whatif(self._linked, list(fixes))
+        return whatif(self.linked, list(fixes))
 
     def every_fix(self) -> list[Prediction]:
         """Each fix alone, those that change something, the largest gain first.
@@ -133,7 +136,7 @@ class Trace(TableProperties):
         """
         from warpline.replay.whatif import every_fix  # noqa: PLC0415 - loads when it is used
 
-        return every_fix(self._linked)
+        return every_fix(self.linked)
 
     def roofline(self, *, by: Literal["op", "kernel"] = "op", device: str | None = None) -> RooflineTable:
         """How far each op (or kernel) is from what the chip can do; `device` names a chip to hold it against.
@@ -144,7 +147,7 @@ class Trace(TableProperties):
 
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"a row is an op or a kernel, not {by!r}", 'by="op" or by="kernel"')
-        return roofline_table(self._linked, by=by, device=device)
+        return roofline_table(self.linked, by=by, device=device)
 
     def stats(self, report: str) -> pl.DataFrame:
         """A report of `nsys stats`, with its columns, order and rounding.
@@ -153,7 +156,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.stats import report as table_of  # noqa: PLC0415 - loads when it is used
 
-        return table_of(self._linked if self._linked.chosen_steps is None else cut_to_steps(self._linked), report)
+        return table_of(self.linked if self.linked.chosen_steps is None else cut_to_steps(self.linked), report)
 
     def path(self, op: str | None = None) -> pl.DataFrame:
         """What each op costs on its way from Python to the kernel; `op` limits it to one name, at any depth.
@@ -162,7 +165,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - loads when it is used
 
-        return dispatch_path(self._linked, op)
+        return dispatch_path(self.linked, op)
 
     def __repr__(self) -> str:
         return f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>"
@@ -170,18 +173,18 @@ class Trace(TableProperties):
     def _repr_html_(self) -> str:
         window = f"{duration(self.window.length_ns)}" if self.window.length_ns else "empty"
         shown = {"source": self.source, "device": self._device, "steps": self.steps.summary, "window": window}
-        problems = [f"{entry.severity}: {entry.message}" for entry in self._linked.health_entries]
+        problems = [f"{entry.severity}: {entry.message}" for entry in self.linked.health_entries]
         return card(self.file.name, facts({**shown, "size": self._size}), *map(paragraph, problems))
 
     @property
     def _device(self) -> str:
-        named = self._linked.devices["name"].drop_nulls()
+        named = self.linked.devices["name"].drop_nulls()
         return str(named[0]) if len(named) else "unknown device"
 
     @property
     def _size(self) -> str:
         gpu, api, ops = (
-            int(self._rows[name].sum()) if name in self._rows else len(self._linked.table(name))
+            int(self._rows[name].sum()) if name in self._rows else len(self.linked.table(name))
             for name in ("gpu", "api", "ops")
         )
         return f"{gpu:,} GPU activities, {api:,} API calls, {ops:,} ops"
@@ -189,10 +192,10 @@ class Trace(TableProperties):
     @cached_property
     def _rows(self) -> dict[str, Bools]:
         """The rows of the chosen steps, for each table that has a time; empty for a whole trace."""
-        if self._linked.chosen_steps is None:
+        if self.linked.chosen_steps is None:
             return {}
-        chosen = self._linked.steps["index"].is_in(self._linked.steps_in_view["index"].implode()).to_numpy()
-        return {**rows_of_steps(self._linked), "steps": chosen}
+        chosen = self.linked.steps["index"].is_in(self.linked.steps_in_view["index"].implode()).to_numpy()
+        return {**rows_of_steps(self.linked), "steps": chosen}
 
 
 def _documented(name: str) -> property:

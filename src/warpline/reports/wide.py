@@ -26,10 +26,7 @@ class _Column:
     texts: list[str]
     is_number: bool
     is_empty: bool
-
-    @property
-    def full_width(self) -> int:
-        return max(map(cell_len, [self.title, *self.texts]))
+    full_width: int
 
     def least_width(self, whole: int) -> int:
         """What it needs at least of the whole width: numbers are never cut, texts may be."""
@@ -63,7 +60,10 @@ def _column(series: pl.Series) -> _Column:
         texts = ["" if value is None else f"{value:.{decimals(series.name)}f}" for value in series.to_list()]
     else:
         texts = ["" if value is None else _one_line(str(value)) for value in series.to_list()]
-    return _Column(series.name, texts, series.dtype.is_numeric(), series.null_count() == len(series) > 0)
+    is_empty = series.null_count() == len(series) > 0
+    return _Column(
+        series.name, texts, series.dtype.is_numeric(), is_empty, max(map(cell_len, [series.name, *set(texts)]))
+    )
 
 
 def _one_line(text: str) -> str:
