@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-import warpline
 from warpline.errors import WarplineError
 from warpline.replay.graph.build import build_graph
 from warpline.replay.replay import replay
 from warpline.replay.simulate import simulate
+from warpline.trace.open import open_trace
 
 ROOT = Path(__file__).parents[1]
 SHARED = Path(os.environ.get("WARPLINE_SHARED", ROOT.parent / "shared")) / "data"
@@ -43,7 +43,7 @@ def main() -> None:
     errors = []
     for file in files():
         try:
-            trace = warpline.open(file)
+            trace = open_trace(file)
             begin = time.perf_counter()
             graph = build_graph(trace)
             built = time.perf_counter()

@@ -35,9 +35,10 @@ code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
 print(code, time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
 """
 OPEN = """
-import sys, time, warpline, warpline.trace.open
+import sys, time
+from warpline.trace.open import open_trace
 for _ in range(2):
-    begin = time.perf_counter(); trace = warpline.open(sys.argv[1]); trace.gpu; print(time.perf_counter() - begin)
+    begin = time.perf_counter(); trace = open_trace(sys.argv[1]); trace.gpu; print(time.perf_counter() - begin)
 """
 HTA = """
 import logging, sys, warnings; warnings.filterwarnings("ignore"); logging.disable(logging.CRITICAL)

@@ -15,8 +15,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-import warpline
 from warpline.findings.diagnosis import diagnose
+from warpline.trace.open import open_trace
 
 DEFAULT = Path(__file__).parent / "recordings" / "planted"
 CLOSE = 0.25
@@ -27,7 +27,7 @@ def score(case: dict[str, Any], folder: Path, stacks: bool) -> dict[str, Any]:
     plain = folder / f"{case['name']}.plain.json.gz"
     path = plain if plain.exists() and not stacks else folder / f"{case['name']}.json.gz"
     began = time.perf_counter()
-    answer = diagnose(warpline.open(path, cache=False), why=True).to_dict()
+    answer = diagnose(open_trace(path, cache=False), why=True).to_dict()
     verdict, replay = answer["verdict"], answer["replay"]
     bare, cured = (case["bare_step_ns"][which]["step_ns"] for which in ("faulty", "cured"))
     healthy = case["cause"] == "healthy"

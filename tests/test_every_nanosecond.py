@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from paths import RECORDINGS, ROOT, SHARED
 
-import warpline
 from warpline.analyses.breakdown import device_times
 from warpline.findings.diagnosis import diagnose
+from warpline.trace.open import open_trace
 
 Intervals = dict[int, list[tuple[int, int]]]
 
@@ -66,7 +66,7 @@ def merged_length(intervals: list[tuple[int, int]]) -> int:
 
 
 def check(path: Path, folder: Path) -> None:
-    trace = warpline.open(path, cache=False)
+    trace = open_trace(path, cache=False)
     expected = kineto_intervals(path) if trace.source == "kineto" else nsys_intervals(path, folder)
     devices = device_times(trace)
     assert {device.device for device in devices} == set(expected)
@@ -102,7 +102,7 @@ BROKEN = {
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_profiles_name_their_cause(name: str) -> None:
     code, reason = BROKEN[name]
-    health = diagnose(warpline.open(SHARED / "public" / "nsys" / f"{name}.sqlite.gz")).to_dict()["trace"]["health"]
+    health = diagnose(open_trace(SHARED / "public" / "nsys" / f"{name}.sqlite.gz")).to_dict()["trace"]["health"]
     entry = next(entry for entry in health if entry["code"] == code)
     assert entry["severity"] == "error"
     assert re.search(reason, entry["message"])
@@ -116,6 +116,6 @@ def test_the_files_that_others_drop_kernels_of_are_read_whole() -> None:
         "hta_a100_cudagraph_ddp_rank0of16": 7747,
     }
     for name, count in counts.items():
-        trace = warpline.open(SHARED / "public" / "kineto" / f"{name}.json.gz")
+        trace = open_trace(SHARED / "public" / "kineto" / f"{name}.json.gz")
         assert len(trace.gpu) == count
         assert "malformed-events" not in {entry.code for entry in trace.health_entries}

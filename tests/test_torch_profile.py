@@ -8,8 +8,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-import warpline
 from warpline.cli import run
+from warpline.trace.open import open_trace
 
 torch = pytest.importorskip("torch", reason="torch is not installed")
 
@@ -36,7 +36,7 @@ def test_a_cpu_profile_is_read_and_says_that_no_gpu_is_in_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = record(tmp_path / "trace.json", "forward and backward")
-    trace = warpline.open(path)
+    trace = open_trace(path)
     assert len(trace.steps) == 3
     assert trace.ranges["name"].cast(pl.String).to_list().count("forward and backward") == 3
     linear = trace.ops.filter(pl.col("name").cast(pl.String) == "aten::addmm")
@@ -52,7 +52,7 @@ def test_a_cpu_profile_is_read_and_says_that_no_gpu_is_in_it(
 
 def test_quotes_in_a_range_name_cost_at_most_the_range(tmp_path: Path) -> None:
     path = record(tmp_path / "trace.json", 'say "hello"')
-    trace = warpline.open(path)
+    trace = open_trace(path)
     assert len(trace.ops.filter(pl.col("name").cast(pl.String) == "aten::addmm")) == 6
     try:
         json.loads(path.read_text())

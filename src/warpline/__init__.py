@@ -3,6 +3,7 @@
 >>> import warpline
 >>> trace = warpline.open("trace.json.gz")
 >>> trace.gpu
+>>> trace.diagnose()
 """
 
 from __future__ import annotations
@@ -13,25 +14,57 @@ if TYPE_CHECKING:
     from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
+    from warpline.errors import WarplineError
+    from warpline.findings.diagnosis import Diagnosis
+    from warpline.findings.model import Finding, Verdict
+    from warpline.front.functions import diagnose, whatif
+    from warpline.front.functions import open_trace as open  # noqa: A004
+    from warpline.front.steps import Steps
+    from warpline.front.trace import Trace
     from warpline.hardware import roofline
     from warpline.kernels import identify
-    from warpline.trace.open import open_trace as open  # noqa: A004
-    from warpline.trace.trace import Trace
+    from warpline.replay.whatif import Prediction
 
 __version__ = "0.1.0"
-__all__ = ["Trace", "__version__", "bench", "identify", "open", "profile", "region", "roofline", "step"]
+__all__ = [
+    "Diagnosis",
+    "Finding",
+    "Prediction",
+    "Steps",
+    "Trace",
+    "Verdict",
+    "WarplineError",
+    "__version__",
+    "bench",
+    "diagnose",
+    "identify",
+    "open",
+    "profile",
+    "region",
+    "roofline",
+    "step",
+    "whatif",
+]
 
 bench: Bench
 
 _HOMES = {
+    "Diagnosis": ("warpline.findings.diagnosis", "Diagnosis"),
+    "Finding": ("warpline.findings.model", "Finding"),
+    "Prediction": ("warpline.replay.whatif", "Prediction"),
+    "Steps": ("warpline.front.steps", "Steps"),
+    "Trace": ("warpline.front.trace", "Trace"),
+    "Verdict": ("warpline.findings.model", "Verdict"),
+    "WarplineError": ("warpline.errors", "WarplineError"),
     "bench": ("warpline.bench", ""),
-    "open": ("warpline.trace.open", "open_trace"),
-    "Trace": ("warpline.trace.trace", "Trace"),
+    "diagnose": ("warpline.front.functions", "diagnose"),
+    "identify": ("warpline.kernels", "identify"),
+    "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),
     "region": ("warpline.capture.marks", "region"),
+    "roofline": ("warpline.front.functions", "roofline"),
     "step": ("warpline.capture.marks", "step"),
-    "identify": ("warpline.kernels", "identify"),
-    "roofline": ("warpline.hardware", "roofline"),
+    "whatif": ("warpline.front.functions", "whatif"),
 }
 
 

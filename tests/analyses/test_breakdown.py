@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kineto_files import annotation, copy, kernel, launched, memset, write
 from paths import RECORDINGS
 
-import warpline
 from warpline.analyses.breakdown import activity, device_times
+from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.trace import Trace
 
@@ -32,7 +32,7 @@ def test_parts_are_exposed_time_in_order_of_priority(tmp_path: Path) -> None:
         memset(70, 5, 4, stream=9),  # 70..75
         *launched("gemm", 90, 95, 5, 5),  # 95..100
     ]
-    (device,) = device_times(warpline.open(write(tmp_path, events)))
+    (device,) = device_times(open_trace(write(tmp_path, events)))
     assert device.window_ns == 90_000
     assert (device.compute_ns, device.comm_ns, device.copy_ns, device.memset_ns) == (25_000, 20_000, 10_000, 5_000)
     assert (device.busy_ns, device.idle_ns) == (60_000, 30_000)
@@ -46,13 +46,13 @@ def test_chosen_steps_bound_the_window_and_cut_what_crosses_it(tmp_path: Path) -
         annotation("ProfilerStep#1", 0, 100),
         annotation("ProfilerStep#2", 100, 100),
     ]
-    (device,) = device_times(warpline.open(write(tmp_path, events), steps="1:2"))
+    (device,) = device_times(open_trace(write(tmp_path, events), steps="1:2"))
     assert (device.window_ns, device.busy_ns) == (100_000, 60_000)
 
 
 def test_each_device_has_the_same_window(tmp_path: Path) -> None:
     events = [kernel("a", 0, 10, 1, device=0), kernel("b", 50, 50, 2, device=3)]
-    first, second = device_times(warpline.open(write(tmp_path, events)))
+    first, second = device_times(open_trace(write(tmp_path, events)))
     assert (first.device, first.busy_ns, first.window_ns) == (0, 10_000, 100_000)
     assert (second.device, second.busy_ns, second.window_ns) == (3, 50_000, 100_000)
 
@@ -117,7 +117,7 @@ def test_reductions_are_not(name: str) -> None:
 
 @pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name)
 def test_recorded_profiles_are_partitioned_exactly(file: Path) -> None:
-    trace = warpline.open(file)
+    trace = open_trace(file)
     for device in device_times(trace):
         assert device.compute_ns + device.comm_ns + device.copy_ns + device.memset_ns == device.busy_ns
         assert device.busy_ns + device.idle_ns == device.window_ns == trace.window.length_ns

@@ -8,14 +8,15 @@ import pytest
 from kineto_files import annotation, call, frame, kernel, op, write
 from paths import DATA
 
-import warpline
 from warpline.analyses.budget import Budget, budget_of
 from warpline.analyses.dispatch_path import dispatch_path
 from warpline.errors import CannotAnswer, UsageError
+from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> warpline.Trace:
+def trace(tmp_path: Path) -> Trace:
     events = [
         annotation("ProfilerStep#0", 0, 400),
         frame("train.py(7): step", 0, 400, 1, None),
@@ -27,10 +28,10 @@ def trace(tmp_path: Path) -> warpline.Trace:
         call("cudaLaunchKernel", 80, 10, 2, external=3),
         kernel("bias", 110, 5, 2),  # 20 µs in the queue
     ]
-    return warpline.open(write(tmp_path, events))
+    return open_trace(write(tmp_path, events))
 
 
-def test_each_layer_is_measured(trace: warpline.Trace) -> None:
+def test_each_layer_is_measured(trace: Trace) -> None:
     row = next(row for row in dispatch_path(trace).rows(named=True) if row["name"] == "aten::linear")
     assert (row["count"], row["per_step"], row["launches"], row["depth"]) == (1, 1.0, 2.0, 2)
     assert (row["python_ns"], row["framework_ns"], row["api_ns"]) == (10_000, 80_000, 20_000)
@@ -39,7 +40,7 @@ def test_each_layer_is_measured(trace: warpline.Trace) -> None:
     assert (row["file"], row["line"]) == ("train.py", 7)
 
 
-def test_one_op_can_be_asked_for_at_any_depth(trace: warpline.Trace) -> None:
+def test_one_op_can_be_asked_for_at_any_depth(trace: Trace) -> None:
     (row,) = dispatch_path(trace, "aten::addmm").rows(named=True)
     assert (row["framework_ns"], row["launches"]) == (40_000, 2.0)
     with pytest.raises(UsageError, match=r"aten::linear"):
@@ -48,7 +49,7 @@ def test_one_op_can_be_asked_for_at_any_depth(trace: warpline.Trace) -> None:
 
 def test_a_file_without_ops_cannot_answer() -> None:
     with pytest.raises(CannotAnswer, match="no framework ops"):
-        dispatch_path(warpline.open(DATA / "nsys" / "graph_node.sqlite.gz"))
+        dispatch_path(open_trace(DATA / "nsys" / "graph_node.sqlite.gz"))
 
 
 def test_a_step_is_bound_by_the_slower_side() -> None:
@@ -59,6 +60,6 @@ def test_a_step_is_bound_by_the_slower_side() -> None:
     assert Budget(ops=10, cpu_ns=10_000, gpu_ns=50_000).bound == "gpu"
 
 
-def test_the_budget_of_a_trace(trace: warpline.Trace) -> None:
+def test_the_budget_of_a_trace(trace: Trace) -> None:
     found = budget_of(trace)
     assert (found.ops, found.cpu_ns, found.gpu_ns) == (2, 200_000, 22_500)

@@ -12,18 +12,17 @@ from hypothesis import strategies as st
 from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, launched, op, write
 from paths import DATA
 
-import warpline
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.sources.rows import Rows
-from warpline.trace.open import build
+from warpline.trace.open import build, open_trace
 
 FIRST = [*launched("first", 0, 10, 10, 1)]
 """Busy from 10 to 20 µs; each case below adds what happens until the next kernel."""
 
 
 def causes(folder: Path, events: list[dict[str, Any]]) -> dict[str, int]:
-    (gaps,) = idle_gaps(warpline.open(write(folder, FIRST + events)))
+    (gaps,) = idle_gaps(open_trace(write(folder, FIRST + events)))
     return {cause: length // 1000 for cause, length in gaps.totals().items() if length}
 
 
@@ -162,7 +161,7 @@ def test_each_cause_on_paper(case: str, tmp_path: Path) -> None:
 
 
 def test_a_trace_without_calls_explains_nothing(tmp_path: Path) -> None:
-    (gaps,) = idle_gaps(warpline.open(write(tmp_path, [kernel("a", 0, 10, 1), kernel("b", 30, 10, 2)])))
+    (gaps,) = idle_gaps(open_trace(write(tmp_path, [kernel("a", 0, 10, 1), kernel("b", 30, 10, 2)])))
     assert gaps.totals()["unknown"] == 20_000
 
 
@@ -258,6 +257,6 @@ def test_causes_sum_to_the_idle_time_exactly(rows: Rows) -> None:
 
 @pytest.mark.parametrize("file", sorted((DATA / "kineto").glob("*.gz")), ids=lambda file: file.name)
 def test_recordings_leave_little_unexplained(file: Path) -> None:
-    (gaps,) = idle_gaps(warpline.open(file))
+    (gaps,) = idle_gaps(open_trace(file))
     totals = gaps.totals()
     assert totals["unknown"] <= 0.05 * sum(totals.values())

@@ -14,13 +14,14 @@ from paths import DATA, SHARED
 from rich.console import Console
 from typer.testing import CliRunner
 
-import warpline
 from warpline.analyses.roofline import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, RooflineTable, roofline_table
+from warpline.analyses.roofline_json import SCHEMA
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.cli.roofline import roofline
 from warpline.errors import CannotAnswer, UsageError
-from warpline.reports.roofline import SCHEMA, render, shape_label, to_dict
+from warpline.reports.roofline import render, shape_label, to_dict
 from warpline.reports.roofline_plot import svg
+from warpline.trace.open import open_trace
 
 H200 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}]}
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_TNT"
@@ -38,7 +39,7 @@ def shaped(name: str, start: float, shapes: list[Any], dtype: str = "c10::BFloat
 
 
 def table_of(folder: Path, events: list[Any], **options: Any) -> RooflineTable:
-    return roofline_table(warpline.open(write(folder, events, **H200)), **options)
+    return roofline_table(open_trace(write(folder, events, **H200)), **options)
 
 
 def mm(start: float, length: float, size: int = 8192, name: str = GEMM, dtype: str = "c10::BFloat16") -> list[Any]:
@@ -196,7 +197,7 @@ def test_work_is_never_counted_twice(tmp_path: Path) -> None:
 
 
 def test_an_unknown_device_gives_rates_and_no_ceilings(tmp_path: Path) -> None:
-    trace = warpline.open(write(tmp_path, mm(0, 2000)))
+    trace = open_trace(write(tmp_path, mm(0, 2000)))
     table = roofline_table(trace)
     (entry,) = table.entries
     assert table.roof is None
@@ -224,7 +225,7 @@ RECORDED = ["block_fp32", "layer_eager"]
 @pytest.mark.parametrize("name", RECORDED)
 @pytest.mark.parametrize("by", ["op", "kernel"])
 def test_recorded_profiles_are_modelled_and_possible(name: str, by: str) -> None:
-    table = roofline_table(warpline.open(DATA / "kineto" / f"{name}.json.gz"), by=by)
+    table = roofline_table(open_trace(DATA / "kineto" / f"{name}.json.gz"), by=by)
     assert table.modelled_pct >= 95
     assert not [entry for entry in table.entries if entry.state == IMPOSSIBLE]
     assert sum(entry.time_ns for entry in table.entries) == pytest.approx(table.modelled_ns)
@@ -232,7 +233,7 @@ def test_recorded_profiles_are_modelled_and_possible(name: str, by: str) -> None
 
 @pytest.mark.parametrize("file", sorted(DATA.glob("*/*.gz")), ids=lambda file: file.name)
 def test_every_nanosecond_belongs_to_one_piece(file: Path) -> None:
-    gathered = Gathered(warpline.open(file))
+    gathered = Gathered(open_trace(file))
     assert sorted(row for piece in gathered.pieces for row in piece.rows) == list(range(len(gathered.rows)))
     assert sum(piece.time_ns for piece in gathered.pieces) == sum(row.time_ns for row in gathered.rows)
     assert all((piece.work is None) == bool(piece.why) for piece in gathered.pieces)
@@ -250,14 +251,14 @@ def test_every_nanosecond_belongs_to_one_piece(file: Path) -> None:
     ],
 )
 def test_coverage(path: str) -> None:
-    table = roofline_table(warpline.open(SHARED / path))
+    table = roofline_table(open_trace(SHARED / path))
     assert table.modelled_pct >= 95
     assert not [entry for entry in table.entries if entry.state == IMPOSSIBLE]
 
 
 @pytest.fixture
 def recorded() -> RooflineTable:
-    return roofline_table(warpline.open(DATA / "kineto" / "layer_eager.json.gz"))
+    return roofline_table(open_trace(DATA / "kineto" / "layer_eager.json.gz"))
 
 
 def test_the_json_is_the_documented_one(recorded: RooflineTable) -> None:
@@ -285,7 +286,7 @@ def test_the_plot_is_well_formed_and_names_its_ceilings(recorded: RooflineTable,
     assert root.tag.endswith("svg")
     assert "fp16 tensor" in text
     assert len(root.findall(".//{http://www.w3.org/2000/svg}circle")) > 5
-    nothing = roofline_table(warpline.open(write(tmp_path, mm(0, 2000))))
+    nothing = roofline_table(open_trace(write(tmp_path, mm(0, 2000))))
     assert "no peaks are known" in svg(nothing, "x")
 
 
@@ -330,14 +331,14 @@ def test_the_command_prints_a_table(tmp_path: Path) -> None:
 
 @pytest.mark.shared
 def test_an_nsys_profile_is_answered_with_estimates(tmp_path: Path) -> None:
-    table = roofline_table(warpline.open(SHARED / "h200/nsys/bad_training.sqlite.gz"))
+    table = roofline_table(open_trace(SHARED / "h200/nsys/bad_training.sqlite.gz"))
     assert 0 < table.modelled_pct < 100
     assert table.estimated_ns > 0
     assert {item.why for item in table.unmodelled} == {"nsys records no shapes"}
 
 
 def test_kernels_of_a_graph_replay_say_so() -> None:
-    table = roofline_table(warpline.open(DATA / "kineto" / "compiled.json.gz"))
+    table = roofline_table(open_trace(DATA / "kineto" / "compiled.json.gz"))
     assert "replayed by a CUDA graph" in table.unmodelled[0].why
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from kineto_files import call, copy, frame, kernel, launched, op, write
 
-import warpline
 from warpline.analyses.syncs import sync_points
 from warpline.analyses.where import Site, UserFrames
+from warpline.trace.open import open_trace
 
 
 def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_each_place_is_one_row_with_its_line_and_blocked_time(tmp_path: Path) ->
         *launched("k", 600, 610, 5, 6),
         kernel("z", 700, 5, 7),
     ]
-    trace = warpline.open(write(tmp_path, events))
+    trace = open_trace(write(tmp_path, events))
     rows = sync_points(trace, UserFrames(trace)).to_dicts()
     found = {(row["kind"], row["op"]): (row["count"], row["blocked_ns"], row["file"], row["line"]) for row in rows}
     assert found == {

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from kineto_files import copy, kernel, write
 
-import warpline
 from warpline.analyses.transfers import copies
 from warpline.cli import run
+from warpline.trace.open import open_trace
 
 
 def test_sizes_that_are_not_recorded_are_null_not_zero(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +20,7 @@ def test_sizes_that_are_not_recorded_are_null_not_zero(tmp_path: Path, capsys: p
         kernel(unknown, 60, 5, 3, category="gpu_memcpy"),
     ]
     trace = write(tmp_path, events)
-    rows = {row["name"]: row for row in copies(warpline.open(trace)).to_dicts()}
+    rows = {row["name"]: row for row in copies(open_trace(trace)).to_dicts()}
     sized, unsized = rows[known], rows[unknown]
     assert (sized["count"], sized["bytes"], sized["largest_bytes"], sized["bytes_per_second"]) == (2, 4000, 4000, 4e8)
     assert (unsized["bytes"], unsized["largest_bytes"], unsized["bytes_per_second"]) == (None, None, None)

@@ -139,7 +139,7 @@ def test_a_function_of_a_file_gets_the_inputs_of_its_file(program: Path) -> None
 def test_two_functions_of_a_file_are_compared(program: Path) -> None:
     found = answer(Request(f"{program}:add", against=f"{program}:add", seconds=0.01, device="cpu"))
     assert found.comparison is not None
-    assert found.as_dict()["comparison"]["pairs"] == len(found.comparison.ratios)
+    assert found.to_dict()["comparison"]["pairs"] == len(found.comparison.ratios)
 
 
 def test_mistakes_about_a_file_are_named(program: Path, tmp_path: Path) -> None:

@@ -204,7 +204,9 @@ def test_a_time_below_the_floor_is_impossible() -> None:
     note = next(note for note in result.notes if note.code == "impossible")
     assert "cannot do this work in less than 127 µs" in note.message
     assert "FLOP count" in note.message
-    assert repr(result).startswith("it on NVIDIA H200: impossible, 50.2 µs was read")
+    assert str(result).startswith("it on NVIDIA H200: impossible, 50.2 µs was read")
+    assert repr(result) == "<Result it on NVIDIA H200: impossible, 50.2 µs was read>"
+    assert "impossible" in result._repr_html_()
 
 
 def test_fp32_that_runs_in_tf32_is_named_as_the_reason() -> None:
@@ -277,7 +279,7 @@ def test_two_functions_are_timed_in_turn_so_that_drift_hits_both(monkeypatch: py
     assert found.ratio == pytest.approx(100 / 90, rel=0.01)
     assert found.faster is found.second
     assert found.low <= found.ratio <= found.high
-    assert repr(found).startswith("new is 1.1")
+    assert str(found).startswith("new is 1.1")
     assert found.first.summary.max_ns > 1.05 * found.first.summary.min_ns
 
 
@@ -288,7 +290,7 @@ def test_equal_functions_show_no_difference(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "torch", fake_torch(device))
     found = warpline.bench.compare(call, call, settings=Settings(now=device.now, seconds=0.05))
     assert found.faster is None
-    assert repr(found).startswith("no difference shown")
+    assert str(found).startswith("no difference shown")
 
 
 def test_a_call_without_gpu_work_is_timed_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

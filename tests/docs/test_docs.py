@@ -17,6 +17,8 @@ import typer
 from paths import ROOT
 
 from warpline.cli import app, run
+from warpline.front.tables import columns_of
+from warpline.front.trace import Trace
 from warpline.trace.schema import TABLES
 
 SOURCE = ROOT / "src" / "warpline"
@@ -25,11 +27,12 @@ START, END = "<!-- tables: WARPLINE_UPDATE=1 pytest tests/docs writes them -->\n
 
 def tables_text() -> str:
     parts = []
-    for name, columns in TABLES.items():
+    for name in TABLES:
         rows = "".join(
-            f"| `{column}` | {about.dtype.__name__} | {about.meaning} |\n" for column, about in columns.items()
+            f"| `{column}` | {about.dtype.__name__} | {about.meaning} |\n" for column, about in columns_of(name).items()
         )
-        parts.append(f"## {name}\n\n| column | type | meaning |\n|---|---|---|\n{rows}\n")
+        summary = (getattr(Trace, name).__doc__ or "").partition("\n")[0]
+        parts.append(f"## {name}\n\n{summary}\n\n| column | type | meaning |\n|---|---|---|\n{rows}\n")
     return "".join(parts)
 
 

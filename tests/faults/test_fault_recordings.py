@@ -11,11 +11,11 @@ import pytest
 from paths import ROOT
 from paths import SUITES as RECORDINGS
 
-import warpline
 from faults.page import page
 from faults.programs import CAUSES, SUITES
 from faults.snapshot import absolute_paths, profiled_step_ns
 from warpline.analyses.breakdown import device_times
+from warpline.trace.open import open_trace
 
 FOLDERS = {suite: RECORDINGS / suite for suite in SUITES}
 MANIFESTS = {
@@ -88,7 +88,7 @@ def test_every_case_has_its_captures(suite: str) -> None:
 
 @pytest.mark.parametrize("path", TRACES, ids=lambda path: path.name.removesuffix(".json.gz"))
 def test_a_trace_is_whole(path: Path) -> None:
-    trace = warpline.open(path, cache=False)
+    trace = open_trace(path, cache=False)
     assert [entry for entry in trace.health_entries if entry.severity == "error"] == []
     assert len(trace.steps) == of(path)["steps"]
     assert set(trace.steps["found_by"].cast(pl.String)) == {"profiler_step"}
@@ -112,7 +112,7 @@ def test_the_planted_line_is_in_the_trace(path: Path) -> None:
     case = EVERY[path.name.removesuffix(".json.gz")]
     if not case["stacks"]:
         pytest.skip("recorded without Python frames")
-    frames = set(warpline.open(path, cache=False).python["name"].cast(pl.String))
+    frames = set(open_trace(path, cache=False).python["name"].cast(pl.String))
     for line in case["planted"]:
         assert f"{line['file']}({line['function_line']}): {line['function']}" in frames
 

@@ -27,11 +27,11 @@ from small_programs import (
     Program,
     judged,
 )
+from warpline.findings.words import counted, listed, several
 
-import warpline
 from warpline.findings.model import Finding
 from warpline.findings.rank import judge
-from warpline.findings.words import counted, listed, several
+from warpline.trace.open import open_trace
 
 
 def claims(folder: Path, body: Body) -> dict[str, str]:
@@ -228,7 +228,7 @@ BAD_TRAINING = SHARED / "h200" / "kineto" / "bad_training.json.gz"
 
 @pytest.mark.shared
 def test_every_planted_mistake_of_bad_training_is_found_at_its_line() -> None:
-    found: dict[str, Finding] = {finding.rule: finding for finding in judge(warpline.open(BAD_TRAINING)).findings}
+    found: dict[str, Finding] = {finding.rule: finding for finding in judge(open_trace(BAD_TRAINING)).findings}
     planted = {
         "pageable_copy": {"aten::copy_"},
         "slow_input": {"sleep"},
@@ -273,7 +273,7 @@ def test_what_attention_or_a_buffer_does_away_with_is_not_to_be_fused(tmp_path: 
 
 @pytest.mark.shared
 def test_unfused_attention_is_owlv2_s_first_finding() -> None:
-    first = judge(warpline.open(SHARED / "public" / "kineto" / "tracelens_h100_owlv2.json.gz")).findings[0]
+    first = judge(open_trace(SHARED / "public" / "kineto" / "tracelens_h100_owlv2.json.gz")).findings[0]
     assert first.rule == "unfused_attention"
     assert "180 times a step" in first.claim
 

@@ -10,16 +10,16 @@ from kineto_files import annotation, copy, launched, op, write
 from paths import RECORDINGS
 from small_programs import H200, MUL, STEPS, Program
 
-import warpline
 from warpline.analyses.gaps import CAUSES
 from warpline.findings.diagnosis import diagnose
+from warpline.trace.open import open_trace
 
 FILES = RECORDINGS
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_contract_holds_for_every_recorded_profile(file: Path) -> None:
-    answer = json.loads(json.dumps(diagnose(warpline.open(file)).to_dict()))
+    answer = json.loads(json.dumps(diagnose(open_trace(file)).to_dict()))
     assert answer["schema"] == "warpline.diagnosis/1"
     assert set(answer) >= {"trace", "devices", "replay", "verdict", "findings"}
     assert set(answer["trace"]) == {"source", "device", "window_ns", "steps", "step_ns", "health"}
@@ -53,7 +53,7 @@ def small(tmp_path: Path) -> Path:
 
 
 def test_kernels_are_summed_up(small: Path) -> None:
-    first, second = diagnose(warpline.open(small)).kernels.rows(named=True)
+    first, second = diagnose(open_trace(small)).kernels.rows(named=True)
     assert first == {
         "name": "gemm",
         "count": 2,
@@ -72,12 +72,12 @@ def test_kernels_are_summed_up(small: Path) -> None:
 
 
 def test_copies_have_a_bandwidth(small: Path) -> None:
-    (row,) = diagnose(warpline.open(small)).copies.rows(named=True)
+    (row,) = diagnose(open_trace(small)).copies.rows(named=True)
     assert (row["bytes"], row["total_ns"], row["bytes_per_second"]) == (1_000_000, 10_000, 1e11)
 
 
 def test_launches_are_counted_by_call(small: Path) -> None:
-    calls = {row["name"]: row for row in diagnose(warpline.open(small)).launches.rows(named=True)}
+    calls = {row["name"]: row for row in diagnose(open_trace(small)).launches.rows(named=True)}
     launch = calls["cudaLaunchKernel"]
     assert (launch["calls"], launch["operations"], launch["call_total_ns"]) == (3, 3, 15_000)
     assert (launch["delay_min_ns"], launch["delay_median_ns"], launch["delay_max_ns"]) == (10_000, 10_000, 12_000)
@@ -85,7 +85,7 @@ def test_launches_are_counted_by_call(small: Path) -> None:
 
 
 def test_steps_show_how_busy_the_device_was(small: Path) -> None:
-    rows = diagnose(warpline.open(small)).steps.rows(named=True)
+    rows = diagnose(open_trace(small)).steps.rows(named=True)
     assert [(row["length_ns"], row["busy_ns"], row["operations"]) for row in rows] == [
         (60_000, 30_000, 2),
         (50_000, 13_000, 2),
@@ -94,7 +94,7 @@ def test_steps_show_how_busy_the_device_was(small: Path) -> None:
 
 def test_the_queue_is_as_deep_as_what_waits(tmp_path: Path) -> None:
     events = [event for number in range(4) for event in launched("k", 10 * number, 100 + 10 * number, 10, number + 1)]
-    queue = diagnose(warpline.open(write(tmp_path, events))).queue
+    queue = diagnose(open_trace(write(tmp_path, events))).queue
     assert queue is not None
     assert (queue.maximum, queue.mean, queue.empty_share) == (3, 1.5, 0.25)
 
@@ -111,7 +111,7 @@ def written(folder: Path, ops: int, length: float) -> Path:
 
 
 def test_a_profile_that_made_the_step_much_longer_is_doubted(tmp_path: Path) -> None:
-    diagnosis = diagnose(warpline.open(written(tmp_path, 60, 1), cache=False), why=True)
+    diagnosis = diagnose(open_trace(written(tmp_path, 60, 1), cache=False), why=True)
     (entry,) = [one for one in diagnosis.health if one.code == "profiler-distortion"]
     assert entry.severity == "warning"
     assert "without a profiler" in entry.message
@@ -120,5 +120,5 @@ def test_a_profile_that_made_the_step_much_longer_is_doubted(tmp_path: Path) -> 
 
 
 def test_a_step_that_the_device_paces_is_not_distorted(tmp_path: Path) -> None:
-    diagnosis = diagnose(warpline.open(written(tmp_path, 4, 500), cache=False), why=True)
+    diagnosis = diagnose(open_trace(written(tmp_path, 4, 500), cache=False), why=True)
     assert "profiler-distortion" not in {entry.code for entry in diagnosis.health}

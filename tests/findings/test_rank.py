@@ -8,8 +8,8 @@ import pytest
 from kineto_files import write
 from small_programs import H200, Program
 
-import warpline
 from warpline.findings import rank
+from warpline.trace.open import open_trace
 
 
 @pytest.mark.parametrize(("cold_us", "judged"), [(50_000, 5), (0, 2)])
@@ -24,5 +24,5 @@ def test_a_cold_step_is_judged_however_many_calls_it_has(
                 program.large_product(100)
             program.wait()
     monkeypatch.setattr(rank, "ENOUGH_CALLS", 40)
-    trace = warpline.open(write(tmp_path, program.events, **H200), cache=False)
+    trace = open_trace(write(tmp_path, program.events, **H200), cache=False)
     assert len(rank.steps_to_judge(trace).steps_in_view) == judged

@@ -6,14 +6,14 @@ from typing import Any
 
 from paths import SUITES
 
-import warpline
 from warpline.findings.diagnosis import diagnose
+from warpline.trace.open import open_trace
 
 FAULTS = SUITES / "planted"
 
 
 def waits(case: str, why: bool | None = True) -> list[dict[str, Any]]:
-    trace = warpline.open(FAULTS / f"{case}.json.gz")
+    trace = open_trace(FAULTS / f"{case}.json.gz")
     rows: list[dict[str, Any]] = diagnose(trace, why).to_dict()["syncs"]
     return rows
 
@@ -31,7 +31,7 @@ def test_waits_that_let_the_device_run_dry_give_time_back() -> None:
 
 
 def test_a_wait_in_a_loop_that_is_late_anyway_gives_next_to_nothing_back() -> None:
-    trace = warpline.open(FAULTS / "item_in_a_dispatch_bound_loop.json.gz")
+    trace = open_trace(FAULTS / "item_in_a_dispatch_bound_loop.json.gz")
     answer = diagnose(trace, why=True).to_dict()
     (row,) = answer["syncs"]
     assert row["op"] == "aten::item"

@@ -10,14 +10,14 @@ from typing import cast
 
 import pytest
 from paths import ROOT, SUITES
-
-import warpline
-from warpline.analyses.gaps import CAUSES
 from warpline.findings.evidence import Evidence
+from warpline.findings.rules import RULES
+
+from warpline.analyses.gaps import CAUSES
 from warpline.findings.model import Cause, Confidence, Finding, Gain, StepTime
 from warpline.findings.rank import judge
-from warpline.findings.rules import RULES
 from warpline.findings.verdict import FIXES, verdict_of
+from warpline.trace.open import open_trace
 from warpline.trace.trace import Window
 
 STEP_NS = 3_000_000
@@ -173,7 +173,7 @@ def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
 def test_healthy_kernels_are_held_against_the_roofline() -> None:
     verdict = verdict_of([], cast(Evidence, Judged(roofline_share=0.714)))
     assert "busy 75 % of the time, its kernels reach 71 % of the roofline, and no fix" in verdict.sentence
-    judgement = judge(warpline.open(FAULTS / "kernel_at_bandwidth.plain.json.gz", cache=False))
+    judgement = judge(open_trace(FAULTS / "kernel_at_bandwidth.plain.json.gz", cache=False))
     share = judgement.evidence.roofline_share
     assert share is not None
     assert 0.9 < share <= 1.0
@@ -262,6 +262,6 @@ def test_the_score_on_recorded_faults_does_not_fall(suite: str) -> None:
 
 def test_a_number_made_on_the_host_is_a_wait_and_no_transfer() -> None:
     path = SUITES / "field" / "timestep_made_from_a_number.plain.json.gz"
-    judgement = judge(warpline.open(path, cache=False))
+    judgement = judge(open_trace(path, cache=False))
     assert (judgement.verdict.cause, judgement.verdict.fix) == ("sync", "remove_sync")
     assert "pageable_copy" not in [finding.rule for finding in judgement.findings]

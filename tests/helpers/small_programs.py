@@ -9,9 +9,9 @@ from typing import Any
 
 from kineto_files import Event, annotation, call, copy, frame, kernel, op, write
 
-import warpline
 from warpline.findings.rank import Judgement, judge
 from warpline.replay import WhatIf
+from warpline.trace.open import open_trace
 
 STEPS = 4
 MAIN_STREAM, SIDE_STREAM = 7, 20
@@ -157,11 +157,11 @@ class Program:
 
     def judged(self, folder: Path) -> Judgement:
         """Findings and verdict of the program."""
-        return judge(warpline.open(write(folder, self.events, **H200), cache=False))
+        return judge(open_trace(write(folder, self.events, **H200), cache=False))
 
     def asked(self, folder: Path) -> WhatIf:
         """What fixes of the program are worth."""
-        return WhatIf(warpline.open(write(folder, self.events, **H200), cache=False))
+        return WhatIf(open_trace(write(folder, self.events, **H200), cache=False))
 
 
 Body = Callable[[Program], None]

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from paths import SUITES, recorded_case
-
-import warpline
-from warpline.replay import WhatIf
 from warpline.replay.interventions import interventions
+
+from warpline.replay import WhatIf
+from warpline.trace.open import open_trace
 
 FOLDER = SUITES / "planted"
 MANIFEST = FOLDER / "faults.json"
@@ -25,7 +25,7 @@ def cases() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[dict[str, Any], WhatIf]]:
-    return [(case, WhatIf(warpline.open(FOLDER / f"{case['name']}.json.gz", cache=False))) for case in cases()]
+    return [(case, WhatIf(open_trace(FOLDER / f"{case['name']}.json.gz", cache=False))) for case in cases()]
 
 
 def test_the_bare_step_is_near_the_stopwatch(answers: list[tuple[dict[str, Any], WhatIf]]) -> None:
@@ -63,7 +63,7 @@ def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(
 def test_a_loop_that_carries_a_state_is_no_batch() -> None:
     # Each step of the sampler takes the last one's result and slices its own time out of a tensor.
     path = SUITES / "field" / "sampler_of_a_small_network.plain.json.gz"
-    assert not WhatIf(warpline.open(path, cache=False)).ask("batch").applies
+    assert not WhatIf(open_trace(path, cache=False)).ask("batch").applies
 
 
 @pytest.mark.parametrize(
@@ -87,12 +87,12 @@ def test_a_loop_that_carries_a_state_is_no_batch() -> None:
 def test_a_fix_brings_what_the_stopwatch_says(folder: str, name: str, fix: str) -> None:
     case = recorded_case(folder, name)
     times = {**case["other_cures"], case["fix"]: case["bare_step_ns"]["cured"]}
-    question = WhatIf(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False))
+    question = WhatIf(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False))
     assert question.ask(fix).new_step_ns.expected == pytest.approx(times[fix]["step_ns"], rel=0.3)
 
 
 def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
-    question = WhatIf(warpline.open(SUITES / "field" / "one_relation_points_at_a_hub.plain.json.gz", cache=False))
+    question = WhatIf(open_trace(SUITES / "field" / "one_relation_points_at_a_hub.plain.json.gz", cache=False))
     hub = question.scene.graph.duration[question.scene.is_work].max()
     assert question.ask("torch_compile").new_step_ns.expected > hub > 1_000_000
 
@@ -108,5 +108,5 @@ def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
 def test_a_graph_is_launched_without_a_price_for_each_node(folder: str, name: str) -> None:
     # Recorded, the launch of 49 to 133 nodes takes 50 to 110 µs; the steps take 131 to 270.
     case = recorded_case(folder, name)
-    question = WhatIf(warpline.open(SUITES / folder / f"{name}.cured.json.gz", cache=False))
+    question = WhatIf(open_trace(SUITES / folder / f"{name}.cured.json.gz", cache=False))
     assert question.bare_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.15)

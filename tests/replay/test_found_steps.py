@@ -11,8 +11,8 @@ import pytest
 from kineto_files import Event, annotation, call, kernel, write
 from paths import SUITES
 
-import warpline
 from warpline.replay import replay
+from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
 STEP = 1000.0
@@ -36,7 +36,7 @@ def loop(device_us: float) -> list[Event]:
 @pytest.mark.parametrize("name", ["ProfilerStep#{}", "step {}", None])
 def test_a_step_is_as_long_whichever_way_it_was_found(tmp_path: Path, name: str | None) -> None:
     marks = [annotation(name.format(step), step * STEP, STEP - 1) for step in range(COUNT)] if name else []
-    trace = warpline.open(write(tmp_path, loop(200) + marks), cache=False)
+    trace = open_trace(write(tmp_path, loop(200) + marks), cache=False)
     assert len(trace.steps) == COUNT
     answer = replay(trace)
     assert answer.error_pct < 1
@@ -50,7 +50,7 @@ def without_profiler_steps(recording: Path, folder: Path) -> Trace:
     document["traceEvents"] = [event for event in events if not str(event.get("name")).startswith("ProfilerStep")]
     path = folder / "trace.json"
     path.write_text(json.dumps(document))
-    return warpline.open(path, cache=False)
+    return open_trace(path, cache=False)
 
 
 def spacing(steps: pl.DataFrame) -> float:
@@ -74,7 +74,7 @@ CASES = [
 @pytest.mark.parametrize("case", CASES)
 def test_functions_are_the_steps_that_the_profiler_was_told_of(tmp_path: Path, case: str) -> None:
     recording = SUITES / f"{case}.json.gz"
-    told, found = warpline.open(recording, cache=False), without_profiler_steps(recording, tmp_path)
+    told, found = open_trace(recording, cache=False), without_profiler_steps(recording, tmp_path)
     assert found.steps["found_by"].unique().to_list() == ["python"]
     assert len(found.steps) == len(told.steps)
     assert spacing(found.steps) == pytest.approx(spacing(told.steps), rel=0.03)
@@ -88,7 +88,7 @@ UNDECIDABLE = {"field/compiled_transformer_block"}
 @pytest.mark.parametrize("case", [case for case in CASES if case not in UNDECIDABLE])
 def test_repeating_work_has_the_steps_that_the_profiler_was_told_of(tmp_path: Path, case: str) -> None:
     recording = SUITES / f"{case}.plain.json.gz"
-    told, found = warpline.open(recording, cache=False), without_profiler_steps(recording, tmp_path)
+    told, found = open_trace(recording, cache=False), without_profiler_steps(recording, tmp_path)
     assert found.steps["found_by"].unique().to_list() == ["repetition"]
     assert abs(len(found.steps) - len(told.steps)) <= 1
     assert replay(found).measured_step_ns == pytest.approx(replay(told).measured_step_ns, rel=0.1)

@@ -10,13 +10,13 @@ import pytest
 from paths import SUITES, recorded_case
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
-import warpline
 from warpline.replay import WhatIf
 from warpline.replay.compiler.grouping import Group, Unit, groups
 from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.costs import constants
 from warpline.replay.scene import AUTOGRAD
+from warpline.trace.open import open_trace
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
 
@@ -341,7 +341,7 @@ def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
     case = recorded_case(folder, name)
     times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}
     times[case["fix"]] = case["bare_step_ns"]["cured"]["step_ns"]
-    return WhatIf(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False)), times
+    return WhatIf(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False)), times
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from kineto_files import op
 from paths import SUITES, recorded_case
 from small_programs import MUL, STEPS, Program
 
-import warpline
 from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
 from warpline.replay.graph.model import SEGMENT
+from warpline.trace.open import open_trace
 
 KERNELS, KERNEL_US = 10, 4.0
 
@@ -114,5 +114,5 @@ def test_inputs_from_ordinary_memory_still_hold_the_cpu(tmp_path: Path) -> None:
 def test_the_graph_of_a_step_that_waits_is_near_the_stopwatch(case: str, stacks: str) -> None:
     folder, name = case.split("/")
     measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]
-    trace = steps_to_judge(warpline.open(SUITES / folder / f"{name}{stacks}.json.gz", cache=False))
+    trace = steps_to_judge(open_trace(SUITES / folder / f"{name}{stacks}.json.gz", cache=False))
     assert WhatIf(trace).ask("cuda_graph").new_step_ns.expected == pytest.approx(measured, rel=0.25)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from paths import SUITES, recorded_case
 from small_programs import GEMM_BF16, MUL, STEPS, Program
+from warpline.replay.interventions.optimizers import counted_on_the_host, in_optimizer
 
-import warpline
 from warpline.findings.rank import judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
-from warpline.replay.interventions.optimizers import counted_on_the_host, in_optimizer
+from warpline.trace.open import open_trace
 
 ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]
 PARAMETERS = 16
@@ -151,6 +151,6 @@ def test_a_count_on_the_device_can_be_captured(tmp_path: Path) -> None:
 def test_loops_over_parameters_are_named_and_near_the_stopwatch(case: str, stacks: str) -> None:
     folder, name = case.split("/")
     measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]
-    verdict = judge(warpline.open(SUITES / folder / f"{name}{stacks}.json.gz", cache=False)).verdict
+    verdict = judge(open_trace(SUITES / folder / f"{name}{stacks}.json.gz", cache=False)).verdict
     assert verdict.fix == "fused_optimizer"
     assert verdict.new_step_ns.expected == pytest.approx(measured, rel=0.25 if stacks else 0.3)

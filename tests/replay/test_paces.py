@@ -10,9 +10,9 @@ import pytest
 from kineto_files import Event
 from paths import SUITES, recorded_case
 
-import warpline
 from warpline.findings.rank import judge
 from warpline.replay import WhatIf
+from warpline.trace.open import open_trace
 
 ROWS = 1 << 24
 GATHER = "void at::native::vectorized_gather_kernel<16, long>(char*, char*, long*, int, long, long, long, long, bool)"
@@ -56,7 +56,7 @@ def steps_of(folder: Path, op: str, known: dict[str, Any], kernel: str, length_u
             files.kernel(kernel, base + 50, length_us, number, grid=grid, block=[128, 1, 1], **{"External id": number}),
         ]
     device = {"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}
-    return WhatIf(warpline.open(files.write(folder, events, deviceProperties=[device]), cache=False))
+    return WhatIf(open_trace(files.write(folder, events, deviceProperties=[device]), cache=False))
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_gradient_of_an_index_takes_four_times_its_bytes_and_some_launches(t
 )
 def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> None:
     case = recorded_case(folder, name)
-    verdict = judge(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False)).verdict
+    verdict = judge(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False)).verdict
     assert (verdict.cause, verdict.fix) == ("kernel", "at_roofline")
     assert verdict.new_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.3)
 
@@ -117,9 +117,9 @@ def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> 
     ],
 )
 def test_kernels_near_their_pace_are_not_blamed(name: str) -> None:
-    assert not WhatIf(warpline.open(SUITES / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
+    assert not WhatIf(open_trace(SUITES / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
 
 
 def test_a_sort_and_a_gather_of_short_rows_are_healthy() -> None:
     path = SUITES / "serving" / "particles_sorted_by_cell.plain.json.gz"
-    assert judge(warpline.open(path, cache=False)).verdict.cause == "healthy"
+    assert judge(open_trace(path, cache=False)).verdict.cause == "healthy"

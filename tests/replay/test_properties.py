@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import Event
 
-import warpline
 from warpline.replay import replay
 from warpline.replay.graph.model import WORK, Graph
 from warpline.replay.graph.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
@@ -19,6 +18,7 @@ from warpline.replay.graph.waits import OWN_COST_NS
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
 from warpline.replay.workbench import Workbench
+from warpline.trace.open import open_trace
 
 CALL_NS = 4_000
 
@@ -70,7 +70,7 @@ def performed(actions: list[Action]) -> list[Event]:
 def test_replay_of_a_consistent_schedule_is_exact(
     tmp_path_factory: pytest.TempPathFactory, actions: list[Action]
 ) -> None:
-    trace = warpline.open(files.write(tmp_path_factory.mktemp("p"), performed(actions)), cache=False)
+    trace = open_trace(files.write(tmp_path_factory.mktemp("p"), performed(actions)), cache=False)
     result = replay(trace)
     graph = result.graph
     assert graph.dropped_edges == 0
@@ -89,7 +89,7 @@ def graph_of(actions: list[Action]) -> Graph:
     from pathlib import Path  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
-        return replay(warpline.open(files.write(Path(folder), performed(actions)), cache=False)).graph
+        return replay(open_trace(files.write(Path(folder), performed(actions)), cache=False)).graph
 
 
 @given(PROGRAMS, st.floats(0.1, 10))
@@ -116,7 +116,7 @@ def test_removing_work_never_lengthens_the_whole(actions: list[Action], data: st
     from pathlib import Path  # noqa: PLC0415
 
     with tempfile.TemporaryDirectory() as folder:
-        trace = warpline.open(files.write(Path(folder), performed(actions)), cache=False)
+        trace = open_trace(files.write(Path(folder), performed(actions)), cache=False)
     result = replay(trace)
     bench = Workbench(Scene(trace, result.graph, result.marks), result.graph)
     work = np.flatnonzero(result.graph.kind == WORK)

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 from paths import DATA, SHARED
 
-import warpline
 from warpline.errors import WarplineError
 from warpline.replay import replay
+from warpline.trace.open import open_trace
 
 OURS = sorted([*DATA.rglob("*.json.gz"), *DATA.rglob("*.sqlite.gz")])
 
 
 @pytest.mark.parametrize("file", OURS, ids=lambda file: file.name)
 def test_the_replayed_step_is_the_measured_one(file: Path) -> None:
-    trace = warpline.open(file)
+    trace = open_trace(file)
     if not len(trace.gpu) or not len(trace.steps):
         pytest.skip("no steps")
     result = replay(trace)
@@ -30,7 +30,7 @@ def test_all_shared_profiles_with_steps_replay_within_four_percent() -> None:
     errors = {}
     for file in sorted([*SHARED.rglob("*.json.gz"), *SHARED.rglob("*.sqlite.gz")]):
         try:
-            trace = warpline.open(file)
+            trace = open_trace(file)
         except WarplineError:
             continue
         if len(trace.gpu) and len(trace.steps):

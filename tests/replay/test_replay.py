@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 from kineto_files import AUTOGRAD, Event
 
-import warpline
 from warpline.errors import WarplineError
 from warpline.replay import Replay, replay
 from warpline.replay.graph import model
 from warpline.replay.graph.model import CALL, EVENT, HANDOFF, INFERRED, SEGMENT, STREAM, SYNC, WORK, Graph
 from warpline.replay.simulate import simulate
+from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
 
 LAUNCH, LATENCY = 5, 2
 """Length of a launch call, and from its end to the begin of its kernel on an empty stream."""
 
 
-def opened(folder: Path, events: list[Event]) -> warpline.Trace:
-    return warpline.open(files.write(folder, events), cache=False)
+def opened(folder: Path, events: list[Event]) -> Trace:
+    return open_trace(files.write(folder, events), cache=False)
 
 
 def replayed(folder: Path, events: list[Event]) -> Replay:

@@ -10,10 +10,10 @@ import pytest
 from kineto_files import Event
 from paths import SUITES
 
-import warpline
 from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs.host import DEFAULT_KINETO
+from warpline.trace.open import open_trace
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
 REDUCE = (
@@ -98,7 +98,7 @@ def asked(folder: Path, body: Body, steps: int = 4) -> tuple[WhatIf, float]:
         loop.now += 1
         body(loop)
         loop.events.append(files.annotation(f"ProfilerStep#{step}", start, loop.now - start))
-    question = WhatIf(warpline.open(files.write(folder, loop.events), cache=False))
+    question = WhatIf(open_trace(files.write(folder, loop.events), cache=False))
     return question, question.ask("remove_sync").new_step_ns.expected / 1e3
 
 
@@ -247,9 +247,9 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
     ],
 )
 def test_recorded_programs_do_without_the_same_work_when_mended(case: str, op: str, stays: bool) -> None:
-    question = WhatIf(steps_to_judge(warpline.open(SUITES / f"{case}.plain.json.gz", cache=False)))
+    question = WhatIf(steps_to_judge(open_trace(SUITES / f"{case}.plain.json.gz", cache=False)))
     mine = question.scene.under_op(op) & question.scene.in_steps
     left = mine & ~question.trial("remove_sync").gone
-    mended = warpline.open(SUITES / f"{case}.cured.json.gz", cache=False).ops["name"].cast(str).to_list()
+    mended = open_trace(SUITES / f"{case}.cured.json.gz", cache=False).ops["name"].cast(str).to_list()
     assert mine.any()
     assert bool(left.any()) == stays == (op in mended)

@@ -12,15 +12,16 @@ from kineto_files import Event
 from paths import DATA, ROOT
 from rich.console import Console
 from typer.testing import CliRunner
+from warpline.replay.interventions import interventions
 
-import warpline
 from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.replay import WhatIf, whatif
 from warpline.replay.costs import constants
 from warpline.replay.costs.host import DEFAULT_KINETO
-from warpline.replay.interventions import interventions
 from warpline.reports.whatif import render
+from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
 
 DESIGN = (
     "remove_sync cuda_graph torch_compile pin_memory prefetch tf32 bf16 pad sdpa channels_last fused_optimizer batch "
@@ -33,8 +34,8 @@ ELEMENTWISE = (
 )
 
 
-def opened(folder: Path, events: list[Event]) -> warpline.Trace:
-    return warpline.open(files.write(folder, events), cache=False)
+def opened(folder: Path, events: list[Event]) -> Trace:
+    return open_trace(files.write(folder, events), cache=False)
 
 
 def loop(step_ns: float, body: list[tuple[float, float, float, str]], steps: int = 3, **extra: float) -> list[Event]:
@@ -173,7 +174,7 @@ PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sql
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.name)
 def test_no_fix_makes_a_real_step_slower_or_passes_the_floor(file: Path) -> None:
-    question = WhatIf(warpline.open(file))
+    question = WhatIf(open_trace(file))
     floor = question.ask("at_roofline").new_step_ns.low if "kineto" in str(file) else 0.0
     for name in interventions():
         prediction = question.ask(name)

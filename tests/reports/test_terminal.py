@@ -8,9 +8,9 @@ import pytest
 from paths import RECORDINGS
 from rich.console import Console
 
-import warpline
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.terminal import compact_name, render
+from warpline.trace.open import open_trace
 
 FILES = RECORDINGS
 
@@ -19,7 +19,7 @@ FILES = RECORDINGS
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_the_report_fits_its_width(file: object, width: int) -> None:
     buffer = io.StringIO()
-    Console(file=buffer, width=width, color_system=None).print(render(diagnose(warpline.open(str(file))), width=width))
+    Console(file=buffer, width=width, color_system=None).print(render(diagnose(open_trace(str(file))), width=width))
     report, commands = buffer.getvalue().split("\nNext\n")
     assert max(len(line.rstrip()) for line in report.splitlines()) <= width
     assert "…" not in "".join(line.split("   ")[0] for line in report.splitlines())

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from paths import DATA
 
-import warpline
 from warpline.trace import cache
 from warpline.trace import open as opening
+from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
 
 FILE = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.gz"
@@ -26,16 +26,16 @@ def entry_of(file: Path) -> Path:
 
 
 def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    first = warpline.open(FILE)
+    first = open_trace(FILE)
     monkeypatch.setattr(opening, "_read", no_reading)
-    second = warpline.open(FILE)
+    second = open_trace(FILE)
     for table in TABLES:
         assert first.table(table).equals(second.table(table)), table
         assert first.table(table).schema == second.table(table).schema
 
 
 def test_no_cache_leaves_no_trace() -> None:
-    warpline.open(FILE, cache=False)
+    open_trace(FILE, cache=False)
     assert not cache.folder().exists()
 
 
@@ -51,7 +51,7 @@ def test_the_key_follows_the_content_not_the_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "missing", "manifest", "garbage-manifest"])
 def test_a_damaged_entry_is_rebuilt_silently(damage: str) -> None:
-    expected = warpline.open(FILE).gpu
+    expected = open_trace(FILE).gpu
     entry = entry_of(FILE)
     table = entry / "gpu.arrow"
     if damage == "cut":
@@ -66,24 +66,24 @@ def test_a_damaged_entry_is_rebuilt_silently(damage: str) -> None:
         (entry / "manifest.json").write_text('{"tables": 3}')
     else:
         (entry / "manifest.json").write_bytes(b"\xff\xfe")
-    assert warpline.open(FILE).gpu.equals(expected)
-    assert warpline.open(FILE).gpu.equals(expected)
+    assert open_trace(FILE).gpu.equals(expected)
+    assert open_trace(FILE).gpu.equals(expected)
 
 
 def test_an_unwritable_cache_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("WARPLINE_CACHE", str(blocked))
-    assert len(warpline.open(FILE).gpu)
+    assert len(open_trace(FILE).gpu)
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(cache, "SMALL_FILE_BYTES", 0)
     names = ["layer_eager", "compiled", "block_fp32"]
-    warpline.open(DATA / "kineto" / f"{names[0]}.json.gz")
+    open_trace(DATA / "kineto" / f"{names[0]}.json.gz")
     one = sum(file.stat().st_size for file in cache.folder().rglob("*.arrow"))
     monkeypatch.setattr(cache, "LIMIT_BYTES", int(1.5 * one))
     for name in names[1:]:
-        warpline.open(DATA / "kineto" / f"{name}.json.gz")
+        open_trace(DATA / "kineto" / f"{name}.json.gz")
     assert sum(file.stat().st_size for file in cache.folder().rglob("*")) <= 1.6 * one
     assert entry_of(DATA / "kineto" / f"{names[-1]}.json.gz").exists()

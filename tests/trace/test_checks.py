@@ -9,13 +9,13 @@ import pytest
 from kineto_files import annotation, call, kernel, launched, op, write
 from paths import DATA
 
-import warpline
+from warpline.trace.open import open_trace
 
 Events = list[dict[str, Any]]
 
 
 def codes(path: Path) -> dict[str, str]:
-    return {entry.code: entry.severity for entry in warpline.open(path).health_entries}
+    return {entry.code: entry.severity for entry in open_trace(path).health_entries}
 
 
 def healthy() -> Events:
@@ -84,7 +84,7 @@ def test_graph_kernels_may_overlap_on_one_stream(tmp_path: Path) -> None:
 
 
 def test_unified_memory_migrations_need_no_launch() -> None:
-    trace = warpline.open(DATA / "nsys" / "graph_bar.sqlite.gz")
+    trace = open_trace(DATA / "nsys" / "graph_bar.sqlite.gz")
     assert trace.gpu["copy_kind"].cast(str).str.starts_with("Unified").sum() > 0
     assert "work-without-launch" not in {entry.code for entry in trace.health_entries}
 
@@ -92,14 +92,14 @@ def test_unified_memory_migrations_need_no_launch() -> None:
 def test_a_truncated_file_says_so(tmp_path: Path) -> None:
     path = write(tmp_path, healthy())
     path.write_bytes(path.read_bytes()[:-2000])
-    entries = {entry.code: entry for entry in warpline.open(path).health_entries}
+    entries = {entry.code: entry for entry in open_trace(path).health_entries}
     assert entries["truncated-file"].severity == "error"
 
 
 def test_unescaped_quotes_cost_one_event(tmp_path: Path) -> None:
     path = write(tmp_path, [*healthy(), annotation("MARK", 10, 20), annotation("fine", 40, 20)])
     path.write_text(path.read_text().replace("MARK", 'say "hello" to them'))
-    trace = warpline.open(path)
+    trace = open_trace(path)
     assert [entry.code for entry in trace.health_entries] == ["malformed-events"]
     assert len(trace.gpu) == 20
     assert trace.ranges["name"].to_list() == ["fine"]

@@ -13,6 +13,7 @@ from warpline.analyses.breakdown import device_times
 from warpline.analyses.gaps import idle_gaps
 from warpline.replay.replay import replay
 from warpline.trace.cut import cut_to_steps
+from warpline.trace.open import open_trace
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
 
@@ -30,7 +31,7 @@ POINTERS = {
 
 @pytest.fixture(scope="module")
 def some_steps() -> Trace:
-    whole = warpline.open(DEMO, cache=False)
+    whole = open_trace(DEMO, cache=False)
     assert len(whole.steps) >= 4
     return whole.with_steps(StepChoice(1, 3))
 
@@ -90,7 +91,7 @@ def test_steps_found_on_the_device_keep_the_launches_before_them(tmp_path: Path)
     for number in range(24):  # six steps of four kernels, launched 5 ms before they run
         name = "load" if number % 4 == 0 else "layer"
         events += launched(name, 10 * number, 5_000 + 100 * number, 50, 1 + number)
-    trace = warpline.open(write(tmp_path, events), cache=False)
+    trace = open_trace(write(tmp_path, events), cache=False)
     assert trace.steps["found_by"][0] == "repetition"
     cut = cut_to_steps(trace.with_steps(StepChoice(2, 4)))
     assert len(cut.gpu) == 8

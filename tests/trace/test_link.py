@@ -8,11 +8,12 @@ import polars as pl
 import pytest
 from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, op, write
 
-import warpline
+from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
 
 
 @pytest.fixture
-def trace(tmp_path: Path) -> warpline.Trace:
+def trace(tmp_path: Path) -> Trace:
     events = [
         frame("train.py(10): step", 0, 500, 1, None),
         frame("nn.Module: Linear_0", 5, 200, 2, 1),
@@ -50,34 +51,34 @@ def trace(tmp_path: Path) -> warpline.Trace:
         copy("Memcpy DtoH (Device -> Pageable)", 430, 10, 15, 1024),
         kernel("orphan", 470, 5, 99),
     ]
-    return warpline.open(write(tmp_path, events))
+    return open_trace(write(tmp_path, events))
 
 
-def op_of(trace: warpline.Trace, kernel_name: str) -> str | None:
+def op_of(trace: Trace, kernel_name: str) -> str | None:
     row = trace.gpu.filter(pl.col("name").cast(pl.String) == kernel_name).row(0, named=True)
     return None if row["op_id"] is None else str(trace.ops["name"][row["op_id"]])
 
 
-def call_of(trace: warpline.Trace, kernel_name: str) -> str | None:
+def call_of(trace: Trace, kernel_name: str) -> str | None:
     row = trace.gpu.filter(pl.col("name").cast(pl.String) == kernel_name).row(0, named=True)
     return None if row["api_id"] is None else str(trace.api["name"][row["api_id"]])
 
 
-def test_a_kernel_belongs_to_the_innermost_op_around_its_launch(trace: warpline.Trace) -> None:
+def test_a_kernel_belongs_to_the_innermost_op_around_its_launch(trace: Trace) -> None:
     assert call_of(trace, "gemm") == "cudaLaunchKernel"
     assert op_of(trace, "gemm") == "aten::addmm"
 
 
-def test_driver_launches_are_launches(trace: warpline.Trace) -> None:
+def test_driver_launches_are_launches(trace: Trace) -> None:
     assert call_of(trace, "triton_poi_fused_0") == "cuLaunchKernelEx"
     assert op_of(trace, "triton_poi_fused_0") is None
 
 
-def test_all_kernels_of_a_graph_belong_to_its_launch(trace: warpline.Trace) -> None:
+def test_all_kernels_of_a_graph_belong_to_its_launch(trace: Trace) -> None:
     assert call_of(trace, "in_graph_a") == call_of(trace, "in_graph_b") == "cudaGraphLaunch"
 
 
-def test_copies_are_linked_too(trace: warpline.Trace) -> None:
+def test_copies_are_linked_too(trace: Trace) -> None:
     assert op_of(trace, "Memcpy DtoH (Device -> Pageable)") == "aten::to"
     row = trace.gpu.filter(pl.col("kind").cast(pl.String) == "memcpy").row(0, named=True)
     assert (row["copy_kind"], row["source_memory"], row["target_memory"], row["bytes"]) == (
@@ -88,26 +89,26 @@ def test_copies_are_linked_too(trace: warpline.Trace) -> None:
     )
 
 
-def test_backward_work_belongs_to_the_autograd_thread_and_to_its_forward_op(trace: warpline.Trace) -> None:
+def test_backward_work_belongs_to_the_autograd_thread_and_to_its_forward_op(trace: Trace) -> None:
     assert op_of(trace, "gemm_backward") == "AddmmBackward0"
     backward = trace.ops.filter(pl.col("name").cast(pl.String) == "AddmmBackward0").row(0, named=True)
     assert trace.ops["name"][backward["forward_op"]] == "aten::addmm"
 
 
-def test_a_kernel_without_a_launch_is_kept_and_flagged(trace: warpline.Trace) -> None:
+def test_a_kernel_without_a_launch_is_kept_and_flagged(trace: Trace) -> None:
     assert call_of(trace, "orphan") is None
     assert len(trace.gpu) == 7
     entry = next(entry for entry in trace.health_entries if entry.code == "work-without-launch")
     assert "1 of 7" in entry.message
 
 
-def test_ops_nest(trace: warpline.Trace) -> None:
+def test_ops_nest(trace: Trace) -> None:
     addmm = trace.ops.filter(pl.col("name").cast(pl.String) == "aten::addmm").row(0, named=True)
     assert trace.ops["name"][addmm["parent"]] == "aten::linear"
     assert addmm["depth"] == 1
 
 
-def test_ops_know_their_python_line_and_module(trace: warpline.Trace) -> None:
+def test_ops_know_their_python_line_and_module(trace: Trace) -> None:
     linear = trace.ops.filter(pl.col("name").cast(pl.String) == "aten::linear").row(0, named=True)
     assert trace.python["name"][linear["frame"]] == "torch/nn/modules/linear.py(130): forward"
     assert linear["module"] == "Linear_0"
@@ -116,7 +117,7 @@ def test_ops_know_their_python_line_and_module(trace: warpline.Trace) -> None:
     assert to["module"] is None
 
 
-def test_ranges_span_the_gpu_work_launched_within_them(trace: warpline.Trace) -> None:
+def test_ranges_span_the_gpu_work_launched_within_them(trace: Trace) -> None:
     forward = trace.ranges.filter(pl.col("name").cast(pl.String) == "forward").row(0, named=True)
     inner = trace.ranges.filter(pl.col("name").cast(pl.String) == "inner").row(0, named=True)
     assert (inner["gpu_start_ns"], inner["gpu_end_ns"]) == (60_000, 100_000)
@@ -124,7 +125,7 @@ def test_ranges_span_the_gpu_work_launched_within_them(trace: warpline.Trace) ->
     assert trace.ranges["name"][inner["parent"]] == "forward"
 
 
-def test_shapes_stay_as_text(trace: warpline.Trace) -> None:
+def test_shapes_stay_as_text(trace: Trace) -> None:
     shapes = trace.ops.filter(pl.col("name").cast(pl.String) == "aten::linear")["shapes"][0]
     assert "".join(str(shapes).split()) == "[[8,4],[4,4]]"
 
@@ -136,7 +137,7 @@ def test_an_external_id_of_another_time_is_not_believed(tmp_path: Path) -> None:
         call("cudaLaunchKernel", 5_010, 5, 1, external=50),
         kernel("k", 5_030, 5, 1),
     ]
-    assert op_of(warpline.open(write(tmp_path, events)), "k") == "aten::real"
+    assert op_of(open_trace(write(tmp_path, events)), "k") == "aten::real"
 
 
 def test_equal_correlations_of_two_processes_are_kept_apart(tmp_path: Path) -> None:
@@ -147,6 +148,6 @@ def test_equal_correlations_of_two_processes_are_kept_apart(tmp_path: Path) -> N
         kernel("which", 10, 5, 1),
         kernel("second", 70, 5, 2),
     ]
-    trace = warpline.open(write(tmp_path, events))
+    trace = open_trace(write(tmp_path, events))
     assert call_of(trace, "which") is None
     assert call_of(trace, "second") == "cudaMemcpyAsync"

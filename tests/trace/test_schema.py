@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from paths import DATA, RECORDINGS
 
-import warpline
+from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES, conform
 
 FILES = RECORDINGS
@@ -14,14 +14,14 @@ FILES = RECORDINGS
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_trace_has_exactly_the_documented_columns(file: object) -> None:
-    trace = warpline.open(str(file))
+    trace = open_trace(str(file))
     for name, columns in TABLES.items():
         assert dict(trace.table(name).schema) == {column: about.dtype() for column, about in columns.items()}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_times_and_links_are_sane(file: object) -> None:
-    trace = warpline.open(str(file))
+    trace = open_trace(str(file))
     for name, columns in TABLES.items():
         table = trace.table(name)
         if "start_ns" in columns:
@@ -42,5 +42,5 @@ def test_conform_adds_what_is_missing_and_refuses_what_is_unknown() -> None:
 
 
 def test_frames_go_to_pandas_and_arrow() -> None:
-    trace = warpline.open(DATA / "kineto" / "layer_eager.json.gz")
+    trace = open_trace(DATA / "kineto" / "layer_eager.json.gz")
     assert len(trace.gpu.to_pandas()) == len(trace.gpu) == trace.gpu.to_arrow().num_rows

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from kineto_files import AUTOGRAD, Event, annotation, call, copy, frame, launched, write
 
-import warpline
 from warpline.errors import UsageError
+from warpline.trace.open import open_trace
 from warpline.trace.steps import StepChoice
 
 
@@ -26,7 +26,7 @@ def repeated(count: int, kernels: int = 4) -> list[dict[str, object]]:
 
 def test_profiler_steps_are_steps(tmp_path: Path) -> None:
     events = repeated(3) + [annotation(f"ProfilerStep#{7 + step}", 1000 * step, 900) for step in range(3)]
-    trace = warpline.open(write(tmp_path, events))
+    trace = open_trace(write(tmp_path, events))
     assert trace.steps["name"].to_list() == ["ProfilerStep#7", "ProfilerStep#8", "ProfilerStep#9"]
     assert trace.steps["found_by"].unique().to_list() == ["profiler_step"]
     assert trace.step_ns == 900_000
@@ -34,14 +34,14 @@ def test_profiler_steps_are_steps(tmp_path: Path) -> None:
 
 def test_profiler_steps_written_as_operators_in_2021_are_steps(tmp_path: Path) -> None:
     step = annotation("ProfilerStep#1", 0, 900) | {"cat": "Operator"}
-    trace = warpline.open(write(tmp_path, [*repeated(1), step]))
+    trace = open_trace(write(tmp_path, [*repeated(1), step]))
     assert trace.steps["name"].to_list() == ["ProfilerStep#1"]
     assert len(trace.ops) == 0
 
 
 def test_ranges_of_a_name_are_steps_when_asked_for(tmp_path: Path) -> None:
     events = repeated(3) + [annotation("batch", 1000 * step, 500) for step in range(3)]
-    trace = warpline.open(write(tmp_path, events), step_range="batch")
+    trace = open_trace(write(tmp_path, events), step_range="batch")
     assert trace.steps["found_by"].unique().to_list() == ["range"]
     assert trace.step_ns == 500_000
 
@@ -49,14 +49,14 @@ def test_ranges_of_a_name_are_steps_when_asked_for(tmp_path: Path) -> None:
 def test_an_unknown_range_is_refused_with_those_there_are(tmp_path: Path) -> None:
     path = write(tmp_path, [*repeated(1), annotation("batch", 0, 500)])
     with pytest.raises(UsageError, match="batch"):
-        warpline.open(path, step_range="bacth")
+        open_trace(path, step_range="bacth")
 
 
 @pytest.mark.parametrize("name", ["step {}", "iteration_{}", "train_step", "epoch 1, batch {}"])
 def test_ranges_that_fill_the_loop_are_steps(tmp_path: Path, name: str) -> None:
     events = repeated(4) + [annotation(name.format(step), 1000 * step, 950) for step in range(4)]
     events += [annotation("forward", 1000 * step, 400) for step in range(4)]
-    trace = warpline.open(write(tmp_path, events))
+    trace = open_trace(write(tmp_path, events))
     assert trace.steps["name"].to_list() == [name.format(step) for step in range(4)]
     assert trace.steps["found_by"].unique().to_list() == ["range"]
     assert trace.steps["thread"].null_count() == 0
@@ -67,7 +67,7 @@ def test_of_nested_loops_the_outer_one_is_taken(tmp_path: Path) -> None:
     inner = [annotation(f"micro {part}", 500 * part, 480) for part in range(8)]
     halves = [annotation(f"half {part}", 500 * part, 490) for part in range(8)]
     outer = [annotation(f"step {step}", 1000 * step, 1000) for step in range(4)]
-    assert len(warpline.open(write(tmp_path, repeated(4) + inner + halves + outer)).steps) == 4
+    assert len(open_trace(write(tmp_path, repeated(4) + inner + halves + outer)).steps) == 4
 
 
 @pytest.mark.parametrize(
@@ -83,25 +83,25 @@ def test_of_nested_loops_the_outer_one_is_taken(tmp_path: Path) -> None:
     ],
 )
 def test_other_ranges_are_not_steps(tmp_path: Path, ranges: list[tuple[str, int, int]]) -> None:
-    trace = warpline.open(write(tmp_path, repeated(4) + [annotation(*span) for span in ranges]))
+    trace = open_trace(write(tmp_path, repeated(4) + [annotation(*span) for span in ranges]))
     assert trace.steps["found_by"].unique().to_list() == ["repetition"]
     assert trace.steps["thread"].null_count() == len(trace.steps)
 
 
 def test_ranges_of_a_thread_that_launches_nothing_are_not_steps(tmp_path: Path) -> None:
     loads = [annotation(f"load {step}", 1000 * step, 1000, thread=AUTOGRAD) for step in range(4)]
-    assert warpline.open(write(tmp_path, repeated(4) + loads)).steps["found_by"][0] == "repetition"
+    assert open_trace(write(tmp_path, repeated(4) + loads)).steps["found_by"][0] == "repetition"
 
 
 def test_ranges_far_ahead_of_the_device_are_steps(tmp_path: Path) -> None:
     events = [annotation(f"step {step}", 100 * step, 99) for step in range(4)]
     for number in range(16):
         events += launched("load", 25 * number, 5000 + 1000 * number, 900, 1 + number)
-    assert warpline.open(write(tmp_path, events)).steps["name"].to_list() == [f"step {step}" for step in range(4)]
+    assert open_trace(write(tmp_path, events)).steps["name"].to_list() == [f"step {step}" for step in range(4)]
 
 
 def test_repeating_kernels_are_steps_without_any_range(tmp_path: Path) -> None:
-    trace = warpline.open(write(tmp_path, repeated(5)))
+    trace = open_trace(write(tmp_path, repeated(5)))
     assert trace.steps["found_by"].unique().to_list() == ["repetition"]
     assert len(trace.steps) == 5
     assert trace.step_ns == 1_000_000
@@ -118,7 +118,7 @@ def in_a_loop(count: int, *calls: tuple[str, float, float]) -> list[tuple[str, f
 
 
 def test_calls_of_a_function_are_steps(tmp_path: Path) -> None:
-    trace = warpline.open(write(tmp_path, repeated(4) + framed(*in_a_loop(4, ("train.py(12): step", 0, 950)))))
+    trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, ("train.py(12): step", 0, 950)))))
     assert trace.steps["name"].to_list() == ["train.py(12): step"] * 4
     assert trace.steps["found_by"].unique().to_list() == ["python"]
     assert trace.steps["thread"].null_count() == 0
@@ -128,7 +128,7 @@ def test_calls_of_a_function_are_steps(tmp_path: Path) -> None:
 def test_a_loop_written_out_is_found_by_its_calls(tmp_path: Path) -> None:
     inner = [frame("nn.Module: Linear_0", 1000 * step + 110, 80, 90 + step, 2 + 3 * step + 1) for step in range(4)]
     body = (("data.py(3): load", 10, 80), ("nn.Module: Net_0", 95, 200), ("torch/optim/sgd.py(9): step", 295, 300))
-    trace = warpline.open(write(tmp_path, repeated(4) + framed(*in_a_loop(4, *body)) + inner))
+    trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, *body)) + inner))
     assert trace.steps["found_by"].unique().to_list() == ["python"]
     assert trace.steps["start_ns"].to_list() == [95_000 + 1_000_000 * step for step in range(4)]
     assert trace.steps["name"].unique().to_list() == ["torch/optim/sgd.py(9): step"]
@@ -138,13 +138,13 @@ def test_an_evaluation_now_and_then_leaves_the_function_a_step(tmp_path: Path) -
     calls = in_a_loop(6, ("train.py(12): step", 0, 960))
     calls[3:3] = [("train.py(30): evaluate", 2965, 30)]
     events = repeated(6) + framed(*calls) + launched("score", 2970, 2975, 5, 500)
-    trace = warpline.open(write(tmp_path, events))
+    trace = open_trace(write(tmp_path, events))
     assert trace.steps["name"].to_list() == ["train.py(12): step"] * 6
 
 
 @pytest.mark.parametrize("name", ["torch/nn/functional.py(5): linear", "<built-in function linear>"])
 def test_frames_of_torch_alone_are_not_steps(tmp_path: Path, name: str) -> None:
-    trace = warpline.open(write(tmp_path, repeated(4) + framed(*in_a_loop(4, (name, 0, 990)))))
+    trace = open_trace(write(tmp_path, repeated(4) + framed(*in_a_loop(4, (name, 0, 990)))))
     assert trace.steps["found_by"].unique().to_list() == ["repetition"]
 
 
@@ -164,7 +164,7 @@ def in_order(names: str, *, pause_before: str = "", pause: float = 0) -> list[Ev
 
 def starts(folder: Path, names: str, **pauses: Any) -> list[int]:
     """At which kernel each step begins."""
-    trace = warpline.open(write(folder, in_order(names, **pauses)))
+    trace = open_trace(write(folder, in_order(names, **pauses)))
     assert set(trace.steps["found_by"]) <= {"repetition"}
     return [int(trace.gpu["start_ns"].search_sorted(start)) for start in trace.steps["start_ns"]]
 
@@ -221,7 +221,7 @@ def test_kernels_of_another_size_are_other_kernels(tmp_path: Path) -> None:
     for number in range(20):
         size = 64 if number % 4 == 0 else 8
         events += launched("gemm", 20 * number, 20 * number + 8, 9, number + 1, grid=[size, 1, 1])
-    assert len(warpline.open(write(tmp_path, events)).steps) == 5
+    assert len(open_trace(write(tmp_path, events)).steps) == 5
 
 
 def test_copies_count(tmp_path: Path) -> None:
@@ -234,14 +234,14 @@ def test_copies_count(tmp_path: Path) -> None:
         ]
         for part in range(1, 6):
             events += launched("gemm", now + 20 * part, now + 20 * part + 8, 9, number + part)
-    assert len(warpline.open(write(tmp_path, events)).steps) == 4
+    assert len(open_trace(write(tmp_path, events)).steps) == 4
 
 
 def test_no_repetition_no_steps(tmp_path: Path) -> None:
     events = [
         event for number in range(9) for event in launched(f"k{number}", 100 * number, 100 * number + 10, 5, number + 1)
     ]
-    assert len(warpline.open(write(tmp_path, events)).steps) == 0
+    assert len(open_trace(write(tmp_path, events)).steps) == 0
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_no_repetition_no_steps(tmp_path: Path) -> None:
 )
 def test_steps_are_chosen_by_position(tmp_path: Path, text: str, window: tuple[int, int]) -> None:
     events = repeated(4) + [annotation(f"ProfilerStep#{step}", 1000 * step, 900) for step in range(4)]
-    trace = warpline.open(write(tmp_path, events), steps=text)
+    trace = open_trace(write(tmp_path, events), steps=text)
     assert (trace.window.start_ns, trace.window.end_ns) == window
 
 
@@ -262,4 +262,4 @@ def test_nonsense_steps_are_refused(text: str) -> None:
 
 def test_steps_beyond_the_end_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="5 steps"):
-        warpline.open(write(tmp_path, repeated(5)), steps="7:9")
+        open_trace(write(tmp_path, repeated(5)), steps="7:9")

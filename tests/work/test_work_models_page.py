@@ -15,10 +15,10 @@ import pytest
 from calls import HALF, SINGLE, call
 from paths import ROOT, SHARED
 
-import warpline
 from warpline.analyses.roofline import Entry, RooflineTable, roofline_table
 from warpline.hardware import roof_of
 from warpline.reports.roofline import shape_label
+from warpline.trace.open import open_trace
 from warpline.work import MATRIX, OpCall, work_of
 
 PAGE = ROOT / "docs" / "work-models.md"
@@ -135,7 +135,7 @@ def test_memory_never_carries_much_less_than_is_read_nor_more_than_is_written(it
 
 @cache
 def table(path: str) -> RooflineTable:
-    return roofline_table(warpline.open(SHARED / path))
+    return roofline_table(open_trace(SHARED / path))
 
 
 def entry(path: str, name: str, shapes: str) -> Entry:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
+import polars as pl
+
+from warpline.analyses.roofline_json import entry_dict, table_dict
 from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM
+from warpline.notebook import card, facts
+from warpline.notebook import table as html_table
+from warpline.units import duration
 
 LATENCY_NS = 2_000
 """A kernel that does nothing takes 0.7 to 1.3 µs in our H200 traces; work with a lower floor is bound by latency."""
+
+LISTED_ENTRIES = 20
 
 FINE, IN_CACHE, ABOVE_MEASURED, IMPOSSIBLE = "ok", "in-cache", "above-measured", "impossible"
 
@@ -106,7 +115,11 @@ class Unmodelled:
 
 @dataclass(frozen=True, slots=True)
 class RooflineTable:
-    """The roofline of a trace."""
+    """The roofline of a trace.
+
+    >>> roofline = warpline.open("trace.json.gz").roofline()
+    >>> roofline.table.select("name", "time_ns", "roof_pct", "bound")
+    """
 
     by: str
     device: str
@@ -130,3 +143,35 @@ class RooflineTable:
     def floor_ns(self) -> float:
         """Least time of everything that is modelled."""
         return sum(min(entry.floor_ns, entry.time_ns) for entry in self.entries if entry.floor_ns is not None)
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """The entries as a frame, longest first."""
+        return pl.DataFrame([entry_dict(entry, self) for entry in self.entries], infer_schema_length=None)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `warpline.roofline/1`."""
+        return table_dict(self)
+
+    def __repr__(self) -> str:
+        return f"<RooflineTable {self._summary}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [
+                entry.name,
+                f"{entry.count:,}",
+                duration(entry.time_ns),
+                "–" if entry.roof_pct is None else f"{entry.roof_pct:.1f} %",
+                entry.bound,
+            ]
+            for entry in self.entries[:LISTED_ENTRIES]
+        ]
+        titles = [self.by, "calls", "time", "of the roof", "bound"]
+        listed = html_table(titles, rows, numbers=titles[1:4])
+        return card(f"Roofline, {self.device}", facts({"summary": self._summary}), listed)
+
+    @property
+    def _summary(self) -> str:
+        known = f"work known for {self.modelled_pct:.1f} % of {duration(self.total_ns)}"
+        return f"{self.device}: {len(self.entries)} rows by {self.by}, {known}"

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WarplineError as error:
         print(f"warpline: {error.line()}", file=sys.stderr)
         return error.exit_code
-    print(json.dumps(found.as_dict(), indent=1) if options.as_json else answer_text(found))
+    print(json.dumps(found.to_dict(), indent=1) if options.as_json else answer_text(found))
     return found.exit_code
 
 

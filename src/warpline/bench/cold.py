@@ -72,7 +72,7 @@ class ColdStart:
         """How many times longer the first call is."""
         return self.first_call_ns / self.steady_ns
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The `cold` of schema `warpline.bench/1`."""
         return {**asdict(self), "ratio": self.ratio}
 

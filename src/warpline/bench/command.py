@@ -50,9 +50,9 @@ class Answer:
         """4 where a time is impossible, else 0."""
         return EXIT_INCONCLUSIVE if any(result.verdict == "impossible" for result in self.results) else 0
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """A document of schema `warpline.bench/1`."""
-        return document(list(self.results), self.comparison, [each.as_dict() for each in self.cold])
+        return document(list(self.results), self.comparison, [each.to_dict() for each in self.cold])
 
 
 def answer(request: Request, report: Report = lambda line: None) -> Answer:

@@ -10,6 +10,8 @@ from warpline.bench.settle import WarmUp
 from warpline.bench.summary import Interval, Summary, interval_of_median
 from warpline.bench.watch import Clocks
 from warpline.bench.work import Judgement
+from warpline.notebook import card, paragraph
+from warpline.notebook import facts as named_facts
 
 SCHEMA = "warpline.bench/1"
 Clock = Literal["events", "graph", "wall", "cpu"]
@@ -51,7 +53,12 @@ class Host:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The time of one call in its steady state."""
+    """The time of one call in its steady state.
+
+    >>> result = warpline.bench(lambda: model(batch))
+    >>> result.median_ns, result.interval, result.verdict
+    >>> print(result)
+    """
 
     name: str
     place: Place
@@ -84,7 +91,7 @@ class Result:
         severities = {note.severity for note in self.notes}
         return "impossible" if "error" in severities else "doubtful" if "warning" in severities else "sound"
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """One of the `results` of schema `warpline.bench/1`."""
         summary = self.summary
         return {
@@ -115,9 +122,20 @@ class Result:
         }
 
     def __repr__(self) -> str:
+        from warpline.bench.text import headline  # noqa: PLC0415 - it reads this module
+
+        return f"<Result {headline(self)}>"
+
+    def __str__(self) -> str:
         from warpline.bench.text import result_text  # noqa: PLC0415 - it reads this module
 
         return result_text(self)
+
+    def _repr_html_(self) -> str:
+        from warpline.bench.text import facts, headline  # noqa: PLC0415 - it reads this module
+
+        notes = [paragraph(f"{note.severity}: {note.message}") for note in self.notes]
+        return card(headline(self), named_facts(dict(facts(self))), *notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +157,7 @@ class Comparison:
         """The faster one; None where the pairs do not show one."""
         return None if self.low <= 1 <= self.high else self.second if self.ratio > 1 else self.first
 
-    def as_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """The `comparison` of schema `warpline.bench/1`."""
         return {
             "first": self.first.name,
@@ -151,7 +169,12 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        from warpline.bench.text import comparison_text  # noqa: PLC0415
+        from warpline.bench.text import comparison_sentence  # noqa: PLC0415 - it reads this module
+
+        return f"<Comparison {comparison_sentence(self)}>"
+
+    def __str__(self) -> str:
+        from warpline.bench.text import comparison_text  # noqa: PLC0415 - it reads this module
 
         return comparison_text(self)
 
@@ -168,8 +191,8 @@ def document(results: list[Result], compared: Comparison | None, cold: list[dict
     """Everything as one document of schema `warpline.bench/1`."""
     return {
         "schema": SCHEMA,
-        "results": [result.as_dict() for result in results],
-        "comparison": compared.as_dict() if compared else None,
+        "results": [result.to_dict() for result in results],
+        "comparison": compared.to_dict() if compared else None,
         "cold": cold,
     }
 

@@ -100,7 +100,7 @@ def clocks_text(result: Result) -> str:
 
 def comparison_text(comparison: Comparison) -> str:
     """Which is faster, then both results."""
-    return "\n".join([comparison_sentence(comparison), repr(comparison.first), repr(comparison.second)])
+    return "\n".join([comparison_sentence(comparison), str(comparison.first), str(comparison.second)])
 
 
 def comparison_sentence(comparison: Comparison) -> str:
@@ -136,7 +136,7 @@ def cold_sentence(cold: ColdStart) -> str:
 
 def answer_text(answer: Answer) -> str:
     """Everything that was found."""
-    blocks = [repr(answer.comparison)] if answer.comparison else [repr(result) for result in answer.results]
+    blocks = [str(answer.comparison)] if answer.comparison else [str(result) for result in answer.results]
     return "\n\n".join([*blocks, *map(cold_text, answer.cold)])
 
 

@@ -85,16 +85,16 @@ def run(arguments: list[str]) -> int:
 
 
 def _with_default_verb(arguments: list[str]) -> list[str]:
-    """`warpline TRACE` means `warpline diagnose TRACE`."""
+    """`warpline TRACE` means `warpline diagnose TRACE`; `-` is a trace on standard input."""
     known = {command.name or command.callback.__name__ for command in app.registered_commands if command.callback}
-    first = next((position for position, word in enumerate(arguments) if not word.startswith("-")), None)
+    first = next((place for place, word in enumerate(arguments) if word == "-" or not word.startswith("-")), None)
     if first is not None and first == 0 and arguments[0] not in known and _like_a_file(arguments[0]):
         return ["diagnose", *arguments]
     return arguments
 
 
 def _like_a_file(word: str) -> bool:
-    return os.path.exists(word) or any(mark in word for mark in "./\\")  # noqa: PTH110 - a word, not yet a path
+    return word == "-" or os.path.exists(word) or any(mark in word for mark in "./\\")  # noqa: PTH110 - not yet a path
 
 
 def _fail(line: str, exit_code: int) -> int:

@@ -66,7 +66,7 @@ def bench(
     )
     found = answer(request, lambda line: typer.echo(line, err=True))
     if as_json:
-        print_json(found.as_dict())
+        print_json(found.to_dict())
     else:
         console = report_console()
         console.print(render(found, request, console.width))

@@ -68,12 +68,14 @@ def _examine(subjects: list[str], as_json: bool) -> list[Examination]:
     from rich.console import Console  # noqa: PLC0415
 
     from warpline.doctor.files import examine_files  # noqa: PLC0415
+    from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415
 
+    files = [spooled_stdin() if Path(subject) == STDIN else Path(subject) for subject in subjects]
     console = Console(stderr=True)
     if as_json or not console.is_terminal:
-        return examine_files(Path(subject) for subject in subjects)
+        return examine_files(files)
     with console.status("reading …"):
-        return examine_files(Path(subject) for subject in subjects)
+        return examine_files(files)
 
 
 def _this_machine() -> Examination:

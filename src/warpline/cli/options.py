@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 TraceArgument = Annotated[
     Path,
     typer.Argument(
-        metavar="TRACE", help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep."
+        metavar="TRACE",
+        help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep; - reads stdin.",
     ),
 ]
 StepsOption = Annotated[
@@ -30,8 +31,10 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:
     """Opens a trace, with a spinner on stderr when somebody is watching."""
-    from warpline.trace.open import open_trace  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
+    from warpline.trace.open import open_trace  # noqa: PLC0415
 
+    path = spooled_stdin() if path == STDIN else path
     if not sys.stderr.isatty():
         return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
     from rich.console import Console  # noqa: PLC0415

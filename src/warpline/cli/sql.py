@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import shutil
 import sys
 from typing import Annotated
 
@@ -10,8 +10,10 @@ import typer
 
 from warpline.cli.options import NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
 from warpline.cli.output import print_json
-from warpline.errors import UsageError
 from warpline.reports.tabular import Format
+
+PIPE_WIDTH = 160
+"""How wide a table is in a file or a pipe, unless COLUMNS says otherwise."""
 
 
 def sql(
@@ -32,35 +34,18 @@ def sql(
 
       warpline sql trace.json.gz "select name, sum(end_ns - start_ns) ns from gpu group by name order by ns desc"
 
-      warpline sql profile.sqlite "select * from health" --format csv
+      warpline sql profile.sqlite "select gpu.name, api.name from gpu join api on gpu.api_id = api.id" --format csv
     """
-    import polars as pl  # noqa: PLC0415 - polars loads only when it is used
-
-    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415
-    from warpline.trace.schema import TABLES  # noqa: PLC0415
+    from warpline.front.query import run_query, table_list  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.reports.tabular import to_csv, to_records  # noqa: PLC0415
+    from warpline.reports.wide import wide_table_text  # noqa: PLC0415
 
     opened = open_with_progress(trace, None, step_range, no_cache)
-    if query is None:
-        rows = [
-            {"table": name, "rows": len(opened.table(name)), "column": column, "meaning": about.meaning}
-            for name, columns in TABLES.items()
-            for column, about in columns.items()
-        ]
-        frame = pl.DataFrame(rows)
-    else:
-        context = pl.SQLContext({name: opened.table(name) for name in TABLES})
-        try:
-            frame = context.execute(query, eager=True)
-        except pl.exceptions.PolarsError as error:
-            reason = str(error).splitlines()[0]
-            raise UsageError(
-                "bad-query", f"the query cannot be run: {reason}", f"tables: {', '.join(TABLES)}"
-            ) from error
-    frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+    frame = table_list(opened) if query is None else run_query(opened, query)
     if as_json or output_format is Format.JSON:
         print_json(to_records(frame))
     elif output_format is Format.CSV:
         sys.stdout.write(to_csv(frame))
     else:
-        width = os.get_terminal_size().columns if sys.stdout.isatty() else 160
-        sys.stdout.write(table_text(frame, width=width))
+        width = shutil.get_terminal_size((PIPE_WIDTH, 0)).columns
+        sys.stdout.write(wide_table_text(frame, width, "--format csv or --format json shows them all"))

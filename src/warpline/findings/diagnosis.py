@@ -17,10 +17,13 @@ from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.errors import CannotAnswer
+from warpline.notebook import card, facts, paragraph, table
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
+from warpline.units import duration, share, speedup
 
 if TYPE_CHECKING:
+    from warpline.findings.model import Finding, Verdict
     from warpline.findings.rank import Judgement
 
 SCHEMA = "warpline.diagnosis/1"
@@ -31,9 +34,16 @@ MOST_CALLS = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that `warpline diagnose` says."""
+    """Everything that `warpline diagnose` says.
+
+    >>> diagnosis = warpline.diagnose("trace.json.gz")
+    >>> diagnosis.verdict.sentence
+    >>> diagnosis.findings[0].gain.expected
+    >>> diagnosis.kernels
+    """
 
     trace: Trace
+    """As the analyses read it, with categorical names."""
     health: list[HealthEntry]
     devices: list[DeviceTime]
     gaps: list[Gaps]
@@ -47,6 +57,42 @@ class Diagnosis:
     queue: QueueDepth | None
     judgement: Judgement | None
     """Findings and verdict; None when there is nothing to replay, or replaying was not wanted."""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The cause and what to fix first; None where the trace was not replayed."""
+        return self.judgement.verdict if self.judgement else None
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What costs time, the largest gain first; empty where the trace was not replayed."""
+        return self.judgement.findings if self.judgement else []
+
+    def __repr__(self) -> str:
+        verdict = self.verdict
+        answer = "not replayed"
+        if verdict is not None:
+            answer = (
+                f"{verdict.cause}, {verdict.fix} {speedup(verdict.gain.expected)}" if verdict.fix else verdict.cause
+            )
+        return f"<Diagnosis {self.trace.path.name}: {answer}, findings: {len(self.findings)}>"
+
+    def _repr_html_(self) -> str:
+        used = {
+            f"GPU {device.device}": f"busy {share(device.busy_ns, device.window_ns)} of {duration(device.window_ns)}"
+            for device in self.devices
+        }
+        rows = [
+            [finding.fix, speedup(finding.gain.expected), duration(finding.new_step_ns.expected), finding.claim]
+            for finding in self.findings
+        ]
+        return card(
+            self.trace.path.name,
+            *([paragraph(self.verdict.sentence)] if self.verdict else []),
+            facts(used),
+            *([table(["fix", "gain", "new step", "claim"], rows, numbers=["gain", "new step"])] if rows else []),
+            *(paragraph(f"{entry.severity}: {entry.message}") for entry in self.health),
+        )
 
     @property
     def device_name(self) -> str | None:
@@ -83,8 +129,8 @@ class Diagnosis:
             },
             "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
             "replay": self._replay(),
-            "verdict": self.judgement.verdict.to_dict() if self.judgement else None,
-            "findings": [finding.to_dict() for finding in self.judgement.findings] if self.judgement else [],
+            "verdict": self.verdict.to_dict() if self.verdict else None,
+            "findings": [finding.to_dict() for finding in self.findings],
             "steps": self.steps.to_dicts(),
             "kernels": self.kernels.to_dicts(),
             "launches": self.launches.to_dicts(),

@@ -7,11 +7,16 @@ from typing import Any
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Place
+from warpline.notebook import card, facts, paragraph
+from warpline.units import duration, speedup
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that costs time, with the fix that was replayed."""
+    """One thing that costs time, with the fix that was replayed.
+
+    >>> [(finding.fix, finding.gain.expected) for finding in warpline.diagnose("trace.json.gz").findings]
+    """
 
     rule: str
     cause: Cause
@@ -35,10 +40,29 @@ class Finding:
         """The finding as JSON."""
         return asdict(self)
 
+    def __repr__(self) -> str:
+        return f"<Finding {self.rule}: {self.fix} {speedup(self.gain.expected)}, confidence {self.confidence}>"
+
+    def _repr_html_(self) -> str:
+        spots = dict.fromkeys(place.spot or place.op or "" for place in self.where)
+        shown = {
+            "fix": self.fix,
+            "gain": f"{speedup(self.gain.low)} to {speedup(self.gain.high)}, expected {speedup(self.gain.expected)}",
+            "new step": duration(self.new_step_ns.expected),
+            "confidence": self.confidence,
+            "where": ", ".join(spot for spot in spots if spot),
+            "how": self.how,
+        }
+        return card(self.rule, paragraph(self.claim), facts({name: text for name, text in shown.items() if text}))
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The cause of the largest replayed gain, in a sentence that can be repeated to a colleague."""
+    """The cause of the largest replayed gain, in a sentence that can be repeated to a colleague.
+
+    >>> verdict = warpline.diagnose("trace.json.gz").verdict
+    >>> verdict.cause, verdict.fix, verdict.gain.expected
+    """
 
     cause: Cause
     fix: str | None
@@ -49,3 +73,9 @@ class Verdict:
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""
         return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<Verdict {self.cause}: {f'{self.fix} {speedup(self.gain.expected)}' if self.fix else 'no fix'}>"
+
+    def _repr_html_(self) -> str:
+        return card("Verdict", paragraph(self.sentence))

@@ -4,8 +4,8 @@ sheet has it, and the time that work must take under it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
 
 from warpline.errors import UsageError
 from warpline.hardware.ceilings import Ceilings, measured_for
@@ -68,7 +68,10 @@ class Roof:
 
 @dataclass(frozen=True, slots=True)
 class RooflinePoint:
-    """Where one piece of work stands under the roof."""
+    """Where one piece of work stands under the roof.
+
+    >>> warpline.roofline(flops=2 * 8192**3, bytes=3 * 2 * 8192**2, seconds=1.6e-3, device="H200").roof_pct
+    """
 
     device: str
     flops: float
@@ -86,6 +89,13 @@ class RooflinePoint:
     possible: bool
     """False when the time is below what the data sheet's peaks allow."""
     sources: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every figure, by its name."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        return f"<RooflinePoint {self}>"
 
     def __str__(self) -> str:
         verdict = f"{self.bound}-bound, {self.roof_pct:.1f} % of the roof" if self.possible else "impossible"
@@ -112,7 +122,9 @@ def roofline(
 ) -> RooflinePoint:
     """Back-of-envelope roofline: how close `flops` and `bytes` in `seconds` come to what the device can do.
 
-    >>> print(warpline.roofline(2 * 8192**3, 3 * 2 * 8192**2, 1.36e-3, "H200"))
+    The roofline of a trace is `trace.roofline()`.
+
+    >>> print(warpline.roofline(flops=2 * 8192**3, bytes=3 * 2 * 8192**2, seconds=1.6e-3, device="H200"))
     """
     if flops < 0 or bytes < 0 or seconds <= 0:
         raise UsageError("bad-work", "flops and bytes must not be negative and seconds must be positive")

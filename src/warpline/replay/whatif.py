@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from warpline.estimate import Estimate
+from warpline.notebook import card, facts, paragraph
 from warpline.replay.bare import find_bare_steps
 from warpline.replay.costs.ranges import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
@@ -20,6 +21,7 @@ from warpline.replay.simulate import simulate
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats, Int64s
 from warpline.trace.trace import Trace
+from warpline.units import duration, speedup
 
 SCHEMA = "warpline.whatif/1"
 LEAST_SPREAD = 0.1
@@ -55,7 +57,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the step would take."""
+    """What the step would take.
+
+    >>> prediction = warpline.whatif("trace.json.gz", "cuda_graph", "tf32")
+    >>> prediction.gain.expected, prediction.new_step_ns.expected
+    """
 
     fixes: tuple[AppliedFix, ...]
     measured_step_ns: float
@@ -90,6 +96,27 @@ class Prediction:
             "new_step_ns": self.new_step_ns.rounded().to_dict(),
             "gain": self.gain.rounded(4).to_dict(),
         }
+
+    def __repr__(self) -> str:
+        return f"<Prediction {self._names}: {self._change}, {speedup(self.gain.expected)}>"
+
+    def _repr_html_(self) -> str:
+        low, high = self.new_step_ns.low, self.new_step_ns.high
+        shown = {
+            "step": f"{self._change}, range {duration(low)} to {duration(high)}",
+            "gain": f"{speedup(self.gain.low)} to {speedup(self.gain.high)}, expected {speedup(self.gain.expected)}",
+            "replay error": f"{self.error_pct:.1f} %",
+        }
+        assumed = [f"Assumption: {text}" for fix in self.fixes for text in fix.assumptions]
+        return card(self._names, facts(shown), *map(paragraph, assumed))
+
+    @property
+    def _names(self) -> str:
+        return " + ".join(fix.name for fix in self.fixes)
+
+    @property
+    def _change(self) -> str:
+        return f"{duration(self.old_step_ns.expected)} → {duration(self.new_step_ns.expected)}"
 
 
 class WhatIf:

@@ -11,12 +11,12 @@ from rich.table import Table
 from rich.text import Text
 
 from warpline.analyses.roofline import FINE, IMPOSSIBLE, Entry, RooflineTable
+from warpline.analyses.roofline_json import ceilings_dict, step_headroom_ns
 from warpline.hardware import Roof
 from warpline.reports.roofline_plot import marked, shape_label, terminal_plot
 from warpline.reports.tabular import shorten
 from warpline.units import duration, share, size
 
-SCHEMA = "warpline.roofline/1"
 BOUND_COLOURS = {"compute": "green", "memory": "cyan", "link": "yellow", "latency": "magenta", "": "bright_black"}
 NARROWEST_NAME = 20
 LISTED_UNMODELLED = 5
@@ -34,7 +34,6 @@ _COLUMNS = {
     "headroom": (0, 10),
 }
 """Each column, the width of the terminal from which on it is shown, and the room it takes."""
-_PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
 
 
 def render(table: RooflineTable, path: str, top: int = 20, width: int = 140) -> RenderableType:
@@ -57,77 +56,9 @@ def render(table: RooflineTable, path: str, top: int = 20, width: int = 140) -> 
 
 
 def to_dict(table: RooflineTable, path: str) -> dict[str, Any]:
-    """The same as a document of schema `warpline.roofline/1`."""
-    return {
-        "schema": SCHEMA,
-        "trace": {"path": path, "device": table.device, "steps": table.steps},
-        "by": table.by,
-        "ceilings": ceilings_dict(table.roof) if table.roof else None,
-        "gpu_ns": table.total_ns,
-        "modelled_ns": table.modelled_ns,
-        "modelled_pct": round(table.modelled_pct, 3),
-        "estimated_ns": table.estimated_ns,
-        "floor_ns": round(table.floor_ns),
-        "entries": [entry_dict(entry, table) for entry in table.entries],
-        "unmodelled": [
-            {
-                "name": item.name,
-                "why": item.why,
-                "count": item.count,
-                "time_ns": item.time_ns,
-                "share_pct": round(100 * item.time_ns / table.total_ns, 3) if table.total_ns else 0.0,
-            }
-            for item in table.unmodelled
-        ],
-    }
-
-
-def entry_dict(entry: Entry, table: RooflineTable) -> dict[str, Any]:
-    """One entry as JSON."""
-    per_step = step_headroom_ns(entry, table)
-    return {
-        "name": entry.name,
-        "shapes": entry.shapes,
-        "dtypes": entry.dtypes,
-        "model": entry.model,
-        "math": entry.math,
-        "count": entry.count,
-        "time_ns": round(entry.time_ns),
-        "flops": round(entry.flops),
-        "read_bytes": round(entry.read_bytes),
-        "written_bytes": round(entry.written_bytes),
-        "link": entry.link,
-        "intensity": entry.intensity,
-        "flops_per_second": entry.flops_per_second,
-        "bytes_per_second": entry.bytes_per_second,
-        "ceiling_flops_per_second": entry.ceiling_flops_per_second,
-        "floor_ns": round(entry.floor_ns) if entry.floor_ns is not None else None,
-        "roof_pct": entry.roof_pct,
-        "bound": entry.bound or None,
-        "headroom_ns": round(entry.headroom_ns) if entry.headroom_ns is not None else None,
-        "headroom_per_step_ns": round(per_step) if per_step is not None else None,
-        "estimate": entry.estimate or None,
-        "state": entry.state,
-        "note": entry.note or None,
-    }
-
-
-def ceilings_dict(roof: Roof) -> dict[str, Any]:
-    """Every ceiling in use, with its source."""
-    figures = {f"{dtype} {unit}": roof.compute(dtype, unit) for dtype, unit in _PIPES}
-    links = {link: roof.bandwidth(link) for link in ("dram", "l2", "h2d", "d2h", "nvlink")}
-    return {
-        name: {"value": figure.value, "source": figure.source, "measured": figure.measured}
-        for name, figure in (figures | links).items()
-        if figure is not None
-    }
-
-
-def step_headroom_ns(entry: Entry, table: RooflineTable) -> float | None:
-    """Headroom of one step; None without steps or ceilings."""
-    if entry.floor_ns is None or not table.steps:
-        return None
-    return entry.step_headroom_ns / table.steps
+    """The document of schema `warpline.roofline/1`, with the name of the file."""
+    answer = table.to_dict()
+    return {**answer, "trace": {"path": path, **answer["trace"]}}
 
 
 def _title(text: str) -> Text:

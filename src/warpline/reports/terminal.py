@@ -18,6 +18,7 @@ from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import counted
 from warpline.reports.findings import explained, gains
 from warpline.reports.numbers import numbers_table
+from warpline.sources.stdin import as_typed
 from warpline.units import duration, share, size
 
 if TYPE_CHECKING:
@@ -289,5 +290,5 @@ def _next(diagnosis: Diagnosis, width: int) -> Text:
 
 def _short_path(path: Path) -> str:
     """Relative where that is shorter to type."""
-    relative = os.path.relpath(path)
-    return relative if len(relative) < len(str(path)) else str(path)
+    relative, typed = os.path.relpath(path), str(as_typed(path))
+    return relative if len(relative) < len(typed) else typed

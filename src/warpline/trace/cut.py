@@ -35,6 +35,15 @@ _BY_CALL = ("syncs", "events")
 def cut_to_steps(trace: Trace) -> Trace:
     """The trace with only the steps in view, and what belongs to them."""
     steps = trace.steps_in_view
+    rows = rows_of_steps(trace)
+    places = {name: np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE) for name, kept in rows.items()}
+    tables = {name: _renumbered(trace.table(name).filter(rows[name]), name, places) for name in rows}
+    return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
+
+
+def rows_of_steps(trace: Trace) -> dict[str, Bools]:
+    """Which rows belong to the steps in view, for each table that has a time."""
+    steps = trace.steps_in_view
     window = Window(int(steps["start_ns"].min()), int(steps["end_ns"].max()))  # type: ignore[arg-type]
     gpu = trace.gpu
     starts, ends, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
@@ -45,10 +54,7 @@ def cut_to_steps(trace: Trace) -> Trace:
         # Steps found on the device were launched before they ran.
         own = (starts >= window.start_ns) & (starts < window.end_ns)
         window = Window(int(launched[own].min(initial=window.start_ns)), window.end_ns)
-    rows = _rows(trace, window, running | inside)
-    places = {name: np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE) for name, kept in rows.items()}
-    tables = {name: _renumbered(trace.table(name).filter(rows[name]), name, places) for name in rows}
-    return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
+    return _rows(trace, window, running | inside)
 
 
 def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +12,7 @@ from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.columns import NONE
 from warpline.trace.nesting import Nest
+from warpline.trace.properties import TableProperties
 from warpline.trace.schema import TABLES
 from warpline.trace.steps import StepChoice, steps_named
 
@@ -30,20 +31,17 @@ class Window:
 
 
 @dataclass(slots=True)
-class Trace:
-    """One profile. Each table of `warpline.trace.schema.TABLES` is an attribute holding a polars frame.
+class Trace(TableProperties):
+    """One profile as the analyses read it: each table of `warpline.trace.schema.TABLES` is a property.
 
-    >>> trace = warpline.open("trace.json.gz")
-    >>> trace.gpu.group_by("name").len()
-    >>> trace.ops.to_pandas()
-
-    A table may be loaded when it is first asked for.
+    Names are categorical, and a row's id is its position. What `warpline.open` returns has the same tables with an
+    `id` column and plain strings. A table may be loaded when it is first asked for.
     """
 
     path: Path
     source: str
     """`kineto` or `nsys`."""
-    _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]]
+    _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = field(repr=False)
     chosen_steps: StepChoice | None = None
 
     def table(self, name: str) -> pl.DataFrame:
@@ -55,10 +53,10 @@ class Trace:
             frame = self._tables[name] = frame()
         return frame
 
-    def __getattr__(self, name: str) -> pl.DataFrame:
-        if name in TABLES:
-            return self.table(name)
-        raise AttributeError(name)
+    @property
+    def steps(self) -> pl.DataFrame:
+        """Training or inference steps, in order."""
+        return self.table("steps")
 
     @property
     def facts(self) -> dict[str, str]:

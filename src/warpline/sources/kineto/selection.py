@@ -33,7 +33,10 @@ class Source:
         rows = np.flatnonzero(wanted)
         matching = pl.Series(self.raw.names, dtype=pl.String).str.contains(pattern).to_numpy()
         found = np.append(matching, False).take(self.raw.name.take(rows))
-        return Selection(self, rows.compress(found)), Selection(self, rows if not found.any() else rows.compress(~found))
+        rest = rows if not found.any() else rows.compress(~found)
+        return Selection(self, rows.compress(found)), Selection(self, rest)
+            self, rows if not found.any() else rows.compress(~found)
+        )
 
 
 class Selection:

@@ -1,0 +1,56 @@
+"""The functions of the front door: open a profile, or ask of it in one line."""
+
+from __future__ import annotations
+
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpline.errors import UsageError
+from warpline.front.trace import Trace
+from warpline.hardware import RooflinePoint
+from warpline.hardware import roofline as roofline_of_numbers
+from warpline.trace.open import open_trace as open_linked
+
+if TYPE_CHECKING:
+    from warpline.findings.diagnosis import Diagnosis
+    from warpline.replay.whatif import Prediction
+
+
+def open_trace(
+    path: str | Path, *, steps: str | None = None, step_range: str | None = None, cache: bool = True
+) -> Trace:
+    """Opens a profile: torch.profiler JSON or an nsys SQLite export (plain or gzipped), an .nsys-rep, or their folder.
+
+    `steps` chooses some of its steps ("3:6"), `step_range` names the NVTX range or record_function that is a step, and
+    `cache=False` reads the file itself even if it was read before.
+
+    >>> trace = warpline.open("trace.json.gz")
+    >>> trace.gpu
+    """
+    return Trace(open_linked(path, steps=steps, step_range=step_range, cache=cache))
+
+
+def diagnose(path: str | Path, *, why: bool | None = None) -> Diagnosis:
+    """Says why the GPU is slow, and what each fix would gain: `warpline.open(path).diagnose()`.
+
+    >>> warpline.diagnose("trace.json.gz").verdict
+    """
+    return open_trace(path).diagnose(why)
+
+
+def whatif(path: str | Path, *fixes: str) -> Prediction:
+    """Predicts the step time with these fixes applied together: `warpline.open(path).whatif(...)`.
+
+    >>> warpline.whatif("trace.json.gz", "tf32").gain.expected
+    """
+    return open_trace(path).whatif(*fixes)
+
+
+@wraps(roofline_of_numbers)
+def roofline(*numbers: Any, **options: Any) -> RooflinePoint:
+    """As `warpline.hardware.roofline`, with a word for those who hand it a trace."""
+    if any(isinstance(value, Trace) for value in (*numbers, *options.values())):
+        hint = "the roofline of a trace is trace.roofline()"
+        raise UsageError("not-numbers", "warpline.roofline takes numbers, not a trace", hint)
+    return roofline_of_numbers(*numbers, **options)

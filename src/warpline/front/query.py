@@ -1,0 +1,40 @@
+"""SQL over the tables of a trace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+import polars as pl
+
+from warpline.errors import UsageError
+from warpline.front.tables import columns_of, to_scan
+from warpline.trace.columns import Bools
+from warpline.trace.schema import TABLES
+from warpline.trace.trace import Trace
+
+
+def run_query(trace: Trace, query: str, rows: Mapping[str, Bools] | None = None) -> pl.DataFrame:
+    """The answer to a SELECT in polars' SQL dialect; `rows` limits tables to their marked rows."""
+    kept = rows or {}
+    # Only the tables that are named get loaded: a cached trace reads each table when it is first asked for.
+    named = [name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)]
+    context = pl.SQLContext({name: to_scan(trace.table(name), kept.get(name)) for name in named})
+    try:
+        return context.execute(query, eager=True)
+    except pl.exceptions.PolarsError as error:
+        reason = str(error).strip().partition("\n")[0]
+        # polars lists the valid columns itself.
+        hint = "" if isinstance(error, pl.exceptions.ColumnNotFoundError) else f"tables: {', '.join(TABLES)}"
+        raise UsageError("bad-query", f"the query cannot be run: {reason}", hint) from error
+
+
+def table_list(trace: Trace) -> pl.DataFrame:
+    """Every table and column, with what it means."""
+    return pl.DataFrame(
+        [
+            {"table": name, "rows": len(trace.table(name)), "column": column, "meaning": about.meaning}
+            for name in TABLES
+            for column, about in columns_of(name).items()
+        ]
+    )

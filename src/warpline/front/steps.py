@@ -1,0 +1,89 @@
+"""The steps of a trace: a table to read, and a sequence to slice."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from warpline.errors import UsageError
+from warpline.front.tables import to_query
+from warpline.notebook import card, table
+from warpline.trace.steps import StepChoice
+from warpline.units import duration
+
+if TYPE_CHECKING:
+    from warpline.front.trace import Trace
+    from warpline.trace.trace import Trace as LinkedTrace
+
+LISTED_STEPS = 20
+
+
+class Steps:
+    """The steps in view. `steps[1:3]` and `steps[2]` are traces of these steps only; `steps.table` is the frame.
+
+    Positions count from the first step in view, as in any Python sequence: `steps[-1]` is the last.
+
+    >>> len(trace.steps)
+    4
+    >>> trace.steps[1:3].diagnose()
+    >>> [step.step_ns for step in trace.steps]
+    >>> trace.steps.table.select("name", "start_ns", "end_ns")
+    """
+
+    __slots__ = ("_linked", "_looked_at")
+
+    def __init__(self, linked: LinkedTrace, looked_at: Callable[[LinkedTrace], Trace]) -> None:
+        self._linked = linked
+        self._looked_at = looked_at
+
+    @property
+    def table(self) -> pl.DataFrame:
+        """One row a step: `id`, `index`, `name`, `start_ns`, `end_ns`, `thread`, `found_by`."""
+        shown = to_query(self._linked.steps)
+        positions = self._positions
+        return shown[positions.start : positions.stop]
+
+    def __len__(self) -> int:
+        return len(self._positions)
+
+    def __getitem__(self, chosen: int | slice) -> Trace:
+        wanted = chosen if isinstance(chosen, slice) else slice(chosen, chosen + 1 if chosen != -1 else None)
+        if wanted.step not in {None, 1}:
+            raise UsageError("bad-steps", "steps are chosen side by side", "slice without a stride")
+        positions = self._positions[wanted]
+        if len(self) and not positions:
+            raise UsageError("no-such-step", f"the trace has {len(self)} steps, numbered from 0; none is in that range")
+        return self._looked_at(self._linked.with_steps(StepChoice(positions.start, positions.stop)))
+
+    def __iter__(self) -> Iterator[Trace]:
+        return (self[position] for position in range(len(self)))
+
+    def __repr__(self) -> str:
+        return f"<Steps: {self.summary}>"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            [str(index), name or "", duration(end_ns - start_ns)]
+            for index, name, start_ns, end_ns in self.table.select("index", "name", "start_ns", "end_ns")
+            .head(LISTED_STEPS)
+            .iter_rows()
+        ]
+        return card(self.summary, table(["step", "name", "length"], rows, numbers=["step", "length"]))
+
+    @property
+    def summary(self) -> str:
+        """How many, how long, and what they were found by, in a few words."""
+        step_ns = self._linked.step_ns
+        if step_ns is None:
+            return "no steps"
+        found_by = self._linked.steps["found_by"][0]
+        return f"{len(self)} step{'s' if len(self) != 1 else ''} of {duration(step_ns)}, found by {found_by}"
+
+    @property
+    def _positions(self) -> range:
+        """The steps in view, as positions in the whole table."""
+        everything = range(len(self._linked.steps))
+        choice = self._linked.chosen_steps
+        return everything if choice is None else everything[slice(choice.first, choice.beyond)]

@@ -1,0 +1,46 @@
+"""Tables as people query them: an `id` column to join on, and strings that take `like` and `.str`.
+
+The analyses work on categorical columns, whose codes are small and quick to compare. These are the same tables with
+each such column as strings; equal strings share their bytes, so that a row costs 16 bytes a column and no more.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from warpline.trace.columns import Bools
+from warpline.trace.schema import ID, TABLES, Column, Table
+
+ROW_NUMBER = Column(ID, "row number, from 0; columns such as `api_id`, `op_id`, `parent` and `thread` refer to it")
+
+
+def columns_of(name: str) -> Table:
+    """The columns of a table as people see it."""
+    texts = {
+        column: Column(pl.String if about.dtype is pl.Categorical else about.dtype, about.meaning)
+        for column, about in TABLES[name].items()
+    }
+    return {"id": ROW_NUMBER, **texts}
+
+
+def to_query(frame: pl.DataFrame, rows: Bools | None = None) -> pl.DataFrame:
+    """A table of the analyses for people: all rows, or the marked ones, with the ids of the whole table."""
+    numbered = frame.with_row_index("id")
+    chosen = numbered if rows is None else numbered.filter(rows)
+    return chosen.with_columns(_strings(column) for column in chosen if column.dtype == pl.Categorical)
+
+
+def to_scan(frame: pl.DataFrame, rows: Bools | None = None) -> pl.LazyFrame:
+    """The same, made when a query runs and only of the columns that it reads."""
+    numbered = frame.lazy().with_row_index("id")
+    chosen = numbered if rows is None else numbered.filter(pl.Series(rows))
+    return chosen.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
+
+def _strings(column: pl.Series) -> pl.Series:
+    """A categorical column as strings; a cast would copy the bytes of equal strings for each row."""
+    distinct = column.unique().drop_nulls()
+    known = pl.DataFrame({"code": distinct.to_physical(), "text": distinct.cast(pl.String)}).sort("code")
+    codes = column.to_physical()
+    places = known["code"].search_sorted(codes).set(codes.is_null(), None)
+    return known["text"].gather(places).alias(column.name)

@@ -1,0 +1,209 @@
+"""The trace that `warpline.open` returns: tables to query, and every question that the command line answers."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import polars as pl
+
+from warpline.errors import UsageError, WarplineError
+from warpline.front.query import run_query
+from warpline.front.steps import Steps
+from warpline.front.tables import columns_of, to_query
+from warpline.notebook import card, facts, paragraph
+from warpline.trace.cut import cut_to_steps, rows_of_steps
+from warpline.trace.properties import TableProperties
+from warpline.trace.schema import TABLES
+from warpline.trace.trace import Trace as LinkedTrace
+from warpline.trace.trace import Window
+from warpline.units import duration
+
+if TYPE_CHECKING:
+    from warpline.analyses.roofline_entry import RooflineTable
+    from warpline.findings.diagnosis import Diagnosis
+    from warpline.replay.whatif import Prediction
+    from warpline.trace.columns import Bools
+
+PANDAS_HINT = "pip install 'warpline[pandas]'"
+
+
+class Trace(TableProperties):
+    """One profile: a polars frame for each table, and methods that answer what the command line answers.
+
+    >>> trace = warpline.open("trace.json.gz")
+    >>> trace.gpu.filter(pl.col("name").str.contains("gemm"))
+    >>> trace.diagnose().verdict
+    >>> trace.whatif("cuda_graph", "tf32").gain.expected
+    >>> trace.steps[1:3].roofline()
+
+    Every table has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer. A trace of some
+    steps (`trace.steps[1:3]`) keeps these ids; its tables hold what overlaps the steps or was launched in them.
+    """
+
+    def __init__(self, linked: LinkedTrace) -> None:
+        self.linked = linked
+        """The trace as `warpline.analyses` and `warpline.replay` take it: names are categorical, ids are positions."""
+        self._tables: dict[str, pl.DataFrame] = {}
+
+    @property
+    def file(self) -> Path:
+        """The file that was opened."""
+        return self.linked.path
+
+    @property
+    def source(self) -> str:
+        """`kineto` (torch.profiler) or `nsys` (Nsight Systems)."""
+        return self.linked.source
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """The `meta` table as a dictionary: version of the profiler, zero of the clock, and so on."""
+        return self.linked.facts
+
+    @property
+    def window(self) -> Window:
+        """The time that answers are about: the chosen steps, else from the first to the last GPU activity."""
+        return self.linked.window
+
+    @property
+    def step_ns(self) -> int | None:
+        """Median length of the steps in view, None without steps."""
+        return self.linked.step_ns
+
+    @property
+    def steps(self) -> Steps:
+        """The steps: `steps.table` is the frame, `steps[1:3]` the trace of some of them."""
+        return Steps(self.linked, Trace)
+
+    def table(self, name: str) -> pl.DataFrame:
+        """A table by name; the same as the property of that name.
+
+        >>> trace.table("gpu").columns[:3]
+        ['id', 'kind', 'name']
+        """
+        if name not in self._tables:
+            self._tables[name] = to_query(self.linked.table(name), self._rows.get(name))
+        return self._tables[name]
+
+    def to_pandas(self, name: str) -> Any:
+        """A table as a pandas frame; needs `pip install 'warpline[pandas]'`.
+
+        >>> trace.to_pandas("ops").groupby("name").size()
+        """
+        missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
+        if missing:
+            absent = f"not installed: {', '.join(missing)}"
+            raise WarplineError("needs-pandas", f"a pandas frame needs pandas and pyarrow, {absent}", PANDAS_HINT)
+        return self.table(name).to_pandas()
+
+    def sql(self, query: str) -> pl.DataFrame:
+        """The answer to a SELECT over the tables, in polars' SQL dialect.
+
+        >>> trace.sql("select api.name, count(*) n from gpu join api on gpu.api_id = api.id group by api.name")
+        """
+        return run_query(self.linked, query, self._rows)
+
+    def diagnose(self, why: bool | None = None) -> Diagnosis:
+        """Where the GPU's time went, why it is slow, and what each fix would gain.
+
+        `why=False` leaves out the replay (no findings, no verdict); `why=True` replays however long it takes; by
+        default the trace is replayed where that takes a second or two.
+
+        >>> trace.diagnose().verdict.sentence
+        """
+        from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
+
+        return diagnose(self.linked, why)
+
+    def whatif(self, *fixes: str) -> Prediction:
+        """The step time with these fixes applied together; `warpline whatif --help` lists them.
+
+        >>> trace.whatif("cuda_graph", "tf32").new_step_ns.expected
+        """
+        from warpline.fixes.whatif import whatif  # noqa: PLC0415 - loads when it is used
+
+        if not fixes:
+            raise UsageError("no-fix", "whatif() needs the name of a fix", "or every_fix(), which tries each alone")
+        return whatif(self.linked, list(fixes))
+
+    def every_fix(self) -> list[Prediction]:
+        """Each fix alone, those that change something, the largest gain first.
+
+        >>> [(found.fixes[0].name, found.gain.expected) for found in trace.every_fix()]
+        """
+        from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - loads when it is used
+
+        return every_fix(self.linked)
+
+    def roofline(self, *, by: Literal["op", "kernel"] = "op", device: str | None = None) -> RooflineTable:
+        """How far each op (or kernel) is from what the chip can do; `device` names a chip to hold it against.
+
+        >>> trace.roofline(by="kernel").table
+        """
+        from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - loads when it is used
+
+        if by not in {"op", "kernel"}:
+            raise UsageError("bad-rows", f"a row is an op or a kernel, not {by!r}", 'by="op" or by="kernel"')
+        return roofline_table(self.linked, by=by, device=device)
+
+    def stats(self, report: str) -> pl.DataFrame:
+        """A report of `nsys stats`, with its columns, order and rounding.
+
+        >>> trace.stats("cuda_gpu_kern_sum")
+        """
+        from warpline.analyses.stats import report as table_of  # noqa: PLC0415 - loads when it is used
+
+        return table_of(self.linked if self.linked.chosen_steps is None else cut_to_steps(self.linked), report)
+
+    def path(self, op: str | None = None) -> pl.DataFrame:
+        """What each op costs on its way from Python to the kernel; `op` limits it to one name, at any depth.
+
+        >>> trace.path("aten::linear").select("count", "python_ns", "framework_ns", "api_ns", "queue_ns", "kernel_ns")
+        """
+        from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - loads when it is used
+
+        return dispatch_path(self.linked, op)
+
+    def __repr__(self) -> str:
+        return f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>"
+
+    def _repr_html_(self) -> str:
+        window = f"{duration(self.window.length_ns)}" if self.window.length_ns else "empty"
+        shown = {"source": self.source, "device": self._device, "steps": self.steps.summary, "window": window}
+        problems = [f"{entry.severity}: {entry.message}" for entry in self.linked.health_entries]
+        return card(self.file.name, facts({**shown, "size": self._size}), *map(paragraph, problems))
+
+    @property
+    def _device(self) -> str:
+        named = self.linked.devices["name"].drop_nulls()
+        return str(named[0]) if len(named) else "unknown device"
+
+    @property
+    def _size(self) -> str:
+        gpu, api, ops = (
+            int(self._rows[name].sum()) if name in self._rows else len(self.linked.table(name))
+            for name in ("gpu", "api", "ops")
+        )
+        return f"{gpu:,} GPU activities, {api:,} API calls, {ops:,} ops"
+
+    @cached_property
+    def _rows(self) -> dict[str, Bools]:
+        """The rows of the chosen steps, for each table that has a time; empty for a whole trace."""
+        if self.linked.chosen_steps is None:
+            return {}
+        chosen = self.linked.steps["index"].is_in(self.linked.steps_in_view["index"].implode()).to_numpy()
+        return {**rows_of_steps(self.linked), "steps": chosen}
+
+
+def _documented(name: str) -> property:
+    """The property of a table, with the table's columns in what `help(warpline.Trace.gpu)` says."""
+    plain = getattr(Trace, name)
+    columns = [f"- {title} ({about.dtype.__name__}): {about.meaning}" for title, about in columns_of(name).items()]
+    return property(plain.fget, doc="\n".join([plain.__doc__, "", *columns]))
+
+
+for _name in TABLES:
+    setattr(Trace, _name, _documented(_name))

@@ -1,0 +1,36 @@
+"""A profile on standard input: kept in a file of its own until the process ends, since readers seek in it."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from warpline.errors import UnreadableFile, UsageError
+
+STDIN = Path("-")
+"""Standard input, as a command line names it."""
+_HINT = "warpline - < FILE"
+_spooled: set[Path] = set()
+
+
+def spooled_stdin() -> Path:
+    """A file with everything that standard input holds."""
+    if sys.stdin.isatty():
+        raise UsageError("no-input", "- reads a profile from standard input, which is a terminal", _HINT)
+    folder = Path(tempfile.mkdtemp(prefix="warpline-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "stdin"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    if not path.stat().st_size:
+        raise UnreadableFile("empty-input", "standard input is empty", _HINT)
+    _spooled.add(path)
+    return path
+
+
+def as_typed(path: Path) -> Path:
+    """The path as a command line names it: `-` for what came from standard input."""
+    return STDIN if path in _spooled else path

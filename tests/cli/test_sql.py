@@ -1,0 +1,50 @@
+"""`warpline sql` as a user meets it: joins, text, and tables that fit."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from paths import DATA
+
+from warpline.cli import run
+from warpline.trace.schema import TABLES
+
+KINETO = str(DATA / "kineto" / "layer_eager.json.gz")
+JOINED = (
+    "select api.name, count(*) n from gpu join api on gpu.api_id = api.id where gpu.kind like 'mem%' group by api.name"
+)
+
+
+def test_rows_join_on_ids_and_text_is_matched(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", KINETO, JOINED, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [{"name": "cudaMemsetAsync", "n": 45}]
+
+
+@pytest.mark.parametrize("width", [40, 80, 100])
+@pytest.mark.parametrize("table", ["gpu", "api", "ops"])
+def test_a_wide_table_fits_and_says_what_is_hidden(
+    table: str, width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert run(["sql", KINETO, f"select * from {table}"]) == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert all(len(line) <= width and line == line.rstrip() for line in lines)
+    shown = lines[0].split()
+    assert {"id", "name"} <= set(shown)
+    everything = len(TABLES[table]) + 1
+    assert (
+        last
+        == f"({everything - len(shown)} of {everything} columns hidden; --format csv or --format json shows them all)"
+    )
+
+
+def test_csv_has_every_column(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", KINETO, "select * from gpu limit 1", "--format", "csv"]) == 0
+    assert capsys.readouterr().out.splitlines()[0].split(",") == ["id", *TABLES["gpu"]]
+
+
+def test_a_bad_query_names_the_tables(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["sql", KINETO, "select * from kernels"]) == 2
+    assert "bad-query" in (said := capsys.readouterr().err)
+    assert "tables: gpu, api" in said
