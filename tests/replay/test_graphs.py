@@ -11,10 +11,10 @@ from paths import SUITES, recorded_case
 from small_programs import MUL, STEPS, Program
 
 import warpline
-from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
 from warpline.replay.graph.model import SEGMENT
+from warpline.replay.judged_steps import steps_to_judge
 
 KERNELS, KERNEL_US = 10, 4.0
 

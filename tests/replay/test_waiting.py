@@ -11,9 +11,9 @@ from kineto_files import Event
 from paths import SUITES
 
 import warpline
-from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs.recording import KINETO
+from warpline.replay.judged_steps import steps_to_judge
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
 REDUCE = (

@@ -9,8 +9,8 @@ from warpline.replay.whatif import Prediction
 from warpline.units import duration
 
 LEAST_SHARE = 0.03
-LEAST_STEPS = 2
-"""One step has no other to copy beside."""
+LEAST_STEPS = 1
+"""A step is repeated, so there is another to copy beside; a trace without steps may run once."""
 
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -18,7 +18,7 @@ def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     copies = evidence.changed(RULE.fix).moved
     time = evidence.exposed_per_step(copies)
     waited = evidence.idle["input"] / evidence.steps
-    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.steps < LEAST_STEPS:
+    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < LEAST_STEPS:
         return None
     return Claim(
         f"Copies to the device run on the stream that computes: {counted(evidence.per_step(copies))} a step, "

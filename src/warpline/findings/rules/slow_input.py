@@ -22,8 +22,8 @@ from warpline.trace.trace import Trace
 from warpline.units import duration
 
 LEAST_SHARE = 0.03
-LEAST_STEPS = 2
-"""One step has no other to load beside."""
+LEAST_STEPS = 1
+"""A step is repeated, so there is another to load beside; a trace without steps may run once."""
 LISTED = 3
 LISTED_SHARE = 0.1
 """How many names a claim lists, and the share of loading that each must have."""
@@ -35,7 +35,7 @@ SHORT_NAME = r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$"
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
     waited = evidence.idle["input"] / evidence.steps
-    if waited < LEAST_SHARE * evidence.step_ns or evidence.steps < LEAST_STEPS:
+    if waited < LEAST_SHARE * evidence.step_ns or evidence.recorded_steps < LEAST_STEPS:
         return None
     loading = _loading(evidence)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])

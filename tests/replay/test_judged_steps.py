@@ -9,7 +9,7 @@ from kineto_files import write
 from small_programs import H200, Program
 
 import warpline
-from warpline.findings import rank
+from warpline.replay import judged_steps
 
 
 @pytest.mark.parametrize(("cold_us", "judged"), [(50_000, 5), (0, 2)])
@@ -23,6 +23,6 @@ def test_a_cold_step_is_judged_however_many_calls_it_has(
             for _ in range(20):
                 program.large_product(100)
             program.wait()
-    monkeypatch.setattr(rank, "ENOUGH_CALLS", 40)
+    monkeypatch.setattr(judged_steps, "ENOUGH_CALLS", 40)
     trace = warpline.open(write(tmp_path, program.events, **H200), cache=False)
-    assert len(rank.steps_to_judge(trace).steps_in_view) == judged
+    assert len(judged_steps.steps_to_judge(trace).steps_in_view) == judged
