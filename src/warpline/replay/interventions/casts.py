@@ -34,11 +34,8 @@ def keeps_type(scene: Scene) -> Bools:
 
 def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
     """Work of `copy_` whose recorded types, of the target and of the source, pass the test."""
-    types = scene.op_column("dtypes")
-    passes = {text: _passes(text, test) for text in set(types[scene.work].tolist())}
-    answers = np.array([passes.get(text, False) for text in types], bool)
-    result: Bools = answers & (scene.op_name == "aten::copy_")
-    return result
+    passes = scene.op_column("dtypes").where(lambda dtypes: _passes(dtypes, test))
+    return passes & (scene.op_name == "aten::copy_")
 
 
 def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:
@@ -57,6 +54,6 @@ def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:
 def drop_casts(bench: Workbench, case: int) -> int:
     """No casting kernels."""
     scene = bench.scene
-    chosen = np.flatnonzero(casts(scene) & scene.in_steps & ~bench.gone)
+    chosen = np.flatnonzero(scene.once(casts) & scene.in_steps & ~bench.gone)
     bench.remove_work(chosen[::2] if case == PESSIMISTIC else chosen)
     return len(chosen)
