@@ -11,9 +11,9 @@ from kineto_files import op, write
 from paths import DATA, SUITES, recorded_case
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
-from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
+from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.patterns.iterations import Turn
 from warpline.replay.patterns.loops import RootOps
 from warpline.replay.patterns.op_results import Key

@@ -10,10 +10,10 @@ from kineto_files import op
 from paths import SUITES, recorded_case
 from small_programs import MUL, STEPS, Program
 
-from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
 from warpline.replay.graph.model import SEGMENT
+from warpline.replay.judged_steps import steps_to_judge
 from warpline.trace.open import open_trace
 
 KERNELS, KERNEL_US = 10, 4.0

@@ -10,9 +10,9 @@ import pytest
 from kineto_files import Event
 from paths import SUITES
 
-from warpline.findings.rank import steps_to_judge
 from warpline.replay import WhatIf
 from warpline.replay.costs.host import DEFAULT_KINETO
+from warpline.replay.judged_steps import steps_to_judge
 from warpline.trace.open import open_trace
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"

@@ -13,20 +13,14 @@ from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.registry import all_fixes, fix_of, rules
-from warpline.replay.replay import are_uneven
+from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
 from warpline.sources.health import HealthEntry
-from warpline.trace.cut import cut_to_steps
-from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
 
 LARGEST_REPLAY_ERROR_PCT = 4.0
 """A replay that misses the measured step by more supports no confident prediction."""
 SURE_GAIN = 1.05
-FEWEST_STEPS, MOST_STEPS = 2, 6
-ENOUGH_CALLS = 12_000
-"""With so many API calls in a few steps, more steps would add time and no certainty."""
-LONGER_BY = 1.4
 LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
 
 
@@ -41,25 +35,11 @@ class Judgement:
     """What the replay shows to be doubtful about the profile."""
 
 
-def steps_to_judge(trace: Trace) -> Trace:
-    """A few steps from the trace's middle: enough for a median, and quick to replay."""
-    steps = trace.table("steps")
-    if trace.chosen_steps is None and len(steps):
-        enough = round(ENOUGH_CALLS * len(steps) / max(len(trace.api), 1))
-        # A cold first step must not be left out for having many calls.
-        few = len(steps) <= MOST_STEPS and are_uneven((steps["end_ns"] - steps["start_ns"]).to_numpy())
-        count = len(steps) if few else min(max(enough, FEWEST_STEPS), MOST_STEPS, len(steps))
-        first = (len(steps) - count + 1) // 2
-        trace = trace.with_steps(StepChoice(first, first + count))
-    # What lies outside the steps is left out where it is most of the trace.
-    return cut_to_steps(trace) if len(trace.steps_in_view) * LONGER_BY < len(steps) else trace
-
-
 def judge(trace: Trace) -> Judgement:
     """Findings and verdict of a trace, largest gain first."""
     if not len(trace.gpu) or not len(trace.api):
         raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU work with its launches")
-    evidence = Evidence(steps_to_judge(trace), all_fixes())
+    evidence = Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
     findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
     distortion = profiler_distortion(evidence)
@@ -94,7 +74,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
 
 def _confidence(rule: Rule, prediction: Prediction, evidence: Evidence) -> Confidence:
     level = 2
-    if prediction.error_pct > LARGEST_REPLAY_ERROR_PCT or evidence.steps < 2:
+    if prediction.error_pct > LARGEST_REPLAY_ERROR_PCT or evidence.recorded_steps < 2:
         level = 0
     elif prediction.gain.low < SURE_GAIN:
         level = 1 if prediction.gain.expected >= SURE_GAIN else 0

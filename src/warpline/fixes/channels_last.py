@@ -34,11 +34,8 @@ def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
 
 def _along_one_dimension(scene: Scene) -> Bools:
     """Work of convolutions and norms of sequences: tensors of three dimensions have no layout with channels last."""
-    shapes = scene.op_column("shapes")
-    flat = {text: _has_three_dimensions(text) for text in set(shapes[scene.work].tolist())}
-    result = np.zeros(len(scene.graph), bool)
-    result[scene.work] = [flat[text] for text in shapes[scene.work].tolist()]
-    return result | scene.under_op("aten::conv1d", "aten::conv_transpose1d")
+    flat = scene.op_column("shapes").where(_has_three_dimensions)
+    return flat | scene.under_op("aten::conv1d", "aten::conv_transpose1d")
 
 
 def _has_three_dimensions(shapes: str) -> bool:

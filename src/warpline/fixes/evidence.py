@@ -27,8 +27,10 @@ LISTED_PLACES = 5
 class Evidence:
     """A trace made ready for the rules of these fixes; everything is found when it is first asked for."""
 
-    def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix]) -> None:
+    def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], recorded_steps: int | None = None) -> None:
         self.trace = trace
+        self.recorded_steps = len(trace.steps_in_view) if recorded_steps is None else recorded_steps
+        """How many steps the trace has in view; those that are replayed stand for them."""
         self.question = WhatIf(trace, fixes)
         self.scene = self.question.scene
         self.steps = max(self.question.replay.marks.count, 1)

@@ -26,8 +26,8 @@ from warpline.trace.trace import Trace
 from warpline.units import duration
 
 LEAST_SHARE = 0.03
-LEAST_STEPS = 2
-"""One step has no other to load or copy beside."""
+LEAST_STEPS = 1
+"""A step is repeated, so there is another to load beside; a trace without steps may run once."""
 LISTED = 3
 LISTED_SHARE = 0.1
 """How many names a claim lists, and the share of loading that each must have."""
@@ -59,7 +59,7 @@ def apply(bench: Workbench, case: int) -> int:
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits while the program gets its data."""
     waited = evidence.idle["input"] / evidence.steps
-    if waited < LEAST_SHARE * evidence.step_ns or evidence.steps < LEAST_STEPS:
+    if waited < LEAST_SHARE * evidence.step_ns or evidence.recorded_steps < LEAST_STEPS:
         return None
     loading = _loading(evidence)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
@@ -177,7 +177,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
     waited = evidence.idle["input"] / evidence.steps
-    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.steps < LEAST_STEPS:
+    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < LEAST_STEPS:
         return None
     return Claim(
         f"Copies to the device run on the stream that computes: {counted(evidence.per_step(copies))} a step, "

@@ -65,7 +65,7 @@ def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
     usable, sizes = scene.in_steps & ~bench.gone, set[int]()
     around = _op_around(scene, MATH)
     products, biased = scene.kernels("gemm"), scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
-    lowered = casts(scene) & scene.once(_with_half_types)
+    lowered = scene.once(casts) & scene.once(_with_half_types)
     for op in np.unique(around[lowered & usable & (around != NONE)]).tolist():
         members = np.flatnonzero((around == op) & usable)
         multiplying = members[products[members]]
@@ -106,9 +106,7 @@ def _casts_beside(scene: Scene, nodes: Int64s, members: Int64s) -> Int64s:
 
 def _with_half_types(scene: Scene) -> Bools:
     """Work of ops that take a tensor in half precision."""
-    types = scene.op_column("dtypes")
-    result: Bools = np.array(["c10::BFloat16" in text or "c10::Half" in text for text in types], bool)
-    return result
+    return scene.op_column("dtypes").where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
 
 
 def _op_around(scene: Scene, name: str) -> Int64s:

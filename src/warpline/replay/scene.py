@@ -18,10 +18,11 @@ from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
+from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import Texts, distinct, texts
+from warpline.trace.names import distinct
 from warpline.trace.nesting import outermost
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
@@ -39,7 +40,8 @@ class Scene:
         self.trace, self.graph, self.marks = trace, graph, marks
         self.is_work: Bools = graph.kind == WORK
         self.work: Int64s = np.flatnonzero(self.is_work)
-        self._texts: dict[str, Texts] = {}
+        self._texts: dict[str, Labels] = {}
+        self._numbers: dict[str, Int64s] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
         self._found: dict[Callable[[Scene], Bools], Bools] = {}
@@ -84,20 +86,25 @@ class Scene:
     # Calls.
 
     @cached_property
-    def call_name(self) -> Texts:
+    def call_name(self) -> Labels:
         """Name of the API call of calls and returns; empty elsewhere."""
-        names = texts(self.trace.api["name"])
-        result = np.full(len(self.graph), "", object)
         calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
-        result[calls] = names[self.graph.row[calls]]
-        return result
+        return self._labels(self.trace.api["name"], calls, self.graph.row[calls])
+
+    def _labels(self, column: pl.Series, nodes: Int64s, rows: Int64s) -> Labels:
+        """For these nodes the texts of those rows (NONE for none) of a categorical column; empty for all others."""
+        found, which = distinct(column)
+        names = found.to_list()
+        empty = names.index("") if "" in names else len(names)
+        number = np.append(np.arange(len(names), dtype=np.uint32), np.uint32(empty))
+        codes = np.full(len(self.graph), empty, np.uint32)
+        codes[nodes] = np.append(number[which], np.uint32(empty))[rows]
+        return Labels.of([*names, ""][: max(len(names), empty + 1)], codes)
 
     def calls_like(self, pattern: str) -> Bools:
         """API calls whose name matches."""
-        result, calls = np.zeros(len(self.graph), bool), self.graph.nodes(CALL)
-        names = self.call_name[calls].tolist()
-        known = {name: re.search(pattern, name) is not None for name in set(names)}
-        result[calls] = [known[name] for name in names]
+        known = self.call_name.where(lambda name: re.search(pattern, name) is not None)
+        result: Bools = known & (self.graph.kind == CALL)
         return result
 
     @cached_property
@@ -143,27 +150,28 @@ class Scene:
 
     # Work.
 
-    def work_text(self, column: str) -> Texts:
+    def work_text(self, column: str) -> Labels:
         """A text column of `gpu` for each node; empty for CPU nodes and where nothing is recorded."""
         if column not in self._texts:
-            result = np.full(len(self.graph), "", object)
-            result[self.work] = texts(self.trace.gpu[column])[self.graph.row[self.work]]
-            self._texts[column] = result
+            self._texts[column] = self._labels(self.trace.gpu[column], self.work, self.graph.row[self.work])
         return self._texts[column]
 
     def work_number(self, column: str) -> Int64s:
         """A number of `gpu` for each node; 0 for CPU nodes and where nothing is recorded."""
-        result = np.zeros(len(self.graph), np.int64)
-        result[self.work] = integers(self.trace.gpu[column], 0)[self.graph.row[self.work]]
-        return result
+        if column not in self._numbers:
+            result = np.zeros(len(self.graph), np.int64)
+            result[self.work] = integers(self.trace.gpu[column], 0)[self.graph.row[self.work]]
+            result.setflags(write=False)
+            self._numbers[column] = result
+        return self._numbers[column]
 
     @cached_property
-    def kind(self) -> Texts:
+    def kind(self) -> Labels:
         """kernel, memcpy, memset, graph; empty for CPU nodes."""
         return self.work_text("kind")
 
     @cached_property
-    def name(self) -> Texts:
+    def name(self) -> Labels:
         """Name of each work."""
         return self.work_text("name")
 
@@ -171,11 +179,11 @@ class Scene:
     def _identities(self) -> tuple[list[KernelIdentity], Int64s]:
         """What each different kernel is, and for each node which of them it is; the number beyond for the others."""
         kernels = np.flatnonzero(self.kind == "kernel")
-        number: dict[str, int] = {}
-        which = np.array([number.setdefault(name, len(number)) for name in self.name[kernels].tolist()], np.int64)
-        result = np.full(len(self.graph), len(number), np.int64)
+        names, which = np.unique(self.name.codes[kernels], return_inverse=True)
+        result = np.full(len(self.graph), len(names), np.int64)
         result[kernels] = which
-        return [identify(name) for name in number], result
+        known = list(self.name.numbers)
+        return [identify(known[name]) for name in names.tolist()], result
 
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
@@ -199,15 +207,15 @@ class Scene:
         result[self.work] = integers(self.trace.gpu["op_id"])[self.graph.row[self.work]]
         return result
 
-    def op_column(self, column: str) -> Texts:
+    def op_column(self, column: str) -> Labels:
         """A text column of the op around each work; empty without."""
         key = f"ops.{column}"
         if key not in self._texts:
-            self._texts[key] = np.append(texts(self.trace.ops[column]), "")[self.op]
+            self._texts[key] = self._labels(self.trace.ops[column], self.work, self.op[self.work])
         return self._texts[key]
 
     @cached_property
-    def op_name(self) -> Texts:
+    def op_name(self) -> Labels:
         """Name of the op around each work."""
         return self.op_column("name")
 

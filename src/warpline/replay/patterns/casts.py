@@ -32,11 +32,8 @@ def keeps_type(scene: Scene) -> Bools:
 
 def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
     """Work of `copy_` whose recorded types, of the target and of the source, pass the test."""
-    types = scene.op_column("dtypes")
-    passes = {text: _passes(text, test) for text in set(types[scene.work].tolist())}
-    answers = np.array([passes.get(text, False) for text in types], bool)
-    result: Bools = answers & (scene.op_name == "aten::copy_")
-    return result
+    passes = scene.op_column("dtypes").where(lambda dtypes: _passes(dtypes, test))
+    return passes & (scene.op_name == "aten::copy_")
 
 
 def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:

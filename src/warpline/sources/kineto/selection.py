@@ -35,8 +35,6 @@ class Source:
         found = np.append(matching, False).take(self.raw.name.take(rows))
         rest = rows if not found.any() else rows.compress(~found)
         return Selection(self, rows.compress(found)), Selection(self, rest)
-            self, rows if not found.any() else rows.compress(~found)
-        )
 
 
 class Selection:

@@ -8,7 +8,7 @@ import pytest
 from kineto_files import write
 from small_programs import H200, Program
 
-from warpline.findings import rank
+from warpline.replay import judged_steps
 from warpline.trace.open import open_trace
 
 
@@ -23,6 +23,6 @@ def test_a_cold_step_is_judged_however_many_calls_it_has(
             for _ in range(20):
                 program.large_product(100)
             program.wait()
-    monkeypatch.setattr(rank, "ENOUGH_CALLS", 40)
+    monkeypatch.setattr(judged_steps, "ENOUGH_CALLS", 40)
     trace = open_trace(write(tmp_path, program.events, **H200), cache=False)
-    assert len(rank.steps_to_judge(trace).steps_in_view) == judged
+    assert len(judged_steps.steps_to_judge(trace).steps_in_view) == judged
