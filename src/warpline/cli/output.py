@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import shutil
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,16 +16,38 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-PIPE_WIDTH = 140
-"""How wide a report is when it goes to a file or another program."""
+    from warpline.reports.sections import Report
+
+PIPE_WIDTH = 120
+"""How wide a report is when it goes to a file or another program, and COLUMNS does not say."""
+
+
+def table_width() -> int | None:
+    """Columns that a table may take: COLUMNS where it is set, else the terminal's; all it needs where there is none."""
+    asked = os.environ.get("COLUMNS", "")
+    if asked.isdigit() and int(asked) > 0:
+        return int(asked)
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def report_width() -> int:
+    """Columns that a report takes."""
+    return table_width() or PIPE_WIDTH
 
 
 def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
-    """Where a report is printed: as wide as the terminal, or as it reads best in a file or another program."""
+    """Where a report is printed: in colour on a terminal, without an escape code in a pipe."""
     from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
-    console = Console()
-    return console if console.is_terminal else Console(width=pipe_width)
+    return Console(width=table_width() or pipe_width)
+
+
+def print_report(report: Report) -> None:
+    """A report as titled sections, as wide as the terminal or as COLUMNS says."""
+    from warpline.reports.terminal import render  # noqa: PLC0415
+
+    console = report_console()
+    console.print(render(report, console.width), soft_wrap=True, end="")
 
 
 def print_json(answer: Any) -> None:

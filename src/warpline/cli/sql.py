@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import Annotated
 
 import typer
 
 from warpline.cli.options import NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
-from warpline.cli.output import print_json
+from warpline.cli.output import print_json, table_width
 from warpline.errors import UsageError
 from warpline.reports.tabular import Format
 
@@ -62,5 +61,4 @@ def sql(
     elif output_format is Format.CSV:
         sys.stdout.write(to_csv(frame))
     else:
-        width = os.get_terminal_size().columns if sys.stdout.isatty() else 160
-        sys.stdout.write(table_text(frame, width=width))
+        sys.stdout.write(table_text(frame, width=table_width()))
