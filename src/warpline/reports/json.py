@@ -36,5 +36,5 @@ def _content(content: Content) -> dict[str, Any]:
         ],
         "rows": [dict(zip(names, row, strict=True)) for row in cells],
         "hidden": content.hidden,
-        "see": content.see,
+        "hidden_note": content.hidden_note,
     }

@@ -11,13 +11,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from os.path import commonprefix
 
-from warpline.reports.text import ELLIPSIS, cells, fold, shorten
+from warpline.reports.text import ELLIPSIS, cells, fold, shorten, wrap
 
 GAP = 2
 """Spaces between columns."""
-KEY_LINES = 2
+TEXT_LINES = 2
+"""Lines that a text may take in its column."""
+KEY_SHARE = 0.4
+"""Columns are left out until the keys have this part of the width, if they need it."""
 MIN_KEY_ROOM = 24
 MIN_TEXT_ROOM = 18
 """Texts other than the key are shortened to this before a column is left out."""
@@ -32,7 +34,9 @@ class Cells:
     is_right: bool = False
     is_key: bool = False
     can_shrink: bool = False
-    """Whether a text may lose its middle: numbers never do."""
+    """Whether a cell may be broken or lose its middle: numbers never are."""
+    is_prose: bool = False
+    """Whether a text is words, which are broken between lines and never shortened."""
     priority: int = 1
 
     def width(self) -> int:
@@ -77,9 +81,9 @@ def _least(column: Cells, natural: int, key_room: int) -> int:
 
 
 def _kept(columns: Sequence[Cells], natural: dict[int, int], width: int) -> list[int]:
-    """Positions of the columns that are shown; the keys together may ask for half of the width."""
+    """Positions of the columns that are shown; others make room for the keys."""
     kept = list(natural)
-    key_room = max(MIN_KEY_ROOM, width // 2) // sum(column.is_key for column in columns)
+    key_room = max(MIN_KEY_ROOM, round(KEY_SHARE * width)) // sum(column.is_key for column in columns)
     least = {at: _least(columns[at], natural[at], key_room) for at in kept}
     while sum(least[at] for at in kept) + GAP * (len(kept) - 1) > width:
         others = [at for at in kept if not columns[at].is_key]
@@ -93,30 +97,34 @@ def _squeeze(columns: Sequence[Cells], rooms: dict[int, int], width: int) -> Non
     """Takes what is too wide from the texts first, and then from the widest key."""
     room = width - GAP * (len(rooms) - 1)
     keys = [at for at in rooms if columns[at].is_key]
-    for at in rooms:
+    for at, wanted in list(rooms.items()):
         if columns[at].can_shrink and at not in keys:
-            least = _least(columns[at], rooms[at], 0)
-            rooms[at] = max(least, rooms[at] - max(0, sum(rooms.values()) - room))
+            over = max(0, sum(rooms.values()) - room)
+            rooms[at] = max(_least(columns[at], wanted, 0), wanted - over)
     for at in sorted(keys, key=lambda at: rooms[at], reverse=True):
         over = sum(rooms.values()) - room
-        fair = max(1, (sum(rooms[key] for key in keys) - over) // len(keys))
-        rooms[at] = max(fair, rooms[at] - max(0, over))
+        if over > 0:
+            fair = max(1, (sum(rooms[key] for key in keys) - over) // len(keys))
+            rooms[at] = min(rooms[at], max(fair, rooms[at] - over))
 
 
 def _block(column: Cells, room: int, natural: int) -> Iterator[str | list[str]]:
-    """A column's cells in their room: one line each, or several where a key needs them."""
+    """A column's cells in their room: one line each, or several where a text needs them."""
     if natural <= room:
         ascii_only = all(map(str.isascii, column.texts))
         pad = str.rjust if column.is_right else str.ljust
         yield from (pad(text, room) if ascii_only else _padded(text, room, column.is_right) for text in column.texts)
         return
-    if not column.is_key:
-        yield from (_padded(shorten(text, room), room, column.is_right) for text in column.texts)
+    if column.is_prose and not column.is_key:
+        yield from (_one_or_more(wrap(text, room), room, column.is_right) for text in column.texts)
         return
-    short = distinct(list(dict.fromkeys(column.texts)), room * KEY_LINES)
-    for text in column.texts:
-        lines = fold(short[text], room)
-        yield _padded(lines[0], room, column.is_right) if len(lines) == 1 else lines
+    names, most = list(dict.fromkeys(column.texts)), room * TEXT_LINES
+    short = distinct(names, most) if column.is_key else {name: shorten(name, most) for name in names}
+    yield from (_one_or_more(fold(short[text], room), room, column.is_right) for text in column.texts)
+
+
+def _one_or_more(lines: list[str], room: int, is_right: bool) -> str | list[str]:
+    return _padded(lines[0], room, is_right) if len(lines) == 1 else lines
 
 
 def distinct(names: Sequence[str], room: int) -> dict[str, str]:
@@ -135,8 +143,14 @@ def distinct(names: Sequence[str], room: int) -> dict[str, str]:
 def _differences(names: Sequence[str]) -> Iterator[tuple[str, int]]:
     """Each name with the position from which on it differs from all others: in order, the nearest are neighbours."""
     ordered = sorted(names)
-    shared = [0, *(len(commonprefix(pair)) for pair in pairwise(ordered)), 0]
+    shared = [0, *(_shared(*pair) for pair in pairwise(ordered)), 0]
     yield from ((name, max(shared[at : at + 2])) for at, name in enumerate(ordered))
+
+
+def _shared(one: str, other: str) -> int:
+    """Characters that two names begin with in common."""
+    differing = (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
+    return next(differing, min(len(one), len(other)))
 
 
 def _around(name: str, position: int, room: int) -> str:

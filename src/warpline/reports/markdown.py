@@ -5,7 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from warpline.reports.sections import Bar, Commands, Content, Findings, Notes, Report, Section, Table, Text
+from warpline.reports.sections import (
+    Bar,
+    Commands,
+    Content,
+    Facts,
+    Figure,
+    Findings,
+    Notes,
+    Report,
+    Section,
+    Table,
+    Text,
+)
 from warpline.reports.text import plain
 from warpline.reports.values import shown
 from warpline.units import duration, share
@@ -36,16 +48,20 @@ def _content(content: Content) -> Iterator[str]:
     match content:
         case Text():
             yield f"**{escaped(content.text)}**" if content.tone == "strong" else escaped(content.text)
+        case Facts():
+            yield "\n".join(f"- {escaped(fact.label)}: {escaped(fact.text)}" for fact in content.facts)
         case Notes():
-            yield "\n".join(
-                f"- {note.severity}: {_code(note.code)}: {escaped(note.text)}" for note in content.notes
-            )
+            yield "\n".join(f"- {note.severity}: {_code(note.code)}: {escaped(note.text)}" for note in content.notes)
         case Bar():
             parts = "\n".join(
                 f"| {escaped(part.name)} | {duration(part.value_ns)} | {share(part.value_ns, content.whole_ns)} |"
                 for part in content.parts
             )
             yield f"| part | time | share |\n|---|---:|---:|\n{parts}"
+            if content.caption:
+                yield escaped(content.caption)
+        case Figure():
+            yield f"```text\n{content.text}\n```"
             if content.caption:
                 yield escaped(content.caption)
         case Table():

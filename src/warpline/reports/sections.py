@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 Unit = Literal["text", "count", "ns", "bytes", "bytes_per_second", "share", "gain", "number"]
 """What a column's values are: `share` is a part of one, `gain` a speed-up, `number` has no unit."""
 Severity = Literal["error", "warning", "info"]
-Tone = Literal["plain", "strong", "quiet"]
+Tone = Literal["plain", "strong", "quiet", "advice"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,22 +54,13 @@ class Table:
     rows: tuple[tuple[Value, ...], ...]
     hidden: int = 0
     """Rows that the answer has and the table leaves out."""
-    see: str = ""
-    """What shows the hidden rows."""
-    noun: tuple[str, str] = ("row", "rows")
-    """What a row is called, one and many."""
+    hidden_note: str = ""
+    """How many, and what shows them."""
 
     @property
     def key(self) -> int:
         """Position of the key column."""
         return next(position for position, column in enumerate(self.columns) if column.key)
-
-    @property
-    def hidden_note(self) -> str:
-        """What the table leaves out and how to see it; empty where it shows everything."""
-        if not self.hidden:
-            return ""
-        return f"{self.hidden:,} more {self.noun[self.hidden != 1]}" + (f": {self.see}" if self.see else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +69,21 @@ class Text:
 
     text: str
     tone: Tone = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A label and what is known under it."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts, one under the other."""
+
+    facts: tuple[Fact, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +121,14 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
+class Figure:
+    """A drawing in characters of equal width, at most 78 of them in a line."""
+
+    text: str
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Explained:
     """One finding in words."""
 
@@ -146,7 +160,7 @@ class Commands:
     commands: tuple[Command, ...]
 
 
-Content: TypeAlias = Text | Table | Notes | Bar | Findings | Commands
+Content: TypeAlias = Text | Table | Facts | Notes | Bar | Figure | Findings | Commands
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
 
 def key_columns(frame: pl.DataFrame) -> set[str]:
     """The columns that name a row: by their title, else the first text, else the first column."""
-    named = KEY_TITLES.intersection(frame.columns)
+    named = set(KEY_TITLES.intersection(frame.columns))
     texts = [column.name for column in frame if not column.dtype.is_numeric()]
     return named or set((texts or frame.columns)[:1])
 

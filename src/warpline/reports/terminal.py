@@ -11,7 +11,10 @@ from warpline.reports.sections import (
     Bar,
     Commands,
     Content,
+    Facts,
+    Figure,
     Findings,
+    Note,
     Notes,
     Report,
     Section,
@@ -27,7 +30,7 @@ INDENT = "  "
 BAR_ROOM = 60
 MIN_WIDTH = 20
 """Narrower terminals are written for as if they had this many columns."""
-TONES: dict[Tone, str] = {"plain": "", "strong": "bold yellow", "quiet": "bright_black"}
+TONES: dict[Tone, str] = {"plain": "", "strong": "bold yellow", "quiet": "bright_black", "advice": "green"}
 MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "cyan")}
 PART_COLOURS = {"compute": "green", "comm": "magenta", "copy": "yellow", "memset": "cyan", "idle": "bright_black"}
 
@@ -37,8 +40,9 @@ def render(report: Report, width: int) -> Styled:
     width = max(width, MIN_WIDTH)
     lines = [*_wrapped(report.title, width, "bold blue", "")]
     for position, section in enumerate(report.sections):
-        # What speaks for itself follows the title line at once.
-        if position or not section.is_lead:
+        # Doubts about the profile belong to the line that says what it is.
+        is_doubt = section.is_lead and isinstance(section.content[0], Notes)
+        if position or not is_doubt:
             lines.append(Styled())
         lines += _section(section, width)
     return Styled("\n").join([*lines, Styled()])
@@ -56,22 +60,42 @@ def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
     match content:
         case Text():
             yield from _wrapped(content.text, width, TONES[content.tone], indent)
+        case Facts():
+            yield from _facts(content, width, indent)
         case Notes():
             for note in content.notes:
-                mark, colour = MARKS[note.severity]
-                lines = list(_wrapped(f"{note.code}: {note.text}", width - 2, "", indent))
-                for position, line in enumerate(lines):
-                    line.stylize(colour, 0, len(indent) + len(note.code) if not position else 0)
-                    yield Styled.assemble((f"{mark} " if not position else "  ", colour), line)
+                yield from _note(note, width, indent)
         case Bar():
             yield _bar(content, min(BAR_ROOM, width - len(indent)), indent)
             yield from _wrapped(content.caption, width, "", indent)
+        case Figure():
+            yield from (Styled(line) for line in content.text.splitlines())
+            yield from _wrapped(content.caption, width, TONES["quiet"], indent)
         case Table():
             yield from _table(content, width, indent)
         case Findings():
             yield from _findings(content, width, indent)
         case Commands():
             yield from _commands(content, width, indent)
+
+
+def _facts(facts: Facts, width: int, indent: str) -> Iterator[Styled]:
+    widest = max((cells(plain(fact.label)) for fact in facts.facts), default=0)
+    for fact in facts.facts:
+        label = plain(fact.label)
+        for line in wrap(plain(fact.text), width - len(indent) - widest - 2):
+            yield Styled.assemble(f"{indent}{label}", " " * (widest - cells(label) + 2), line)
+            label = ""
+
+
+def _note(note: Note, width: int, indent: str) -> Iterator[Styled]:
+    mark, colour = MARKS[note.severity]
+    lines = wrap(plain(f"{note.code}: {note.text}"), width - len(indent) - 2)
+    for position, line in enumerate(lines):
+        styled = Styled(f"{indent}  {line}" if position else f"{indent}{mark} {line}")
+        if not position:
+            styled.stylize(colour, 0, len(indent) + 2 + len(plain(note.code)))
+        yield styled
 
 
 def _wrapped(text: str, width: int, style: str, indent: str) -> Iterator[Styled]:
@@ -100,6 +124,7 @@ def columns_of(table: Table) -> list[Cells]:
             is_right=column.is_right,
             is_key=column.key,
             can_shrink=column.unit == "text",
+            is_prose=column.unit == "text",
             priority=column.priority,
         )
         for position, column in enumerate(table.columns)
@@ -127,11 +152,14 @@ def _findings(findings: Findings, width: int, indent: str) -> Iterator[Styled]:
 
 
 def _commands(commands: Commands, width: int, indent: str) -> Iterator[Styled]:
-    """Commands are never broken, so that they can be copied; the purpose is left out where it has no room."""
-    widest = max(cells(command.command) for command in commands.commands)
-    for command in commands.commands:
-        line = Styled(f"{indent}{plain(command.command)}", "green")
-        room = width - len(indent) - widest - 2
-        if cells(command.purpose) <= room:
-            line.append(f"{' ' * (widest - cells(command.command))}  {plain(command.purpose)}", style="bright_black")
+    """Commands are never broken, so that they can be copied; a purpose is left out where it has no room."""
+    room = width - len(indent) - 2
+    fitting = [cells(one.command) for one in commands.commands if cells(one.command) + cells(one.purpose) <= room]
+    widest = max(fitting, default=0)
+    for one in commands.commands:
+        line = Styled(f"{indent}{plain(one.command)}", "green")
+        length = cells(one.command)
+        if length + cells(one.purpose) <= room:
+            aligned = widest - length if widest + cells(one.purpose) <= room else 0
+            line.append(f"{' ' * aligned}  {plain(one.purpose)}", style="bright_black")
         yield line

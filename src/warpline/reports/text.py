@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from rich.cells import cell_len
 
 ELLIPSIS = "…"
+_UNIT = re.compile(r"(\d) ([nµm]?s|[kMGT]?B|%)(?!\w)")
 
 
 def plain(text: str) -> str:
@@ -35,20 +38,28 @@ def shorten(text: str, room: int) -> str:
 
 
 def fold(text: str, room: int) -> list[str]:
-    """The text in lines of at most `room`, cut anywhere: for names, which have no words."""
+    """The text in lines of at most `room`, cut at a space in the line's second half or else anywhere: for names."""
     lines = []
-    while text:
+    while cells(text) > room:
         line = _start(text, room) or text[0]
-        lines.append(line)
-        text = text[len(line) :]
-    return lines or [""]
+        space = _start(text, room + 1).rfind(" ")
+        if space > room // 2:
+            lines.append(text[:space])
+            text = text[space + 1 :]
+        else:
+            lines.append(line)
+            text = text[len(line) :]
+    return [*lines, text] if text or not lines else lines
 
 
 def wrap(text: str, room: int) -> list[str]:
-    """The text in lines of at most `room`, cut between words; a word that is longer than a line is cut anywhere."""
+    """The text in lines of at most `room`, cut between words; a word that is longer than a line is cut anywhere.
+
+    A number stays with its unit.
+    """
     lines: list[str] = []
     line = ""
-    for word in text.split():
+    for word in _UNIT.sub("\\1\u00a0\\2", text).split(" "):
         joined = f"{line} {word}" if line else word
         if cells(joined) <= room:
             line = joined
@@ -56,7 +67,8 @@ def wrap(text: str, room: int) -> list[str]:
         lines += [line] if line else []
         *full, line = fold(word, room)
         lines += full
-    return [*lines, line] if line or not lines else lines
+    lines = [*lines, line] if line or not lines else lines
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
 
 
 def _start(text: str, room: int) -> str:
