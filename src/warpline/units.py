@@ -1,21 +1,23 @@
-"""Numbers for people: nanoseconds, bytes and shares, with at most four significant digits."""
+"""Numbers for people, in one notation: 950 ns, 4.56 ms, 1.20 GB, 45.6 %, 1.41×, with three significant digits."""
 
 from __future__ import annotations
 
 _TIME_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_ROUNDS_UP = 0.9995
+"""From this part of a unit on, three digits round to the whole unit: 999.6 µs are 1.00 ms."""
 
 
 def _digits(value: float) -> str:
-    if abs(value) >= 100:
+    if abs(value) >= 99.95:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:.1f}" if abs(value) >= 9.995 else f"{value:.2f}"
 
 
 def duration(value_ns: float) -> str:
     """Nanoseconds in the unit that a person would choose: 950 ns, 12.3 µs, 4.56 ms, 1.20 s."""
     for size, unit in _TIME_STEPS:
-        if abs(value_ns) >= size:
+        if abs(value_ns) >= size * _ROUNDS_UP:
             return f"{_digits(value_ns / size)} {unit}"
     return f"{value_ns:.0f} ns"
 
@@ -23,7 +25,7 @@ def duration(value_ns: float) -> str:
 def size(value_bytes: float) -> str:
     """Bytes with decimal prefixes, as bandwidths are quoted."""
     for step, unit in _BYTE_STEPS:
-        if abs(value_bytes) >= step:
+        if abs(value_bytes) >= step * _ROUNDS_UP:
             return f"{_digits(value_bytes / step)} {unit}"
     return f"{value_bytes:.0f} B"
 
@@ -36,3 +38,20 @@ def speedup(gain: float) -> str:
 def share(part: float, whole: float) -> str:
     """A part of a whole in percent; a dash when there is no whole."""
     return f"{100 * part / whole:.1f} %" if whole else "–"
+
+
+def gain(value: float) -> str:
+    """A speed-up, old time over new time: 1.41×, 12.3×, 1,252×."""
+    return f"{_digits(value)}×"
+
+
+def count(value: float) -> str:
+    """How many: whole where it is whole, with one decimal where a step has only a part of one."""
+    near = round(value)
+    return f"{near:,}" if abs(value - near) < 0.05 or value >= 100 else f"{value:,.1f}"
+
+
+def several(value: float, one: str, many: str | None = None) -> str:
+    """The number with its noun: 1 step, 4 steps."""
+    number = count(value)
+    return f"1 {one}" if number == "1" else f"{number} {many or one + 's'}"

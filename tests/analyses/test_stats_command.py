@@ -15,7 +15,8 @@ from typer.testing import CliRunner
 from warpline.analyses.stats import REPORTS, report
 from warpline.cli.stats import DEFAULT_REPORTS, stats
 from warpline.errors import UsageError, WarplineError
-from warpline.reports.tabular import shorten, table_text, to_csv
+from warpline.reports.tabular import table_text, to_csv
+from warpline.reports.text import shorten
 from warpline.trace.trace import Trace
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "commands" / "stats.md"
@@ -89,10 +90,13 @@ def test_every_format_holds_every_row(name: str, monkeypatch: pytest.MonkeyPatch
     assert REPORTS[name].title in out
 
 
-def test_table_shortens_only_the_name() -> None:
+def test_a_narrow_table_keeps_the_name_and_says_what_it_leaves_out() -> None:
     text = table_text(report(paper_trace(), "cuda_gpu_trace"), width=80)
-    assert "NVIDIA H200 (0)" in text
-    assert "[CUDA memcpy…-to-Device]" in text
+    *lines, note = text.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "[CUDA memcpy Host-to-Device]" in text
+    assert "Device" in note
+    assert "in 80 columns" in note
     assert shorten("abcdefgh", 5) == "ab…gh"
 
 

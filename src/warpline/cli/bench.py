@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from warpline.cli.options import JsonOption
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import print_json, put_report
 from warpline.errors import UsageError
 
 
@@ -53,7 +53,7 @@ def bench(
       warpline bench kernels.py:mine --against kernels.py:theirs
     """
     from warpline.bench.command import Request, answer  # noqa: PLC0415 - loaded when used, so that --help stays quick
-    from warpline.reports.bench import render  # noqa: PLC0415
+    from warpline.reports.bench import bench_report  # noqa: PLC0415
 
     if list_:
         _list(as_json)
@@ -68,8 +68,7 @@ def bench(
     if as_json:
         print_json(found.to_dict())
     else:
-        console = report_console()
-        console.print(render(found, request, console.width))
+        put_report(bench_report(found, request))
     if found.exit_code:
         raise typer.Exit(found.exit_code)
 
@@ -81,4 +80,4 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json(listed())
     else:
-        report_console().print(listing())
+        put_report(listing())

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from warpline.cli.output import json_text, print_json, refuse_existing, report_console, write_text
+from warpline.cli.output import json_text, print_json, put_report, refuse_existing, write_text
 from warpline.errors import UsageError
 
 if TYPE_CHECKING:
     from warpline.hardware import Roof
 
 MEASURE = "measure"
-PIPE_WIDTH = 200
 
 
 def device(
@@ -57,9 +56,9 @@ def device(
     if as_json:
         print_json({"schema": "warpline.device/1", **_as_dict(roof)})
         return
-    from warpline.reports.roofline import device_text  # noqa: PLC0415
+    from warpline.reports.roofline import device_report  # noqa: PLC0415
 
-    report_console(PIPE_WIDTH).print(device_text(roof))
+    put_report(device_report(roof))
 
 
 def _list(as_json: bool) -> None:

@@ -1,10 +1,12 @@
-"""``warpline diagnose``: where the GPU's time went, and whether the profile can be believed."""
+"""``warpline diagnose``: why the GPU is slow, where its time goes, and what each fix would gain."""
 
 from __future__ import annotations
 
 import gc
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Annotated
@@ -12,72 +14,117 @@ from typing import Annotated
 import typer
 
 from warpline.cli.options import (
+    ForceOption,
     JsonOption,
     NoCacheOption,
+    OutputOption,
     StepRangeOption,
     StepsOption,
     TraceArgument,
+    VerboseOption,
     open_with_progress,
 )
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
 
 WhyOption = Annotated[
     bool | None,
-    typer.Option("--why/--no-why", help="Replay the trace for findings and a verdict; by default where that is quick."),
+    typer.Option("--why/--no-why", help="Replay the trace for a verdict and fixes; by default where that is quick."),
 ]
-TopOption = Annotated[int, typer.Option("--top", min=1, help="How many kernels to list.")]
+TopOption = Annotated[
+    int | None, typer.Option("--top", metavar="N", min=1, help="List N kernels, with everything else of -v.")
+]
+DEFAULT_TOP = 10
 
 
 def diagnose(
     trace: TraceArgument,
+    verbose: VerboseOption = False,
     as_json: JsonOption = False,
+    output: OutputOption = None,
+    force: ForceOption = False,
     steps: StepsOption = None,
     step_range: StepRangeOption = None,
-    top: TopOption = 10,
+    top: TopOption = None,
     why: WhyOption = None,
     no_cache: NoCacheOption = False,
 ) -> None:
-    """Say where the GPU's time went and why it is slow: health, busy and idle, verdict, steps, kernels, copies.
+    """Say why the GPU is slow, where its time goes, and what each fix would gain.
+
+    The first screen has the verdict and the best fixes; -v adds all findings, idle causes, steps, kernels, launches,
+    copies and waits. -o writes the same to a file: Markdown (.md), text (.txt) or JSON (.json).
 
     Examples:
 
       warpline diagnose trace.json.gz
 
-      warpline diagnose profile.sqlite --step-range train_step --steps 2:
+      warpline diagnose profile.sqlite --step-range train_step --steps 2: -v
+
+      warpline diagnose trace.json.gz -v -o report.md
 
       warpline trace.json.gz --json
     """
-    show(trace, as_json, steps, step_range, top, why, no_cache)
+    answer = Answer(verbose, as_json, output, force, top)
+    again = shlex.join(["warpline", "diagnose", short_path(trace), *_chosen(steps, step_range)])
+    show(trace, answer, steps, step_range, why, no_cache, again)
 
 
-def demo(as_json: JsonOption = False, steps: StepsOption = None, top: TopOption = 10) -> None:
+def demo(
+    verbose: VerboseOption = False, as_json: JsonOption = False, steps: StepsOption = None, top: TopOption = None
+) -> None:
     """Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.
 
     Examples:
 
       warpline demo
 
+      warpline demo -v
+
       warpline demo --steps 1:3 --json
     """
+    answer = Answer(verbose, as_json, top=top)
     with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
-        show(path, as_json, steps, None, top, why=True, no_cache=False)
+        show(path, answer, steps, None, True, False, shlex.join(["warpline", "demo", *_chosen(steps, None)]))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """How a diagnosis is shown."""
+
+    verbose: bool = False
+    as_json: bool = False
+    output: Path | None = None
+    force: bool = False
+    top: int | None = None
 
 
 def show(
-    trace: Path, as_json: bool, steps: str | None, step_range: str | None, top: int, why: bool | None, no_cache: bool
+    trace: Path,
+    answer: Answer,
+    steps: str | None = None,
+    step_range: str | None = None,
+    why: bool | None = None,
+    no_cache: bool = False,
+    again: str = "",
 ) -> None:
-    """Opens, diagnoses, and prints as JSON or as a report."""
+    """Opens, diagnoses, and prints or writes the report; `again` is the command that was typed."""
+    chosen = format_of(answer.output, answer.as_json)
+    refuse_existing(answer.output, answer.force)
     with _no_collection():
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
+        from warpline.reports.diagnosis import report  # noqa: PLC0415
 
         diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache), why)
-        if as_json:
-            print_json(diagnosis.to_dict())
+        if chosen is ReportFormat.JSON:
+            put_text(json_text(diagnosis.to_dict()), answer.output)
             return
-        from warpline.reports.terminal import render  # noqa: PLC0415
+        verbose = answer.verbose or answer.top is not None
+        put_report(report(diagnosis, verbose, answer.top or DEFAULT_TOP, again), chosen, answer.output)
 
-        console = report_console()
-        console.print(render(diagnosis, top, console.width))
+
+def _chosen(steps: str | None, step_range: str | None) -> list[str]:
+    """The options that choose what is looked at, as they were typed."""
+    words = [] if step_range is None else ["--step-range", step_range]
+    return words + ([] if steps is None else ["--steps", steps])
 
 
 @contextmanager

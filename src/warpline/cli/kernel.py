@@ -41,10 +41,11 @@ def kernel(
         print_json([identity.to_dict() for identity in found])
         return
     from warpline.reports.kernel import kernel_report  # noqa: PLC0415
+    from warpline.reports.trimmed import print_trimmed  # noqa: PLC0415
 
     console = report_console()
     for identity in found:
-        console.print(kernel_report(identity))
+        print_trimmed(console, kernel_report(identity))
 
 
 def _wanted(names: list[str]) -> list[str]:

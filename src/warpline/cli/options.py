@@ -20,13 +20,19 @@ TraceArgument = Annotated[
 ]
 StepsOption = Annotated[
     str | None,
-    typer.Option("--steps", metavar="FIRST:BEYOND", help="Look only at these steps, numbered from 0: 3:6, 3:, -1."),
+    typer.Option("--steps", metavar="START:STOP", help="Look only at these steps, numbered from 0: 3:6, 3:, -1."),
 ]
 StepRangeOption = Annotated[
-    str | None, typer.Option("--step-range", metavar="NAME", help="The NVTX range or record_function that is one step.")
+    str | None,
+    typer.Option("--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."),
 ]
 NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the file itself, even if it was read before.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show everything, not only the first screen.")]
+OutputOption = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file: .md, .txt or .json.")
+]
+ForceOption = Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")]
 
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:

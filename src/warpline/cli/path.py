@@ -15,7 +15,7 @@ from warpline.cli.options import (
     TraceArgument,
     open_with_progress,
 )
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import print_json, put_report
 from warpline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ BUDGET_SCHEMA = "warpline.budget/1"
 
 def path(
     trace: TraceArgument,
-    op: Annotated[str | None, typer.Option("--op", metavar="NAME", help="Only this op, at any depth.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many ops to list.")] = 10,
+    op: Annotated[str | None, typer.Option("--op", metavar="NAME", help="Show only this op, at any depth.")] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="List this many ops.")] = 10,
     as_json: JsonOption = False,
     steps: StepsOption = None,
     step_range: StepRangeOption = None,
@@ -50,17 +50,16 @@ def path(
     if as_json:
         print_json({"schema": PATH_SCHEMA, "ops": table.to_dicts()})
         return
-    from warpline.reports.path import render_path  # noqa: PLC0415
+    from warpline.reports.path import path_report  # noqa: PLC0415
 
-    console = report_console()
-    console.print(render_path(table, console.width))
+    put_report(path_report(table, str(trace)))
 
 
 def budget(
-    trace: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="A trace to take the numbers from.")] = None,
-    ops: Annotated[float | None, typer.Option("--ops", min=1, help="Launches in a step.")] = None,
-    cpu_us: Annotated[float | None, typer.Option("--cpu-us", min=0, help="CPU time to dispatch one, in µs.")] = None,
-    gpu_us: Annotated[float | None, typer.Option("--gpu-us", min=0, help="GPU time of one, in µs.")] = None,
+    trace: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="Take the numbers from this trace.")] = None,
+    ops: Annotated[float | None, typer.Option("--ops", min=1, help="Set the launches in a step.")] = None,
+    cpu_us: Annotated[float | None, typer.Option("--cpu-us", min=0, help="Set the CPU time of one, in µs.")] = None,
+    gpu_us: Annotated[float | None, typer.Option("--gpu-us", min=0, help="Set the GPU time of one, in µs.")] = None,
     as_json: JsonOption = False,
     steps: StepsOption = None,
     step_range: StepRangeOption = None,
@@ -93,9 +92,9 @@ def budget(
     if as_json:
         print_json(_as_dict(result))
         return
-    from warpline.reports.path import render_budget  # noqa: PLC0415
+    from warpline.reports.path import budget_report  # noqa: PLC0415
 
-    report_console().print(render_budget(result))
+    put_report(budget_report(result))
 
 
 def _as_dict(budget: Budget) -> dict[str, Any]:

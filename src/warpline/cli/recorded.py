@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from warpline.cli.diagnose import show
+from warpline.cli.diagnose import Answer, show
 from warpline.cli.options import open_with_progress
 from warpline.cli.output import print_json
 from warpline.errors import WarplineError
@@ -71,7 +71,7 @@ def _print_answer(
     wanted = trace if diagnose else None
     if not as_json:
         if wanted is not None:
-            show(wanted, as_json=False, steps=None, step_range=None, top=10, why=None, no_cache=False)
+            show(wanted, Answer())
         return
     print_json(
         {

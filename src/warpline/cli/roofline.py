@@ -16,10 +16,8 @@ from warpline.cli.options import (
     TraceArgument,
     open_with_progress,
 )
-from warpline.cli.output import print_json, refuse_existing, report_console, write_text
+from warpline.cli.output import print_json, put_report, refuse_existing, write_text
 from warpline.errors import UsageError
-
-PIPE_WIDTH = 160
 
 
 class By(StrEnum):
@@ -31,11 +29,11 @@ class By(StrEnum):
 
 def roofline(
     trace: TraceArgument,
-    by: Annotated[By, typer.Option("--by", help="A row for each op with its shapes, or for each kernel.")] = By.OP,
+    by: Annotated[By, typer.Option("--by", help="Show a row for each op with its shapes, or for each kernel.")] = By.OP,
     as_json: JsonOption = False,
-    top: Annotated[int, typer.Option("--top", min=1, help="How many rows to list.")] = 20,
+    top: Annotated[int, typer.Option("--top", min=1, help="List this many rows.")] = 20,
     device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="Chip to hold it against; see warpline device.")
+        str | None, typer.Option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
     ] = None,
     plot: Annotated[
         Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the roofline into this file.")
@@ -59,7 +57,7 @@ def roofline(
       warpline roofline trace.json.gz --device H100-SXM --plot roofline.svg
     """
     from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.reports.roofline import render, to_dict  # noqa: PLC0415
+    from warpline.reports.roofline import report, to_dict  # noqa: PLC0415
     from warpline.reports.roofline_plot import svg  # noqa: PLC0415
 
     if plot is not None and plot.suffix.lower() != ".svg":
@@ -72,5 +70,4 @@ def roofline(
     if as_json:
         print_json(to_dict(table, str(trace)))
         return
-    console = report_console(PIPE_WIDTH)
-    console.print(render(table, str(trace), top, console.width))
+    put_report(report(table, str(trace), top))

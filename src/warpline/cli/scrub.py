@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from warpline.cli.options import JsonOption
-from warpline.cli.output import print_json, report_console
+from warpline.cli.output import print_json, put_report
 from warpline.errors import EXIT_FAILED, UsageError
 from warpline.scrub.kinds import Kind
 
@@ -59,10 +59,9 @@ def scrub(
     if as_json:
         print_json(_as_dict(result))
     else:
-        from warpline.reports.scrub import render_scrub  # noqa: PLC0415
+        from warpline.reports.scrub import scrub_report  # noqa: PLC0415
 
-        console = report_console()
-        console.print(render_scrub(result, console.width))
+        put_report(scrub_report(result))
     if check and not result.clean:
         raise typer.Exit(EXIT_FAILED)
 

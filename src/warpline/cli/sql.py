@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from typing import Annotated
 
 import typer
 
 from warpline.cli.options import NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
-from warpline.cli.output import print_json
+from warpline.cli.output import print_json, table_width
 from warpline.reports.tabular import Format
-
-PIPE_WIDTH = 160
-"""How wide a table is in a file or a pipe, unless COLUMNS says otherwise."""
 
 
 def sql(
@@ -37,8 +33,7 @@ def sql(
       warpline sql profile.sqlite "select gpu.name, api.name from gpu join api on gpu.api_id = api.id" --format csv
     """
     from warpline.front.query import run_query, table_list  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.reports.tabular import to_csv, to_records  # noqa: PLC0415
-    from warpline.reports.wide import wide_table_text  # noqa: PLC0415
+    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415
 
     opened = open_with_progress(trace, None, step_range, no_cache)
     frame = table_list(opened) if query is None else run_query(opened, query)
@@ -47,5 +42,4 @@ def sql(
     elif output_format is Format.CSV:
         sys.stdout.write(to_csv(frame))
     else:
-        width = shutil.get_terminal_size((PIPE_WIDTH, 0)).columns
-        sys.stdout.write(wide_table_text(frame, width, "--format csv or --format json shows them all"))
+        sys.stdout.write(table_text(frame, width=table_width()))

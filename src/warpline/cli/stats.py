@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from warpline.cli.options import NoCacheOption, TraceArgument, open_with_progress
-from warpline.cli.output import json_text, refuse_existing, write_text
+from warpline.cli.output import json_text, refuse_existing, table_width, write_text
 from warpline.errors import CannotAnswer, UsageError
 from warpline.reports.tabular import Format, table_text, to_csv, to_records
 
@@ -73,7 +71,7 @@ def stats(
             typer.echo(f"warpline: {refusal.line()}", err=True)
     if not answers:
         raise typer.Exit(1)
-    text = _render(answers, refusals, chosen, _width(output))
+    text = _render(answers, refusals, chosen, table_width() if output is None else None)
     if output is None:
         typer.echo(text, nl=False)
     else:
@@ -95,13 +93,6 @@ def _chosen_format(output_format: Format | None, as_json: bool, output: Path | N
         known = ", ".join(FORMATS_BY_SUFFIX)
         raise UsageError("unknown-format", f"no format goes with {output.name}", f"end it in {known}, or give --format")
     return FORMATS_BY_SUFFIX[output.suffix]
-
-
-def _width(output: Path | None) -> int | None:
-    """Columns of the terminal; nothing is shortened for a file or a pipe."""
-    if output is not None or not sys.stdout.isatty():
-        return None
-    return shutil.get_terminal_size().columns
 
 
 def _render(answers: dict[Report, pl.DataFrame], refusals: dict[Report, str], chosen: Format, width: int | None) -> str:

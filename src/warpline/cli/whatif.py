@@ -14,16 +14,14 @@ from warpline.cli.options import (
     TraceArgument,
     open_with_progress,
 )
-from warpline.cli.output import print_json, report_console
-
-PIPE_WIDTH = 120
+from warpline.cli.output import print_json, put_report
 
 
 def whatif(
     trace: TraceArgument,
     fix: Annotated[
         list[str] | None,
-        typer.Option("--fix", metavar="NAME", help="A fix to try; several are tried together. Without: each alone."),
+        typer.Option("--fix", metavar="NAME", help="Apply this fix; repeat for several together. Without: each alone."),
     ] = None,
     as_json: JsonOption = False,
     steps: StepsOption = None,
@@ -46,7 +44,7 @@ def whatif(
     """
     from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - polars loads only when it is used
     from warpline.fixes.whatif import whatif as predict  # noqa: PLC0415
-    from warpline.reports.whatif import render, render_all  # noqa: PLC0415
+    from warpline.reports.whatif import report, report_all  # noqa: PLC0415
 
     opened = open_with_progress(trace, steps, step_range, no_cache)
     predictions = [predict(opened, fix)] if fix else every_fix(opened)
@@ -54,4 +52,4 @@ def whatif(
         answer = predictions[0].to_dict() if fix else [prediction.to_dict() for prediction in predictions]
         print_json(answer)
         return
-    report_console(PIPE_WIDTH).print(render(predictions[0], str(trace)) if fix else render_all(predictions, str(trace)))
+    put_report(report(predictions[0], str(trace)) if fix else report_all(predictions, str(trace)))

@@ -8,6 +8,7 @@ from warpline.fixes.claim import Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes, rules
 from warpline.units import duration
+from warpline.units import gain as speed_up
 
 LEAST_GAIN = 1.05
 LEAST_DOUBTFUL_GAIN = 1.15
@@ -49,19 +50,13 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
     claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
-    expected, low, high = _in_digits_of(gain.expected, gain.expected, gain.low, gain.high)
+    expected, low, high = (speed_up(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
         f"{NAMES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "
         f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
-
-
-def _in_digits_of(gain: float, *values: float) -> list[str]:
-    """Speed-ups with the digits that matter to one of them: 1.36, 2.4, 12, 1,252."""
-    decimals = 2 if gain < 2 else 1 if gain < 10 else 0
-    return [f"{value:,.{decimals}f}" for value in values]
 
 
 def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:

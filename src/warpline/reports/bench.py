@@ -1,104 +1,127 @@
-"""Timings as a terminal report: the number, how it came about, what speaks against it, and what to type next."""
+"""Timings as sections: the number, how it came about, what speaks against it, and what to type next."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
-
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from warpline.bench.cold import ColdStart
 from warpline.bench.command import Answer, Request
 from warpline.bench.experiments import EXPERIMENTS
 from warpline.bench.result import Result
 from warpline.bench.text import cold_sentence, comparison_sentence, facts, headline
-from warpline.reports.numbers import numbers_table
-from warpline.units import duration
+from warpline.reports.sections import (
+    Column,
+    Command,
+    Commands,
+    Content,
+    Fact,
+    Facts,
+    Note,
+    Notes,
+    Range,
+    Report,
+    Section,
+    Table,
+    Text,
+    Value,
+)
+from warpline.reports.values import MISSING
 
-STYLES = {"info": "bright_black", "warning": "yellow", "error": "bold red"}
-VERDICTS = {"sound": "bold green", "doubtful": "bold yellow", "impossible": "bold red"}
-BAR = 24
 PAUSES = ("steady", "second_call")
-"""What is no part of the start, and is shown without a bar."""
+"""Parts of a cold start's table that are no part of the start, and have no share of it."""
 
 
-def render(answer: Answer, request: Request, width: int = 140) -> RenderableType:
+def bench_report(answer: Answer, request: Request) -> Report:
     """The whole report."""
-    parts: list[RenderableType] = []
-    if answer.comparison is not None:
-        parts += [Text(comparison_sentence(answer.comparison), style="bold"), Text()]
-    for result in answer.results:
-        parts += [_result(result), Text()]
+    sections = [_result(result) for result in answer.results]
     if len(answer.results) > 1:
-        parts += [_overview(answer.results, width), Text()]
-    for cold in answer.cold:
-        parts += [_cold(cold), Text()]
-    parts += [Text("Next", style="bold"), *_next(answer, request)]
-    return Group(*parts)
+        sections.append(Section("overview", "Overview", (_overview(answer.results),)))
+    sections += [_cold(cold) for cold in answer.cold]
+    sections.append(Section("next", "Next", (Commands(tuple(_next(answer, request))),)))
+    title = comparison_sentence(answer.comparison) if answer.comparison is not None else f"bench {request.what}"
+    return Report(title, tuple(sections))
 
 
-def listing() -> RenderableType:
+def listing() -> Report:
     """The experiments."""
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-    for title in ("experiment", "what", "shape", "by default", "data types"):
-        table.add_column(title)
-    for experiment in EXPERIMENTS.values():
-        shape = "x".join(map(str, experiment.shape))
-        row = (experiment.name, experiment.summary, experiment.dimensions, shape, ", ".join(experiment.dtypes))
-        table.add_row(*row)
-    return Group(table, Text("\nor a function of your own: warpline bench file.py:function"))
+    columns = (
+        Column("name", "experiment", key=True),
+        Column("summary", "what"),
+        Column("dimensions", "shape", priority=3),
+        Column("shape", "by default", priority=2),
+        Column("dtypes", "data types", priority=2),
+    )
+    rows = tuple(
+        (one.name, one.summary, one.dimensions, "x".join(map(str, one.shape)), ", ".join(one.dtypes))
+        for one in EXPERIMENTS.values()
+    )
+    own = Text("or a function of your own: warpline bench file.py:function")
+    return Report("Experiments", (Section("experiments", "Experiments", (Table(columns, rows), own), is_lead=True),))
 
 
-def _result(result: Result) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    for label, text in facts(result):
-        grid.add_row(Text(f"  {label}", style="bright_black"), Text(text))
-    notes = [Text(f"  {note.severity}: {note.message}", style=STYLES[note.severity]) for note in result.notes]
-    return Group(Text(headline(result), style=VERDICTS[result.verdict]), grid, *notes)
+def _result(result: Result) -> Section:
+    content: list[Content] = [Facts(tuple(Fact(label, text) for label, text in facts(result)))]
+    if result.notes:
+        content.append(Notes(tuple(Note(note.severity, note.code, note.message) for note in result.notes)))
+    return Section(result.name, headline(result), tuple(content))
 
 
-def _overview(results: tuple[Result, ...], width: int) -> Table:
-    titles = ["median", "interval", "submission", "TFLOP/s", "TB/s", "% roof", "what"]
-    return numbers_table(titles, [list(_row(result)) for result in results], width)
+def _overview(results: tuple[Result, ...]) -> Table:
+    columns = (
+        Column("median_ns", "median", "ns"),
+        Column("interval", "interval", aligned="right", priority=2),
+        Column("submit_ns", "submission", "ns", priority=3),
+        Column("tflops_per_second", "TFLOP/s", "number"),
+        Column("tbytes_per_second", "TB/s", "number"),
+        Column("roof_share", "of roof", "share"),
+        Column("name", "what", key=True),
+    )
+    return Table(columns, tuple(tuple(_row(result)) for result in results))
 
 
-def _row(result: Result) -> Iterator[str]:
+def _row(result: Result) -> Iterator[Value]:
     judgement, interval = result.judgement, result.interval
-    yield duration(result.median_ns)
-    yield f"± {50 * (interval.high_ns - interval.low_ns) / result.median_ns:.2f} %" if interval else "–"
-    yield duration(result.host.submit_ns) if result.host else "–"
-    yield f"{judgement.flops_per_second / 1e12:,.4g}" if judgement and judgement.work.flops else "–"
-    yield f"{judgement.bytes_per_second / 1e12:,.3g}" if judgement and judgement.work.bytes else "–"
-    yield f"{judgement.roof_pct:.1f}" if judgement and judgement.roof_pct is not None else "–"
+    yield result.median_ns
+    yield f"± {50 * (interval.high_ns - interval.low_ns) / result.median_ns:.2f} %" if interval else MISSING
+    yield result.host.submit_ns if result.host else None
+    yield f"{judgement.flops_per_second / 1e12:,.4g}" if judgement and judgement.work.flops else None
+    yield f"{judgement.bytes_per_second / 1e12:,.3g}" if judgement and judgement.work.bytes else None
+    yield judgement.roof_pct / 100 if judgement and judgement.roof_pct is not None else None
     yield result.name
 
 
-def _cold(cold: ColdStart) -> RenderableType:
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bright_black")
-    table.add_column("part")
-    table.add_column("time", justify="right")
-    table.add_column("range over processes", justify="right")
-    table.add_column("", min_width=BAR)
-    table.add_column("what it is")
+def _cold(cold: ColdStart) -> Section:
+    columns = (
+        Column("name", "part", key=True),
+        Column("median_ns", "time", "ns"),
+        Column("share", "share", "share"),
+        Column("range_ns", "range over processes", "ns", priority=2),
+        Column("meaning", "what it is"),
+    )
     whole = sum(part.median_ns for part in cold.parts if part.name not in PAUSES)
-    for part in cold.parts:
-        bar = "" if part.name in PAUSES else "█" * round(BAR * part.median_ns / whole)
-        span = f"{duration(part.low_ns)} to {duration(part.high_ns)}" if part.high_ns > part.low_ns else ""
-        name = part.name.replace("_", " ")
-        table.add_row(name, duration(part.median_ns), span, Text(bar, style="cyan"), part.meaning)
+    rows = tuple(
+        (
+            part.name.replace("_", " "),
+            part.median_ns,
+            None if part.name in PAUSES or not whole else part.median_ns / whole,
+            Range(part.low_ns, part.high_ns) if part.high_ns > part.low_ns else "",
+            part.meaning,
+        )
+        for part in cold.parts
+    )
     title = f"{cold.name} on {cold.device}: a cold start, in {cold.processes} fresh processes"
-    return Group(Text(title, style="bold blue"), table, Text(cold_sentence(cold), style="bold"))
+    return Section(f"cold_{cold.name}", title, (Text(cold_sentence(cold), "strong"), Table(columns, rows)))
 
 
-def _next(answer: Answer, request: Request) -> Iterator[Text]:
+def _next(answer: Answer, request: Request) -> Iterator[Command]:
     codes = {note.code for result in answer.results for note in result.notes}
-    again = f"  warpline bench {request.what}"
+    again = f"warpline bench {shlex.quote(request.what)}"
     if {"short", "submission-bound"} & codes and not request.graph:
-        yield Text(f"{again} --graph     many calls as one, without the host between them")
+        yield Command(f"{again} --graph", "many calls as one, without the host between them")
     if {"not-settled", "wide-interval", "drift"} & codes:
-        yield Text(f"{again} --seconds {max(2.0, 4 * request.seconds):g}     measure for longer")
+        yield Command(f"{again} --seconds {max(2.0, 4 * request.seconds):g}", "measure for longer")
     if not request.cold:
-        yield Text(f"{again} --cold     what the first call of a process pays for")
+        yield Command(f"{again} --cold", "what the first call of a process pays for")
     else:
-        yield Text(f"{again}     the steady state, with its interval")
+        yield Command(again, "the steady state, with its interval")

@@ -9,6 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from warpline.doctor.model import Examination, Finding, State
+from warpline.reports.text import plain
+from warpline.reports.trimmed import print_trimmed
 
 MARKS: dict[State, tuple[str, str]] = {
     "problem": ("✗", "red"),
@@ -24,10 +26,10 @@ COLLAPSED: dict[State, str] = {"unknown": "cannot tell", "note": "worth knowing"
 def print_doctor(console: Console, examinations: Iterable[Examination], verbose: bool = False) -> None:
     """All examinations, one after the other; lines to be typed are never broken."""
     for examination in examinations:
-        console.print(Group(*_examination(examination, verbose)))
+        print_trimmed(console, Group(*_examination(examination, verbose)))
         if examination.corrected:
             console.print(Text("type this instead:", style="bold"))
-            console.print(Text(f"  {examination.corrected}\n", style="green"), soft_wrap=True)
+            console.print(Text(f"  {plain(examination.corrected)}\n", style="green"), soft_wrap=True)
 
 
 def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
@@ -48,7 +50,7 @@ def _examination(examination: Examination, verbose: bool) -> list[RenderableType
 
 
 def _head(examination: Examination, findings: Sequence[Finding]) -> Text:
-    head = Text(_shortened(examination), style="bold blue")
+    head = Text(plain(_shortened(examination)), style="bold blue")
     head.append(": ", style="bold")
     if examination.verdict == "ok":
         head.append("nothing wrong found", style="green")
@@ -80,7 +82,7 @@ def _table(findings: Sequence[Finding]) -> Table:
     table.add_column(overflow="fold")
     for finding in findings:
         mark, colour = MARKS[finding.state]
-        text = Text(finding.seen)
+        text = Text(plain(finding.seen))
         if finding.means:
             text.append(f"\n{finding.means}", style="bright_black")
         for action in finding.do:

@@ -1,56 +1,70 @@
-"""Findings as text: what each gains, what was seen and where, and what to do about it."""
+"""Findings as sections: what each fix gains, what was seen and where, and what to do about it."""
 
 from __future__ import annotations
 
-from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Sequence
 
-from warpline.findings.model import Finding
+from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
-from warpline.reports.numbers import numbers_table
-from warpline.units import duration
+from warpline.reports.sections import Column, Explained, Findings, Range, Table
+from warpline.units import several
 
-LISTED_FINDINGS = 8
+BEST_FIXES = 3
+"""Fixes on the first screen."""
+MIN_GAIN = 1.02
+"""Fixes that gain less are hidden unless asked for."""
 LISTED_OPS = 5
+BRIEF_ADVICE = 200
+"""Characters of advice on the first screen; more is shown with the findings."""
+_FIX = Column("fix", "fix", key=True)
+_GAINS = (
+    Column("gain", "gain", "gain"),
+    Column("gain_range", "range", "gain", priority=3),
+    Column("new_step_ns", "new step", "ns", priority=2),
+    Column("confidence", "confidence", priority=2),
+)
+_WHERE = Column("where", "where")
+_RULE = Column("rule", "finding", priority=4)
 
 
-def gains(findings: list[Finding], width: int) -> RenderableType:
-    """One line a finding: the replayed gain with its range, the step afterwards, and how sure that is."""
-    rows = [
-        [
-            f"{finding.gain.expected:.2f}x",
-            f"{finding.gain.low:.2f}–{finding.gain.high:.2f}",
-            duration(finding.new_step_ns.expected),
-            finding.confidence,
-            finding.fix,
-            finding.rule,
-        ]
-        for finding in findings[:LISTED_FINDINGS]
-    ]
-    return numbers_table(["gain", "range", "new step", "sure", "fix", "finding"], rows, width)
+def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
+    """The fix that the verdict names first, then the largest gain."""
+    return sorted(findings, key=lambda finding: (finding.fix != verdict.fix, -finding.gain.expected))
 
 
-def explained(findings: list[Finding]) -> RenderableType:
-    """Each finding in words: the claim, the places, and the code to write."""
-    table = Table.grid(padding=(0, 2, 1, 0))
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for finding in findings[:LISTED_FINDINGS]:
-        text = Text(finding.claim)
-        if finding.where:
-            text.append(f"\n{places(finding.where)}", "cyan")
-        text.append(f"\n{finding.how}", "green")
-        table.add_row(Text(finding.rule, "bold"), text)
-    left = len(findings) - LISTED_FINDINGS
-    if left > 0:
-        table.add_row("", Text(f"{left} more with --json", "bright_black"))
-    return Padding(table, (1, 0, 0, 2))
+def best_fixes(findings: Sequence[Finding]) -> Table | None:
+    """The few fixes to consider first; None where none is worth it."""
+    worth = [finding for finding in findings if finding.gain.expected >= MIN_GAIN]
+    shown = worth[:BEST_FIXES]
+    if not shown:
+        return None
+    columns = (_FIX, *_GAINS, _WHERE)
+    hidden = len(findings) - len(shown)
+    rows = tuple((finding.fix, *_gains(finding), first_place(finding.where)) for finding in shown)
+    return Table(columns, rows, hidden, _hidden_note(len(worth) - len(shown), len(findings) - len(worth)))
 
 
-def places(where: tuple[Place, ...]) -> str:
+def all_fixes(findings: Sequence[Finding]) -> Table:
+    """Every fix that was replayed and has a finding."""
+    columns = (_FIX, *_GAINS, _WHERE, _RULE)
+    rows = ((finding.fix, *_gains(finding), first_place(finding.where), finding.rule) for finding in findings)
+    return Table(columns, tuple(rows))
+
+
+def explained(findings: Sequence[Finding]) -> Findings:
+    """Each finding in words: the claim, the places, and what to write."""
+    return Findings(
+        tuple(
+            Explained(f"{finding.rule} → {finding.fix}", finding.claim, places(finding.where), finding.how)
+            for finding in findings
+        )
+    )
+
+
+def places(where: Sequence[Place]) -> str:
     """Where to look: lines of the program with their ops, or ops alone where no line is known."""
+    if not where:
+        return ""
     lines: dict[str, list[str]] = {}
     for place in where:
         lines.setdefault(place.spot, []).append(place.op or "?")
@@ -59,3 +73,31 @@ def places(where: tuple[Place, ...]) -> str:
         for line, ops in lines.items()
     ]
     return "in " + "; ".join(parts)
+
+
+def first_place(where: Sequence[Place]) -> str | None:
+    """The line to look at first, or the op where no line is known, and how many more there are."""
+    spots = list(dict.fromkeys(place.spot or place.op or "?" for place in where))
+    if not spots:
+        return None
+    return spots[0] + (f" +{len(spots) - 1}" if len(spots) > 1 else "")
+
+
+def brief_advice(how: str) -> str:
+    """The first sentences of an advice, as many as the first screen has room for."""
+    if len(how) <= BRIEF_ADVICE:
+        return how
+    end = how.rfind(". ", 0, BRIEF_ADVICE)
+    kept = how[: end + 1] if end > BRIEF_ADVICE // 3 else how[:BRIEF_ADVICE].rsplit(" ", 1)[0]
+    return f"{kept} … (-v)"
+
+
+def _gains(finding: Finding) -> tuple[float, Range, float, str]:
+    gain = finding.gain
+    return gain.expected, Range(gain.low, gain.high), finding.new_step_ns.expected, finding.confidence
+
+
+def _hidden_note(more: int, small: int) -> str:
+    parts = [several(more, "more fix", "more fixes")] if more else []
+    parts += [f"{several(small, 'fix', 'fixes')} under {100 * (MIN_GAIN - 1):.0f} %"] if small else []
+    return f"hidden: {' and '.join(parts)}; use -v to see all" if parts else ""

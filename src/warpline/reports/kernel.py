@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from warpline.kernels import KernelIdentity
+from warpline.reports.text import plain, shorten
 
 MAX_TITLE = 160
 _FIELDS = (
@@ -67,7 +68,7 @@ def _types(identity: KernelIdentity) -> str | None:
 
 
 def _shortened(name: str) -> str:
-    return name if len(name) <= MAX_TITLE else f"{name[: MAX_TITLE - 1]}…"
+    return shorten(plain(name), MAX_TITLE)
 
 
 def _tokens(identity: KernelIdentity) -> Table:

@@ -1,55 +1,63 @@
-"""The dispatch path and the dispatch budget, for a terminal."""
+"""The dispatch path and the dispatch budget as sections."""
 
 from __future__ import annotations
 
-import polars as pl
-from rich.console import Group, RenderableType
-from rich.text import Text
+from typing import TYPE_CHECKING
 
-from warpline.analyses.budget import Budget
-from warpline.reports.numbers import numbers_table
-from warpline.units import duration
+from warpline.reports.sections import Column, Report, Section, Table, Text
+from warpline.units import count, duration, gain
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from warpline.analyses.budget import Budget
+
+FEWER_LAUNCHES = 4
+"""The example of what fusion does to the number of launches."""
+_COLUMNS = (
+    Column("per_step", "per step", "count", priority=2),
+    Column("python_ns", "Python", "ns"),
+    Column("framework_ns", "framework", "ns"),
+    Column("api_ns", "API", "ns"),
+    Column("queue_ns", "queue", "ns", priority=2),
+    Column("kernel_ns", "kernels", "ns"),
+    Column("launches", "launches", "count", priority=3),
+    Column("depth", "depth", "count", priority=4),
+    Column("hidden_share", "hidden", "share", priority=3),
+    Column("name", "op", key=True),
+)
 
 
-def render_path(table: pl.DataFrame, width: int) -> RenderableType:
+def path_report(table: pl.DataFrame, title: str) -> Report:
     """One line an op: how long it takes in each layer, on average."""
-    rows = []
-    for row in table.rows(named=True):
-        place = f"  {row['file']}({row['line']}): {row['function']}" if row["file"] else ""
-        rows.append(
-            [
-                f"{row['per_step']:,.1f}",
-                duration(row["python_ns"]),
-                duration(row["framework_ns"]),
-                duration(row["api_ns"]),
-                duration(row["queue_ns"]) if row["queue_ns"] is not None else "–",
-                duration(row["kernel_ns"]),
-                f"{row['launches']:.1f}",
-                str(row["depth"]),
-                f"{100 * row['hidden_share']:.0f} %",
-                row["name"] + place,
-            ]
+    rows = tuple(
+        (
+            *(row[column.name] for column in _COLUMNS[:-1]),
+            row["name"] + (f" {row['file']}:{row['line']} {row['function']}" if row["file"] else ""),
         )
-    titles = ["per step", "Python", "framework", "API", "queue", "kernels", "launches", "depth", "hidden", "op"]
+        for row in table.rows(named=True)
+    )
     note = (
         "Means per op. framework: the op and the ops it calls, less API calls; queue: from the call's return to the "
-        "kernel; hidden: share of the CPU's time while the GPU is busy."
+        "kernel; hidden: share of its CPU time while the GPU is busy."
     )
-    return Group(numbers_table(titles, rows, width), Text(note, style="bright_black"))
+    return Report(title, (Section("ops", "Dispatch path", (Table(_COLUMNS, rows), Text(note, "quiet"))),))
 
 
-def render_budget(budget: Budget) -> RenderableType:
+def budget_report(budget: Budget) -> Report:
     """The budget as the sentences one would say."""
     slower = "the CPU's dispatch" if budget.bound == "cpu" else "the GPU"
-    count, graph, fused = f"{budget.ops:,.0f} launches a step", budget.graph_ns, budget.fused_ns(4)
+    launches = f"{count(round(budget.ops))} launches a step"
+    graph, fused = budget.graph_ns, budget.fused_ns(FEWER_LAUNCHES)
     lines = [
-        f"{count} x {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
-        f"{count} x {duration(budget.gpu_ns)} of GPU each = {duration(budget.work_ns)} to run",
-        f"→ bound by {slower}: a step takes {duration(budget.step_ns)} at best",
-        f"as one CUDA graph: {duration(graph)} ({budget.step_ns / graph:.1f}x)",
-        f"with 4 times fewer launches (fusion): {duration(fused)} ({budget.step_ns / fused:.1f}x)",
+        f"{launches} × {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
+        f"{launches} × {duration(budget.gpu_ns)} of GPU each = {duration(budget.work_ns)} to run",
+        f"as one CUDA graph: {duration(graph)} ({gain(budget.step_ns / graph)})",
+        f"with {FEWER_LAUNCHES} times fewer launches (fusion): {duration(fused)} ({gain(budget.step_ns / fused)})",
     ]
     crossover = budget.crossover_ops
     if crossover is not None:
-        lines.insert(3, f"crossover: with the same work in under {crossover:,.0f} launches the GPU would be the limit")
-    return Text("\n".join(lines))
+        lines.insert(2, f"crossover: with under {crossover:,.0f} launches for the same work the GPU would be the limit")
+    title = f"Bound by {slower}: a step takes {duration(budget.step_ns)} at best"
+    section = Section("budget", "Budget", tuple(map(Text, lines)), is_lead=True)
+    return Report(title, (section,))

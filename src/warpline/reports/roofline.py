@@ -1,58 +1,65 @@
-"""The roofline as a terminal report and as JSON."""
+"""The roofline as sections and as JSON, and the figures of a chip."""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import Any
-
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
 from warpline.analyses.roofline import FINE, IMPOSSIBLE, Entry, RooflineTable
 from warpline.analyses.roofline_json import ceilings_dict, step_headroom_ns
 from warpline.hardware import Roof
-from warpline.reports.roofline_plot import marked, shape_label, terminal_plot
-from warpline.reports.tabular import shorten
-from warpline.units import duration, share, size
+from warpline.reports.roofline_plot import character_plot, marked, shape_label
+from warpline.reports.sections import (
+    Column,
+    Command,
+    Commands,
+    Content,
+    Figure,
+    Note,
+    Notes,
+    Report,
+    Section,
+    Table,
+    Text,
+    Value,
+)
+from warpline.units import duration, several, share, size
 
-BOUND_COLOURS = {"compute": "green", "memory": "cyan", "link": "yellow", "latency": "magenta", "": "bright_black"}
-NARROWEST_NAME = 20
-LISTED_UNMODELLED = 5
-_COLUMNS = {
-    "": (0, 3),
-    "time": (0, 9),
-    "share": (0, 8),
-    "calls": (120, 8),
-    "TFLOP/s": (0, 9),
-    "TB/s": (0, 9),
-    "FLOP/B": (130, 8),
-    "ceiling": (130, 9),
-    "% roof": (0, 9),
-    "bound": (0, 9),
-    "headroom": (0, 10),
-}
-"""Each column, the width of the terminal from which on it is shown, and the room it takes."""
+SCHEMA = "warpline.roofline/1"
+LISTED_NOTES = 5
+_PIPES = (("bf16", "tensor"), ("fp16", "tensor"), ("tf32", "tensor"), ("fp8", "tensor"), ("fp32", "vector"))
+_COLUMNS = (
+    Column("mark", "#", priority=0),
+    Column("time_ns", "time", "ns"),
+    Column("share", "share", "share"),
+    Column("count", "calls", "count", priority=5),
+    Column("tflops_per_second", "TFLOP/s", "number", priority=3),
+    Column("tbytes_per_second", "TB/s", "number", priority=3),
+    Column("intensity", "FLOP/B", "number", priority=6),
+    Column("ceiling_tflops_per_second", "ceiling", "number", priority=6),
+    Column("roof", "% roof", "number"),
+    Column("bound", "bound"),
+    Column("headroom_ns", "headroom", "ns"),
+)
 
 
-def render(table: RooflineTable, path: str, top: int = 20, width: int = 140) -> RenderableType:
-    """The report, no wider than `width`."""
-    parts: list[RenderableType] = [_head(table, path), *_ceilings(table), *_coverage(table)]
-    parts.append(_rows(table, top, width))
-    if len(table.entries) > top:
-        rest = sum(entry.time_ns for entry in table.entries[top:])
-        line = f"and {len(table.entries) - top} more, {share(rest, table.total_ns)} of GPU time"
-        parts.append(Text(line, "bright_black"))
+def report(table: RooflineTable, path: str, top: int = 20) -> Report:
+    """The table, what is impossible or unknown in it, and the plot."""
+    head: tuple[Content, ...] = (*_ceilings(table), _coverage(table))
+    sections = [Section("ceilings", "Ceilings", head, is_lead=True)]
+    sections.append(Section("entries", "Ops" if table.by == "op" else "Kernels", tuple(_rows(table, top))))
     notes = [entry for entry in table.entries if entry.note and entry.state != FINE]
     if notes:
-        parts += [_title("Faster than the roof"), *(_note(entry, width) for entry in notes[:LISTED_UNMODELLED])]
+        listed = Notes(tuple(map(_note, notes[:LISTED_NOTES])))
+        sections.append(Section("impossible", "Faster than the roof", (listed,)))
     if table.unmodelled:
-        parts += [_title("Without a model"), _unmodelled(table, width)]
+        sections.append(Section("unmodelled", "Without a model", (_unmodelled(table),)))
     if table.roof is not None:
-        parts += [_title("Roofline"), terminal_plot(table, min(width, 100))]
-    parts += [_title("Next"), _next(table, path)]
-    return Group(*parts)
+        caption = "TFLOP/s by FLOP per byte; marks are those of the rows above"
+        sections.append(Section("plot", "Roofline", (Figure(character_plot(table), caption),)))
+    sections.append(Section("next", "Next", (Commands(tuple(_next(table, path))),)))
+    return Report(_title(table, path), tuple(sections))
 
 
 def to_dict(table: RooflineTable, path: str) -> dict[str, Any]:
@@ -61,18 +68,15 @@ def to_dict(table: RooflineTable, path: str) -> dict[str, Any]:
     return {**answer, "trace": {"path": path, **answer["trace"]}}
 
 
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="bold")
+def _title(table: RooflineTable, path: str) -> str:
+    steps = several(table.steps, "step") if table.steps else "no steps"
+    return f"{path} · {table.device} · {steps} · {duration(table.total_ns)} of GPU time"
 
 
-def _head(table: RooflineTable, path: str) -> Text:
-    steps = f"{table.steps} steps" if table.steps else "no steps"
-    return Text(f"{path} · {table.device} · {steps} · {duration(table.total_ns)} of GPU time", style="bold blue")
-
-
-def _ceilings(table: RooflineTable) -> list[Text]:
+def _ceilings(table: RooflineTable) -> Iterator[Text]:
     if table.roof is None:
-        return [Text(f"No peaks are known for {table.device}: rates only. Name a chip with --device.", "yellow")]
+        yield Text(f"No peaks are known for {table.device}: rates only. Name a chip with --device.", "strong")
+        return
     ceilings = ceilings_dict(table.roof)
     used = {entry.math for entry in table.entries if entry.math}
     shown = [name for name in ceilings if name in used or name == "dram"]
@@ -81,110 +85,109 @@ def _ceilings(table: RooflineTable) -> list[Text]:
         figure = ceilings[name]
         rate = f"{figure['value'] / 1e12:.4g} {'TB/s' if name == 'dram' else 'TFLOP/s'}"
         words.append(f"{name} {rate}{'' if figure['measured'] else ' (data sheet)'}")
-    sources = sorted({ceilings[name]["source"] for name in shown})
-    return [Text("Ceilings: " + ", ".join(words)), *(Text(f"  {source}", "bright_black") for source in sources)]
+    yield Text("Ceilings: " + ", ".join(words))
+    yield from (Text(source, "quiet") for source in sorted({ceilings[name]["source"] for name in shown}))
 
 
-def _coverage(table: RooflineTable) -> list[Text]:
+def _coverage(table: RooflineTable) -> Text:
     line = f"Work is known for {table.modelled_pct:.1f} % of GPU time"
     if table.estimated_ns:
         line += f", {share(table.estimated_ns, table.total_ns)} of it estimated (~)"
     if table.roof is not None:
         line += f"; at the roof it would take {duration(table.floor_ns)} instead of {duration(table.modelled_ns)}"
-    return [Text(line)]
+    return Text(line)
 
 
-def _rows(table: RooflineTable, top: int, width: int) -> Table:
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+def _rows(table: RooflineTable, top: int) -> Iterator[Content]:
     marks = {id(entry): mark for mark, entry in marked(table)}
-    titles = [title for title, (least, _) in _COLUMNS.items() if width >= least]
-    for title in titles:
-        view.add_column(title, justify="left" if title == "bound" else "right", no_wrap=True)
-    view.add_column("op" if table.by == "op" else "kernel", no_wrap=True)
-    room = max(NARROWEST_NAME, width - 2 - sum(_COLUMNS[title][1] for title in titles))
-    for entry in table.entries[:top]:
-        headroom = step_headroom_ns(entry, table)
-        headroom = headroom if headroom is not None else entry.headroom_ns
-        label = " ".join(filter(None, (entry.name, shape_label(entry.shapes))))
-        cells: dict[str, str | Text] = {
-            "": Text(marks.get(id(entry), ""), "bold"),
-            "time": duration(entry.time_ns),
-            "share": share(entry.time_ns, table.total_ns),
-            "calls": f"{entry.count:,}",
-            "TFLOP/s": _rate(entry.flops_per_second),
-            "TB/s": _rate(entry.bytes_per_second),
-            "FLOP/B": _plain(entry.intensity),
-            "ceiling": _rate(entry.ceiling_flops_per_second),
-            "% roof": _percent(entry),
-            "bound": Text(entry.bound or "?", BOUND_COLOURS[entry.bound]),
-            "headroom": duration(headroom) if headroom is not None else "–",
-        }
-        view.add_row(*(cells[title] for title in titles), Text(shorten(label, room)))
+    key = Column("name", "op" if table.by == "op" else "kernel", key=True)
+    rows = tuple(_row(entry, table, marks.get(id(entry), "")) for entry in table.entries[:top])
+    hidden, note = len(table.entries) - len(rows), ""
+    if hidden:
+        rest = sum(entry.time_ns for entry in table.entries[top:])
+        note = f"{hidden:,} more, {share(rest, table.total_ns)} of GPU time: --top {len(table.entries)}"
+    yield Table((*_COLUMNS, key), rows, hidden, note)
     unit = "per step" if table.steps else "in all"
-    ceiling = "ceiling: TFLOP/s that the roof allows at this intensity; " if "ceiling" in titles else ""
-    view.caption = f"{ceiling}headroom {unit}; ~ estimated work"
-    view.caption_justify = "left"
-    return view
+    yield Text(f"ceiling: TFLOP/s at this intensity; headroom {unit}; ~ estimated work", "quiet")
 
 
-def _rate(value: float | None) -> str:
+def _row(entry: Entry, table: RooflineTable, mark: str) -> tuple[Value, ...]:
+    headroom = step_headroom_ns(entry, table)
+    return (
+        mark,
+        entry.time_ns,
+        entry.time_ns / table.total_ns if table.total_ns else None,
+        entry.count,
+        _rate(entry.flops_per_second),
+        _rate(entry.bytes_per_second),
+        f"{entry.intensity:,.4g}" if entry.intensity else None,
+        _rate(entry.ceiling_flops_per_second),
+        _percent(entry),
+        entry.bound or "?",
+        headroom if headroom is not None else entry.headroom_ns,
+        _label(entry),
+    )
+
+
+def _label(entry: Entry) -> str:
+    return " ".join(filter(None, (entry.name, shape_label(entry.shapes))))
+
+
+def _rate(value: float | None) -> str | None:
     if not value:
-        return "–"
+        return None
     tera = value / 1e12
     return f"{tera:,.0f}" if tera >= 100 else f"{tera:.3g}" if tera >= 0.001 else "<0.001"
 
 
-def _plain(value: float | None) -> str:
-    return f"{value:,.4g}" if value else "–"
-
-
-def _percent(entry: Entry) -> Text:
+def _percent(entry: Entry) -> str | None:
     if entry.roof_pct is None:
-        return Text("–")
-    style = "red" if entry.state == IMPOSSIBLE else "" if entry.state == FINE else "yellow"
-    return Text(f"{'~' if entry.estimate else ''}{entry.roof_pct:.1f}{'!' if entry.state != FINE else ''}", style)
+        return None
+    return f"{'~' if entry.estimate else ''}{entry.roof_pct:.1f}{'!' if entry.state != FINE else ''}"
 
 
-def _note(entry: Entry, width: int) -> Text:
-    label = shorten(" ".join(filter(None, (entry.name, shape_label(entry.shapes)))), max(NARROWEST_NAME, width // 2))
-    colour = "red" if entry.state == IMPOSSIBLE else "yellow"
-    return Text.assemble((f" {entry.state}", colour), f"  {label}: {entry.note}")
+def _note(entry: Entry) -> Note:
+    return Note("error" if entry.state == IMPOSSIBLE else "warning", entry.state, f"{_label(entry)}: {entry.note}")
 
 
-def _unmodelled(table: RooflineTable, width: int) -> Table:
-    view = Table.grid(padding=(0, 2))
-    for item in table.unmodelled[:LISTED_UNMODELLED]:
-        name = shorten(item.name, max(NARROWEST_NAME, width // 2))
-        view.add_row(f" {share(item.time_ns, table.total_ns)}", Text(name), item.why)
-    return view
+def _unmodelled(table: RooflineTable) -> Table:
+    columns = (Column("share", "share", "share"), Column("name", "name", key=True), Column("why", "why"))
+    rows = tuple((item.time_ns / table.total_ns, item.name, item.why) for item in table.unmodelled[:LISTED_NOTES])
+    hidden = len(table.unmodelled) - len(rows)
+    return Table(columns, rows, hidden, f"{hidden:,} more: --json lists them" if hidden else "")
 
 
-def _next(table: RooflineTable, path: str) -> Text:
-    quoted = shlex.quote(path)
-    lines = [f" warpline roofline {quoted} --by {'kernel' if table.by == 'op' else 'op'}"]
-    lines.append(f" warpline roofline {quoted} --plot roofline.svg")
+def _next(table: RooflineTable, path: str) -> Iterator[Command]:
+    quoted, other = shlex.quote(path), "kernel" if table.by == "op" else "op"
+    yield Command(f"warpline roofline {quoted} --by {other}", f"a row for each {other}")
+    yield Command(f"warpline roofline {quoted} --plot roofline.svg", "draw it")
     if table.roof is None or table.roof.ceilings is None:
-        lines.append(" warpline device measure     measure the ceilings of the GPU at hand, and use them from then on")
-    return Text("\n".join(lines))
+        yield Command("warpline device measure", "measure the ceilings of this GPU, and use them from then on")
 
 
-def device_text(roof: Roof) -> Group:
+def device_report(roof: Roof) -> Report:
     """One chip: every figure with its source."""
     chip = roof.chip
-    head = f"{chip.name} · compute {chip.compute[0]}.{chip.compute[1]} · {chip.sm_count} SMs · L2 {size(chip.l2_bytes)}"
-    view = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    for title in ("what", "data sheet", "measured", "source of the data sheet's"):
-        view.add_column(title, justify="right" if title in {"data sheet", "measured"} else "left")
+    columns = (
+        Column("what", "what", key=True),
+        Column("data_sheet", "data sheet", "number"),
+        Column("measured", "measured", "number"),
+        Column("source", "source of the data sheet's"),
+    )
+    rows: list[tuple[Value, ...]] = []
     for unit, figures in (("tensor", chip.tensor), ("vector", chip.vector)):
         for dtype, figure in figures.items():
             best = roof.compute(dtype, unit)
-            measured = f"{best.value / 1e12:,.4g}" if best and best.measured else "–"
-            view.add_row(f"{dtype} {unit} (TFLOP/s)", f"{figure.value / 1e12:,.4g}", measured, figure.source)
+            measured = f"{best.value / 1e12:,.4g}" if best and best.measured else None
+            rows.append((f"{dtype} {unit} (TFLOP/s)", f"{figure.value / 1e12:,.4g}", measured, figure.source))
     for link, figure in chip.bandwidth.items():
         best = roof.bandwidth("h2d" if link == "pcie" else link)
-        measured = f"{best.value / 1e9:,.4g}" if best and best.measured else "–"
-        view.add_row(f"{link} (GB/s)", f"{figure.value / 1e9:,.4g}", measured, figure.source)
-    parts: list[RenderableType] = [Text(head, "bold blue"), view]
+        measured = f"{best.value / 1e9:,.4g}" if best and best.measured else None
+        rows.append((f"{link} (GB/s)", f"{figure.value / 1e9:,.4g}", measured, figure.source))
+    content: list[Content] = [Table(columns, tuple(rows))]
     if roof.ceilings is not None:
-        parts.append(Text(f"measured: {roof.ceilings.origin}, {roof.ceilings.date}; {roof.ceilings.path}"))
-    return Group(*parts)
+        content.append(Text(f"measured: {roof.ceilings.origin}, {roof.ceilings.date}; {roof.ceilings.path}", "quiet"))
+    title = (
+        f"{chip.name} · compute {chip.compute[0]}.{chip.compute[1]} · {chip.sm_count} SMs · L2 {size(chip.l2_bytes)}"
+    )
+    return Report(title, (Section("figures", "Figures", tuple(content), is_lead=True),))

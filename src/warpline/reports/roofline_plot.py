@@ -1,4 +1,4 @@
-"""The roofline as a picture: an SVG drawn by hand, and characters for a terminal. Both axes are logarithmic."""
+"""The roofline as a picture: an SVG drawn by hand, and characters. Both axes are logarithmic."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import math
 from dataclasses import dataclass
 from html import escape
 from typing import Any
-
-from rich.text import Text
 
 from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Roof
@@ -238,45 +236,41 @@ def _tera(power: int) -> str:
     return _power(power - 12)
 
 
-def terminal_plot(table: RooflineTable, width: int = 100, height: int = 18) -> Text:
+def character_plot(table: RooflineTable, width: int = 76, height: int = 18) -> str:
     """The same in characters: the roof in dots, and a mark for each of the longest entries."""
     entries = drawable(table)
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:
-        return Text(" nothing has both FLOPs and bytes", "bright_black")
+        return "nothing has both FLOPs and bytes"
     roofs = _roofs(table, table.roof)
     axes = _axes(entries, roofs, memory.value)
     columns = max(30, width - 10)
-    cells = [[(" ", "")] * columns for _ in range(height)]
+    cells = [[" "] * columns for _ in range(height)]
     highest = roofs[0][1] if roofs else 10.0**axes.y_high
     for column in range(columns):
         intensity = 10 ** (axes.x_low + (axes.x_high - axes.x_low) * (column + 0.5) / columns)
         slope = intensity * memory.value
         for value in [slope] if slope < highest else [value for _, value in roofs]:
-            _put(cells, axes, intensity, min(value, slope), "·", "red")
+            _put(cells, axes, intensity, min(value, slope), "·")
         for _, value in roofs:
             if slope >= value:
-                _put(cells, axes, intensity, value, "·", "red")
-    colours = {"compute": "green", "memory": "cyan", "latency": "magenta", "": "white"}
+                _put(cells, axes, intensity, value, "·")
     for mark, entry in reversed(marked(table)):
-        _put(cells, axes, entry.intensity or 1.0, entry.flops_per_second, mark, f"bold {colours[entry.bound]}")
-    text = Text()
+        _put(cells, axes, entry.intensity or 1.0, entry.flops_per_second, mark)
+    lines = []
     for line, row in enumerate(cells):
         power = axes.y_high - (axes.y_high - axes.y_low) * line / (height - 1)
-        text.append(f" {10 ** (power - 12):8.3g} " if line % 4 == 0 else " " * 10, "bright_black")
-        for character, style in row:
-            text.append(character, style)
-        text.append("\n")
+        scale = f" {10 ** (power - 12):8.3g} " if line % 4 == 0 else " " * 10
+        lines.append((scale + "".join(row)).rstrip())
     left, right = f"{10.0**axes.x_low:g}", f"{10.0**axes.x_high:g} FLOP/B"
-    text.append(" " * 10 + left + right.rjust(columns - len(left)), "bright_black")
-    text.append("\n TFLOP/s by FLOP per byte; marks are those of the rows above", "bright_black")
-    return text
+    lines.append(" " * 10 + left + right.rjust(columns - len(left)))
+    return "\n".join(lines)
 
 
-def _put(cells: list[list[tuple[str, str]]], axes: Axes, intensity: float, rate: float, mark: str, style: str) -> None:
+def _put(cells: list[list[str]], axes: Axes, intensity: float, rate: float, mark: str) -> None:
     if intensity <= 0 or rate <= 0:
         return
     x, y = axes.at(intensity, rate)
     column, line = round(x * (len(cells[0]) - 1)), round((1 - y) * (len(cells) - 1))
     if 0 <= column < len(cells[0]) and 0 <= line < len(cells):
-        cells[line][column] = (mark, style)
+        cells[line][column] = mark

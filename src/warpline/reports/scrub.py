@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+import shlex
+from typing import TYPE_CHECKING
 
-from warpline.reports.numbers import numbers_table
-from warpline.scrub.file import Result
+from warpline.reports.sections import Column, Command, Commands, Report, Section, Table
+from warpline.units import several
 
-MOST_PLACES = 40
+if TYPE_CHECKING:
+    from warpline.scrub.file import Result
+
+LISTED_PLACES = 40
+_COLUMNS = (Column("count", "count", "count"), Column("kind", "kind"), Column("place", "place", key=True))
 
 
-def render_scrub(result: Result, width: int) -> RenderableType:
+def scrub_report(result: Result) -> Report:
     """The leaks as a table, and what to type next."""
-    parts: list[RenderableType] = [Text(_headline(result), style="bold")]
-    rows = [[f"{leak.count:,}", leak.kind, leak.place] for leak in result.leaks]
+    sections = []
+    rows = tuple((leak.count, leak.kind, leak.place) for leak in result.leaks)
     if rows:
-        parts.append(numbers_table(["count", "kind", "place"], rows[:MOST_PLACES], width))
-    if len(rows) > MOST_PLACES:
-        parts.append(Text(f"and {len(rows) - MOST_PLACES} further places; --json lists them all"))
+        hidden = max(0, len(rows) - LISTED_PLACES)
+        note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
+        table = Table(_COLUMNS, rows[:LISTED_PLACES], hidden, note)
+        sections.append(Section("leaks", "Leaks", (table,), is_lead=True))
     if result.output is not None:
-        parts.append(Text(f"\nLook at it once more before you share it: warpline scrub --check {result.output}"))
+        check = Command(f"warpline scrub --check {shlex.quote(str(result.output))}", "check it before you share it")
+        sections.append(Section("next", "Next", (Commands((check,)),)))
     elif rows:
-        parts.append(Text(f"\nTo take it out: warpline scrub {result.file}"))
-    return Group(*parts)
+        scrub = Command(f"warpline scrub {shlex.quote(str(result.file))}", "write a copy without them")
+        sections.append(Section("next", "Next", (Commands((scrub,)),)))
+    return Report(_headline(result), tuple(sections))
 
 
 def _headline(result: Result) -> str:
     kept = f" ({', '.join(result.kept)} not looked for)" if result.kept else ""
-    count = sum(leak.count for leak in result.leaks)
+    values = several(sum(leak.count for leak in result.leaks), "value")
     if result.output is not None:
-        return f"{result.output} written, {count:,} values taken out{kept}"
+        return f"{result.output} written, {values} taken out{kept}"
     if result.clean:
         return f"{result.file.name} is clean{kept}"
-    return f"{result.file.name} would leak {count:,} values{kept}"
+    return f"{result.file.name} would leak {values}{kept}"

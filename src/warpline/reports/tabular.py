@@ -1,4 +1,4 @@
-"""A frame as text: a table for a terminal, CSV or JSON.
+"""A frame as text: a table, CSV or JSON.
 
 Numbers carry their unit in the column's title, and the title decides the digits: megabytes print with three,
 every other fraction with one, as Nsight Systems prints them.
@@ -6,17 +6,26 @@ every other fraction with one, as Nsight Systems prints them.
 
 from __future__ import annotations
 
-import io
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from warpline.reports.layout import Cells, lay_out, left_out_note
+from warpline.reports.text import plain
+
 if TYPE_CHECKING:
     import polars as pl
-    from rich.table import Table
 
 MEGABYTE_UNITS = ("(MB)", "(MB/s)")
-NARROWEST_NAME = 24
-ELLIPSIS = "…"
+KEY_TITLES = frozenset({"Name", "Operation", "Range", "NVTX Range", "Kernel Name", "name"})
+"""Columns that name a row, in the reports of nsys stats and in the trace's tables."""
+SPREAD_PRIORITY = {"StdDev": 7, "Min": 6, "Max": 5, "Med": 4, "Avg": 3}
+TRACE_KEYS = frozenset({"id", "name", "kind", "start_ns", "end_ns", "device", "stream", "thread"})
+"""Columns of the trace's tables that stay longest where not all fit."""
+EMPTY_PRIORITY = 9
+COUNTS = frozenset(
+    {"Instances", "Num Calls", "Count", "QCount", "NVTX Inst", "Kern Inst", "Range Instances", "Total GPU Ops", "count"}
+)
+IDENTIFIERS = frozenset({"Style", "PID", "TID", "Pid", "Tid", "T-Pri", "DevId", "CorrID", "CorrId", "Ctx", "GreenCtx"})
 
 
 class Format(StrEnum):
@@ -46,46 +55,42 @@ def to_records(frame: pl.DataFrame) -> list[dict[str, object]]:
     return frame.to_dicts()
 
 
-def to_table(frame: pl.DataFrame, title: str = "", width: int | None = None) -> Table:
-    """A table for rich: numbers to the right, thousands apart.
-
-    The last column, a name, is shortened in its middle to fit ``width``: kernels often differ at both ends.
-    """
-    from rich.table import Table  # noqa: PLC0415 - slow to load, and only a table needs it
-    from rich.text import Text  # noqa: PLC0415
-
-    columns = [_texts(column, thousands=True) for column in frame]
-    if width is not None and columns:
-        taken = sum(max(map(len, [name, *texts])) + 1 for name, texts in zip(frame.columns, columns, strict=True))
-        last = max(map(len, [frame.columns[-1], *columns[-1]]))
-        room = max(NARROWEST_NAME, width - (taken - last))
-        columns[-1] = [shorten(text, room) for text in columns[-1]]
-    table = Table(title=title or None, title_justify="left", box=None, padding=(0, 1, 0, 0), pad_edge=False)
-    for column in frame:
-        table.add_column(Text(column.name), justify="right" if column.dtype.is_numeric() else "left", no_wrap=True)
-    for row in zip(*columns, strict=True):
-        table.add_row(*map(Text, row))
-    return table
-
-
 def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -> str:
-    """The table as plain text, as wide as it needs to be."""
-    from rich.console import Console  # noqa: PLC0415 - slow to load, and only a table needs it
+    """The table as plain text: numbers to the right, thousands apart, in `width` columns or as wide as it needs to be.
 
-    table = to_table(frame, title, width)
-    buffer = io.StringIO()
-    console = Console(file=buffer, width=1, color_system=None)
-    natural = console.measure(table, options=console.options.update(width=1_000_000)).maximum
-    Console(file=buffer, width=max(natural, len(title), 1), color_system=None).print(table)
-    return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()) + "\n"
+    The columns that name a row are always there; where others have no room, the last line says which.
+    """
+    keys = key_columns(frame)
+    columns = [
+        Cells(
+            plain(column.name),
+            [plain(text) for text in _texts(column, thousands=True)],
+            is_right=column.dtype.is_numeric(),
+            is_key=column.name in keys,
+            can_shrink=not column.dtype.is_numeric(),
+            priority=_priority(column),
+        )
+        for column in frame
+    ]
+    laid = lay_out(columns, width)
+    note = left_out_note(laid.left_out, width)
+    parts = [*([plain(title)] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
+    return "\n".join(parts) + "\n"
 
 
-def shorten(text: str, room: int) -> str:
-    """The text with its middle left out where it is longer than ``room``."""
-    if len(text) <= room:
-        return text
-    tail = (room - 1) // 2
-    return text[: room - 1 - tail] + ELLIPSIS + text[len(text) - tail :]
+def key_columns(frame: pl.DataFrame) -> set[str]:
+    """The columns that name a row: by their title, else the first text, else the first column."""
+    named = set(KEY_TITLES.intersection(frame.columns))
+    texts = [column.name for column in frame if not column.dtype.is_numeric()]
+    return named or set((texts or frame.columns)[:1])
+
+
+def _priority(column: pl.Series) -> int:
+    """Columns with larger numbers are left out first: those without a value, measures of spread, then identifiers."""
+    if column.null_count() == len(column) > 0:
+        return EMPTY_PRIORITY
+    spread = (rank for word, rank in SPREAD_PRIORITY.items() if word in column.name)
+    return next(spread, 2 if column.name in IDENTIFIERS else 0 if column.name in TRACE_KEYS else 1)
 
 
 def _decimal_text(column: pl.Series) -> pl.Series:
@@ -104,7 +109,7 @@ def _texts(column: pl.Series, *, thousands: bool = False) -> list[str]:
     if column.dtype.is_float():
         pattern = f"{{:{comma}.{decimals(column.name)}f}}"
         return ["" if value is None else pattern.format(value) for value in column.to_list()]
-    # Identifiers are integers too, but have no unit.
-    if thousands and column.dtype.is_integer() and "(" in column.name:
+    # Identifiers are integers too, but have no unit and count nothing.
+    if thousands and column.dtype.is_integer() and ("(" in column.name or column.name in COUNTS):
         return ["" if value is None else f"{value:,}" for value in column.to_list()]
     return column.cast(str).fill_null("").to_list()

@@ -1,294 +1,165 @@
-"""The diagnosis as a terminal report: what to doubt, where the time went, and what to type next."""
+"""Sections for a terminal: lines that fit its width, in colour where there is one, without trailing spaces."""
 
 from __future__ import annotations
 
-import os
-import shlex
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from rich.text import Text as Styled
 
-from warpline.analyses.breakdown import DeviceTime
-from warpline.analyses.gaps import Gaps
-from warpline.findings.diagnosis import Diagnosis
-from warpline.fixes.words import counted
-from warpline.reports.findings import explained, gains
-from warpline.reports.numbers import numbers_table
-from warpline.sources.stdin import as_typed
-from warpline.units import duration, share, size
+from warpline.reports.layout import Cells, lay_out, left_out_note
+from warpline.reports.sections import (
+    Bar,
+    Commands,
+    Content,
+    Facts,
+    Figure,
+    Findings,
+    Note,
+    Notes,
+    Report,
+    Section,
+    Severity,
+    Table,
+    Text,
+    Tone,
+)
+from warpline.reports.text import cells, plain, wrap
+from warpline.reports.values import shown
 
-if TYPE_CHECKING:
-    from warpline.findings.rank import Judgement
-
-BAR_WIDTH = 60
-PARTS = (("compute", "green"), ("comm", "magenta"), ("copy", "yellow"), ("memset", "cyan"), ("idle", "bright_black"))
-MARKS = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "cyan")}
-CAUSE_MEANING = {
-    "dispatch": "Python, framework and API calls were not fast enough",
-    "sync": "the CPU was waiting for the device",
-    "transfer": "the CPU was staging or waiting for a copy",
-    "input": "the program was waiting for data",
-    "memory": "memory was being allocated or freed",
-    "comm": "waiting for other ranks",
-    "cold_start": "code was being loaded, compiled or initialised",
-    "launch_latency": "from the launch to its beginning on the device",
-    "dependency": "launched in time, but waiting for other work on the device",
-    "profiler": "the profiler itself",
-    "unknown": "nothing recorded explains it",
-}
-LISTED_STEPS = 8
-LISTED_SYNCS = 6
-ROOM_FOR_SPREAD = 110
-"""Terminals narrower than this show two figures of each kernel's spread instead of five."""
+INDENT = "  "
+BAR_ROOM = 60
+MIN_WIDTH = 20
+"""Narrower terminals are written for as if they had this many columns."""
+TONES: dict[Tone, str] = {"plain": "", "strong": "bold yellow", "quiet": "bright_black", "advice": "green"}
+MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "cyan")}
+PART_COLOURS = {"compute": "green", "comm": "magenta", "copy": "yellow", "memset": "cyan", "idle": "bright_black"}
 
 
-def render(diagnosis: Diagnosis, top: int = 10, width: int = 120) -> RenderableType:
-    """The whole report, in the order in which one reads it, no wider than `width`."""
-    parts: list[RenderableType] = [_head(diagnosis)]
-    if diagnosis.health:
-        parts += [_title("Health of the profile"), _health(diagnosis)]
-    for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
-        parts += [_title(_device_title(diagnosis, device)), _device(device, gaps)]
-    if diagnosis.judgement is not None:
-        parts += [_title("Verdict"), *_verdict(diagnosis.judgement, width)]
-    if len(diagnosis.steps):
-        parts += [_title(_steps_title(diagnosis)), _steps(diagnosis, width)]
-    if len(diagnosis.kernels):
-        parts += [_title("Kernels"), _kernels(diagnosis, top, width)]
-    if len(diagnosis.launches):
-        parts += [_title("Launches"), _launches(diagnosis, width)]
-    if len(diagnosis.copies):
-        parts += [_title("Copies"), _copies(diagnosis, width)]
-    if len(diagnosis.syncs):
-        parts += [_title("Waits of the CPU, per step"), _syncs(diagnosis, width)]
-    parts += [_title("Next"), _next(diagnosis, width)]
-    return Group(*parts)
+def render(report: Report, width: int) -> Styled:
+    """The report as lines of styled text; no control character or markup of a file's text acts."""
+    width = max(width, MIN_WIDTH)
+    lines = [*_wrapped(report.title, width, "bold blue", "")]
+    for position, section in enumerate(report.sections):
+        # Doubts about the profile belong to the line that says what it is.
+        is_doubt = section.is_lead and isinstance(section.content[0], Notes)
+        if position or not is_doubt:
+            lines.append(Styled())
+        lines += _section(section, width)
+    return Styled("\n").join([*lines, Styled()])
 
 
-def _title(text: str) -> Text:
-    return Text(f"\n{text}", style="bold")
+def _section(section: Section, width: int) -> Iterator[Styled]:
+    if not section.is_lead:
+        yield Styled(plain(section.title), "bold")
+    indent = "" if section.is_lead else INDENT
+    for content in section.content:
+        yield from _content(content, width, indent)
 
 
-def _head(diagnosis: Diagnosis) -> Text:
-    trace = diagnosis.trace
-    words = [trace.path.name, trace.source, diagnosis.device_name or "no GPU work"]
-    if trace.step_ns is not None:
-        words.append(f"{len(diagnosis.steps)} steps of {duration(trace.step_ns)}")
-    words.append(f"{len(trace.gpu):,} GPU operations, {len(trace.api):,} calls, {len(trace.ops):,} ops")
-    return Text(" · ".join(words), style="bold blue")
+def _content(content: Content, width: int, indent: str) -> Iterator[Styled]:
+    match content:
+        case Text():
+            yield from _wrapped(content.text, width, TONES[content.tone], indent)
+        case Facts():
+            yield from _facts(content, width, indent)
+        case Notes():
+            for note in content.notes:
+                yield from _note(note, width, indent)
+        case Bar():
+            yield _bar(content, min(BAR_ROOM, width - len(indent)), indent)
+            yield from _wrapped(content.caption, width, "", indent)
+        case Figure():
+            yield from (Styled(line) for line in content.text.splitlines())
+            yield from _wrapped(content.caption, width, TONES["quiet"], indent)
+        case Table():
+            yield from _table(content, width, indent)
+        case Findings():
+            yield from _findings(content, width, indent)
+        case Commands():
+            yield from _commands(content, width, indent)
 
 
-def _health(diagnosis: Diagnosis) -> Table:
-    table = Table.grid(padding=(0, 1))
-    table.add_column(width=2)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for entry in diagnosis.health:
-        mark, colour = MARKS[entry.severity]
-        table.add_row(Text(f" {mark}", colour), Text(entry.code, colour), entry.message)
-    return table
+def _facts(facts: Facts, width: int, indent: str) -> Iterator[Styled]:
+    widest = max((cells(plain(fact.label)) for fact in facts.facts), default=0)
+    for fact in facts.facts:
+        label = plain(fact.label)
+        for line in wrap(plain(fact.text), width - len(indent) - widest - 2):
+            yield Styled.assemble(f"{indent}{label}", " " * (widest - cells(label) + 2), line)
+            label = ""
 
 
-def _device_title(diagnosis: Diagnosis, device: DeviceTime) -> str:
-    window = "the chosen steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
-    return (
-        f"GPU {device.device}: {duration(device.window_ns)} ({window}), busy {share(device.busy_ns, device.window_ns)}"
-    )
+def _note(note: Note, width: int, indent: str) -> Iterator[Styled]:
+    mark, colour = MARKS[note.severity]
+    lines = wrap(plain(f"{note.code}: {note.text}"), width - len(indent) - 2)
+    for position, line in enumerate(lines):
+        styled = Styled(f"{indent}  {line}" if position else f"{indent}{mark} {line}")
+        if not position:
+            styled.stylize(colour, 0, len(indent) + 2 + len(plain(note.code)))
+        yield styled
 
 
-def _device(device: DeviceTime, gaps: Gaps) -> RenderableType:
-    lengths = {part: int(getattr(device, f"{part}_ns")) for part, _ in PARTS}
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column(justify="right")
-    table.add_column(style="bright_black")
-    hidden = {"comm": device.overlapped_comm_ns, "copy": device.overlapped_copy_ns}
-    for part, colour in PARTS:
-        if lengths[part] or part in {"compute", "idle"}:
-            note = f"and {duration(hidden[part])} hidden behind other work" if hidden.get(part) else ""
-            table.add_row(
-                Text(f"■ {part}", colour), duration(lengths[part]), share(lengths[part], device.window_ns), note
-            )
-    for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
-        if length:
-            table.add_row(
-                Text(f"  {cause}", "bright_black"),
-                duration(length),
-                share(length, device.window_ns),
-                CAUSE_MEANING[cause],
-            )
-    return Padding(Group(_bar(lengths, device.window_ns), table), (0, 0, 0, 2))
+def _wrapped(text: str, width: int, style: str, indent: str) -> Iterator[Styled]:
+    for line in wrap(plain(text), width - len(indent)) if text else ():
+        yield Styled(f"{indent}{line}", style)
 
 
-def _verdict(judgement: Judgement, width: int) -> list[RenderableType]:
-    """The sentence, each finding with its replayed gain, and what was seen, where, and what to do."""
-    parts: list[RenderableType] = [Padding(Text(judgement.verdict.sentence, style="bold yellow"), (0, 0, 0, 2))]
-    if judgement.findings:
-        parts += [gains(judgement.findings, width), explained(judgement.findings)]
-    return parts
-
-
-def _bar(lengths: dict[str, int], whole: int) -> Text:
+def _bar(bar: Bar, room: int, indent: str) -> Styled:
     """A bar whose cells add up to its width: each part ends at its rounded running sum."""
-    bar = Text()
+    line = Styled(indent)
     so_far, drawn = 0, 0
-    for part, colour in PARTS:
-        so_far += lengths[part]
-        reach = round(BAR_WIDTH * so_far / whole) if whole else 0
-        bar.append(("░" if part == "idle" else "█") * (reach - drawn), style=colour)
+    for part in bar.parts:
+        so_far += part.value_ns
+        reach = round(room * so_far / bar.whole_ns) if bar.whole_ns else 0
+        line.append(("░" if part.name == "idle" else "█") * (reach - drawn), style=PART_COLOURS.get(part.name, ""))
         drawn = reach
-    return bar
+    return line
 
 
-def _steps_title(diagnosis: Diagnosis) -> str:
-    found = diagnosis.trace.steps["found_by"][0]
-    how = {
-        "profiler_step": "from ProfilerStep",
-        "range": "from ranges",
-        "python": "from calls of a function",
-        "repetition": "from repeating work",
-    }
-    return f"Steps ({how.get(found, found)})"
-
-
-def _steps(diagnosis: Diagnosis, width: int) -> Table:
-    rows = [
-        [
-            str(row["index"]),
-            duration(row["length_ns"]),
-            share(row["busy_ns"], row["length_ns"]),
-            f"{row['operations']:,}",
-            row["name"],
-        ]
-        for row in diagnosis.steps.head(LISTED_STEPS).rows(named=True)
+def columns_of(table: Table) -> list[Cells]:
+    """The table's columns as text."""
+    return [
+        Cells(
+            title=plain(column.title),
+            texts=[plain(shown(row[position], column.unit)) for row in table.rows],
+            is_right=column.is_right,
+            is_key=column.key,
+            can_shrink=column.unit == "text",
+            is_prose=column.unit == "text",
+            priority=column.priority,
+        )
+        for position, column in enumerate(table.columns)
     ]
-    more = len(diagnosis.steps) - LISTED_STEPS
-    if more > 0:
-        rows.append(["…", "", "", "", f"{more} more"])
-    return numbers_table(["step", "length", "GPU busy", "operations", "name"], rows, width)
 
 
-def _kernels(diagnosis: Diagnosis, top: int, width: int) -> Table:
-    spread = ["mean", "median", "min", "max", "std"] if width >= ROOM_FOR_SPREAD else ["median", "max"]
-    rows = [
-        [
-            f"{100 * row['share']:.1f} %",
-            duration(row["total_ns"]),
-            f"{row['count']:,}",
-            *(duration(row[f"{what}_ns"]) for what in spread),
-            _kind(row),
-            compact_name(row["name"]),
-        ]
-        for row in diagnosis.kernels.head(top).rows(named=True)
-    ]
-    return numbers_table(["time", "total", "count", *spread, "class", "kernel"], rows, width)
+def _table(table: Table, width: int, indent: str) -> Iterator[Styled]:
+    room = width - len(indent)
+    laid = lay_out(columns_of(table), room)
+    yield Styled(f"{indent}{laid.head}", "bright_black")
+    yield from (Styled(f"{indent}{line}") for line in laid.lines)
+    notes = [note for note in (table.hidden_note, left_out_note(laid.left_out, width)) if note]
+    if notes:
+        yield from _wrapped(f"({'; '.join(notes)})", width, "bright_black", indent)
 
 
-def _kind(row: dict[str, Any]) -> str:
-    """What the name says about the kernel, in a few words: `gemm tf32 TC`, tensor cores."""
-    words = [row["class"]]
-    if row["class"] in {"gemm", "conv", "attention"}:
-        words += [row["dtype"]] if row["dtype"] else []
-        words += {True: ["TC"], False: ["no TC"]}.get(row["tensor_core"], [])
-    return " ".join(words)
+def _findings(findings: Findings, width: int, indent: str) -> Iterator[Styled]:
+    inner = indent + INDENT
+    for position, entry in enumerate(findings.entries):
+        if position:
+            yield Styled()
+        yield Styled(f"{indent}{plain(entry.name)}", "bold")
+        for text, style in ((entry.text, ""), (entry.where, "cyan"), (entry.how, "green")):
+            yield from _wrapped(text, width, style, inner)
 
 
-def compact_name(name: str) -> str:
-    """A kernel's name without what all have in common: `void`, well-known namespaces and the argument list."""
-    depth, cut = 0, len(name)
-    for position in range(len(name) - 1, -1, -1):
-        depth += {")": 1, "(": -1}.get(name[position], 0)
-        if depth == 0:
-            cut = position if name.endswith(")") else cut
-            break
-    bare = (
-        name[:cut]
-        .removeprefix("void ")
-        .replace("at::native::", "")
-        .replace("(anonymous namespace)::", "")
-        .replace("<unnamed>::", "")
-    )
-    return bare.strip() or name
-
-
-def _launches(diagnosis: Diagnosis, width: int) -> RenderableType:
-    rows = [
-        [
-            f"{row['calls']:,}",
-            f"{row['operations']:,}",
-            duration(row["call_total_ns"]),
-            duration(row["call_median_ns"]),
-            duration(row["call_max_ns"]),
-            duration(row["delay_median_ns"]),
-            row["name"],
-        ]
-        for row in diagnosis.launches.rows(named=True)
-    ]
-    table = numbers_table(["calls", "operations", "in calls", "median", "max", "to start", "call"], rows, width)
-    queue = diagnosis.queue
-    if queue is None:
-        return table
-    note = (
-        f"  {100 * queue.empty_share:.0f} % of the launches found nothing waiting ahead of them; "
-        f"queue: {queue.mean:.1f} on average, {queue.maximum:,} at most"
-    )
-    return Group(table, Text(note, style="bright_black"))
-
-
-def _copies(diagnosis: Diagnosis, width: int) -> Table:
-    rows = []
-    for row in diagnosis.copies.rows(named=True):
-        rate = f"{size(row['bytes_per_second'])}/s" if row["bytes_per_second"] else "–"
-        whole, largest = ("–" if row[key] is None else size(row[key]) for key in ("bytes", "largest_bytes"))
-        rows.append([duration(row["total_ns"]), f"{row['count']:,}", whole, largest, rate, _copy_name(row)])
-    return numbers_table(["total", "count", "bytes", "largest", "bandwidth", "copy"], rows, width)
-
-
-def _syncs(diagnosis: Diagnosis, width: int) -> RenderableType:
-    rows = []
-    for row in diagnosis.syncs.head(LISTED_SYNCS).rows(named=True):
-        back = "–" if row["returned_ns"] is None else duration(row["returned_ns"])
-        place = f"{row['file']}:{row['line']}" if row["file"] else ""
-        what = " ".join(word for word in (row["op"], f"{row['call']} ({row['kind']})", place) if word)
-        rows.append([counted(row["count"]), duration(row["blocked_ns"]), back, what])
-    table = numbers_table(["calls", "blocked", "given back", "where"], rows, width)
-    more = len(diagnosis.syncs) - LISTED_SYNCS
-    return Group(table, Text(f"  {more} more places", style="bright_black")) if more > 0 else table
-
-
-def _copy_name(row: dict[str, Any]) -> str:
-    if row["name"].startswith("[") and row["source_memory"]:
-        return f"{row['name']} {row['source_memory']} to {row['target_memory']}"
-    return str(row["name"])
-
-
-def _next(diagnosis: Diagnosis, width: int) -> Text:
-    file = shlex.quote(_short_path(diagnosis.trace.path))
-    commands = []
-    if diagnosis.judgement is not None and diagnosis.judgement.verdict.fix:
-        commands.append((f"warpline whatif {file} --fix {diagnosis.judgement.verdict.fix}", "what that fix assumes"))
-    elif diagnosis.judgement is None and len(diagnosis.kernels):
-        commands.append((f"warpline diagnose {file} --why", "replay it: why it is slow, and what each fix would gain"))
-    if len(diagnosis.steps) > 2 and diagnosis.trace.chosen_steps is None:
-        commands.append((f"warpline diagnose {file} --steps 1:", "leave the first step out"))
-    if len(diagnosis.kernels):
-        commands.append((f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels, as nsys stats prints them"))
-    commands.append((f"warpline sql {file}", "the tables behind this, to ask anything of"))
-    text = Text(no_wrap=True, overflow="ignore")
-    widest = max(len(command) for command, _ in commands)
-    for command, purpose in commands:
-        text.append(f"  {command.ljust(widest)}", style="green")
-        text.append(f"   {purpose}\n" if widest + len(purpose) + 5 <= width else "\n", style="bright_black")
-    text.rstrip()
-    return text
-
-
-def _short_path(path: Path) -> str:
-    """Relative where that is shorter to type."""
-    relative, typed = os.path.relpath(path), str(as_typed(path))
-    return relative if len(relative) < len(typed) else typed
+def _commands(commands: Commands, width: int, indent: str) -> Iterator[Styled]:
+    """Commands are never broken, so that they can be copied; a purpose is left out where it has no room."""
+    room = width - len(indent) - 2
+    fitting = [cells(one.command) for one in commands.commands if cells(one.command) + cells(one.purpose) <= room]
+    widest = max(fitting, default=0)
+    for one in commands.commands:
+        line = Styled(f"{indent}{plain(one.command)}", "green")
+        length = cells(one.command)
+        if length + cells(one.purpose) <= room:
+            aligned = widest - length if widest + cells(one.purpose) <= room else 0
+            line.append(f"{' ' * aligned}  {plain(one.purpose)}", style="bright_black")
+        yield line

@@ -1,0 +1,239 @@
+"""The diagnosis as a report: a first screen that fits a small terminal, and everything else on request."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from warpline.analyses.breakdown import DeviceTime
+from warpline.analyses.gaps import Gaps
+from warpline.findings.diagnosis import Diagnosis
+from warpline.reports import findings, tables
+from warpline.reports.sections import (
+    Bar,
+    Column,
+    Command,
+    Commands,
+    Content,
+    Note,
+    Notes,
+    Part,
+    Report,
+    Section,
+    Table,
+    Text,
+    Value,
+)
+from warpline.sources.stdin import as_typed
+from warpline.units import duration, several, share
+
+if TYPE_CHECKING:
+    from warpline.findings.rank import Judgement
+
+SOURCES = {"kineto": "torch.profiler", "nsys": "Nsight Systems"}
+BUSY = ("compute", "comm", "copy", "memset")
+IDLE_MEANING = {
+    "dispatch": "the CPU could not launch kernels fast enough",
+    "sync": "the CPU waited for the GPU",
+    "transfer": "the CPU staged or waited for a copy",
+    "input": "the program waited for data",
+    "memory": "memory was allocated or freed",
+    "comm": "the GPU waited for other ranks",
+    "cold_start": "code was loaded, compiled or initialised",
+    "launch_latency": "from the launch call to the start on the GPU",
+    "dependency": "launched in time, but waiting for other GPU activity",
+    "profiler": "the profiler itself",
+    "unknown": "nothing recorded explains it",
+}
+MIN_NAMED_SHARE = 0.01
+"""Smaller parts of the time are added up as `other` on the first screen."""
+MIN_DIFFERENCE = 0.01
+"""A recorded step that differs less from the bare one is not mentioned."""
+BRIEF_NOTES = 2
+BRIEF_KERNELS = 3
+DISTORTION = "profiler-distortion"
+"""The health entry that says both step times, with and without the profiler."""
+
+
+def report(diagnosis: Diagnosis, verbose: bool = False, top: int = 10, again: str = "") -> Report:
+    """What `warpline diagnose` says; `again` is the command that gives this answer, from the path where it is empty."""
+    again = again or f"warpline diagnose {_quoted(diagnosis)}"
+    sections = _everything(diagnosis, top) if verbose else _first_screen(diagnosis)
+    following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
+    return Report(_title(diagnosis), (*sections, following))
+
+
+def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
+    notes = _brief_health(diagnosis)
+    if notes:
+        yield Section("health", "Profile health", notes, is_lead=True)
+    judgement = diagnosis.judgement
+    if judgement is not None:
+        yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),), is_lead=True)
+    if diagnosis.devices:
+        yield Section(
+            "time", "Where the time goes", (_bar(*_busiest(diagnosis), len(diagnosis.devices)),), is_lead=True
+        )
+    else:
+        yield Section("time", "Where the time goes", (Text("The trace has no GPU activity."),), is_lead=True)
+    if judgement is not None:
+        yield Section("fixes", "Best fixes", tuple(_brief_fixes(judgement)), is_lead=True)
+    elif len(diagnosis.kernels):
+        yield tables.kernels(diagnosis, BRIEF_KERNELS)
+
+
+def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
+    if diagnosis.health:
+        notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in diagnosis.health)
+        yield Section("health", "Profile health", (Notes(notes),))
+    judgement = diagnosis.judgement
+    if judgement is not None:
+        yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),))
+        found = findings.in_order(judgement.findings, judgement.verdict)
+        if found:
+            yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
+    for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
+        yield _device(diagnosis, device, gaps)
+    if judgement is not None and judgement.findings:
+        yield Section("findings", "Findings", (findings.explained(found),))
+    if len(diagnosis.steps):
+        yield tables.steps(diagnosis)
+    if len(diagnosis.kernels):
+        yield tables.kernels(diagnosis, top)
+    if len(diagnosis.launches):
+        yield tables.launches(diagnosis)
+    if len(diagnosis.copies):
+        yield tables.copies(diagnosis)
+    if len(diagnosis.syncs):
+        yield tables.waits(diagnosis)
+
+
+def _title(diagnosis: Diagnosis) -> str:
+    trace = diagnosis.trace
+    device = diagnosis.device_name or ("unnamed GPU" if diagnosis.devices else "no GPU activity")
+    words = [trace.path.name, SOURCES.get(trace.source, trace.source), device]
+    number = len(diagnosis.steps)
+    step, recorded = _step_times(diagnosis)
+    if step is not None:
+        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: {step} count as one"
+        words.append(f"{length} ({recorded} recorded)" if recorded else length)
+    return " · ".join(words)
+
+
+def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:
+    """The step without the profiler, and as recorded where that differs and no health entry says it already."""
+    judgement, recorded_ns = diagnosis.judgement, diagnosis.trace.step_ns
+    if judgement is None:
+        return (None if recorded_ns is None else duration(recorded_ns)), None
+    bare, recorded = judgement.evidence.step_ns, judgement.evidence.question.replay.measured_step_ns
+    said = any(entry.code == DISTORTION for entry in diagnosis.health)
+    same = abs(recorded - bare) < MIN_DIFFERENCE * bare
+    return duration(bare), None if said or same else duration(recorded)
+
+
+def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
+    doubts = [entry for entry in diagnosis.health if entry.severity != "info"]
+    shown = [entry for place, entry in enumerate(doubts) if place < BRIEF_NOTES or entry.severity == "error"]
+    hidden = len(diagnosis.health) - len(shown)
+    content: list[Content] = []
+    if shown:
+        content.append(Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in shown)))
+    if len(doubts) > len(shown):
+        content.append(Text(f"({several(hidden, 'more note')} on the profile's health: -v)", "quiet"))
+    return tuple(content)
+
+
+def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
+    found = findings.in_order(judgement.findings, judgement.verdict)
+    table = findings.best_fixes(found)
+    if table is None:
+        small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
+        yield Text(f"No fix gains {100 * (findings.MIN_GAIN - 1):.0f} % or more{small}.", "quiet")
+        return
+    yield table
+    if found[0].how and found[0].fix == judgement.verdict.fix:
+        yield Text(f"{found[0].fix}: {findings.brief_advice(found[0].how)}", "advice")
+
+
+def _busiest(diagnosis: Diagnosis) -> tuple[DeviceTime, Gaps]:
+    return max(zip(diagnosis.devices, diagnosis.gaps, strict=True), key=lambda pair: pair[0].busy_ns)
+
+
+def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
+    busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY}
+    parts = tuple(Part(name, value) for name, value in (*busy.items(), ("idle", device.idle_ns)))
+    whole = device.window_ns
+    caption = (
+        f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {duration(whole)}: "
+        f"busy {share(device.busy_ns, whole)}{_named(busy, whole)}, "
+        f"idle {share(device.idle_ns, whole)}{_named(gaps.totals(), whole)}"
+    )
+    return Bar(whole, parts, caption)
+
+
+def _named(parts: dict[str, int], whole: int) -> str:
+    """The parts worth a name, largest first; the rest together, so that all add up."""
+    large = {name: value for name, value in parts.items() if whole and value / whole >= MIN_NAMED_SHARE}
+    rest = sum(parts.values()) - sum(large.values())
+    words = [f"{_words(name)} {share(value, whole)}" for name, value in sorted(large.items(), key=lambda one: -one[1])]
+    words += [f"other {share(rest, whole)}"] if words and share(rest, whole) not in {"0.0 %", "–"} else []
+    return f" ({', '.join(words)})" if words else ""
+
+
+def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
+    columns = (
+        Column("part", "part", key=True),
+        Column("time_ns", "time", "ns"),
+        Column("share", "share", "share"),
+        Column("meaning", "meaning", priority=2),
+    )
+    whole, rows = device.window_ns, list[tuple[Value, ...]]()
+    hidden = {"comm": device.overlapped_comm_ns, "copy": device.overlapped_copy_ns}
+    for part in BUSY:
+        length = int(getattr(device, f"{part}_ns"))
+        if length or part == "compute":
+            note = f"and {duration(hidden[part])} hidden behind other work" if hidden.get(part) else ""
+            rows.append((part, length, _share(length, whole), note))
+    rows.append(("idle", device.idle_ns, _share(device.idle_ns, whole), ""))
+    for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
+        if length:
+            rows.append((f"  {_words(cause)}", length, _share(length, whole), IDLE_MEANING[cause]))
+    window = "the chosen steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
+    title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
+    busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
+    bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
+    return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows))))
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
+    file, judgement = _quoted(diagnosis), diagnosis.judgement
+    if judgement is not None and judgement.verdict.fix:
+        yield Command(f"warpline whatif {file} --fix {judgement.verdict.fix}", "what this fix assumes")
+    elif judgement is None and len(diagnosis.kernels):
+        yield Command(f"{again} --why", "replay it for a verdict and fixes")
+    if not verbose:
+        yield Command(f"{again} -v", "all findings, idle causes, kernels, copies")
+        return
+    if len(diagnosis.steps) > 2 and diagnosis.trace.chosen_steps is None:
+        yield Command(f"{again} --steps 1:", "leave the first step out")
+    if len(diagnosis.kernels):
+        yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels, as nsys stats prints them")
+    yield Command(f"warpline sql {file}", "query the tables behind this")
+
+
+def _quoted(diagnosis: Diagnosis) -> str:
+    """The path as one types it: relative where that is shorter."""
+    path: Path = diagnosis.trace.path
+    relative, typed = os.path.relpath(path), str(as_typed(path))
+    return shlex.quote(relative if len(relative) < len(typed) else typed)

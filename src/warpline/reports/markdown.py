@@ -1,0 +1,91 @@
+"""Sections as Markdown, for an issue, a pull request or a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from warpline.reports.sections import (
+    Bar,
+    Commands,
+    Content,
+    Facts,
+    Figure,
+    Findings,
+    Notes,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+from warpline.reports.text import plain
+from warpline.reports.values import shown
+from warpline.units import duration, share
+
+_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~])")
+
+
+def render(report: Report) -> str:
+    """The whole report; no markup of a file's text acts."""
+    blocks = [f"# {escaped(report.title)}"]
+    for section in report.sections:
+        blocks += _section(section)
+    return "\n\n".join(blocks) + "\n"
+
+
+def escaped(text: str) -> str:
+    """The text so that Markdown shows it as it is."""
+    return _ACTIVE.sub(r"\\\1", plain(text))
+
+
+def _section(section: Section) -> Iterator[str]:
+    yield f"## {escaped(section.title)}"
+    for content in section.content:
+        yield from _content(content)
+
+
+def _content(content: Content) -> Iterator[str]:
+    match content:
+        case Text():
+            yield f"**{escaped(content.text)}**" if content.tone == "strong" else escaped(content.text)
+        case Facts():
+            yield "\n".join(f"- {escaped(fact.label)}: {escaped(fact.text)}" for fact in content.facts)
+        case Notes():
+            yield "\n".join(f"- {note.severity}: {_code(note.code)}: {escaped(note.text)}" for note in content.notes)
+        case Bar():
+            parts = "\n".join(
+                f"| {escaped(part.name)} | {duration(part.value_ns)} | {share(part.value_ns, content.whole_ns)} |"
+                for part in content.parts
+            )
+            yield f"| part | time | share |\n|---|---:|---:|\n{parts}"
+            if content.caption:
+                yield escaped(content.caption)
+        case Figure():
+            yield f"```text\n{content.text}\n```"
+            if content.caption:
+                yield escaped(content.caption)
+        case Table():
+            yield _table(content)
+            if content.hidden_note:
+                yield f"({escaped(content.hidden_note)})"
+        case Findings():
+            for entry in content.entries:
+                lines = [f"**{escaped(entry.name)}**: {escaped(entry.text)}", escaped(entry.where), escaped(entry.how)]
+                yield "\n\n".join(line for line in lines if line)
+        case Commands():
+            lines = [f"{plain(command.command)}  # {plain(command.purpose)}" for command in content.commands]
+            yield "```console\n" + "\n".join(f"$ {line}" for line in lines) + "\n```"
+
+
+def _code(text: str) -> str:
+    return f"`{plain(text).replace('`', chr(39))}`"
+
+
+def _table(table: Table) -> str:
+    head = " | ".join(escaped(column.title) for column in table.columns)
+    rule = "|".join("---:" if column.is_right else "---" for column in table.columns)
+    rows = [
+        " | ".join(escaped(shown(value, column.unit)) for value, column in zip(row, table.columns, strict=True))
+        for row in table.rows
+    ]
+    return "\n".join([f"| {head} |", f"|{rule}|", *(f"| {row} |" for row in rows)])

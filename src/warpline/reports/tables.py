@@ -1,0 +1,172 @@
+"""The tables of a diagnosis as sections: steps, kernels, launches, copies, and where the CPU waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from warpline.findings.diagnosis import Diagnosis
+from warpline.reports.sections import Column, Section, Table, Text, Value
+from warpline.units import count, several, share
+
+LISTED_STEPS = 8
+LISTED_WAITS = 6
+FOUND_BY = {
+    "profiler_step": "from ProfilerStep",
+    "range": "from ranges",
+    "python": "from calls of a function",
+    "repetition": "from repeating work",
+}
+TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
+
+
+def steps(diagnosis: Diagnosis) -> Section:
+    """Every step's length and how busy the GPU is in it."""
+    found = diagnosis.trace.steps["found_by"][0]
+    columns = (
+        Column("index", "step", "count", key=True),
+        Column("length_ns", "length", "ns"),
+        Column("busy_share", "GPU busy", "share"),
+        Column("operations", "GPU operations", "count", priority=3),
+        Column("name", "name", priority=2),
+    )
+    rows = tuple(
+        (row["index"], row["length_ns"], _part(row["busy_ns"], row["length_ns"]), row["operations"], row["name"])
+        for row in diagnosis.steps.head(LISTED_STEPS).rows(named=True)
+    )
+    hidden = len(diagnosis.steps) - len(rows)
+    note = f"{several(hidden, 'more step')}: --json lists them" if hidden else ""
+    return Section("steps", f"Steps ({FOUND_BY.get(found, found)})", (Table(columns, rows, hidden, note),))
+
+
+def kernels(diagnosis: Diagnosis, top: int) -> Section:
+    """The kernels that take most of the time, with the spread of single runs."""
+    listed = diagnosis.kernels.head(top).rows(named=True)
+    names = _names([row["name"] for row in listed])
+    spread = tuple(
+        Column(f"{what}_ns", what, "ns", priority=priority)
+        for what, priority in (("mean", 5), ("median", 3), ("min", 6), ("max", 4), ("std", 7))
+    )
+    columns = (
+        Column("share", "time", "share"),
+        Column("total_ns", "total", "ns"),
+        Column("count", "count", "count"),
+        *spread,
+        Column("class", "class", priority=2),
+        Column("name", "kernel", key=True),
+    )
+    rows = tuple(
+        (
+            row["share"],
+            row["total_ns"],
+            row["count"],
+            *(row[column.name] for column in spread),
+            _kind(row),
+            names[row["name"]],
+        )
+        for row in listed
+    )
+    hidden = len(diagnosis.kernels) - len(rows)
+    note = f"{several(hidden, 'more kernel')}: --top {len(diagnosis.kernels)}" if hidden else ""
+    return Section("kernels", "Kernels", (Table(columns, rows, hidden, note),))
+
+
+def launches(diagnosis: Diagnosis) -> Section:
+    """Every API call that put work on a device, and how long the queue ahead of it was."""
+    columns = (
+        Column("calls", "calls", "count"),
+        Column("operations", "GPU operations", "count", priority=4),
+        Column("call_total_ns", "in calls", "ns"),
+        Column("call_median_ns", "median", "ns", priority=2),
+        Column("call_max_ns", "max", "ns", priority=3),
+        Column("delay_median_ns", "launch→start", "ns"),
+        Column("name", "call", key=True),
+    )
+    rows = tuple(tuple(row[column.name] for column in columns) for row in diagnosis.launches.rows(named=True))
+    queue = diagnosis.queue
+    if queue is None:
+        return Section("launches", "Launches", (Table(columns, rows),))
+    note = (
+        f"{share(queue.empty_share, 1)} of the launches found an empty queue; "
+        f"queue depth: {queue.mean:.1f} on average, {count(queue.maximum)} at most"
+    )
+    return Section("launches", "Launches", (Table(columns, rows), Text(note, "quiet")))
+
+
+def copies(diagnosis: Diagnosis) -> Section:
+    """Copies and memsets, with their bandwidth."""
+    columns = (
+        Column("total_ns", "total", "ns"),
+        Column("count", "count", "count"),
+        Column("bytes", "bytes", "bytes"),
+        Column("largest_bytes", "largest", "bytes", priority=2),
+        Column("bytes_per_second", "bandwidth", "bytes_per_second"),
+        Column("name", "copy", key=True),
+    )
+    rows = tuple(
+        (*(row[column.name] for column in columns[:4]), row["bytes_per_second"] or None, _copy_name(row))
+        for row in diagnosis.copies.rows(named=True)
+    )
+    return Section("copies", "Copies", (Table(columns, rows),))
+
+
+def waits(diagnosis: Diagnosis) -> Section:
+    """Where the CPU waits for the GPU, and how much of that a step would recover by not waiting there."""
+    columns = (
+        Column("count", "calls", "count"),
+        Column("blocked_ns", "blocked", "ns"),
+        Column("returned_ns", "recoverable", "ns"),
+        Column("where", "where", key=True),
+    )
+    rows: list[tuple[Value, ...]] = []
+    for row in diagnosis.syncs.head(LISTED_WAITS).rows(named=True):
+        place = f"{row['file']}:{row['line']}" if row["file"] else ""
+        where = " ".join(word for word in (row["op"], f"{row['call']} ({row['kind']})", place) if word)
+        rows.append((row["count"], row["blocked_ns"], row["returned_ns"], where))
+    hidden = len(diagnosis.syncs) - len(rows)
+    note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
+    return Section("syncs", "CPU waits, per step", (Table(columns, tuple(rows), hidden, note),))
+
+
+def compact_name(name: str) -> str:
+    """A kernel's name without what all have in common: `void`, well-known namespaces and the argument list."""
+    depth, cut = 0, len(name)
+    for position in range(len(name) - 1, -1, -1):
+        depth += {")": 1, "(": -1}.get(name[position], 0)
+        if depth == 0:
+            cut = position if name.endswith(")") else cut
+            break
+    bare = (
+        name[:cut]
+        .removeprefix("void ")
+        .replace("at::native::", "")
+        .replace("(anonymous namespace)::", "")
+        .replace("<unnamed>::", "")
+    )
+    return bare.strip() or name
+
+
+def _names(names: list[str]) -> dict[str, str]:
+    """Compact names; in full where two kernels would have the same."""
+    compact = {name: compact_name(name) for name in names}
+    seen = Counter(compact.values())
+    return {name: short if seen[short] == 1 else name for name, short in compact.items()}
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """What the name says about the kernel, in a few words: `gemm tf32 TC`, tensor cores."""
+    words = [row["class"]]
+    if row["class"] in TENSOR_CORE_CLASSES:
+        words += [row["dtype"]] if row["dtype"] else []
+        words += {True: ["TC"], False: ["no TC"]}.get(row["tensor_core"], [])
+    return " ".join(words)
+
+
+def _copy_name(row: dict[str, Any]) -> str:
+    if row["name"].startswith("[") and row["source_memory"]:
+        return f"{row['name']} {row['source_memory']} to {row['target_memory']}"
+    return str(row["name"])
+
+
+def _part(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

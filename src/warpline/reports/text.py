@@ -1,0 +1,82 @@
+"""Text that comes from a file, made safe to print: no control character acts, and none disappears."""
+
+from __future__ import annotations
+
+import re
+
+from rich.cells import cell_len
+
+ELLIPSIS = "…"
+_UNIT = re.compile(r"(\d) ([nµm]?s|[kMGT]?B|%)(?!\w)")
+
+
+def plain(text: str) -> str:
+    """The text with every character that a terminal would act on or not show written as an escape: `\\x1b`, `\\n`.
+
+    A kernel's name can hold anything. Markup needs no escape here, because no renderer reads text as markup.
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else _escape(char) for char in text)
+
+
+def _escape(char: str) -> str:
+    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
+
+
+def cells(text: str) -> int:
+    """Columns of a terminal that the text takes: East Asian characters take two."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def shorten(text: str, room: int) -> str:
+    """The text with its middle left out where it is longer than `room`: kernels often differ at both ends."""
+    if cells(text) <= room:
+        return text
+    tail = (room - 1) // 2
+    return _start(text, room - 1 - tail) + ELLIPSIS + _start(text[::-1], tail)[::-1]
+
+
+def fold(text: str, room: int) -> list[str]:
+    """The text in lines of at most `room`, cut at a space in the line's second half or else anywhere: for names."""
+    lines = []
+    while cells(text) > room:
+        line = _start(text, room) or text[0]
+        space = _start(text, room + 1).rfind(" ")
+        if space > room // 2:
+            lines.append(text[:space])
+            text = text[space + 1 :]
+        else:
+            lines.append(line)
+            text = text[len(line) :]
+    return [*lines, text] if text or not lines else lines
+
+
+def wrap(text: str, room: int) -> list[str]:
+    """The text in lines of at most `room`, cut between words; a word that is longer than a line is cut anywhere.
+
+    A number stays with its unit.
+    """
+    lines: list[str] = []
+    line = ""
+    for word in _UNIT.sub("\\1\u00a0\\2", text).split(" "):
+        joined = f"{line} {word}" if line else word
+        if cells(joined) <= room:
+            line = joined
+            continue
+        lines += [line] if line else []
+        *full, line = fold(word, room)
+        lines += full
+    lines = [*lines, line] if line or not lines else lines
+    return [line.replace("\N{NO-BREAK SPACE}", " ") for line in lines]
+
+
+def _start(text: str, room: int) -> str:
+    if text.isascii():
+        return text[:room]
+    taken = 0
+    for position, char in enumerate(text):
+        taken += cells(char)
+        if taken > room:
+            return text[:position]
+    return text

@@ -1,0 +1,45 @@
+"""A value as text, in the one notation of all reports: 1.41×, 4.61 ms, 45.6 %, 1,312."""
+
+from __future__ import annotations
+
+from warpline.reports.sections import Range, Unit, Value
+from warpline.units import count, duration, gain, share, size
+
+MISSING = "–"
+
+
+def shown(value: Value, unit: Unit) -> str:
+    """The value with its unit; a dash where there is none."""
+    if value is None:
+        return MISSING
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Range):
+        return _range(value, unit)
+    return _number(value, unit)
+
+
+def _number(value: float, unit: Unit) -> str:
+    match unit:
+        case "ns":
+            return duration(value)
+        case "bytes":
+            return size(value)
+        case "bytes_per_second":
+            return f"{size(value)}/s"
+        case "share":
+            return share(value, 1)
+        case "gain":
+            return gain(value)
+        case "count":
+            return count(value)
+        case _:
+            return f"{value:,}"
+
+
+def _range(value: Range, unit: Unit) -> str:
+    low, high = _number(value.low, unit), _number(value.high, unit)
+    if low == high:
+        return low
+    # The unit is said once where both ends have it.
+    return f"{low.removesuffix('×')}–{high}" if unit == "gain" else f"{low} to {high}"
