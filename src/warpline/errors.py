@@ -1,7 +1,7 @@
-"""The one family of errors that warpline raises on purpose.
+"""The errors that warpline raises on purpose.
 
 The command line prints an error as a single line, ``warpline: CODE: what, why, what to type next``,
-and leaves with its exit code. Anything else that escapes is a bug of ours.
+and exits with its exit code. Any other exception is a bug in warpline.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ EXIT_INCONCLUSIVE = 4
 
 
 class WarplineError(Exception):
-    """Something the user can understand and act on.
+    """An error that the user can understand and act on.
 
     ``code`` is a stable kebab-case word, ``message`` says what happened and why, and ``hint`` says
     what to type next.
@@ -33,15 +33,15 @@ class WarplineError(Exception):
 
 
 class UnreadableFile(WarplineError):
-    """The file is absent, empty, of an unknown kind, or damaged beyond the first event."""
+    """The file is missing, empty, of an unknown kind, or damaged before its first event ends."""
 
 
 class UsageError(WarplineError):
-    """The command or the call asked for something that cannot be asked for."""
+    """The command or call has invalid arguments."""
 
     def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(code, message, hint, EXIT_USAGE)
 
 
 class CannotAnswer(WarplineError):
-    """The trace lacks the data that the question needs; never answered with a zero."""
+    """The trace lacks the data that the answer needs; zero is never returned instead."""

@@ -21,7 +21,7 @@ class Spans:
     ends: Times
 
     def total_ns(self) -> int:
-        """How long the set is."""
+        """The total duration of the set."""
         return int((self.ends - self.starts).sum())
 
     def __len__(self) -> int:
@@ -32,7 +32,7 @@ EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def union(starts: Times, ends: Times) -> Spans:
-    """The set of time covered by any of the intervals, in any order; empty and negative ones add nothing."""
+    """The set of time covered by any of the intervals, in any order; empty and negative intervals are ignored."""
     real = ends > starts
     if not real.all():
         starts, ends = starts[real], ends[real]
@@ -58,7 +58,7 @@ def clip(spans: Spans, start: int, end: int) -> Spans:
 
 
 def complement(spans: Spans, start: int, end: int) -> Spans:
-    """The part of [start, end) that the set leaves out."""
+    """The part of [start, end) that is not in the set."""
     inside = clip(spans, start, end)
     starts, ends = np.append(np.int64(start), inside.ends), np.append(inside.starts, np.int64(end))
     real = ends > starts
@@ -69,7 +69,7 @@ def intersection(left: Spans, right: Spans) -> Spans:
     """The time that is in both sets."""
     if not len(left) or not len(right):
         return EMPTY
-    # For each interval of `left`, the run of intervals of `right` that overlap it.
+    # For each interval of `left`, the consecutive intervals of `right` that overlap it.
     first = np.searchsorted(right.ends, left.starts, side="right")
     beyond = np.searchsorted(right.starts, left.ends, side="left")
     counts = np.maximum(beyond - first, 0)

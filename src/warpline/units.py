@@ -15,7 +15,7 @@ def _digits(value: float) -> str:
 
 
 def duration(value_ns: float) -> str:
-    """Nanoseconds in the unit that a person would choose: 950 ns, 12.3 µs, 4.56 ms, 1.20 s."""
+    """Nanoseconds in a readable unit: 950 ns, 12.3 µs, 4.56 ms, 1.20 s."""
     for size, unit in _TIME_STEPS:
         if abs(value_ns) >= size * _ROUNDS_UP:
             return f"{_digits(value_ns / size)} {unit}"
@@ -36,7 +36,7 @@ def speedup(gain: float) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """A part of a whole in percent; a dash when there is no whole."""
+    """A part of a whole in percent; a dash if the whole is zero."""
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 

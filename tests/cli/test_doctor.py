@@ -57,7 +57,7 @@ def test_notes_are_named_and_explained_on_request(tmp_path: Path, capsys: pytest
     assert run(["doctor", str(file)]) == 0
     assert capsys.readouterr().out.strip() == "n.sqlite: nothing wrong found   worth knowing: perf-paranoid (-v)"
     assert run(["doctor", "-v", str(file)]) == 0
-    assert "Harmless for GPU work" in capsys.readouterr().out
+    assert "Harmless for GPU profiling" in capsys.readouterr().out
 
 
 def test_what_cannot_be_judged_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

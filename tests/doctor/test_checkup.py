@@ -89,7 +89,7 @@ def test_several_gpus_are_counted() -> None:
         ({}, "0x0000000000000002", "clocks", "warning", "application clocks"),
         ({}, "0x0000000000000004", "clocks", "note", "power limit"),
         ({}, "[N/A]", "clocks", "unknown", "cannot tell"),
-        ({"enforced.power.limit": "450.00"}, "0x0", "power-limit", "warning", "450 W of its usual 700 W"),
+        ({"enforced.power.limit": "450.00"}, "0x0", "power-limit", "warning", "limited to 450 W; the default is 700 W"),
         ({"enforced.power.limit": "[N/A]"}, "0x0", "power-limit", "unknown", "cannot tell"),
         ({"mig.mode.current": "Enabled"}, "0x0", "mig", "warning", "MIG is on"),
         ({"mig.mode.current": "[N/A]"}, "0x0", "mig", "ok", "has no MIG"),
@@ -174,7 +174,7 @@ def test_nsys_older_than_the_driver() -> None:
     folder = NSYS.rpartition("/")[0]
     old = checks(replace(machine, folders={**machine.folders, folder: ("libcupti.so.12.8",)}))["nsys-and-driver"]
     assert (old.state, old.failure) == ("warning", 4)
-    assert old.seen == "nsys records up to CUDA 12.8, the driver is of 13.0"
+    assert old.seen == "nsys supports up to CUDA 12.8, the driver is for CUDA 13.0"
     none = checks(replace(machine, folders={**machine.folders, folder: ()}))["nsys-and-driver"]
     assert none.state == "unknown"
 
@@ -229,7 +229,7 @@ def test_an_nsys_behind_a_small_script_is_found() -> None:
     ("version", "state", "words"),
     [
         ("Version 2025.4.0.0", "ok", "CUDA 13.1"),
-        ("Version 2024.2.1.0", "warning", "of CUDA 12.5, the driver of 13.0"),
+        ("Version 2024.2.1.0", "warning", "for CUDA 12.5, the driver for CUDA 13.0"),
         ("Version 2031.1.0.0", "unknown", "not in warpline's list"),
         ("what?", "unknown", "version is not known"),
     ],
@@ -263,9 +263,9 @@ def test_tools_of_different_ages_are_noted() -> None:
             },
             "counters",
             "ok",
-            "this process is one",
+            "this process has the rights",
         ),
-        ({"proc__driver__nvidia__params": "Other: 1\n"}, "counters", "unknown", "does not name the setting"),
+        ({"proc__driver__nvidia__params": "Other: 1\n"}, "counters", "unknown", "does not list the setting"),
         ({"proc__driver__nvidia__params": None}, "counters", "unknown", "cannot be read"),
         ({"proc__sys__kernel__perf_event_paranoid": "4\n"}, "perf-events", "note", "is 4"),
         ({"proc__sys__kernel__perf_event_paranoid": None}, "perf-events", "unknown", "cannot tell"),

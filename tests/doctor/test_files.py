@@ -13,7 +13,7 @@ from kineto_files import annotation, kernel, launched, op, write
 from nsys_files import Export, small
 from paths import DATA, SHARED
 
-from warpline.doctor.advice import ADVICE, FAILURE_OF, FOLDED, HARMLESS
+from warpline.doctor.advice import ADVICE, FAILURE_OF, HARMLESS, SYMPTOMS
 from warpline.doctor.files import examine_file, examine_files
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Examination, exit_code
@@ -85,7 +85,7 @@ def test_a_report_that_is_newer_than_the_nsys_at_hand(tmp_path: Path, monkeypatc
     (tmp_path / "r.nsys-rep").write_bytes(REPORT)
     finding = examine_file(tmp_path / "r.nsys-rep").findings[0]
     assert (finding.failure, finding.state) == (15, "problem")
-    assert finding.seen == "written by nsys 2025.5.2.266; the nsys at hand is 2024.1.1.5"
+    assert finding.seen == "written by nsys 2025.5.2.266; the installed nsys is 2024.1.1.5"
 
 
 def test_a_report_that_nsys_cannot_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,7 +230,7 @@ def test_every_health_code_has_a_place_in_the_doctor() -> None:
 
     page = (ROOT / "docs" / "health.md").read_text()
     documented = set(re.findall(r"^\| `([a-z0-9-]+)`", page, flags=re.MULTILINE))
-    placed = set(FAILURE_OF) | set(ADVICE) | HARMLESS | FOLDED
+    placed = set(FAILURE_OF) | set(ADVICE) | HARMLESS | SYMPTOMS
     assert documented <= placed, documented - placed
     assert placed <= documented, placed - documented
 

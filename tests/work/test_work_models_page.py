@@ -23,9 +23,9 @@ from warpline.work import MATRIX, OpCall, work_of
 
 PAGE = ROOT / "docs" / "work-models.md"
 SCALES = {"byte": 1.0, "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "%": 1.0}
-TILES = "operands are read again as tiles pass over them; L2 catches most of it"
-STAYS = "what is written last stays in L2 when the kernel ends"
-NONE_READ = "nothing is read; the tail of what is written stays in L2"
+TILES = "each tile reads its operands again; L2 serves most of these reads"
+STAYS = "the last bytes written are still in L2 when the kernel ends"
+NONE_READ = "nothing is read; the last bytes written are still in L2"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ PROFILED = [
         6,
         call("aten::native_layer_norm", ((2048, 4096), HALF), [4096], ((4096,), HALF), ((4096,), HALF), 1e-5),
         VECTOR,
-        "all that is written fits in L2; one row at a time leaves memory idle",
+        "all output fits in L2; one row at a time leaves memory idle",
     ),
     Profiled(BLOCK, 0, one("aten::uniform_", 4096, 4096, dtype=SINGLE), VECTOR, NONE_READ),
     Profiled(BLOCK, 4, one("aten::uniform_", 16384, 4096, dtype=SINGLE), VECTOR, NONE_READ),

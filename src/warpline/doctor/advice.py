@@ -1,4 +1,4 @@
-"""A trace's health entries as findings: which known failure each tells of, and what to do about the others."""
+"""A trace's health entries as findings: the known failure that each indicates, or advice."""
 
 from __future__ import annotations
 
@@ -20,36 +20,36 @@ FAILURE_OF: dict[str, Failure] = {
     "damaged-table": failures.EXPORT_INTERRUPTED,
     "missing-meta": failures.EXPORT_INTERRUPTED,
 }
-"""Health codes that are one of the known failures."""
+"""The known failure of a health code."""
 
 ADVICE: dict[str, str] = {
-    "truncated-file": "record again, let the export finish, and check the room on the disk",
+    "truncated-file": "record again, let the export finish, and check the free disk space",
     "damaged-file": "copy the file again in binary mode",
-    "malformed-events": "leave quotes and backslashes out of record_function names, or use a newer torch",
-    "negative-duration": "doubt the times near them",
+    "malformed-events": "avoid quotes and backslashes in record_function names, or use a newer torch",
+    "negative-duration": "do not rely on the times near them",
     "impossible-time": "record again",
     "impossible-times": "nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep, with a current nsys",
     "impossible-duration": "record again",
-    "cupti-failed": "one tool a run; warpline doctor lists other CUPTI clients",
+    "cupti-failed": "use one tool per run; warpline doctor lists other CUPTI clients",
     "cuda-call-failed": 'warpline sql TRACE "select name, return_code from api where return_code != 0"',
-    "nsys-remark": "as nsys says",
-    "graphs-without-times": "record again; the device was busier than it looks",
+    "nsys-remark": "follow the warning of nsys",
+    "graphs-without-times": "record again; the device was busier than shown",
     "no-launches": "record CPU activities too: activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]",
-    "empty-steps": "warm the profiler up: schedule(wait=1, warmup=1, active=3)",
-    "work-without-launch": "begin recording a step before the one that matters",
+    "empty-steps": "warm up the profiler: schedule(wait=1, warmup=1, active=3)",
+    "work-without-launch": "start recording one step earlier",
 }
-"""What to do about entries that are no known failure; the code's meaning stands in docs/health.md."""
+"""What to do about entries that are not a known failure; docs/health.md explains the codes."""
 
 HARMLESS = {
     *("newer-schema", "older-schema", "unknown-category", "capture-range", "time-limit", "devices-renumbered"),
     *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
     *("missing-shapes", "helper-processes", "profiler-distortion"),
 }
-"""Doubts about single figures, which every answer repeats: no sign that recording went wrong."""
-FOLDED = {"no-kernels", "no-gpu-work", "empty-trace"}
-"""Symptoms whose cause is looked for elsewhere."""
+"""Entries that question single figures only; the recording itself worked."""
+SYMPTOMS = {"no-kernels", "no-gpu-work", "empty-trace"}
+"""Entries that are symptoms; their cause is determined separately."""
 
-_HIDDEN_SHARE_PCT = 50.0
+_MAX_HIDDEN_PCT = 50.0
 
 
 def finding_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> Finding:
@@ -57,7 +57,7 @@ def finding_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> F
     state = _state(entry, codes, recorded_kernels)
     failure = FAILURE_OF.get(entry.code)
     if entry.code == "helper-processes":
-        means = "Compilers and data workers use no CUDA: harmless, as another process has kernels."
+        means = "Compilers and data workers use no CUDA. Harmless: another process has kernels."
         return failures.PROCESS_WITHOUT_CUDA.found(entry.message, "note", means, ("nothing",))
     if failure is not None:
         return failure.found(entry.message, state)
@@ -72,8 +72,8 @@ def _state(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> State
     if code in HARMLESS or (code == "work-without-launch" and "profiler-start-skew" in codes):
         return "note"
     if code == "graph-as-one-bar":
-        # With less than half of the GPU's time inside, the rest of the timeline is still worth reading.
-        return "warning" if _hidden_pct(entry.message) > _HIDDEN_SHARE_PCT else "note"
+        # If less than half of the GPU's time is inside graphs, the rest of the timeline is still useful.
+        return "warning" if _hidden_pct(entry.message) > _MAX_HIDDEN_PCT else "note"
     if not recorded_kernels and code in ("driver-newer-than-nsys", "cupti-buffers-lost", "cuda-events-lost"):
         return "problem"
     states: dict[str, State] = {"error": "problem", "warning": "warning", "info": "note"}

@@ -1,4 +1,4 @@
-"""Checks for others who use CUPTI or the counters: injection paths, running profilers, DCGM, variables."""
+"""Checks for other users of CUPTI or the counters: injection paths, running profilers, DCGM, variables."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from warpline.doctor.model import Finding
 INJECTIONS = ("CUDA_INJECTION64_PATH", "CUDA_INJECTION32_PATH", "NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH")
 _PRELOADED = re.compile(r"cupti|injection|nsys|nsight|sanitizer|nvbit|vtune|proton|tau|hpctoolkit", re.IGNORECASE)
 _PROFILERS = {"nsys", "nsys-launcher", "ncu", "ncu-ui", "nv-nsight-cu-cli", "compute-sanitize", "cuda-gdb", "nvprof"}
-"""As /proc names them: fifteen characters at most."""
+"""Names as in /proc: at most fifteen characters."""
 _DCGM = {"nv-hostengine", "dcgm-exporter", "dcgmi", "dcgmproftester"}
-_SLOWING = {
-    "CUDA_LAUNCH_BLOCKING": "every launch waits for its kernel: nothing overlaps, and timings are of another program",
-    "CUDA_DEVICE_WAITS_ON_EXCEPTION": "kernels are run for the debugger",
+_SLOWING_VARIABLES = {
+    "CUDA_LAUNCH_BLOCKING": "every launch waits for its kernel: nothing overlaps, and timings are not representative",
+    "CUDA_DEVICE_WAITS_ON_EXCEPTION": "kernels run under the debugger",
     "CUDA_API_TRACE_LEVEL": "every CUDA call is logged",
 }
 _KINETO = re.compile(r"^(?:KINETO_|LIBKINETO_|TEARDOWN_CUPTI|DISABLE_CUPTI_LAZY_REINIT|VLLM_TORCH_PROFILER)")
 
 
 def client_checks(machine: Machine) -> Iterator[Finding]:
-    """Everything to be said about others."""
+    """All findings about other clients."""
     yield _injections(machine)
     yield _running(machine)
     yield _dcgm(machine)
@@ -39,7 +39,7 @@ def _injections(machine: Machine) -> Finding:
         return Finding("cupti-clients", "ok", "no injection path is set")
     failure = failures.TWO_CUPTI_CLIENTS
     seen = f"{', '.join(found)} is set" if len(found) == 1 else f"{', '.join(found)} are set"
-    means = "What it loads may subscribe to CUPTI first; torch.profiler or nsys then records no kernels."
+    means = "The injected library may subscribe to CUPTI first; torch.profiler or nsys then records no kernels."
     return Finding("cupti-clients", "warning", seen, means, (f"unset {' '.join(found)}",), failure.number)
 
 
@@ -51,9 +51,14 @@ def _running(machine: Machine) -> Finding:
     if not found:
         return Finding("other-profilers", "ok", "no other profiler is running")
     failure = failures.TWO_CUPTI_CLIENTS
-    means = "Two profilers of one program exclude each other, and counters belong to one at a time."
+    means = "Two profilers cannot profile one program, and only one at a time can use the counters."
     return Finding(
-        "other-profilers", "warning", f"running: {', '.join(found)}", means, ("let it end first",), failure.number
+        "other-profilers",
+        "warning",
+        f"running: {', '.join(found)}",
+        means,
+        ("wait until it has ended",),
+        failure.number,
     )
 
 
@@ -62,21 +67,21 @@ def _dcgm(machine: Machine) -> Finding:
     found = sorted(_DCGM & set(processes))
     if found:
         failure = failures.COUNTERS_BUSY
-        means = "DCGM may hold the counters, and ncu then finds a driver resource unavailable."
+        means = "DCGM may use the counters; ncu then reports that a driver resource was unavailable."
         return Finding("dcgm", "warning", f"running: {', '.join(found)}", means, failure.do[:1], failure.number)
     if not processes:
         return Finding("dcgm", "unknown", "cannot tell, because running programs cannot be listed")
-    return Finding("dcgm", "ok", "no DCGM here; one outside a container cannot be seen from within")
+    return Finding("dcgm", "ok", "no DCGM found; a DCGM outside the container is not visible from inside")
 
 
 def _variables(machine: Machine) -> Finding:
     environment = machine.environment
-    slowing = [name for name in _SLOWING if environment.get(name, "0") not in ("", "0")]
+    slowing = [name for name in _SLOWING_VARIABLES if environment.get(name, "0") not in ("", "0")]
     if slowing:
-        means = "; ".join(f"{name}: {_SLOWING[name]}" for name in slowing) + "."
+        means = "; ".join(f"{name}: {_SLOWING_VARIABLES[name]}" for name in slowing) + "."
         return Finding("variables", "warning", f"{', '.join(slowing)} is set", means, (f"unset {' '.join(slowing)}",))
     kineto = sorted(name for name in environment if _KINETO.match(name))
     if kineto:
         means = "They change what torch.profiler records, or when."
         return Finding("variables", "note", f"{', '.join(kineto)} is set", means, (f"unset {' '.join(kineto)}",))
-    return Finding("variables", "ok", "nothing in the environment changes profiling")
+    return Finding("variables", "ok", "no environment variable affects profiling")

@@ -1,4 +1,4 @@
-"""Checks of the driver and the GPUs: versions, clocks, power, MIG, persistence, other work."""
+"""Checks of the driver and the GPUs: versions, clocks, power, MIG, persistence, other processes."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _FIELDS = (
     "memory.used",
 )
 _REASON_FIELDS = ("clocks_event_reasons.active", "clocks_throttle_reasons.active")
-"""The name since driver 535, and the one before."""
-_SLOWED = {
+"""The field's name since driver 535, and before."""
+_THROTTLE_REASONS = {
     0x2: "application clocks are set below the maximum",
     0x8: "a hardware slowdown",
     0x20: "software thermal slowdown",
@@ -32,18 +32,18 @@ _SLOWED = {
     0x80: "a hardware power brake",
 }
 _IDLE, _POWER_CAP = 0x1, 0x4
-_BUSY_MIB = 1000
-_LOWERED = 0.98
+_MAX_IDLE_MEMORY_MIB = 1000
+_MIN_POWER_LIMIT_SHARE = 0.98
 
 
 @dataclass(frozen=True, slots=True)
 class Gpu:
-    """One GPU as nvidia-smi tells of it; fields that it does not know are absent."""
+    """One GPU as nvidia-smi reports it; unknown fields are absent."""
 
     values: dict[str, str]
 
     def text(self, name: str) -> str:
-        """A field, empty where it is not known."""
+        """A field; empty if unknown."""
         value = self.values.get(name, "").strip()
         return "" if value.startswith(("[", "N/A")) else value
 
@@ -67,12 +67,12 @@ class GpuFacts:
 
     driver: str = ""
     cuda: str = ""
-    """The newest CUDA that the driver supports."""
+    """The newest CUDA version that the driver supports."""
     gpus: tuple[Gpu, ...] = ()
     error: str = ""
-    """What nvidia-smi said when it failed."""
+    """nvidia-smi's error output."""
     reasons: tuple[int | None, ...] = field(default=())
-    """Why each GPU's clock is where it is, as bits."""
+    """The clock event reasons of each GPU, as a bit mask."""
 
     @property
     def cuda_number(self) -> tuple[int, int] | None:
@@ -87,7 +87,7 @@ def version_pair(text: str) -> tuple[int, int] | None:
 
 
 def read_gpus(machine: Machine) -> GpuFacts:
-    """Asks the driver."""
+    """Query the driver."""
     kernel_module = re.search(
         r"Kernel Module.*?\s(\d+\.\d+(?:\.\d+)?)\s", machine.read("/proc/driver/nvidia/version") or ""
     )
@@ -128,16 +128,16 @@ def _bits(text: str) -> int | None:
 
 
 def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Finding]:
-    """Everything to be said about the driver and its GPUs."""
+    """All findings about the driver and its GPUs."""
     if not facts.driver and not facts.gpus:
         yield _no_driver(facts, machine)
         for name in ("clocks", "power-limit", "mig", "persistence", "other-work"):
-            yield Finding(name, "unknown", "cannot tell, because no driver answers")
+            yield Finding(name, "unknown", "cannot tell, because there is no working driver")
         return
     if facts.error:
         mismatch = "version mismatch" in facts.error
         means = (
-            "The driver was updated while the old one is still loaded." if mismatch else "The driver does not answer."
+            "The driver was updated, but the old one is still loaded." if mismatch else "The driver does not respond."
         )
         do = (
             ("sudo reboot   (or unload and reload the nvidia modules)",)
@@ -160,12 +160,12 @@ def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Finding]:
 
 
 def _no_driver(facts: GpuFacts, machine: Machine) -> Finding:
-    elsewhere = "Nothing can be profiled on a GPU here; profiles from elsewhere can be read."
+    elsewhere = "This machine cannot profile a GPU; profiles from elsewhere can be read."
     if machine.exists("/dev/nvidiactl"):
-        seen = facts.error or "there are NVIDIA devices, and neither nvidia-smi nor /proc/driver/nvidia"
+        seen = facts.error or "there are NVIDIA devices, but neither nvidia-smi nor /proc/driver/nvidia"
         return Finding("driver", "unknown", seen, "The driver's tools are not in this container.", ("ls /dev/nvidia*",))
     if machine.exists("/dev/kfd"):
-        seen = "an AMD GPU (/dev/kfd), and no NVIDIA driver"
+        seen = "an AMD GPU (/dev/kfd) and no NVIDIA driver"
         return Finding("driver", "note", seen, "torch.profiler works; nsys and ncu do not.", ())
     do = ("docker run --gpus all …   (in a container)", "nvidia-smi")
     return Finding("driver", "problem", facts.error or "no NVIDIA driver", elsewhere, do)
@@ -173,42 +173,42 @@ def _no_driver(facts: GpuFacts, machine: Machine) -> Finding:
 
 def _clocks(facts: GpuFacts) -> Finding:
     if not facts.reasons or all(bits is None for bits in facts.reasons):
-        return Finding("clocks", "unknown", "cannot tell, because nvidia-smi does not say why the clock is where it is")
+        return Finding("clocks", "unknown", "cannot tell, because nvidia-smi does not report clock event reasons")
     for gpu, bits in zip(facts.gpus, facts.reasons, strict=False):
-        slowed = [what for bit, what in _SLOWED.items() if bits is not None and bits & bit]
+        slowed = [what for bit, what in _THROTTLE_REASONS.items() if bits is not None and bits & bit]
         if slowed:
             clock = f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz"
             seen = f"GPU {gpu.text('index')} at {clock}: {', '.join(slowed)}"
-            means = "Times measured now are slower than the chip can be."
+            means = "Times measured now are slower than at full clock."
             return Finding("clocks", "warning", seen, means, ("nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE",))
     now = ", ".join(sorted({f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz" for gpu in facts.gpus}))
     if all(bits == _IDLE for bits in facts.reasons):
-        return Finding("clocks", "ok", f"idle at {now}, nothing holds them back")
+        return Finding("clocks", "ok", f"idle at {now}, not throttled")
     if any(bits is not None and bits & _POWER_CAP for bits in facts.reasons):
-        return Finding("clocks", "note", f"{now}, held back by the power limit", "Usual under full load.", ())
-    return Finding("clocks", "ok", f"{now}, nothing holds them back")
+        return Finding("clocks", "note", f"{now}, throttled by the power limit", "This is normal under full load.", ())
+    return Finding("clocks", "ok", f"{now}, not throttled")
 
 
 def _power(facts: GpuFacts) -> Finding:
     pairs = [(gpu, gpu.number("enforced.power.limit"), gpu.number("power.default_limit")) for gpu in facts.gpus]
     known = [(gpu, limit, usual) for gpu, limit, usual in pairs if limit is not None and usual]
     if not known:
-        return Finding("power-limit", "unknown", "cannot tell, because nvidia-smi does not name the limit")
+        return Finding("power-limit", "unknown", "cannot tell, because nvidia-smi does not report the limit")
     for gpu, limit, usual in known:
-        if limit < _LOWERED * usual:
-            seen = f"GPU {gpu.text('index')} may draw {limit:.0f} W of its usual {usual:.0f} W"
-            means = "Large matrix products will run slower than on others of its kind."
+        if limit < _MIN_POWER_LIMIT_SHARE * usual:
+            seen = f"GPU {gpu.text('index')} is limited to {limit:.0f} W; the default is {usual:.0f} W"
+            means = "Large GEMMs will run slower than at the default limit."
             return Finding(
                 "power-limit", "warning", seen, means, (f"sudo nvidia-smi -i {gpu.text('index')} -pl {usual:.0f}",)
             )
-    return Finding("power-limit", "ok", f"{known[0][1]:.0f} W, the usual limit")
+    return Finding("power-limit", "ok", f"{known[0][1]:.0f} W, the default limit")
 
 
 def _mig(facts: GpuFacts) -> Finding:
     modes = [gpu.text("mig.mode.current") for gpu in facts.gpus]
     if "Enabled" in modes:
-        means = "A slice has a part of the chip's units and bandwidth: peaks of the whole chip do not apply."
-        do = ("nvidia-smi mig -lgi", "warpline roofline TRACE --device CHIP only for whole chips")
+        means = "A MIG slice has only part of the chip's SMs and bandwidth: the chip's peaks do not apply."
+        do = ("nvidia-smi mig -lgi", "use warpline roofline TRACE --device CHIP only for whole chips")
         return Finding("mig", "warning", "MIG is on", means, do)
     return Finding("mig", "ok", "MIG is off" if any(modes) else "this GPU has no MIG")
 
@@ -216,9 +216,9 @@ def _mig(facts: GpuFacts) -> Finding:
 def _persistence(facts: GpuFacts) -> Finding:
     modes = {gpu.text("persistence_mode") for gpu in facts.gpus} - {""}
     if not modes:
-        return Finding("persistence", "unknown", "cannot tell, because nvidia-smi does not say")
+        return Finding("persistence", "unknown", "cannot tell, because nvidia-smi does not report it")
     if "Disabled" in modes:
-        means = "The driver unloads when nothing uses it: the first CUDA call of a program takes seconds longer."
+        means = "The driver unloads when no program uses it: the first CUDA call takes seconds longer."
         return Finding("persistence", "note", "persistence mode is off", means, ("sudo nvidia-smi -pm 1",))
     return Finding("persistence", "ok", "persistence mode is on")
 
@@ -226,10 +226,10 @@ def _persistence(facts: GpuFacts) -> Finding:
 def _other_work(facts: GpuFacts) -> Finding:
     used = [(gpu, gpu.number("memory.used")) for gpu in facts.gpus]
     if all(amount is None for _, amount in used):
-        return Finding("other-work", "unknown", "cannot tell, because nvidia-smi does not say how much memory is used")
-    busy = [(gpu, amount) for gpu, amount in used if amount is not None and amount > _BUSY_MIB]
+        return Finding("other-work", "unknown", "cannot tell, because nvidia-smi does not report the used memory")
+    busy = [(gpu, amount) for gpu, amount in used if amount is not None and amount > _MAX_IDLE_MEMORY_MIB]
     if busy:
         seen = ", ".join(f"GPU {gpu.text('index')}: {amount:,.0f} MiB in use" for gpu, amount in busy)
-        means = "Another program is on the GPU, and shares its time: timings will be longer and uneven."
+        means = "Another program shares the GPU: timings will be longer and vary more."
         return Finding("other-work", "warning", seen, means, ("nvidia-smi",))
-    return Finding("other-work", "ok", "no other program holds much memory")
+    return Finding("other-work", "ok", "no other program uses much GPU memory")

@@ -11,16 +11,16 @@ from warpline.doctor.model import Finding
 from warpline.units import size
 
 CAP_SYS_ADMIN = 1 << 21
-SMALL_SHARED_BYTES = 1 << 30
-SMALL_LOCKED_BYTES = 64 << 20
-SMALL_STACK_BYTES = 64 << 20
-LITTLE_ROOM_BYTES = 10 << 30
-NO_ROOM_BYTES = 1 << 30
-_HIGHEST_FOR_SAMPLING = 2
+MIN_SHARED_BYTES = 1 << 30
+MIN_LOCKED_BYTES = 64 << 20
+MIN_STACK_BYTES = 64 << 20
+LOW_DISK_BYTES = 10 << 30
+FULL_DISK_BYTES = 1 << 30
+_MAX_PARANOID_FOR_SAMPLING = 2
 
 
 def system_checks(machine: Machine) -> Iterator[Finding]:
-    """Everything to be said about the system."""
+    """All findings about the system."""
     container = in_container(machine)
     yield _counters(machine)
     yield _paranoid(machine)
@@ -34,7 +34,7 @@ def system_checks(machine: Machine) -> Iterator[Finding]:
 
 
 def in_container(machine: Machine) -> str:
-    """What kind of container this is; empty where there is no sign of one."""
+    """The kind of container; empty if there is no sign of one."""
     if machine.exists("/.dockerenv"):
         return "Docker"
     if machine.exists("/run/.containerenv"):
@@ -58,13 +58,13 @@ def _counters(machine: Machine) -> Finding:
         why = (
             "/proc/driver/nvidia/params cannot be read"
             if parameters is None
-            else "the driver does not name the setting"
+            else "the driver does not list the setting"
         )
-        return Finding(name, "unknown", f"cannot tell whether counters may be read, because {why}")
+        return Finding(name, "unknown", f"cannot tell whether counters are readable, because {why}")
     if found[1] == "0":
-        return Finding(name, "ok", "the driver lets everyone read performance counters")
+        return Finding(name, "ok", "the driver allows all users to read performance counters")
     if administrator:
-        return Finding(name, "ok", "only administrators may read performance counters, and this process is one")
+        return Finding(name, "ok", "only administrators may read performance counters, and this process has the rights")
     failure = failures.COUNTERS_FORBIDDEN
     seen = "RmProfilingAdminOnly is 1, and this process lacks CAP_SYS_ADMIN"
     means = "ncu and nsys's GPU metrics will fail with ERR_NVGPUCTRPERM; nsys and torch.profiler timelines work."
@@ -75,7 +75,7 @@ def _paranoid(machine: Machine) -> Finding:
     name, text = "perf-events", (machine.read("/proc/sys/kernel/perf_event_paranoid") or "").strip()
     if not re.fullmatch(r"-?\d+", text):
         return Finding(name, "unknown", "cannot tell, because the kernel has no perf_event_paranoid")
-    if int(text) > _HIGHEST_FOR_SAMPLING:
+    if int(text) > _MAX_PARANOID_FOR_SAMPLING:
         failure = failures.PERF_PARANOID
         return Finding(name, "note", f"perf_event_paranoid is {text}", failure.cause, failure.do, failure.number)
     return Finding(name, "ok", f"perf_event_paranoid is {text}")
@@ -101,10 +101,12 @@ def _container(container: str) -> Finding:
 def _memlock(machine: Machine, container: str) -> Finding:
     limit = machine.limit("memlock")
     if limit is None:
-        return Finding("memlock", "unknown", "cannot tell, because the system names no limit")
-    if limit == -1 or limit >= SMALL_LOCKED_BYTES:
-        return Finding("memlock", "ok", "memory may be locked" + ("" if limit == -1 else f" up to {size(limit)}"))
-    means = "RDMA and NCCL may fail to register memory; CUDA's own pinned memory is not counted."
+        return Finding("memlock", "unknown", "cannot tell, because the system reports no limit")
+    if limit == -1 or limit >= MIN_LOCKED_BYTES:
+        return Finding(
+            "memlock", "ok", "locked memory is unlimited" if limit == -1 else f"up to {size(limit)} may be locked"
+        )
+    means = "RDMA and NCCL may fail to register memory; CUDA's own pinned memory does not count."
     do = ("docker run --ulimit memlock=-1 …",) if container else ("ulimit -l unlimited",)
     return Finding("memlock", "note", f"at most {size(limit)} may be locked", means, do)
 
@@ -112,10 +114,10 @@ def _memlock(machine: Machine, container: str) -> Finding:
 def _stack(machine: Machine, container: str) -> Finding:
     limit = machine.limit("stack")
     if limit is None:
-        return Finding("stack", "unknown", "cannot tell, because the system names no limit")
-    if limit == -1 or limit >= SMALL_STACK_BYTES or not container:
+        return Finding("stack", "unknown", "cannot tell, because the system reports no limit")
+    if limit == -1 or limit >= MIN_STACK_BYTES or not container:
         return Finding("stack", "ok", "stack unlimited" if limit == -1 else f"stack up to {size(limit)}")
-    means = "NVIDIA's containers ask for 64 MiB."
+    means = "NVIDIA recommends 64 MiB for its containers."
     return Finding("stack", "note", f"stack up to {size(limit)}", means, ("docker run --ulimit stack=67108864 …",))
 
 
@@ -123,8 +125,8 @@ def _shared_memory(machine: Machine) -> Finding:
     room = machine.space("/dev/shm")
     if room is None:
         return Finding("shared-memory", "unknown", "cannot tell, because there is no /dev/shm")
-    if room.total_bytes < SMALL_SHARED_BYTES:
-        means = "DataLoader workers hand batches over there: they die with bus errors when it is full."
+    if room.total_bytes < MIN_SHARED_BYTES:
+        means = "DataLoader workers pass batches through it; they die with bus errors when it is full."
         seen = f"/dev/shm has {size(room.total_bytes)}"
         return Finding("shared-memory", "warning", seen, means, ("docker run --ipc=host …   (or --shm-size=16g)",))
     return Finding("shared-memory", "ok", f"/dev/shm has {size(room.total_bytes)}")
@@ -134,12 +136,12 @@ def _kernel(machine: Machine) -> Finding:
     text = machine.read("/proc/version") or ""
     release = re.search(r"Linux version (\S+)", text)
     if "microsoft" in text.lower():
-        means = "Launches are batched and GPU times less exact; old nsys or drivers record no kernels at all."
+        means = "Launches are batched and GPU times are less exact; an old nsys or driver records no kernels."
         do = ("keep the Windows driver and nsys current",)
         return Finding("system", "warning", "WSL2", means, do, failures.LAUNCHES_WITHOUT_KERNELS.number)
     if release and release[1] == "4.4.0":
         means = (
-            "gVisor gives no performance counters: ncu fails; nsys and torch.profiler work, and system calls cost more."
+            "gVisor has no performance counters: ncu fails. nsys and torch.profiler work, but system calls cost more."
         )
         return Finding(
             "system", "warning", "gVisor", means, ("use nsys and warpline roofline",), failures.NCU_AND_DRIVER.number
@@ -151,22 +153,22 @@ def _disks(machine: Machine) -> Iterator[Finding]:
     environment = machine.environment
     temporary = environment.get("NSYS_TMPDIR") or environment.get("TMPDIR") or "/tmp"
     for name, folder, what in (
-        ("disk", ".", "profiles go"),
-        ("temporary-disk", temporary, "nsys keeps its raw stream"),
+        ("disk", ".", "profiles are written"),
+        ("temporary-disk", temporary, "nsys stores its raw stream"),
     ):
         room = machine.space(folder)
         where = f"here, where {what}" if folder == "." else f"in the temporary folder, where {what}"
         if room is None:
-            yield Finding(name, "unknown", f"cannot tell the room {where}")
-        elif room.free_bytes < LITTLE_ROOM_BYTES:
-            state = "problem" if room.free_bytes < NO_ROOM_BYTES else "warning"
+            yield Finding(name, "unknown", f"cannot tell the free space {where}")
+        elif room.free_bytes < LOW_DISK_BYTES:
+            state = "problem" if room.free_bytes < FULL_DISK_BYTES else "warning"
             failure = failures.STREAM_NOT_IMPORTED.number
             do = (
                 ("NSYS_TMPDIR=/with/room nsys profile …",)
                 if folder != "."
                 else ("record to another disk: -o /with/room/report",)
             )
-            means = "A profile of a minute can take gigabytes, and a full disk leaves half of one."
+            means = "A profile of one minute can take gigabytes, and a full disk truncates it."
             seen = f"{size(room.free_bytes)} free {where}"
             yield Finding(name, "problem" if state == "problem" else "warning", seen, means, do, failure)
         else:

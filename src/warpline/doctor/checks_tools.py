@@ -1,4 +1,4 @@
-"""Checks of nsys and ncu: which versions, whether they fit the driver and each other, and whether nsys is whole."""
+"""Checks of nsys and ncu: their versions, whether they match the driver, and whether nsys is complete."""
 
 from __future__ import annotations
 
@@ -28,21 +28,21 @@ CUDA_OF_NCU: dict[tuple[int, int], tuple[int, int]] = {
     (2025, 3): (13, 0),
     (2025, 4): (13, 1),
 }
-"""The CUDA release that each ncu came with, from the labels of NVIDIA's conda channel (anaconda.org/nvidia)."""
+"""The CUDA release of each ncu version, from the labels of NVIDIA's conda channel (anaconda.org/nvidia)."""
 IMPORTER = "QdstrmImporter"
 _PACKAGES = {"libdw.so.1": "libdw1", "libelf.so.1": "libelf1", "libbz2.so.1.0": "libbz2-1.0"}
-"""Debian's names for what nsys's importer was seen to lack."""
+"""Debian packages of the libraries that nsys's importer often lacks."""
 _VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?")
 _SCRIPT_TARGET = re.compile(r"(/\S*/(?:nsys|ncu))\b")
 _CUPTI = re.compile(r"libcupti\.so\.(\d+)\.(\d+)$")
 
 
 def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
-    """Everything to be said about the profilers."""
+    """All findings about the profilers."""
     cupti: tuple[int, int] | None = None
     nsys = _real_path(machine, "nsys")
     if nsys is None:
-        means = "torch.profiler traces need none."
+        means = "torch.profiler traces do not need it."
         yield Finding("nsys", "note", "no nsys on PATH", means, ("https://developer.nvidia.com/nsight-systems",))
     else:
         yield _version("nsys", nsys, machine)
@@ -52,7 +52,7 @@ def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
     ncu = _real_path(machine, "ncu")
     if ncu is None:
         do = ("https://developer.nvidia.com/nsight-compute",)
-        yield Finding("ncu", "note", "no ncu on PATH", "Only needed to look inside kernels.", do)
+        yield Finding("ncu", "note", "no ncu on PATH", "Only needed to profile inside kernels.", do)
         return
     found = _version("ncu", ncu, machine)
     yield found
@@ -60,12 +60,14 @@ def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
     cuda = CUDA_OF_NCU.get(number) if number else None
     yield _ncu_against_driver(cuda, number, gpus)
     if cupti and cuda and cupti[0] != cuda[0]:
-        seen = f"nsys is of CUDA {cupti[0]}.{cupti[1]}, ncu of CUDA {cuda[0]}.{cuda[1]}"
-        yield Finding("nsys-and-ncu", "note", seen, "They need not be of one release, but only one may fit the driver.")
+        seen = f"nsys is for CUDA {cupti[0]}.{cupti[1]}, ncu for CUDA {cuda[0]}.{cuda[1]}"
+        yield Finding(
+            "nsys-and-ncu", "note", seen, "They may be of different releases, but only one may match the driver."
+        )
 
 
 def _real_path(machine: Machine, program: str) -> str | None:
-    """The program itself, where a small script stands before it."""
+    """The path of the program itself, if a wrapper script comes first."""
     path = machine.which(program)
     if path is None:
         return None
@@ -80,7 +82,7 @@ def _version(name: str, path: str, machine: Machine) -> Finding:
     answer = machine.ask([path, "--version"], 30)
     found = _VERSION.search(answer.output) if answer is not None else None
     if not found:
-        reason = "it did not answer within 30 s" if answer is None else "it does not name its version"
+        reason = "it did not answer within 30 s" if answer is None else "it does not print its version"
         return Finding(name, "unknown", f"cannot tell {name}'s version, because {reason}", "", (f"{name} --version",))
     inside = " (inside Nsight Compute's package)" if name == "nsys" and "nsight-compute" in path else ""
     return Finding(name, "ok", f"{name} {found[0]}{inside}")
@@ -96,7 +98,7 @@ def _folder(path: str) -> str:
 
 
 def _newest_cupti(nsys: str, machine: Machine) -> tuple[int, int] | None:
-    """The newest CUDA that this nsys has a CUPTI for: one library each, beside it."""
+    """The newest CUDA version that this nsys has a CUPTI library for, in its own folder."""
     matches = [_CUPTI.search(name) for name in machine.names(_folder(nsys))]
     return max(((int(found[1]), int(found[2])) for found in matches if found), default=None)
 
@@ -104,10 +106,10 @@ def _newest_cupti(nsys: str, machine: Machine) -> tuple[int, int] | None:
 def _nsys_against_driver(cupti: tuple[int, int] | None, gpus: GpuFacts) -> Finding:
     driver = gpus.cuda_number
     if cupti is None:
-        return Finding("nsys-and-driver", "unknown", "cannot tell, because no libcupti.so.X.Y lies beside nsys")
+        return Finding("nsys-and-driver", "unknown", "cannot tell, because there is no libcupti.so.X.Y beside nsys")
     if driver is None:
         return Finding("nsys-and-driver", "unknown", "cannot tell, because the driver's CUDA version is not known")
-    seen = f"nsys records up to CUDA {cupti[0]}.{cupti[1]}, the driver is of {driver[0]}.{driver[1]}"
+    seen = f"nsys supports up to CUDA {cupti[0]}.{cupti[1]}, the driver is for CUDA {driver[0]}.{driver[1]}"
     if cupti < driver:
         found = failures.DRIVER_NEWER_THAN_NSYS.found(seen, "warning")
         return Finding("nsys-and-driver", found.state, found.seen, found.means, found.do, found.failure)
@@ -115,11 +117,11 @@ def _nsys_against_driver(cupti: tuple[int, int] | None, gpus: GpuFacts) -> Findi
 
 
 def _importer(nsys: str, machine: Machine) -> Finding:
-    """Whether nsys can turn its raw stream into a report."""
+    """Check whether nsys can convert its raw stream to a report."""
     folder = _folder(nsys)
     parent = _folder(folder)
     places = [folder, *(f"{parent}/{name}" for name in machine.names(parent))]
-    # Debian keeps the two halves apart.
+    # Debian installs the target and host parts in different folders.
     places += ["/usr/lib/nsight-systems/host-linux-x64"] if folder.startswith("/usr/lib") else []
     found = next((place for place in places if IMPORTER in machine.names(place)), None)
     if found is None:
@@ -127,17 +129,15 @@ def _importer(nsys: str, machine: Machine) -> Finding:
         return Finding("nsys-importer", failure.state, failure.seen, failure.means, failure.do, failure.failure)
     answer = machine.ask(["ldd", f"{found}/{IMPORTER}"])
     if answer is None or answer.status:
-        return Finding(
-            "nsys-importer", "unknown", f"{IMPORTER} is there; cannot tell whether its libraries are, without ldd"
-        )
+        return Finding("nsys-importer", "unknown", f"{IMPORTER} is present; cannot check its libraries without ldd")
     missing = sorted(set(re.findall(r"^\s*(\S+) => not found", answer.output, re.MULTILINE)))
     if missing:
         packages = [_PACKAGES[name] for name in missing if name in _PACKAGES]
         do = (f"apt-get install {' '.join(packages)}" if packages else "install a full Nsight Systems",)
-        means = "nsys records, and then leaves a .qdstrm that nothing here can turn into a report."
+        means = "nsys records, but leaves a .qdstrm that nothing here can convert to a report."
         seen = f"{IMPORTER} lacks {', '.join(missing)}"
         return Finding("nsys-importer", "problem", seen, means, do, failures.STREAM_NOT_IMPORTED.number)
-    return Finding("nsys-importer", "ok", f"{IMPORTER} and its libraries are there")
+    return Finding("nsys-importer", "ok", f"{IMPORTER} and its libraries are present")
 
 
 def _ncu_against_driver(cuda: tuple[int, int] | None, number: tuple[int, int] | None, gpus: GpuFacts) -> Finding:
@@ -148,15 +148,15 @@ def _ncu_against_driver(cuda: tuple[int, int] | None, number: tuple[int, int] | 
         return Finding(name, "unknown", f"cannot tell, because {which}")
     if driver is None:
         return Finding(name, "unknown", "cannot tell, because the driver's CUDA version is not known")
-    seen = f"ncu is of CUDA {cuda[0]}.{cuda[1]}, the driver of {driver[0]}.{driver[1]}"
+    seen = f"ncu is for CUDA {cuda[0]}.{cuda[1]}, the driver for CUDA {driver[0]}.{driver[1]}"
     failure = failures.NCU_AND_DRIVER
     if cuda[0] > driver[0]:
-        means = "The driver is too old for this ncu, which will say that it is not compatible."
-        do = (f"install the ncu of CUDA {driver[0]}.{driver[1]}, or a newer driver",)
+        means = "The driver is too old for this ncu, which will refuse to profile."
+        do = (f"install the ncu for CUDA {driver[0]}.{driver[1]}, or a newer driver",)
         return Finding(name, "problem", seen, means, do, failure.number)
     if cuda[0] < driver[0]:
-        means = "An ncu older than the driver may fail to prepare kernels for profiling."
+        means = "An ncu that is older than the driver may fail to prepare kernels for profiling."
         return Finding(
-            name, "warning", seen, means, (f"install the ncu of CUDA {driver[0]}.{driver[1]}",), failure.number
+            name, "warning", seen, means, (f"install the ncu for CUDA {driver[0]}.{driver[1]}",), failure.number
         )
     return Finding(name, "ok", seen)

@@ -1,4 +1,4 @@
-"""Checks of PyTorch: its build against the driver and the GPU. It is asked in a process of its own."""
+"""Checks of PyTorch: its build against the driver and the GPU. torch runs in a separate process."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ print("warpline:" + json.dumps(answer))
 
 
 def read_torch(machine: Machine) -> dict[str, Any] | str:
-    """What torch says of itself, or why it says nothing."""
+    """What torch reports about itself, or why it reports nothing."""
     tried = dict.fromkeys([sys.executable, machine.which("python3") or "", machine.which("python") or ""])
     reason = "no Python with torch was found"
     for python in filter(None, tried):
@@ -57,11 +57,11 @@ def read_torch(machine: Machine) -> dict[str, Any] | str:
 
 
 def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
-    """Everything to be said about torch."""
+    """All findings about torch."""
     facts = read_torch(machine)
     if isinstance(facts, str):
         broken = "fails" in facts
-        means = "Without torch there is nothing to profile with torch.profiler." if broken else ""
+        means = "torch.profiler needs a working torch." if broken else ""
         do = ('python -c "import torch"',) if broken else ("pip install torch   (where the program runs)",)
         yield Finding("torch", "problem" if broken else "unknown", facts, means, do)
         return
@@ -71,7 +71,7 @@ def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
         return
     if not cuda:
         state = "problem" if gpus.gpus else "note"
-        means = "This build cannot use the GPU." if gpus.gpus else "Right for a machine without a GPU."
+        means = "This build cannot use the GPU." if gpus.gpus else "This is right for a machine without a GPU."
         seen = f"torch {version} is built without CUDA"
         yield Finding(
             "torch", "problem" if state == "problem" else "note", seen, means, _install(gpus) if gpus.gpus else ()
@@ -80,14 +80,14 @@ def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
     yield _against_driver(version, str(cuda), facts, gpus)
     yield from _against_chips(version, [str(arch) for arch in facts.get("arches") or []], gpus)
     if facts.get("kineto") is False:
-        means = "torch.profiler will record no GPU work."
+        means = "torch.profiler will record no GPU activity."
         yield Finding("kineto", "problem", "this torch is built without Kineto", means, _install(gpus))
 
 
 def _install(gpus: GpuFacts) -> tuple[str, ...]:
     number = gpus.cuda_number
     index = f"cu{number[0]}{number[1]}" if number else "cuXYZ"
-    return (f"pip install torch --index-url https://download.pytorch.org/whl/{index}   (the newest one not above it)",)
+    return (f"pip install torch --index-url https://download.pytorch.org/whl/{index}   (or the newest older one)",)
 
 
 def _against_driver(version: str, cuda: str, facts: dict[str, Any], gpus: GpuFacts) -> Finding:
@@ -98,8 +98,8 @@ def _against_driver(version: str, cuda: str, facts: dict[str, Any], gpus: GpuFac
         return Finding("torch", "problem", seen, means, ("install a newer driver, or: " + _install(gpus)[0],))
     if not facts.get("available"):
         if not gpus.gpus:
-            return Finding("torch", "unknown", f"{seen}; cannot tell more, because no GPU answers")
-        means = "torch sees no GPU although the driver lists one: CUDA_VISIBLE_DEVICES, or libraries that do not fit."
+            return Finding("torch", "unknown", f"{seen}; cannot check more without a GPU")
+        means = "torch finds no GPU although the driver lists one: check CUDA_VISIBLE_DEVICES and the CUDA libraries."
         return Finding(
             "torch",
             "problem",
@@ -116,13 +116,15 @@ def _against_chips(version: str, arches: list[str], gpus: GpuFacts) -> Iterator[
         return
     if not arches:
         yield Finding(
-            "torch-architectures", "unknown", "cannot tell, because torch does not list what it was built for"
+            "torch-architectures",
+            "unknown",
+            "cannot tell, because torch does not list the architectures it was built for",
         )
         return
     lacking = [chip for chip in chips if not runs_on(arches, chip)]
     if lacking:
         names = ", ".join(f"sm_{major}{minor}" for major, minor in lacking)
-        seen = f"torch {version} is built for {', '.join(arches)}, and the GPU is {names}"
+        seen = f"torch {version} is built for {', '.join(arches)}, but the GPU is {names}"
         means = "Its kernels cannot run here: no kernel image is available for execution on the device."
         yield Finding("torch-architectures", "problem", seen, means, _install(gpus))
         return

@@ -14,7 +14,7 @@ from warpline.doctor.model import Examination, Finding
 
 
 def examine_machine(machine: Machine, progress: Callable[[str], None] = lambda _: None) -> Examination:
-    """Every check, in the order in which one would look."""
+    """Run every check."""
     progress("driver and GPUs")
     gpus = read_gpus(machine)
     parts: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (

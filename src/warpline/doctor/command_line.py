@@ -1,4 +1,4 @@
-"""A command line taken apart: assignments, wrappers, the tool, its options, and the command inside it."""
+"""Parse a command line: assignments, wrappers, the tool, its options, and the command inside it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _WRAPPERS = {"sudo", "env", "time", "nohup", "exec", "nice"}
 _OPERATORS = {"&&", "||", ";", "|", "&"}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _PLAIN = re.compile(r"[\w@%+=:,./$~{}…-]+")
-"""Words that a shell takes as they are; what a shell would expand was meant to be expanded."""
+"""Words that need no quotes; variables are left for the shell to expand."""
 
 _NSYS_VERBS = {"profile", "launch", "start", "stats", "export", "analyze", "recipe", "stop", "shutdown", "status"}
 _NSYS_SWITCHES = {"-h", "--help", "--version", "-V"}
@@ -33,7 +33,7 @@ _NSYS_SHORT = {
     "-y": "--delay",
 }
 _TRUE_OR_FALSE = {"--force-overwrite", "--stats", "--cuda-memory-usage", "--trace-fork-before-exec"}
-"""Options of nsys that people also write without their value."""
+"""Options of nsys that may be given without a value."""
 _NCU_SHORT = {
     "-c": "--launch-count",
     "-f": "--force-overwrite",
@@ -55,7 +55,7 @@ _DOCKER_SWITCHES = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One option as it was given; the name is the long one where there is one."""
+    """One option as given; ``name`` is the long form if there is one."""
 
     name: str
     value: str | None
@@ -64,19 +64,19 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; ``inner`` is the command that it runs, where that is a tool too."""
+    """One command; ``inner`` is the command that it runs, if that is a tool too."""
 
     before: tuple[str, ...]
     """Assignments and wrappers in front of it."""
     tool: str
     """nsys, ncu, docker, or empty for any other program."""
     path: str
-    """The tool as it was typed."""
+    """The tool as typed."""
     verb: str
     options: tuple[Option, ...]
     image: str
     program: tuple[str, ...]
-    """What it runs, as words; the whole command where it is no tool."""
+    """What it runs, as words; the whole command if it is not a tool."""
     inner: Command | None = None
 
     def value(self, name: str) -> str | None:
@@ -89,7 +89,7 @@ class Command:
         return [option.value or "" for option in self.options if option.name == name]
 
     def with_option(self, name: str, value: str | None) -> Command:
-        """The same with an option set, in its old place or at the end."""
+        """A copy with an option set, in its old place or at the end."""
         separate = self.tool == "ncu"
         words = (name,) if value is None else ((name, value) if separate else (f"{name}={value}",))
         new = Option(name, value, words)
@@ -98,7 +98,7 @@ class Command:
         return replace(self, options=(*self.options, new))
 
     def with_before(self, word: str) -> Command:
-        """The same with one more assignment in front."""
+        """A copy with one more assignment in front."""
         return replace(self, before=(word, *self.before))
 
     @property
@@ -111,7 +111,7 @@ class Command:
         return {key: value for key, _, value in (word.partition("=") for word in words)}
 
     def words(self) -> tuple[str, ...]:
-        """The command as words again."""
+        """The command as words."""
         options = [word for option in self.options for word in option.words]
         verb = (self.verb,) if self.verb else ()
         image = (self.image,) if self.image else ()
@@ -120,12 +120,12 @@ class Command:
         return (*self.before, *path, *verb, *options, *image, *program)
 
     def text(self) -> str:
-        """The command as one types it."""
+        """The command as text."""
         return " ".join(quoted(word) for word in self.words())
 
 
 def quoted(word: str) -> str:
-    """A word as a shell must read it, variables left alone."""
+    """A word quoted for a shell; variables are not quoted."""
     if _PLAIN.fullmatch(word):
         return word
     return shlex.quote(word) if set(word) & {'"', "`", "\\"} else f'"{word}"'
@@ -139,7 +139,7 @@ class Line:
     operators: tuple[str, ...]
 
     def text(self) -> str:
-        """The line as one types it."""
+        """The line as text."""
         words = [self.commands[0].text()]
         for operator, command in zip(self.operators, self.commands[1:], strict=True):
             words += [operator, command.text()]
@@ -147,7 +147,7 @@ class Line:
 
 
 def parse_line(text: str) -> Line:
-    """The commands of a line; ``UsageError`` where it is no command line."""
+    """Parse a line into its commands; raise ``UsageError`` if it is not a command line."""
     joined = text.replace("\\\r\n", " ").replace("\\\n", " ").replace("\n", " ; ")
     try:
         lexer = shlex.shlex(joined, posix=True, punctuation_chars=";|&")
@@ -155,14 +155,12 @@ def parse_line(text: str) -> Line:
         lexer.commenters = ""
         words = list(lexer)
     except ValueError as error:
-        raise UsageError(
-            "bad-command", f"the command line cannot be taken apart: {error}", "check its quotes"
-        ) from error
+        raise UsageError("bad-command", f"the command line cannot be parsed: {error}", "check its quotes") from error
     return line_of([word for word in words if word != "$"])
 
 
 def line_of(words: list[str]) -> Line:
-    """The commands of a line that a shell has taken apart already."""
+    """The commands of a line that a shell has already split into words."""
     groups: list[list[str]] = [[]]
     operators: list[str] = []
     for word in words:
@@ -174,7 +172,7 @@ def line_of(words: list[str]) -> Line:
             groups[-1].append(word)
     commands = tuple(parse(tuple(group)) for group in groups if group)
     if not commands:
-        raise UsageError("bad-command", "there is no command in it", 'warpline doctor "nsys profile … python train.py"')
+        raise UsageError("bad-command", "the command line is empty", 'warpline doctor "nsys profile … python train.py"')
     return Line(commands, tuple(operators[: len(commands) - 1]))
 
 
@@ -192,7 +190,7 @@ def parse(words: tuple[str, ...]) -> Command:
     if name not in TOOLS:
         at = next((i for i, word in enumerate(rest[1:], 1) if word.rpartition("/")[2] in ("nsys", "ncu")), None)
         if at is not None:
-            # A launcher: torchrun, mpirun, srun and the like, with a profiler for every rank.
+            # A launcher such as torchrun, mpirun or srun, with a profiler for every rank.
             inside = parse(rest[at:])
             if inside.tool and (inside.verb or inside.program):
                 return replace(inside, before=(*before, *rest[:at], *inside.before))

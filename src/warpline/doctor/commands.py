@@ -1,4 +1,4 @@
-"""A command line before it is run: what would go wrong, and the line as it should be typed."""
+"""Check a command line: what would go wrong, and the corrected line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpline.doctor.remark import Remark
 
 
 def examine_command(given: str | list[str], machine: Machine) -> Examination:
-    """One command line, as a text or as the words of a shell."""
+    """Examine one command line, given as text or as a list of words."""
     line = parse_line(given) if isinstance(given, str) else line_of(given)
     findings: list[Finding] = []
     commands: list[Command] = []
@@ -28,7 +28,7 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
         commands.append(corrected)
         findings += found
     if not any(command.tool for command in line.commands):
-        seen = "no nsys, no ncu and no container in it"
+        seen = "the command contains no nsys, ncu or container"
         do = ('warpline doctor "nsys profile … python train.py"',)
         findings.append(Finding("no-profiler", "unknown", seen, "There is nothing to check.", do))
     better = Line(tuple(commands), line.operators).text()
@@ -37,13 +37,13 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
 
 
 def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Finding]]:
-    """The command with every fix applied, from the outermost tool inwards, and what was found."""
+    """Apply every fix, from the outermost tool inwards; return the command and the findings."""
     findings: list[Finding] = []
     for remark in _remarks(command, machine, environment):
         findings.append(remark.finding)
         if remark.fix is not None:
             command = remark.fix(command)
-    # A profiler around a container has changed places with it by now.
+    # A profiler around a container has been moved inside it by now.
     if command.inner is not None:
         inner, more = _corrected(command.inner, machine, environment | command.environment)
         known = {finding.name for finding in findings}
@@ -57,7 +57,7 @@ def _remarks(command: Command, machine: Machine, environment: dict[str, str]) ->
         moved = _outside_the_container(command)
         if moved is not None:
             yield moved
-            # The rest is found when the profiler is met inside the container.
+            # The remaining remarks are made when the profiler is examined inside the container.
             if moved.fix is not None:
                 yield from container_remarks(moved.fix(command))
             return
@@ -73,7 +73,7 @@ def _outside_the_container(command: Command) -> Remark | None:
     inner = command.inner
     if inner is None or inner.tool != "docker":
         return None
-    seen = f"{command.tool} around {inner.path} {inner.verb}"
+    seen = f"{command.tool} runs {inner.path} {inner.verb}"
     if inner.verb not in ("run", "exec") or not inner.image or not inner.program:
         return Remark(failures.OUTSIDE_THE_CONTAINER.found(seen))
 

@@ -1,4 +1,4 @@
-"""``docker run`` before it is run: what a PyTorch program and a profiler need of a container."""
+"""Check ``docker run``: what a PyTorch program and a profiler need from a container."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from warpline.doctor.model import Finding, State
 from warpline.doctor.remark import Remark
 
 STACK_BYTES = 67_108_864
-"""As NVIDIA's containers ask for."""
+"""NVIDIA's recommendation for its containers."""
 
 
 def container_remarks(command: Command) -> Iterator[Remark]:
-    """Everything to be said about a container that runs a program."""
+    """All remarks about a container that runs a program."""
     if command.verb != "run":
         return
     if not command.image:
@@ -36,7 +36,7 @@ def _adding(*words: str) -> Callable[[Command], Command]:
 
 
 def with_variables(command: Command) -> Command:
-    """The same with assignments in front of the inner command given to the container, which knows no shell."""
+    """Move the assignments before the inner command to the container's options, because it runs without a shell."""
     inner = command.inner
     if command.tool != "docker" or inner is None or not inner.before or not all("=" in word for word in inner.before):
         return command
@@ -51,19 +51,21 @@ def _devices(command: Command) -> Iterator[Remark]:
         or any("nvidia" in value for value in command.values("--device"))
     )
     if not given:
-        means = "A container sees no GPU unless it is given one."
+        means = "A container has no GPU by default."
         finding = Finding("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
         yield Remark(finding, _adding("--gpus", "all"))
 
 
 def _memory(command: Command) -> Iterator[Remark]:
     if command.value("--ipc") != "host" and command.value("--shm-size") is None:
-        means = "Docker gives 64 MB of /dev/shm, and DataLoader workers hand their batches over there: bus errors."
+        means = (
+            "Docker's default /dev/shm is 64 MB; DataLoader workers pass batches through it and die with bus errors."
+        )
         finding = Finding("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
         yield Remark(finding, _adding("--ipc=host"))
     limits = command.values("--ulimit")
     if not any(limit.startswith("memlock") for limit in limits):
-        means = "RDMA and NCCL lock memory, of which a container may lock little."
+        means = "RDMA and NCCL lock memory, and a container's default limit is low."
         finding = Finding("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
         yield Remark(finding, _adding("--ulimit", "memlock=-1"))
     if not any(limit.startswith("stack") for limit in limits):
@@ -84,7 +86,7 @@ def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
         needed = profiler == "ncu" or sampling or metrics
         state: State = "warning" if needed else "note"
         means = (
-            "Performance counters need it, unless the driver allows them to everyone."
+            "Performance counters need it, unless the driver allows them for all users."
             if profiler == "ncu"
             else "CPU sampling and GPU metrics need it; tracing CUDA does not."
         )
@@ -94,7 +96,7 @@ def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
         yield Remark(finding, _adding("--cap-add=SYS_ADMIN") if needed else None)
     mounted = any(command.values(name) for name in ("-v", "--volume", "--mount"))
     if command.value("--rm") is not None and not mounted:
-        seen = "--rm and no folder of the host mounted"
-        means = "The report is deleted together with the container."
+        seen = "--rm without a mounted host folder"
+        means = "The report is deleted with the container."
         finding = Finding("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
         yield Remark(finding, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))

@@ -1,4 +1,4 @@
-"""Why a profile is empty or odd: the file is recognised by its content and asked for its own evidence."""
+"""Why a profile is empty or incomplete. Files are recognised by their content."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpline.doctor.advice import finding_of
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Examination, Finding
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
-from warpline.doctor.recording import LARGE_BYTES, examine_recording
+from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, DamagedGzip, Kind, detect
 from warpline.sources.nsys.program import ending_of
@@ -28,19 +28,19 @@ SUFFIXES = (
     *(".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".qdstrm"),
     *(".ncu-rep", ".csv", ".csv.gz", ".log", ".txt"),
 )
-"""Files of a folder that are looked at; a file that is named is looked at whatever it is called."""
-LONGEST_TEXT = 8 << 20
-LARGEST_PACKED = 1 << 30
+"""Files examined in a folder; a file given by name is examined whatever its suffix."""
+MAX_TEXT_BYTES = 8 << 20
+MAX_UNPACKED_BYTES = 1 << 30
 _TOOL_OUTPUT = re.compile(
     r"==PROF==|==(?:ERROR|WARNING)==|\bnsys\b|Nsight|Generating '|Processing \[|\[\d+/\d+\]|SKIPPED:|CUPTI|Time \(%\)"
 )
 _RECORDED = re.compile(r"^Collecting data\.\.\.|^Generating '", re.MULTILINE)
-"""nsys ran a program, whose output may stand above."""
+"""nsys ran a program, whose output may precede this line."""
 _XZ, _BZIP2 = b"\xfd7zXZ\x00", b"BZh"
 
 
 def examine_files(paths: Iterable[Path]) -> list[Examination]:
-    """Every file, and every profile and log within a folder."""
+    """Examine every file, and every profile and log in a folder."""
     return [examine_file(file) for path in paths for file in _files(path)]
 
 
@@ -49,12 +49,12 @@ def _files(path: Path) -> list[Path]:
         return [path]
     files = sorted(file for file in path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
     if not files:
-        raise UnreadableFile("which-trace", f"{path} holds no profile and no log", "name a file")
+        raise UnreadableFile("which-trace", f"{path} contains no profile and no log", "name a file")
     return files
 
 
 def examine_file(path: Path) -> Examination:
-    """One file; an error only where there is no such file."""
+    """Examine one file; raise an error only if it does not exist."""
     try:
         findings = _examine(path, path.name)
     except WarplineError as error:
@@ -78,11 +78,9 @@ def _examine(path: Path, name: str) -> list[Finding]:
     if kind is Kind.QDSTRM:
         report = path.with_suffix(".nsys-rep")
         if report.is_file():
-            means = "A report of the same name lies beside it: the import worked, and the stream can go."
+            means = "A report of the same name exists: the import worked, and the stream can be deleted."
             return [failures.STREAM_NOT_IMPORTED.found("a raw stream", "note", means, (f"rm {name}",))]
-        return [
-            failures.STREAM_NOT_IMPORTED.found("the file is nsys's raw stream, which no tool but its importer reads")
-        ]
+        return [failures.STREAM_NOT_IMPORTED.found("the file is nsys's raw stream, which only its importer can read")]
     if kind is Kind.NCU_REP:
         return examine_ncu_report(path.read_bytes())
     if kind in (Kind.NCU_CSV, Kind.NCU_CSV_GZ):
@@ -91,7 +89,7 @@ def _examine(path: Path, name: str) -> list[Finding]:
 
 
 def _unpacked(path: Path, name: str) -> list[Finding] | None:
-    """The findings of a file packed with xz or bzip2, which are looked into."""
+    """The findings of a file compressed with xz or bzip2; None for other files."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -102,9 +100,9 @@ def _unpacked(path: Path, name: str) -> list[Finding] | None:
         inner = Path(folder) / Path(name).stem
         try:
             with lzma.open(path) if head.startswith(_XZ) else bz2.open(path) as packed:
-                inner.write_bytes(packed.read(LARGEST_PACKED))
+                inner.write_bytes(packed.read(MAX_UNPACKED_BYTES))
         except (OSError, EOFError, lzma.LZMAError) as error:
-            raise UnreadableFile("damaged-file", f"{name} cannot be unpacked: {error}", "copy it again") from error
+            raise UnreadableFile("damaged-file", f"{name} cannot be decompressed: {error}", "copy it again") from error
         return _examine(inner, inner.name)
 
 
@@ -120,12 +118,12 @@ def _kineto(path: Path) -> list[Finding]:
     said = next((entry.message for entry in entries if entry.code in ("empty-trace", "no-gpu-work")), "")
     if "empty-trace" in codes:
         means = (
-            "The profiler never came to its active steps (its schedule waits for prof.step()), or it was left before "
+            "The profiler never reached its active steps (its schedule waits for prof.step()), or it stopped before "
             "anything ran."
         )
         do = (
             "call prof.step() after every step, or profile without a schedule",
-            "synchronise before leaving the block",
+            "call torch.cuda.synchronize() before the profiler stops",
         )
         findings.insert(0, Finding("empty-torch-trace", "problem", said, means, do))
     elif len(trace.gpu) == 0 and len(trace.api):
@@ -133,82 +131,84 @@ def _kineto(path: Path) -> list[Finding]:
     elif len(trace.gpu) == 0:
         listed = len(trace.devices)
         means = (
-            f"The process saw {listed} GPU(s): only the CPU was profiled, or nothing ran in these steps, or another "
-            "tool (nsys, ncu) held CUPTI. The file does not tell which; torch's warnings do."
+            f"The process saw {listed} GPU(s): only the CPU was profiled, or no kernel ran in these steps, or another "
+            "tool (nsys, ncu) was using CUPTI. torch's warnings say which."
             if listed
-            else "The profile lists no device: the program ran without a GPU, or the profiler did not see one."
+            else "The profile lists no device: the program ran without a GPU, or the profiler did not detect one."
         )
         do = ("torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])", "warpline doctor")
         findings.insert(0, Finding("no-gpu-in-it", "warning", said, means, do))
-    if path.stat().st_size >= LARGE_BYTES:
+    if path.stat().st_size >= LARGE_PROFILE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
-        findings.append(failures.TOO_LARGE.found(f"the file has {size(path.stat().st_size)}", do=(fewer,)))
+        findings.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
     return findings
 
 
 _CALLS_ONLY = (
-    "torch saw the CUDA calls and CUPTI handed it no GPU work: another tool held CUPTI (nsys, ncu, Proton, an "
-    "injection path), or the profiler was left before a synchronisation."
+    "torch recorded CUDA calls, but CUPTI delivered no GPU events: another tool was using CUPTI (nsys, ncu, Proton, an "
+    "injection path), or the profiler was stopped before a synchronisation."
 )
 
 
 def _stale(path: Path) -> list[Finding]:
-    """An export beside a report that was recorded later."""
+    """A finding if a newer report exists beside the export."""
     report = path.with_suffix("").with_suffix(".nsys-rep") if path.suffix == ".gz" else path.with_suffix(".nsys-rep")
     if not report.is_file() or report.stat().st_mtime <= path.stat().st_mtime:
         return []
     seen = f"{report.name} beside it is newer than this export"
     do = (f"nsys export --type sqlite --force-overwrite=true {report.name}",)
-    return [Finding("stale-export", "warning", seen, "The export is of an earlier recording.", do)]
+    return [Finding("stale-export", "warning", seen, "The export belongs to an earlier recording.", do)]
 
 
 def _report(path: Path, name: str) -> list[Finding]:
     with path.open("rb") as file:
         head = file.read(1 << 16)
     if not head.startswith(REPORT_MAGIC) or head.count(b"\xef\xbf\xbd") > 8:
-        means = "The report was changed on its way, as a dashboard's download as text does."
-        seen = "the report does not begin as nsys wrote it, or bytes of it were replaced"
+        means = "The report was corrupted in transit, for example by a download in text mode."
+        seen = "the report does not start like an nsys report, or bytes in it were replaced"
         do = ("copy the report again in binary mode: scp, or docker cp",)
         return [failures.REPORT_FROM_NEWER_NSYS.found(seen, means=means, do=do)]
     findings = []
-    if path.stat().st_size >= LARGE_BYTES:
-        findings.append(failures.TOO_LARGE.found(f"the file has {size(path.stat().st_size)}"))
+    if path.stat().st_size >= LARGE_PROFILE_BYTES:
+        findings.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}"))
     needed, nsys = report_version(path), find_nsys()
     if needed and nsys and nsys.version and needed.newer_than(nsys.version):
-        seen = f"written by nsys {needed}; the nsys at hand is {nsys.version}"
+        seen = f"written by nsys {needed}; the installed nsys is {nsys.version}"
         return [*findings, failures.REPORT_FROM_NEWER_NSYS.found(seen)]
     if nsys is None:
-        written = f"written by nsys {needed}" if needed else "written by an nsys that does not name its version"
+        written = f"written by nsys {needed}" if needed else "written by an unknown version of nsys"
         version = f"nsys {needed} or newer" if needed else "the nsys that wrote it"
-        export = (f"where {version} is: nsys export --type sqlite {name}", "warpline doctor EXPORT.sqlite")
-        seen = f"{written}, and no nsys is here to open it"
-        return [*findings, Finding("report-not-opened", "unknown", seen, "Only nsys opens reports.", export)]
+        export = (f"on a machine with {version}: nsys export --type sqlite {name}", "warpline doctor EXPORT.sqlite")
+        seen = f"{written}, but nsys is not installed here"
+        return [*findings, Finding("report-not-opened", "unknown", seen, "Only nsys can open reports.", export)]
     return findings + examine_recording(export_report(path))
 
 
 def _text(path: Path) -> str:
-    """The beginning and the end of a text, unpacked."""
+    """The start and end of a text file, decompressed."""
     with path.open("rb") as file:
-        data = file.read(LONGEST_TEXT)
+        data = file.read(MAX_TEXT_BYTES)
         if data.startswith(GZIP_MAGIC):
             try:
-                data = zlib_ng.decompressobj(31).decompress(data, LONGEST_TEXT)
+                data = zlib_ng.decompressobj(31).decompress(data, MAX_TEXT_BYTES)
             except DamagedGzip as error:
                 raise UnreadableFile("damaged-file", f"{path.name} is damaged gzip", "copy it again") from error
-        elif len(data) == LONGEST_TEXT:
-            file.seek(max(LONGEST_TEXT, path.stat().st_size - LONGEST_TEXT))
-            data += b"\n" + file.read(LONGEST_TEXT)
+        elif len(data) == MAX_TEXT_BYTES:
+            file.seek(max(MAX_TEXT_BYTES, path.stat().st_size - MAX_TEXT_BYTES))
+            data += b"\n" + file.read(MAX_TEXT_BYTES)
     return data.decode("utf-8", "replace")
 
 
 def _log(path: Path, name: str) -> list[Finding]:
-    """A file of no known kind: a log, perhaps."""
+    """Examine a file of unknown kind, which may be a log."""
     if name.endswith((".sqlite", ".sqlite.gz")):
-        return [failures.EXPORT_INTERRUPTED.found("the file does not begin like SQLite")]
+        return [failures.EXPORT_INTERRUPTED.found("the file does not start like an SQLite database")]
     text = _text(path)
     if "\x00" in text[:4096]:
-        means = "The file is binary and begins like no profile that warpline knows."
-        return [Finding("not-a-profile", "unknown", f"{name} is of no known kind", means, ("give a profile or a log",))]
+        means = "The file is binary and matches no known profile format."
+        return [
+            Finding("not-a-profile", "unknown", f"{name} is of an unknown kind", means, ("give a profile or a log",))
+        ]
     findings = read_messages(text)
     if _RECORDED.search(text) and not any(finding.failure == failures.PROGRAM_FAILED.number for finding in findings):
         ending = ending_of(text)
@@ -216,15 +216,15 @@ def _log(path: Path, name: str) -> list[Finding]:
             findings.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
     if findings or _TOOL_OUTPUT.search(text):
         return findings
-    seen = "the text holds no line that nsys, ncu or torch is known to print"
-    return [Finding("not-a-profile", "unknown", seen, "", ("give a profile, or the log of the profiler's run",))]
+    seen = "the text contains no known output of nsys, ncu or torch"
+    return [Finding("not-a-profile", "unknown", seen, "", ("give a profile, or the log of a profiler run",))]
 
 
 _INTERRUPTED = {"damaged-file", "empty-file", "not-sqlite"}
 
 
 def _unreadable(error: WarplineError, path: Path) -> Finding:
-    """What cannot be opened at all."""
+    """The finding for a file that cannot be opened."""
     do = (error.hint,) if error.hint else ()
     if error.code in _INTERRUPTED and ".sqlite" in path.name:
         return failures.EXPORT_INTERRUPTED.found(error.message)

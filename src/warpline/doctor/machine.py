@@ -1,4 +1,4 @@
-"""The machine as the doctor sees it: a few questions with bounded answers, so that hand-made ones can be asked too."""
+"""The machine's interface for the checks: a few bounded queries, which tests can replace."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-LONGEST_FILE = 1 << 20
-DEFAULT_SECONDS = 10.0
+MAX_FILE_BYTES = 1 << 20
+TIMEOUT_SECONDS = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a program answered."""
+    """The output of a program."""
 
     status: int
     output: str
@@ -27,14 +27,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """The room on a disk."""
+    """The space on a disk."""
 
     free_bytes: int
     total_bytes: int
 
 
 class Machine(Protocol):
-    """Everything that the checks ask of a machine; None where there is no answer."""
+    """All queries of the checks; None if there is no answer."""
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -44,28 +44,28 @@ class Machine(Protocol):
         """A small text file."""
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Whether the file or folder exists."""
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """The names in a folder; none where it cannot be read."""
+        """The names in a folder; empty if it cannot be read."""
 
     def writable(self, folder: str) -> bool:
-        """Whether files can be made there."""
+        """Whether files can be created there."""
 
     def which(self, program: str) -> str | None:
-        """Where a program is found, links followed."""
+        """The path of a program, with links resolved."""
 
-    def ask(self, command: Sequence[str], seconds: float = DEFAULT_SECONDS) -> Answer | None:
-        """What a program says; None where it cannot be run or does not answer in time."""
+    def ask(self, command: Sequence[str], seconds: float = TIMEOUT_SECONDS) -> Answer | None:
+        """Run a program; None if it cannot be run or does not finish in time."""
 
     def space(self, folder: str) -> Space | None:
-        """The room where a folder is."""
+        """The disk space at a folder."""
 
     def limit(self, name: str) -> int | None:
-        """A resource limit (``memlock``, ``stack``); -1 where there is none."""
+        """A resource limit (``memlock``, ``stack``); -1 if unlimited."""
 
     def processes(self) -> tuple[str, ...]:
-        """Names of the programs that are running."""
+        """The names of the running programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,32 +81,32 @@ class ThisMachine:
         """A small text file."""
         try:
             with Path(path).open("rb") as file:
-                return file.read(LONGEST_FILE).decode("utf-8", "replace")
+                return file.read(MAX_FILE_BYTES).decode("utf-8", "replace")
         except OSError:
             return None
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or folder."""
+        """Whether the file or folder exists."""
         return os.path.exists(path)  # noqa: PTH110 - never raises
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """The names in a folder; none where it cannot be read."""
+        """The names in a folder; empty if it cannot be read."""
         try:
             return tuple(sorted(os.listdir(folder)))  # noqa: PTH208 - names, not paths
         except OSError:
             return ()
 
     def writable(self, folder: str) -> bool:
-        """Whether files can be made there."""
+        """Whether files can be created there."""
         return os.access(folder, os.W_OK | os.X_OK)
 
     def which(self, program: str) -> str | None:
-        """Where a program is found, links followed."""
+        """The path of a program, with links resolved."""
         found = shutil.which(program)
         return os.path.realpath(found) if found else None
 
-    def ask(self, command: Sequence[str], seconds: float = DEFAULT_SECONDS) -> Answer | None:
-        """What a program says; None where it cannot be run or does not answer in time."""
+    def ask(self, command: Sequence[str], seconds: float = TIMEOUT_SECONDS) -> Answer | None:
+        """Run a program; None if it cannot be run or does not finish in time."""
         try:
             process = subprocess.Popen(
                 list(command),
@@ -120,14 +120,14 @@ class ThisMachine:
         try:
             said = process.communicate(timeout=seconds)
         except subprocess.TimeoutExpired:
-            # Not waited for: with a GPU that fell off its bus, nvidia-smi cannot even be killed.
+            # Do not wait for it: nvidia-smi cannot be killed if the GPU has fallen off the bus.
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
             return None
-        return Answer(process.returncode, *(part[:LONGEST_FILE].decode("utf-8", "replace") for part in said))
+        return Answer(process.returncode, *(part[:MAX_FILE_BYTES].decode("utf-8", "replace") for part in said))
 
     def space(self, folder: str) -> Space | None:
-        """The room where a folder is."""
+        """The disk space at a folder."""
         try:
             usage = shutil.disk_usage(folder)
         except OSError:
@@ -135,7 +135,7 @@ class ThisMachine:
         return Space(usage.free, usage.total)
 
     def limit(self, name: str) -> int | None:
-        """A resource limit; -1 where there is none."""
+        """A resource limit; -1 if unlimited."""
         try:
             import resource  # noqa: PLC0415 - not on every system
         except ImportError:
@@ -147,7 +147,7 @@ class ThisMachine:
         return -1 if soft == resource.RLIM_INFINITY else soft
 
     def processes(self) -> tuple[str, ...]:
-        """Names of the programs that are running."""
+        """The names of the running programs."""
         own = str(os.getpid())
         found = (self.read(f"/proc/{name}/comm") for name in self.names("/proc") if name.isdecimal() and name != own)
         return tuple(sorted({name.strip() for name in found if name and name.strip()}))

@@ -1,6 +1,6 @@
-"""What profilers print when something goes wrong, and which failure each message tells of.
+"""What profilers print when something goes wrong, and the failure that each message indicates.
 
-The same messages stand in the log of a run, in the program's output that nsys keeps, and in nsys's own remarks.
+The same messages occur in the log of a run, in the program output that nsys stores, and in nsys's own diagnostics.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from warpline.doctor.failures import Failure
 from warpline.doctor.model import Finding, State
 from warpline.scrub.quote import quote
 
-LONGEST_LINE = 2000
-LONGEST_NAME = 80
+MAX_LINE_CHARS = 2000
+MAX_NAME_CHARS = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A line to look for."""
+    """A message and the failure it indicates."""
 
     pattern: re.Pattern[str]
     failure: Failure
@@ -46,20 +46,20 @@ MESSAGES = (
     _message(
         r"Failed to prepare kernel for profiling",
         failures.COUNTERS_BUSY,
-        means="The counters could not be set up: an ncu older than the driver, DCGM's exporter holding them, WSL2, or "
-        "a program that uses green contexts. The message does not tell which.",
+        means="The counters could not be set up. Possible causes: an ncu older than the driver, DCGM's exporter, WSL2, "
+        "or a program that uses green contexts.",
     ),
     _message(
         r"No reports were generated",
         failures.NVTX_RANGE_UNREGISTERED,
-        means="The recording never began: the NVTX range that was to begin it is a plain string, as torch pushes, and "
-        "nsys compares registered ones; or its name differs; or cudaProfilerStart was not called.",
+        means="The recording never started: its NVTX range is an unregistered string, as torch pushes, and nsys "
+        "matches only registered ones; or the name differs; or cudaProfilerStart was not called.",
     ),
     _message(r"__libc_dlclose|libToolsInjection\w*\.so: undefined symbol", failures.OLD_NSYS_ON_NEW_GLIBC),
     _message(
         r"Wrong event order has been detected|non-?monotonic timestamps?",
         failures.TOO_LARGE,
-        means="nsys tripped over the order of its own events, as it does with long recordings of many processes.",
+        means="nsys failed to order its own events, which happens in long recordings of many processes.",
     ),
     _message(r"Importer error status|skipping importation of the QDSTRM", failures.STREAM_NOT_IMPORTED),
     _message(
@@ -69,7 +69,7 @@ MESSAGES = (
     _message(
         r"Invalid version prefix",
         failures.REPORT_FROM_NEWER_NSYS,
-        means="The report was changed on its way, as a dashboard's download as text does.",
+        means="The report was corrupted in transit, for example by a download in text mode.",
         do="copy the report again in binary mode: scp, or docker cp",
     ),
     _message(r"file is not a database|database disk image is malformed", failures.EXPORT_INTERRUPTED),
@@ -87,7 +87,7 @@ MESSAGES = (
         r"Unable to access the following \d+ metrics?: *ctc__",
         failures.METRIC_UNAVAILABLE,
         "note",
-        "These count traffic between chips over C2C, which this machine does not have: harmless.",
+        "These metrics count chip-to-chip (C2C) traffic, which this machine does not have: harmless.",
         "nothing",
     ),
     _message(
@@ -98,8 +98,8 @@ MESSAGES = (
     _message(
         r"No space left on device",
         failures.STREAM_NOT_IMPORTED,
-        means="The disk was full: nsys keeps its raw stream in the temporary folder until it is imported.",
-        do="NSYS_TMPDIR=/with/room nsys profile …   (df -h /tmp . shows the room)",
+        means="The disk was full: nsys stores its raw stream in the temporary folder until the import.",
+        do="NSYS_TMPDIR=/with/room nsys profile …   (df -h /tmp . shows the free space)",
     ),
     _message(
         r"application returned (?:an error code|a? ?non-?zero exit code)|CUDA error: no kernel image",
@@ -126,7 +126,7 @@ _EXPLAINS_NOTHING = {10, 11, 13, 14}
 def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -> list[Finding]:
     """What the lines tell of, each failure once, with the first line that told it."""
     found: dict[int, Finding] = {}
-    lines = [line[:LONGEST_LINE] for line in text.splitlines()]
+    lines = [line[:MAX_LINE_CHARS] for line in text.splitlines()]
     for line in lines:
         if _HINT.search(line):
             continue
@@ -149,25 +149,25 @@ def _no_kernels_profiled(lines: list[str]) -> Finding:
     if listed is not None:
         matches = [_LISTED.match(line) for line in lines[listed + 1 : listed + 6]]
         names = [_printable(match[1]) for match in matches if match]
-        seen = f"ncu profiled nothing, and lists the kernels that ran: {', '.join(names)}"
-        means = "Kernels ran, and the filter (-k, --launch-skip, --nvtx-include) matched none of them."
+        seen = f"ncu profiled nothing; it lists the kernels that ran: {', '.join(names)}"
+        means = "Kernels ran, but the filter (-k, --launch-skip, --nvtx-include) matched none of them."
         return failure.found(seen, means=means, do=(f"ncu --kernel-name {_name_of(names)} --launch-count 1 …",))
     if any(_CHILDREN.search(line) for line in lines):
         return failure.found(
-            "ncu profiled nothing, and says that child processes need --target-processes all",
-            means="The kernels were launched by a child process, which this ncu did not follow, or by nobody.",
+            "ncu profiled nothing; it says that child processes need --target-processes all",
+            means="No kernel was launched, or only by a child process, which this ncu did not follow.",
             do=("ncu --target-processes all …",),
         )
     return failure.found("it says: No kernels were profiled")
 
 
 def _printable(name: str) -> str:
-    """A kernel's name, which holds no secrets but may be long."""
+    """A kernel's name, shortened; names contain no secrets."""
     text = "".join(char if char.isprintable() else " " for char in name)
-    return text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…"
+    return text if len(text) <= MAX_NAME_CHARS else f"{text[: MAX_NAME_CHARS - 1]}…"
 
 
 def _name_of(names: list[str]) -> str:
-    """The short name that ncu compares with: no arguments, no template, no namespace."""
+    """The short name that ncu matches: without arguments, template and namespace."""
     first = re.split(r"[<(]", names[0].removeprefix("void "))[0] if names else ""
     return first.rpartition("::")[2].strip() or "NAME"

@@ -1,4 +1,4 @@
-"""What the doctor says: findings about a machine, a file or a command line, and the verdict over them."""
+"""The doctor's results: findings about a machine, a file or a command line, and their verdict."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ SCHEMA = "warpline.doctor/1"
 
 State = Literal["problem", "warning", "unknown", "note", "ok"]
 STATES: tuple[State, ...] = ("problem", "warning", "unknown", "note", "ok")
-"""Worst first: what cannot be told comes before what is known to be harmless."""
+"""Worst first: unknown comes before harmless."""
 Kind = Literal["machine", "file", "command"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     name: str
     """Stable kebab-case word."""
     state: State
     seen: str
-    """What was seen, with numbers; for ``unknown``, why it could not be seen."""
+    """What was observed, with numbers; for ``unknown``, why it could not be checked."""
     means: str = ""
-    """What follows from it, or what caused it."""
+    """Its consequence or cause."""
     do: tuple[str, ...] = ()
-    """What to type or change, the first thing first."""
+    """What to type or change, most useful first."""
     failure: int | None = None
     """Its number among the known failures of docs/doctor.md."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """Everything found out about one subject."""
+    """All findings about one subject."""
 
     kind: Kind
     subject: str
     findings: tuple[Finding, ...]
     corrected: str = ""
-    """For a command line: the command as it should be typed, where something was to correct."""
+    """For a command line: the corrected command; empty if nothing needs correction."""
 
     @property
     def verdict(self) -> State:
-        """The worst state; notes are nothing wrong, and on a machine neither is what cannot be told."""
+        """The worst state; notes count as ok, and so does unknown on a machine."""
         found = {finding.state for finding in self.findings}
         for state in ("problem", "warning", "unknown"):
             if state in found and (state != "unknown" or self.kind != "machine"):
@@ -53,7 +53,7 @@ class Examination:
         return "ok"
 
     def sorted(self) -> tuple[Finding, ...]:
-        """Worst first, otherwise in the order in which they were found."""
+        """Worst first; equal states in the order they were found."""
         return tuple(sorted(self.findings, key=lambda finding: STATES.index(finding.state)))
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +69,7 @@ def to_document(examinations: Iterable[Examination]) -> dict[str, Any]:
 
 
 def exit_code(examinations: Iterable[Examination]) -> int:
-    """1 where there is a problem, else 4 where a file or command could not be judged, else 0."""
+    """1 if there is a problem, 4 if a file or command could not be judged, otherwise 0."""
     verdicts = {examination.verdict for examination in examinations}
     if "problem" in verdicts:
         return EXIT_FAILED

@@ -1,4 +1,4 @@
-"""Why a result of Nsight Compute is empty or odd: reports by their block headers, CSV pages by their rows."""
+"""Why a Nsight Compute result is empty or incomplete: reports by their block headers, CSV pages by their rows."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_ncu_report(data: bytes) -> NcuReport:
 
 
 def _numbers(message: bytes) -> dict[int, int]:
-    """The whole-number fields of a protocol buffer; the last of each."""
+    """The integer fields of a protocol buffer; the last value of each."""
     fields: dict[int, int] = {}
     position = 0
     while position < len(message):
@@ -75,7 +75,7 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
 
 
 def examine_ncu_report(data: bytes) -> list[Finding]:
-    """An ``.ncu-rep`` as bytes."""
+    """Examine the bytes of an ``.ncu-rep``."""
     report = read_ncu_report(data)
     findings: list[Finding] = []
     if report.truncated:
@@ -83,13 +83,13 @@ def examine_ncu_report(data: bytes) -> list[Finding]:
         means = "ncu was killed, or the copy is incomplete; ncu-ui silently shows fewer kernels."
         findings.append(Finding("report-cut-short", "problem", seen, means, ("copy or record it again",)))
     if not report.results:
-        findings.append(failures.NO_KERNELS_PROFILED.found("the report holds no profiled kernel"))
+        findings.append(failures.NO_KERNELS_PROFILED.found("the report contains no profiled kernel"))
         return findings
     return [*findings, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
 
 
 def examine_ncu_text(text: str) -> list[Finding]:
-    """What ncu printed: messages, and CSV where there is some."""
+    """Examine ncu's output: messages, and CSV if present."""
     findings = read_messages(text)
     lines = text.splitlines()
     header = next((row for row, line in enumerate(lines) if line.replace('"', "").startswith("ID,Process ID")), None)
@@ -99,5 +99,5 @@ def examine_ncu_text(text: str) -> list[Finding]:
     if kernels:
         findings.append(failures.NCU_IS_NO_STOPWATCH.found(f"{len(kernels)} kernels profiled by ncu"))
     elif not any(finding.state == "problem" for finding in findings):
-        findings.append(failures.NO_KERNELS_PROFILED.found("the CSV has its header and not one kernel"))
+        findings.append(failures.NO_KERNELS_PROFILED.found("the CSV has a header but no kernel"))
     return findings

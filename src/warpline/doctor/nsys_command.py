@@ -1,4 +1,4 @@
-"""``nsys profile`` before it is run."""
+"""Check ``nsys profile``."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OWN_PROFILER = re.compile(r"--(?:torch[-_])?profile(?:r)?\b(?!r?[-_]?(?:range|s
 
 
 def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
-    """Everything to be said about an nsys command."""
+    """All remarks about an nsys command."""
     if command.verb not in RECORDING_VERBS:
         return
     if not command.verb:
@@ -62,31 +62,31 @@ def _what_is_traced(command: Command) -> Iterator[Remark]:
         finding = Finding(
             "cuda-not-traced",
             "problem",
-            f"--trace={','.join(traced)} records nothing of the GPU",
+            f"--trace={','.join(traced)} records no GPU activity",
             "",
             ("-t cuda,nvtx",),
         )
         yield Remark(finding, setting("--trace", ",".join(["cuda", *(name for name in traced if name != "none")])))
     elif command.value("--trace") is None:
-        means = "Without -t, nsys also records OpenGL and every operating-system call, which slows Python down."
+        means = "By default, nsys also records OpenGL and every OS runtime call, which slows Python down."
         seen = f"no -t: nsys records {_DEFAULT_TRACES}"
         finding = Finding("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
         yield Remark(finding, setting("--trace", "cuda,nvtx"))
     if command.value("--sample") not in ("none",):
-        means = "nsys samples the CPU by default: gigabytes within seconds of a Python program, and slower steps."
+        means = "nsys samples the CPU by default: gigabytes within seconds for a Python program, and slower steps."
         finding = Finding(
             "cpu-sampling", "warning", "CPU sampling is on", means, ("--sample=none",), failures.TOO_LARGE.number
         )
         yield Remark(finding, setting("--sample", "none"))
     if command.value("--cpuctxsw") not in ("none",):
-        means = "nsys records every context switch by default, which needs permissions and room."
+        means = "nsys records every context switch by default, which needs permissions and disk space."
         yield Remark(
             Finding("context-switches", "note", "context switches are recorded", means, ("--cpuctxsw=none",), 19),
             setting("--cpuctxsw", "none"),
         )
     about = " ".join(command.program)
     if _GRAPHS.search(about) and command.value("--cuda-graph-trace") not in ("node",):
-        seen = "the program seems to use CUDA graphs, and --cuda-graph-trace=node is not given"
+        seen = "the program seems to use CUDA graphs, but --cuda-graph-trace=node is not given"
         yield Remark(failures.GRAPH_AS_ONE_BAR.found(seen), setting("--cuda-graph-trace", "node"))
 
 
@@ -97,30 +97,30 @@ def _capture_range(command: Command, machine: Machine, environment: dict[str, st
     elif chosen == "cudaprofilerapi":
         script = script_of(command, machine)
         if script is not None and not re.search(r"cudaProfilerStart|profiler\.start\(\)|profiler_start", script):
-            seen = "--capture-range=cudaProfilerApi, and the script does not call cudaProfilerStart itself"
-            means = "Unless something that it imports calls it, nothing is recorded."
+            seen = "--capture-range=cudaProfilerApi, but the script does not call cudaProfilerStart"
+            means = "Nothing is recorded unless an imported module calls it."
             do = ("torch.cuda.cudart().cudaProfilerStart() … torch.cuda.cudart().cudaProfilerStop()",)
             yield Remark(Finding("range-never-begun", "warning", seen, means, do))
     if chosen != "none" and command.value("--capture-range-end") is None:
         seen = f"--capture-range={command.value('--capture-range')} without --capture-range-end"
-        means = "nsys then shuts its session down at the end of the first range, and may end the program with it."
+        means = "nsys then ends its session after the first range, and may terminate the program."
         do = ("--capture-range-end=stop   (or repeat:3 for three ranges)",)
         yield Remark(Finding("range-end", "warning", seen, means, do), setting("--capture-range-end", "stop"))
     if chosen == "none" and command.value("--capture-range-end") is not None:
-        seen = "--capture-range-end without --capture-range does nothing"
+        seen = "--capture-range-end has no effect without --capture-range"
         yield Remark(Finding("range-end", "note", seen, "", ("--capture-range=cudaProfilerApi",)))
 
 
 def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     if command.value("--nvtx-capture") is None:
         seen = "--capture-range=nvtx without --nvtx-capture"
-        means = "nsys must be told which range begins the recording."
+        means = "nsys needs the name of the range that starts the recording."
         do = ("--nvtx-capture=NAME   (the name that the program pushes)",)
         yield Remark(Finding("nvtx-range-unnamed", "problem", seen, means, do), setting("--nvtx-capture", "NAME"))
     if "nvtx" not in _traced(command):
-        seen = f"--capture-range=nvtx, and nvtx is not in --trace={','.join(_traced(command))}"
+        seen = f"--capture-range=nvtx, but nvtx is not in --trace={','.join(_traced(command))}"
         yield Remark(
-            Finding("nvtx-not-traced", "problem", seen, "No range is ever seen.", ("-t cuda,nvtx",)),
+            Finding("nvtx-not-traced", "problem", seen, "nsys records no ranges.", ("-t cuda,nvtx",)),
             setting("--trace", ",".join([*_traced(command), "nvtx"])),
         )
     given = {**machine.environment, **environment, **command.environment}
@@ -130,7 +130,7 @@ def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str])
     if script is not None and re.search(r"register_string|RegisterString|nvtx\.Domain|get_domain", script):
         return
     first = command.program[0].rpartition("/")[2] if command.program else ""
-    seen = f"--capture-range=nvtx, and {REGISTER_ONLY}=0 is not set"
+    seen = f"--capture-range=nvtx, but {REGISTER_ONLY}=0 is not set"
     yield Remark(
         failures.NVTX_RANGE_UNREGISTERED.found(seen, "problem" if _PYTHON.match(first) else "warning"),
         lambda given: given.with_before(f"{REGISTER_ONLY}=0"),
@@ -141,18 +141,18 @@ def _bounds(command: Command) -> Iterator[Remark]:
     limited = command.value("--duration") is not None
     if limited and command.value("--kill") not in ("none",):
         killed = command.value("--kill") or "sigterm"
-        seen = f"--duration={command.value('--duration')}, after which nsys ends the program with {killed}"
-        means = "A program that is killed may not hand over its last GPU work, and writes no results."
+        seen = f"--duration={command.value('--duration')}, after which nsys terminates the program with {killed}"
+        means = "A terminated program may lose its last GPU events and writes no results."
         finding = failures.RECORDING_CUT_SHORT.found(seen, "warning", means, ("--kill=none",))
         yield Remark(finding, setting("--kill", "none"))
     elif command.value("--kill") in ("sigkill", "9"):
-        seen = "--kill=sigkill ends the program before CUPTI hands over its buffers"
+        seen = "--kill=sigkill ends the program before CUPTI delivers its buffers"
         yield Remark(
             failures.RECORDING_CUT_SHORT.found(seen, "warning", do=("--kill=none",)), setting("--kill", "none")
         )
     if not limited and command.value("--capture-range") is None and command.verb == "profile":
         seen = "the whole run is recorded: no --duration and no --capture-range"
-        means = "Good for a run of seconds; a long one becomes a report that nobody can open."
+        means = "This is fine for a run of seconds; a long run produces a report that is too large to open."
         do = ("--capture-range=cudaProfilerApi --capture-range-end=stop", "--delay=60 --duration=10 --kill=none")
         yield Remark(Finding("whole-run", "note", seen, means, do, failures.TOO_LARGE.number))
 
@@ -162,7 +162,7 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
     forked = _FORKS.search(about) and command.value("--trace-fork-before-exec") != "true"
     spawned = {**environment, **command.environment}.get("VLLM_WORKER_MULTIPROC_METHOD") == "spawn"
     if forked and not spawned:
-        seen = "the program starts workers, and --trace-fork-before-exec=true is not given"
+        seen = "the program starts workers, but --trace-fork-before-exec=true is not given"
         yield Remark(failures.FORKED_WORKERS.found(seen, "warning"), setting("--trace-fork-before-exec", "true"))
     launcher = next((word for word in command.before if word.rpartition("/")[2] in _RANK_LAUNCHERS), "")
     output = command.value("--output") or ""
@@ -170,7 +170,7 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
         variable = {"mpirun": "OMPI_COMM_WORLD_RANK", "mpiexec": "PMI_RANK", "srun": "SLURM_PROCID"}.get(
             launcher, "RANK"
         )
-        seen = f"{launcher} starts one nsys a rank, and all write to {output or 'the same name'}"
+        seen = f"{launcher} starts one nsys per rank, and all write to {output or 'the same name'}"
         wanted = f"{output or 'report'}.%q{{{variable}}}"
         finding = Finding("one-report-for-all-ranks", "problem", seen, "Ranks overwrite each other.", (f"-o {wanted}",))
         yield Remark(finding, setting("--output", wanted))
@@ -179,15 +179,11 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
 def _other_profilers(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
     inner = command.inner
     if inner is not None and inner.tool == "ncu":
-        yield Remark(failures.TWO_CUPTI_CLIENTS.found("nsys around ncu"))
+        yield Remark(failures.TWO_CUPTI_CLIENTS.found("nsys runs ncu"))
         return
     asked = " ".join([*command.program, *environment, *command.environment])
     script = script_of(command, machine)
     if _OWN_PROFILER.search(asked):
-        yield Remark(
-            failures.TWO_CUPTI_CLIENTS.found("the program is asked to profile itself while nsys records", "warning")
-        )
+        yield Remark(failures.TWO_CUPTI_CLIENTS.found("the program profiles itself while nsys records", "warning"))
     elif script is not None and _TORCH_PROFILER.search(script):
-        yield Remark(
-            failures.TWO_CUPTI_CLIENTS.found("the script uses torch.profiler, and nsys records too", "warning")
-        )
+        yield Remark(failures.TWO_CUPTI_CLIENTS.found("the script uses torch.profiler while nsys records", "warning"))

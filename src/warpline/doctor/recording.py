@@ -1,4 +1,4 @@
-"""Why an nsys recording is empty or odd, from its own evidence: remarks, outputs, who used CUDA, sizes."""
+"""Why an nsys recording is empty or incomplete, from its diagnostics, program output, CUDA processes and sizes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpline.doctor import failures
-from warpline.doctor.advice import FOLDED, finding_of
+from warpline.doctor.advice import SYMPTOMS, finding_of
 from warpline.doctor.messages import Message, read_messages
 from warpline.doctor.model import Finding
 from warpline.sources.health import HealthEntry
@@ -16,23 +16,23 @@ from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 from warpline.units import size
 
-LARGE_BYTES = 1_000_000_000
+LARGE_PROFILE_BYTES = 1_000_000_000
 CONTAINER_CLIENTS = {"docker", "podman", "nerdctl", "kubectl", "docker-compose", "crictl"}
-"""Programs that ask a daemon to run the program; apptainer and enroot run it themselves."""
-_NOISY_TABLES = {
+"""Programs that run the program through a daemon; apptainer and enroot run it directly."""
+_LARGE_TABLES = {
     "OSRT_API": "operating-system calls",
     "OSRT_CALLCHAINS": "their backtraces",
     "SCHED_EVENTS": "context switches",
     "COMPOSITE_EVENTS": "CPU samples",
     "SAMPLING_CALLCHAINS": "CPU backtraces",
 }
-_JUDGED_BY_THE_READER = {
+_REPORTED_BY_THE_READER = {
     failures.PROGRAM_FAILED,
     failures.PROCESS_WITHOUT_CUDA,
     failures.DRIVER_NEWER_THAN_NSYS,
     failures.RECORDING_CUT_SHORT,
 }
-"""It knows what was recorded all the same."""
+"""Failures that the reader reports as health entries, because it knows what was recorded."""
 _RANKS = re.compile(
     r"(?:--nproc[-_]per[-_]node|--tensor[-_]parallel[-_]size|--data[-_]parallel[-_]size|--num[-_]processes|--tp(?:-size)?"
     r"|-tp|-np)[ =](\d{1,4})\b"
@@ -40,13 +40,13 @@ _RANKS = re.compile(
 
 
 def examine_recording(path: Path) -> list[Finding]:
-    """Everything found in an SQLite export."""
+    """All findings about an SQLite export."""
     trace = open_trace(path)
     evidence = read_evidence(path)
     kernels = bool(evidence.kernel_processes)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
-    findings = [finding_of(entry, codes, kernels) for entry in entries if entry.code not in FOLDED]
+    findings = [finding_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
     findings = _from_texts(evidence, findings)
     if not kernels:
         findings = _with_cause(trace, evidence, findings, _said(entries))
@@ -55,44 +55,44 @@ def examine_recording(path: Path) -> list[Finding]:
 
 
 def _said(entries: list[HealthEntry]) -> str:
-    """The sentence in which the reader says that there is no kernel."""
-    return next((entry.message for entry in entries if entry.code in FOLDED), "No kernel was recorded.")
+    """The reader's message that there is no kernel."""
+    return next((entry.message for entry in entries if entry.code in SYMPTOMS), "No kernel was recorded.")
 
 
 def _from_texts(evidence: Evidence, findings: list[Finding]) -> list[Finding]:
-    """Failures that only the program's output or nsys's remarks tell of."""
+    """Add failures that only the program's output or nsys's diagnostics show."""
 
     def unjudged(message: Message) -> bool:
-        return message.failure not in _JUDGED_BY_THE_READER
+        return message.failure not in _REPORTED_BY_THE_READER
 
     known = {finding.failure for finding in findings}
     texts = "\n".join([*evidence.outputs, *evidence.remarks])
     more = [finding for finding in read_messages(texts, unjudged) if finding.failure not in known]
     if evidence.kernel_processes:
         more = [_survived(finding) for finding in more]
-    # A program that died of the profiler's own failure did not fail by itself.
+    # If the profiler's own failure killed the program, the program did not fail by itself.
     if any(finding.failure == failures.OLD_NSYS_ON_NEW_GLIBC.number for finding in more):
         findings = [finding for finding in findings if finding.failure != failures.PROGRAM_FAILED.number]
     return more + findings
 
 
 def _survived(finding: Finding) -> Finding:
-    """A failure of something within the program, in a recording that has its kernels."""
+    """A failure within the program, in a recording that has its kernels: a warning."""
     if finding.state != "problem":
         return finding
-    means = f"{finding.means} This recording has its kernels all the same."
+    means = f"{finding.means} This recording still has its kernels."
     return replace(finding, state="warning", means=means)
 
 
 def _with_cause(trace: Trace, evidence: Evidence, findings: list[Finding], message: str) -> list[Finding]:
-    """The recording is empty: its cause where one is known, else what can be said."""
+    """Add the most likely cause of an empty recording."""
     facts = evidence.facts
     if facts.stopped_by_limit and facts.limit_ms is not None:
         limit = f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
         findings = [finding for finding in findings if finding.failure != failures.RECORDING_CUT_SHORT.number]
         lost = next((text for text in evidence.remarks if "CUPTI buffers" in text), "")
         handed = re.search(r"(\d+) of (\d+)", lost)
-        buffers = f", and CUPTI had handed back {handed[1]} of {handed[2]} buffers" if handed else ""
+        buffers = f", and CUPTI had delivered {handed[1]} of {handed[2]} buffers" if handed else ""
         findings.append(failures.RECORDING_CUT_SHORT.found(f"{limit}{buffers}", "problem"))
     if any(finding.state == "problem" for finding in findings):
         return findings
@@ -104,8 +104,8 @@ def _with_cause(trace: Trace, evidence: Evidence, findings: list[Finding], messa
         finding = Finding("cuda-not-traced", "problem", message, "", ("nsys profile -t cuda,nvtx …",))
         return [*findings, finding]
     if len(trace.api):
-        means = "The program set CUDA up and launched nothing while it was recorded: it stopped early, or waited."
-        do = ("record until its first step is done: without --duration, or with a longer one",)
+        means = "The program initialised CUDA but launched nothing during the recording: it stopped early, or waited."
+        do = ("record until the first step is done: remove or raise --duration",)
         return [*findings, Finding("nothing-launched", "problem", message, means, do)]
     return [*findings, failures.PROCESS_WITHOUT_CUDA.found(message)]
 
@@ -116,25 +116,25 @@ def _ranks(evidence: Evidence) -> list[Finding]:
     recorded = len(evidence.kernel_processes)
     if not asked or not recorded or recorded >= max(asked):
         return []
-    seen = f"the command asks for {max(asked)} processes, and {recorded} of them recorded kernels"
+    seen = f"the command starts {max(asked)} processes, but only {recorded} recorded kernels"
     return [failures.FORKED_WORKERS.found(seen, "warning")]
 
 
 def _weight(path: Path, evidence: Evidence) -> list[Finding]:
-    """Recordings too large to open with ease, and what makes them so."""
+    """A finding if the recording is too large to open easily, with the tables that make it so."""
     length = path.stat().st_size
-    if length < LARGE_BYTES:
+    if length < LARGE_PROFILE_BYTES:
         return []
     noisy = sorted(
-        ((count, _NOISY_TABLES[table]) for table, count in evidence.rows.items() if table in _NOISY_TABLES),
+        ((count, _LARGE_TABLES[table]) for table, count in evidence.rows.items() if table in _LARGE_TABLES),
         reverse=True,
     )
     what = "; ".join(f"{count:,} {name}" for count, name in noisy[:3])
-    return [failures.TOO_LARGE.found(f"the file has {size(length)}{f': {what}' if what else ''}")]
+    return [failures.TOO_LARGE.found(f"the file size is {size(length)}{f': {what}' if what else ''}")]
 
 
 def _once(findings: list[Finding]) -> list[Finding]:
-    """Each failure once, the first and therefore best founded one."""
+    """Each failure once; the first has the best evidence."""
     kept: dict[tuple[str, str], Finding] = {}
     for finding in findings:
         key = (finding.name, "" if finding.failure else finding.seen)

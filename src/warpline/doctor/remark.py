@@ -1,4 +1,4 @@
-"""What a check of a command line says, and how it would change the command."""
+"""A finding about a command line, and the change that fixes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpline.doctor.model import Finding
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding, and the change that answers it."""
+    """A finding, and the change that fixes it."""
 
     finding: Finding
     fix: Callable[[Command], Command] | None = None
@@ -24,13 +24,13 @@ def setting(name: str, value: str | None) -> Callable[[Command], Command]:
 
 
 def script_of(command: Command, machine: Machine) -> str | None:
-    """The text of the Python script that the command runs, where it is here."""
+    """The text of the Python script that the command runs, if the file is on this machine."""
     path = next((word for word in command.program if word.endswith(".py")), None)
     return machine.read(path) if path else None
 
 
 def output_remark(command: Command, option: str, suffix: str, machine: Machine) -> Remark | None:
-    """A report that could not be written where it is meant to go."""
+    """A finding if the report cannot be written to its path."""
     path = command.value(option)
     if not path or "$" in path or "%" in path:
         return None
@@ -48,7 +48,7 @@ def output_remark(command: Command, option: str, suffix: str, machine: Machine) 
         finding = Finding(
             "folder-not-writable",
             "problem",
-            f"the report goes to {folder}, where this user may not write",
+            f"the report goes to {folder}, which this user cannot write to",
             "The profiler would run to the end and then fail to write.",
             (f"{option}=/tmp/{path.rpartition('/')[2]}",),
         )
@@ -58,7 +58,7 @@ def output_remark(command: Command, option: str, suffix: str, machine: Machine) 
         finding = Finding(
             "report-exists",
             "warning",
-            f"{file} exists, and the profiler does not overwrite it unless told to",
+            f"{file} exists, and the profiler does not overwrite it by default",
             "",
             ("--force-overwrite true",),
         )

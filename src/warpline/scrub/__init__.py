@@ -1,1 +1,1 @@
-"""Takes out of a profile what names people, machines and secrets, and leaves what an analysis needs."""
+"""Remove names of people and machines, and secrets, from a profile; keep what an analysis needs."""

@@ -14,7 +14,7 @@ _PUBLIC = re.compile(
     r"|wikipedia\.org|example\.(?:com|org|net)|anaconda\.(?:com|org)|conda\.io|freedesktop\.org|sqlite\.org|launchpad\.net|aka\.ms)",
     re.IGNORECASE,
 )
-"""Sites of vendors and projects, which messages point everybody to."""
+"""Sites of vendors and public projects, which messages link to."""
 _PUBLIC_PROJECT = re.compile(
     r"github\.com/(?:pytorch|NVIDIA|openai/triton|triton-lang|ROCm|RadeonOpenCompute|huggingface|vllm-project|python)\b"
 )
@@ -49,7 +49,7 @@ _VERSION_BEFORE = re.compile(
     r"(?i)(?:==|[^/]/|\bv(?:er(?:sion)?)?\.?\W{0,3}|version\W{0,4}|release\W{0,2}|(?:cudnn|cuda|nccl|torch|driver|cublas|"
     r"curand|cufft|cusparse|cusolver|nvrtc|python|gcc|libfabric|tensorrt)\W{1,3})$"
 )
-"""Versions of CUDA's libraries have four numbers too, as cuRAND 10.3.2.106."""
+"""Versions of CUDA libraries have four numbers too, for example cuRAND 10.3.2.106."""
 _IP6 = re.compile(
     r"(?<![\w:.])((?:fe80|f[cd][0-9a-f]{2}|2[0-9a-f]{3})(?::[0-9a-f]{0,4}){2,7}|(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4})(?![\w:])",
     re.IGNORECASE,
@@ -73,11 +73,11 @@ def _url(match: re.Match[str], names: Pseudonyms) -> str | None:
     public = bool(_PUBLIC.fullmatch(name) or _PUBLIC_PROJECT.match(site))
     end = f":{port}" if port.isdigit() else ""
     if public or (shown == name and not is_pseudonym(name)):
-        # A vendor's page or this very machine: only what was asked for there may be private.
+        # A vendor's page or localhost: only the path and query may be private.
         shown, end = name, end + slash + path + ("?" + REMOVED[:-1] if query else "")
     elif path or query:
         end += "/" + REMOVED[:-1]
-    # The pattern ends before a closing bracket; without login or query, nothing may differ.
+    # The pattern ends before a closing bracket; without a login or query, the text must not change.
     if f"{shown}{end}" == rest:
         return None
     return f"{scheme}://{shown}{end})" if end.endswith(REMOVED[:-1]) else f"{scheme}://{shown}{end}"
@@ -99,7 +99,7 @@ def _email(match: re.Match[str], names: Pseudonyms) -> str | None:
 
 
 def _dotted(match: re.Match[str], names: Pseudonyms) -> str | None:
-    # Python's own dotted names, as threading.local, have neither digit nor hyphen.
+    # Python's own dotted names, such as threading.local, have neither digit nor hyphen.
     if _PUBLIC.fullmatch(match[1]) or not re.search(r"[\d-]", match[1]) or is_pseudonym(match[1].partition(".")[0]):
         return None
     return names.host(match[1])
@@ -143,17 +143,17 @@ def _serial(match: re.Match[str], _: Pseudonyms) -> str | None:
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IPv4 address and nothing else."""
+    """Whether a text is exactly one IPv4 address."""
     return bool(re.fullmatch(_ADDRESS, text))
 
 
 def hosts_in(text: str) -> set[str]:
-    """Machines that a text names outright."""
+    """The machines that a text names explicitly."""
     return {match[2] for match in _FIELD.finditer(text)} if "=" in text or ":" in text else set()
 
 
 def accounts_in(text: str) -> set[str]:
-    """Accounts that a text names outright."""
+    """The accounts that a text names explicitly."""
     return {match[2] for match in _ACCOUNT.finditer(text)} if "=" in text or ":" in text else set()
 
 
@@ -162,7 +162,7 @@ FIRST_RULES = (
     Rule(Kind.URL, _GIT, _git, ("git@",)),
     Rule(Kind.URL, _IMAGE, _image, ("/",)),
 )
-"""Before secrets and paths, which URLs contain."""
+"""Rules that run before those for secrets and paths, because URLs contain both."""
 RULES = (
     Rule(Kind.USER, _EMAIL, _email, ("@",)),
     Rule(Kind.USER, _ACCOUNT, _account, ("user", "logname")),

@@ -1,4 +1,4 @@
-"""Bytes that hold texts among other things: each text is scrubbed in place, and the length stays."""
+"""Scrub texts inside binary data, in place and without changing its length."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from warpline.scrub.kinds import Kind
 
 _TEXT = re.compile(rb"[\t\n\r\x20-\x7e\x80-\xff]{4,}")
-# Several texts with a zero between are an environment or a command line.
+# Several texts separated by zero bytes are an environment or a command line.
 _LIST = re.compile(rb"(?:[\t\n\r\x20-\x7e]{2,}\x00){2,}[\t\n\r\x20-\x7e]{2,}")
 _WIDE = re.compile(rb"(?:(?:[\t\n\r\x20-\x7e]\x00){2,}(?:\x00\x00)?)+")
 _WIDE_BIG = re.compile(rb"(?:(?:\x00[\t\n\r\x20-\x7e]){2,}(?:\x00\x00)?)+")
@@ -16,7 +16,7 @@ _FILLER = "x"
 
 
 def clean_bytes(raw: bytes, clean: Callable[[str], tuple[str, tuple[Kind, ...]]]) -> tuple[bytes, tuple[Kind, ...]]:
-    """The bytes with every text that leaks overwritten, and the kinds of what was found; ``clean`` is a scrubber's."""
+    """Overwrite every leaking text with the scrubber ``clean``; return the bytes and the kinds of leaks."""
     found: list[Kind] = []
 
     def replaced(match: re.Match[bytes], encoding: str) -> bytes:

@@ -1,4 +1,4 @@
-"""A whole file: what kind it is, where the result goes, and that nothing is lost on the way."""
+"""Scrub or check a whole file: detect its kind, choose the output, and write it safely."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpline.sources.detect import GZIP_MAGIC, detect
 from warpline.sources.detect import Kind as FileKind
 
 Progress = Callable[[float], None]
-"""Called with the share of the work that is done."""
+"""Called with the completed share of the work."""
 BLOCK_BYTES = 1 << 20
 GZIP_LEVEL = 6
 _KINETO = (FileKind.KINETO, FileKind.KINETO_GZ)
@@ -27,19 +27,19 @@ _NSYS = (FileKind.NSYS_SQLITE, FileKind.NSYS_SQLITE_GZ)
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What was found in a file, and where it was taken out of."""
+    """The leaks of a file, and where they were found."""
 
     file: Path
     format: str
     """``kineto`` or ``nsys-sqlite``."""
     output: Path | None
-    """The scrubbed file; None where only leaks were looked for."""
+    """The scrubbed file; None after a check."""
     kept: tuple[Kind, ...]
     leaks: tuple[Leak, ...]
 
     @property
     def clean(self) -> bool:
-        """Whether the file that was given holds nothing that leaks."""
+        """Whether the given file contains no leaks."""
         return not self.leaks
 
 
@@ -48,7 +48,7 @@ class _Sink(Protocol):
 
 
 def check(file: Path, keep: Collection[Kind] = (), progress: Progress = lambda _: None) -> Result:
-    """What would leak from a file; writes nothing."""
+    """List what would leak from a file; write nothing."""
     return _work(file, None, keep, progress)
 
 
@@ -61,7 +61,7 @@ def scrub(
     force: bool = False,
     progress: Progress = lambda _: None,
 ) -> Result:
-    """Writes the file without what leaks: beside it as NAME.scrubbed.ext, to ``output``, or ``in_place``."""
+    """Write the scrubbed file: beside the original as NAME.scrubbed.ext, to ``output``, or ``in_place``."""
     _supported(file)
     target = _target(file, output, in_place, force)
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
@@ -79,7 +79,7 @@ def scrub(
 
 
 def default_output(file: Path) -> Path:
-    """NAME.scrubbed.ext beside the file; the extension of a packed file is two."""
+    """NAME.scrubbed.ext beside the file; a compressed file keeps both its extensions."""
     name, packed = (file.name[:-3], ".gz") if file.name.endswith(".gz") else (file.name, "")
     stem, dot, extension = name.rpartition(".")
     return file.with_name((f"{stem}.scrubbed.{extension}" if dot and stem else f"{name}.scrubbed") + packed)
@@ -88,13 +88,13 @@ def default_output(file: Path) -> Path:
 def _target(file: Path, output: Path | None, in_place: bool, force: bool) -> Path:
     if in_place:
         if output is not None:
-            raise UsageError("two-outputs", "--in-place and -o name two places for the result", "give one of them")
+            raise UsageError("two-outputs", "--in-place and -o contradict each other", "give only one of them")
         return file
     target = output or default_output(file)
     if target.exists() and target.samefile(file):
-        raise UsageError("would-overwrite", f"{target} is the file itself", "give another name, or --in-place")
+        raise UsageError("would-overwrite", f"{target} is the input file", "give another name, or --in-place")
     if target.is_dir():
-        raise UsageError("would-overwrite", f"{target} is a folder", "give a file's name")
+        raise UsageError("would-overwrite", f"{target} is a folder", "give a file name")
     if target.exists() and not force:
         raise UsageError("would-overwrite", f"{target} exists", "add -f to replace it, or give another name with -o")
     return target
@@ -109,13 +109,13 @@ def _supported(file: Path) -> str:
     if kind in (FileKind.NSYS_REP, FileKind.QDREP, FileKind.QDSTRM):
         raise WarplineError(
             "cannot-scrub",
-            f"{file.name} is a report in NVIDIA's own format, which only nsys can write: share its export instead",
+            f"{file.name} is in NVIDIA's own report format, which only nsys can write: share its export instead",
             f"nsys export --type sqlite -o {file.stem}.sqlite {file.name}, then warpline scrub {file.stem}.sqlite",
         )
     if kind is FileKind.NCU_REP:
         raise WarplineError(
             "cannot-scrub",
-            f"{file.name} is a report of Nsight Compute, which nothing but ncu can write",
+            f"{file.name} is a Nsight Compute report, which only ncu can write",
             f"share its table instead: ncu --import {file.name} --csv --page raw",
         )
     what = "a folder" if kind is FileKind.DIRECTORY else "neither a torch.profiler trace nor an nsys export"
@@ -160,7 +160,7 @@ def _scrub_trace(
 
 
 def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
-    """The text of a plain or packed file, in blocks; progress is told in bytes of the file."""
+    """The text of a plain or compressed file, in blocks; reports progress in bytes of the file."""
     from warpline.sources.kineto.inflate import Inflater  # noqa: PLC0415 - loads the reader of traces
     from warpline.sources.nsys.unpack import most_bytes  # noqa: PLC0415
 
@@ -174,7 +174,7 @@ def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
             if inflater.broken:
                 raise UnreadableFile(
                     "damaged-file",
-                    f"{file} is damaged or cut short, and what is missing cannot be scrubbed: {inflater.notes[-1]}",
+                    f"{file} is damaged or truncated, and the missing part cannot be scrubbed: {inflater.notes[-1]}",
                     "copy or record it again",
                 )
             return
@@ -187,7 +187,7 @@ def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
 
 
 class _Nowhere:
-    """Takes what only a check produces."""
+    """A sink for a check, which discards the output."""
 
     def write(self, data: bytes, /) -> object:
         return len(data)

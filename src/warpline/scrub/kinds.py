@@ -1,4 +1,4 @@
-"""What can leak, and how leaks are counted: by kind and place, never by value."""
+"""The kinds of leaks, and their counts by kind and place, never by value."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 REMOVED = "(removed)"
-"""What stands where a text was taken out; the reader of nsys files knows it too."""
+"""Replaces a removed text; the nsys reader recognises it."""
 
 
 class Kind(enum.StrEnum):
-    """A kind of thing that should not be shared; also the words that ``--keep`` takes."""
+    """A kind of leak; also the values that ``--keep`` takes."""
 
     ENVIRONMENT = "environment"
     """Environment variables of a process."""
     TOKEN = "token"
-    """Passwords, keys, tokens, and what looks random enough to be one."""
+    """Passwords, keys, tokens, and text that is random enough to be one."""
     USER = "user"
-    """Names of people's accounts, in fields, e-mail addresses and home folders."""
+    """Account names of people, in fields, e-mail addresses and home folders."""
     HOST = "host"
     """Names of machines."""
     PATH = "path"
-    """Folders of a site or a team; users' own folders are ``user``."""
+    """Folders of a site or a team; users' home folders are ``user``."""
     ADDRESS = "address"
     """IP and hardware addresses."""
     URL = "url"
-    """Where something was fetched from or sent to."""
+    """Addresses that data was fetched from or sent to."""
     IDENTIFIER = "identifier"
     """UUIDs and serial numbers of GPUs and sessions."""
     COMMAND = "command"
     """Arguments of the profiled program."""
     OUTPUT = "output"
-    """What the program wrote to stdout."""
+    """The program's output on stdout."""
     PROCESSES = "processes"
-    """Names of processes that were not profiled, and strings that no row refers to."""
+    """Names of processes that were not profiled, and strings that no row references."""
     JOB = "job"
-    """Names and numbers of a cluster's job, task or queue."""
+    """Names and numbers of a cluster job, task or queue."""
 
 
 @dataclass(frozen=True, slots=True)
 class Leak:
-    """How often one kind occurs in one place."""
+    """The number of leaks of one kind in one place."""
 
     kind: Kind
     place: str
@@ -52,17 +52,17 @@ class Leak:
 
 @dataclass(slots=True)
 class Tally:
-    """Leaks, counted as they are found."""
+    """Counts leaks."""
 
     counts: Counter[tuple[Kind, str]] = field(default_factory=Counter)
 
     def add(self, kinds: Iterable[Kind], place: str, times: int = 1) -> None:
-        """Counts one place's leaks."""
+        """Count the leaks of one place."""
         for kind in kinds:
             self.counts[kind, place] += times
 
     def leaks(self) -> tuple[Leak, ...]:
-        """All leaks: in the order of kinds, the most frequent place first."""
+        """All leaks, ordered by kind and then by count."""
         order = list(Kind)
         ranked = sorted(self.counts.items(), key=lambda item: (order.index(item[0][0]), -item[1], item[0][1]))
         return tuple(Leak(kind, place, count) for (kind, place), count in ranked)

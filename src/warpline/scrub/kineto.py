@@ -1,8 +1,8 @@
-"""A torch.profiler trace, scrubbed as it streams by.
+"""Scrub a torch.profiler trace as a stream.
 
-The text is cut at its quotation marks, so that a file which is no legal JSON, as torch itself writes some, is read
-all the same: if a mark is lost, what stands between texts is looked at like the texts. Distinct texts are few, and
-each is scrubbed once. Two passes: the first learns the names of people and machines, the second replaces them.
+The text is split at its quotation marks, so that invalid JSON, which torch itself sometimes writes, can be read too: if
+a mark is missing, the parts between texts are scrubbed like texts. There are few distinct texts, and each is scrubbed
+once. The first pass learns the names of people and machines; the second replaces them.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ from warpline.scrub.kineto_places import Places, Regions, regions
 from warpline.scrub.text import Scrubber
 
 PIECE_BYTES = 4 << 20
-LONGEST_PIECE = 64 << 20
-"""A text without the end of an event for so long is cut where it is."""
-MOST_REMEMBERED_BYTES = 64 << 20
-"""Distinct texts whose result is kept, each counted with what Python adds to it."""
-OVERHEAD_BYTES = 120
-LONGEST_KEY = 64
-SHORTEST_LEAK = 5
+MAX_PIECE_BYTES = 64 << 20
+"""A piece this long without the end of an event is split anywhere."""
+MAX_CACHE_BYTES = 64 << 20
+"""Memory for the results of distinct texts, including Python's overhead."""
+STRING_OVERHEAD_BYTES = 120
+MAX_KEY_BYTES = 64
+MIN_LEAK_BYTES = 5
 
 _BETWEEN_EVENTS = re.compile(rb"\}\s*,\s*(?=\{)")
 _NUMBERS = b"0123456789.,:[]{} \n\t\r+-eE"
 _NO_TEXT = re.compile(rb"(?:tru|fals|null|NaN|Infinity|inf|nan)*")
-"""What is left of plain values between texts once digits and their e's are gone."""
+"""What remains of values between texts after digits and exponents are removed."""
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|(.))", re.DOTALL)
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
 def event_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same text, cut between events."""
+    """Split the text between events."""
     pending: list[bytes] = []
     size = 0
     for piece in pieces:
@@ -46,7 +46,7 @@ def event_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
         text = b"".join(pending)
         # Only the end is searched: an event is short.
         ends = [match.end() for match in _BETWEEN_EVENTS.finditer(text, max(0, len(text) - (64 << 10)))]
-        if not ends and size > LONGEST_PIECE:
+        if not ends and size > MAX_PIECE_BYTES:
             ends = [len(text)]
         cut = ends[-1] if ends else 0
         if cut:
@@ -56,7 +56,7 @@ def event_pieces(pieces: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(pending)
 
 
-# Escaped marks must not be cut at. A byte that no UTF-8 text has stands for them meanwhile.
+# Escaped quotation marks must not split a text. A byte that never occurs in UTF-8 replaces them meanwhile.
 def _hidden(text: bytes) -> bytes:
     return text.replace(b"\xff", b"\xff\x03").replace(b"\\\\", b"\xff\x01").replace(b'\\"', b"\xff\x02")
 
@@ -68,7 +68,7 @@ def _shown(text: bytes) -> bytes:
 
 
 def decoded(raw: bytes) -> str:
-    """The text that a JSON string stands for, whether or not it is legal."""
+    """The text of a JSON string, even if it is invalid."""
     text = _shown(raw).decode("utf-8", "surrogateescape")
     return _ESCAPE.sub(_unescaped, text) if "\\" in text else text
 
@@ -76,13 +76,13 @@ def decoded(raw: bytes) -> str:
 def _unescaped(match: re.Match[str]) -> str:
     if match[1]:
         code = int(match[1], 16)
-        # Halves of a pair stay as they are written.
+        # Halves of a surrogate pair stay as written.
         return match[0] if 0xD800 <= code < 0xE000 else chr(code)
     return _PLAIN.get(match[2], match[2])
 
 
 def encoded(text: str) -> bytes:
-    """A JSON string's inside, hidden like the rest."""
+    """The body of a JSON string, with escaped marks replaced as in the input."""
     escaped = json.dumps(text, ensure_ascii=False)[1:-1]
     return _hidden(escaped.encode("utf-8", "surrogateescape"))
 
@@ -94,15 +94,15 @@ class TraceScrubber:
     scrubber: Scrubber
     tally: Tally
     _known: dict[bytes, tuple[bytes, tuple[Kind, ...]] | None] = field(default_factory=dict)
-    """Result of each text seen; None where it may stay."""
+    """The result of each text; None if it does not leak."""
     _keys: dict[bytes, tuple[Kind | None, Kind]] = field(default_factory=dict)
-    """Keys whose values leak by what they are: the kind within an event, and outside."""
+    """Keys whose values always leak: their kind within an event, and outside."""
     _seen: set[bytes] = field(default_factory=set)
     _remembered_bytes: int = 0
     _in_events: bool = False
 
     def learn(self, piece: bytes) -> None:
-        """The first pass."""
+        """The first pass: learn names from a piece."""
         parts = _hidden(piece).split(b'"')
         texts = _texts(parts)
         fresh = [text for text in texts if text not in self._seen]
@@ -119,20 +119,20 @@ class TraceScrubber:
                 learn_keyed(kind, decoded(parts[index + 2]), self.scrubber)
 
     def _note_key(self, part: bytes, text: str) -> None:
-        kind = kind_in_header(text) if len(text) < LONGEST_KEY else None
+        kind = kind_in_header(text) if len(text) < MAX_KEY_BYTES else None
         if kind is not None:
             self._keys[part] = (kind_of(text), kind)
 
     def again(self) -> None:
-        """Back to the beginning, for the second pass."""
+        """Reset to the start of the file, for the second pass."""
         self._in_events = False
         self._seen.clear()
         self._remembered_bytes = 0
 
     def _too_much(self, texts: list[bytes]) -> bool:
-        """Whether what is remembered must be forgotten, now that these are added."""
-        self._remembered_bytes += sum(map(len, texts)) + OVERHEAD_BYTES * len(texts)
-        if self._remembered_bytes <= MOST_REMEMBERED_BYTES:
+        """Whether remembered results must be dropped because new names were learnt."""
+        self._remembered_bytes += sum(map(len, texts)) + STRING_OVERHEAD_BYTES * len(texts)
+        if self._remembered_bytes <= MAX_CACHE_BYTES:
             return False
         self._remembered_bytes = 0
         return True
@@ -143,7 +143,7 @@ class TraceScrubber:
         return found
 
     def _keyed(self, parts: list[bytes], texts: dict[bytes, None], where: Regions) -> list[tuple[int, Kind]]:
-        """Telling keys of a piece and their kinds, those that are kept left out."""
+        """The sensitive keys of a piece and their kinds, without the kinds to keep."""
         if texts.keys().isdisjoint(self._keys):
             return []
         found = []
@@ -155,7 +155,7 @@ class TraceScrubber:
         return found
 
     def clean(self, piece: bytes) -> bytes:
-        """The second pass: the piece as it may be shared."""
+        """The second pass: return the scrubbed piece."""
         parts = _hidden(piece).split(b'"')
         where = self._regions(parts)
         texts = _texts(parts)
@@ -178,7 +178,7 @@ class TraceScrubber:
     def _leaking(self, texts: dict[bytes, None]) -> dict[bytes, tuple[bytes, tuple[Kind, ...]]]:
         found = {}
         for text in texts:
-            if len(text) < SHORTEST_LEAK:
+            if len(text) < MIN_LEAK_BYTES:
                 continue
             try:
                 result = self._known[text]
@@ -195,7 +195,7 @@ class TraceScrubber:
     def _clean_keyed(
         self, parts: list[bytes], new: list[bytes | None], keyed: list[tuple[int, Kind]]
     ) -> dict[int, tuple[Kind, int]]:
-        """Cleans what stands under telling keys; for each text or key, the kind and how many were taken out."""
+        """Scrub the values of sensitive keys; return the kind and the number of leaks for each text or key."""
         done: dict[int, tuple[Kind, int]] = {}
         for index, kind in reversed(keyed):
             start = parts[index + 1].lstrip()[1:].lstrip()[:1]
@@ -224,7 +224,7 @@ class TraceScrubber:
 
 
 def _emptied(parts: list[bytes], new: list[bytes | None], gap: int) -> int:
-    """Empties the object or list that opens in the part ``gap``; how many texts it held."""
+    """Empty the object or list that opens in the part ``gap``; return the number of texts removed."""
     opening = parts[gap].index(b"{") if b"{" in parts[gap] else parts[gap].index(b"[")
     depth = 0
     for index in range(gap, len(parts), 2):
@@ -239,13 +239,13 @@ def _emptied(parts: list[bytes], new: list[bytes | None], gap: int) -> int:
                 new[gap] = head + closing
                 new[gap + 1 : index + 1] = [None] * (index - gap)
                 return (index - gap) // 2
-    # The piece ends first, as a file that is cut short does: nothing of it may stay.
+    # The piece ends first, as in a truncated file: remove all of it.
     new[gap] = parts[gap][: opening + 1]
     new[gap + 1 :] = [None] * (len(parts) - gap - 1)
     return (len(parts) - gap) // 2
 
 
 def _texts(parts: list[bytes]) -> dict[bytes, None]:
-    """The distinct texts in order; all parts where a lost quotation mark has turned texts into what is between them."""
+    """The distinct texts in order; all parts if a missing quotation mark has swapped texts and separators."""
     between = b"".join(parts[::2]).translate(None, _NUMBERS)
     return dict.fromkeys(parts[1::2] if _NO_TEXT.fullmatch(between) else parts)

@@ -1,4 +1,4 @@
-"""Keys of a torch.profiler trace whose values leak by what they are."""
+"""Keys of a torch.profiler trace whose values leak because of their meaning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from warpline.scrub.addresses import is_address
 from warpline.scrub.kinds import REMOVED, Kind
 from warpline.scrub.text import Scrubber
 
-_TELLING: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+_SENSITIVE_KEYS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.ENVIRONMENT, re.compile(r"(?i)(?:os_?)?(?:env|environ|environment|env_?vars?|environment_?variables?)")),
     (Kind.HOST, re.compile(r"(?i)(?:host|node|computer|machine|server)_?name|fqdn")),
     (Kind.USER, re.compile(r"(?i)(?:tw_)?user_?name|tw_user|log_?name|e-?mail")),
@@ -22,29 +22,29 @@ _TELLING: tuple[tuple[Kind, re.Pattern[str]], ...] = (
         ),
     ),
 )
-"""Keys that tell wherever they stand."""
-_IN_HEADER: tuple[tuple[Kind, re.Pattern[str]], ...] = (
+"""Keys that are sensitive anywhere."""
+_SENSITIVE_HEADER_KEYS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
     (Kind.HOST, re.compile(r"(?i)hosts?|nodes?|servers?")),
     (Kind.USER, re.compile(r"(?i)user|users|login|owner|author|started_?by")),
     (Kind.COMMAND, re.compile(r"(?i)cmd|command|program_?args")),
     (Kind.JOB, re.compile(r"(?i)run_?name|task_?(?:name|id)|cluster(?:_?name)?|queue|partition")),
 )
-"""Keys that tell outside events; within one, a node or a command is something else."""
+"""Keys that are sensitive outside events only; within an event, a node or a command means something else."""
 _NO_SECRET = re.compile(r"[\d.]*|(?i:true|false|none|null)")
 
 
 def kind_of(key: str) -> Kind | None:
-    """What the value under a key is, wherever it stands."""
-    return next((kind for kind, pattern in _TELLING if pattern.fullmatch(key)), None)
+    """The kind of the value of a key, anywhere."""
+    return next((kind for kind, pattern in _SENSITIVE_KEYS if pattern.fullmatch(key)), None)
 
 
 def kind_in_header(key: str) -> Kind | None:
-    """What the value under a key is, outside events."""
-    return next((kind for kind, pattern in (*_TELLING, *_IN_HEADER) if pattern.fullmatch(key)), None)
+    """The kind of the value of a key outside events."""
+    return next((kind for kind, pattern in (*_SENSITIVE_KEYS, *_SENSITIVE_HEADER_KEYS) if pattern.fullmatch(key)), None)
 
 
 def learn_keyed(kind: Kind, value: str, scrubber: Scrubber) -> None:
-    """Remembers the account or the machine that stands under a key."""
+    """Remember the account or machine that a key's value names."""
     if kind is Kind.HOST:
         scrubber.learn_host(value)
     elif kind is Kind.USER and "@" not in value and " " not in value:
@@ -52,7 +52,7 @@ def learn_keyed(kind: Kind, value: str, scrubber: Scrubber) -> None:
 
 
 def keyed_value(kind: Kind, value: str, scrubber: Scrubber) -> str:
-    """What stands for a text under a key of that kind; the same text where it says nothing."""
+    """The replacement of a key's value of that kind; the same text if it leaks nothing."""
     if not value or value == REMOVED:
         return value
     match kind:

@@ -1,4 +1,4 @@
-"""Where in a trace a text stands: the path of a JSON value, as ``metadata.env.HOME`` or ``traceEvents[].name``."""
+"""The path of a JSON value in a trace, such as ``metadata.env.HOME`` or ``traceEvents[].name``."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from dataclasses import dataclass, field
 
 EVENTS = b"traceEvents"
-MOST_TAIL_PARTS = 50_000
+MAX_TAIL_PARTS = 50_000
 _EVENTS_END = re.compile(rb"\}\s*\]\s*,\s*\Z")
 _OF_EVENTS = frozenset(("name", "cat", "ph", "pid", "tid", "ts", "dur", "id", "s", "bp"))
-LONGEST_NAME = 60
+MAX_NAME_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """Where the events of a piece begin and end, in a text that was cut at its quotation marks."""
+    """The start and end of the events in a piece that was split at its quotation marks."""
 
     start: int
     end: int
@@ -25,13 +25,13 @@ class Regions:
 
 
 def regions(parts: list[bytes], in_events: bool) -> Regions:
-    """Header, events and tail of one piece; ``in_events`` says that the events began in one before."""
+    """Find the header, events and tail of a piece; ``in_events`` means that the events started in an earlier piece."""
     start = 0
     if not in_events and not parts[0].lstrip().startswith(b"["):
         start = parts.index(EVENTS) if EVENTS in parts else len(parts)
     end = len(parts)
     if not parts[-1].rstrip().endswith(b","):
-        for index in range(len(parts) - 1, max(start, len(parts) - MOST_TAIL_PARTS), -1):
+        for index in range(len(parts) - 1, max(start, len(parts) - MAX_TAIL_PARTS), -1):
             if b"]" in parts[index] and _EVENTS_END.search(parts[index]):
                 end = end if b"ph" in parts[index:] else index + 1
                 break
@@ -40,7 +40,7 @@ def regions(parts: list[bytes], in_events: bool) -> Regions:
 
 @dataclass(slots=True)
 class Places:
-    """Paths of the parts of one piece; made only where something leaks."""
+    """The paths of the parts of one piece; computed only if there is a leak."""
 
     parts: list[bytes]
     regions: Regions
@@ -82,4 +82,4 @@ class Places:
 
 
 def _name(raw: bytes) -> str:
-    return raw[:LONGEST_NAME].decode("utf-8", "replace")
+    return raw[:MAX_NAME_CHARS].decode("utf-8", "replace")

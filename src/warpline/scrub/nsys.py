@@ -1,8 +1,8 @@
-"""An nsys SQLite export, scrubbed in place: work on a copy.
+"""Scrub an nsys SQLite export in place; work on a copy.
 
-Every text and blob of every table is looked at, since nsys interns whatever it sees: environments and command lines
-with zeros between stand in ``StringIds`` beside kernels' names. What is overwritten is overwritten on disk too
-(``secure_delete``), and the file is built anew at the end (``VACUUM``), so that no free page keeps a trace of it.
+Every text and blob of every table is scrubbed, because nsys interns everything it sees: ``StringIds`` contains
+environments and command lines, separated by zero bytes, beside kernel names. Overwritten data is also overwritten on
+disk (``secure_delete``), and the file is rebuilt at the end (``VACUUM``), so that no free page keeps any of it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from warpline.scrub.nsys_tables import (
 from warpline.scrub.text import Scrubber
 
 Progress = Callable[[float], None]
-"""Called with the share of the work that is done."""
+"""Called with the completed share of the work."""
 _ERRORS = (sqlite3.Error, OverflowError, UnicodeError)
-_OUT_OF_ROOM = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_READONLY")
+_DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_READONLY")
 
 
 @dataclass(slots=True)
@@ -50,13 +50,13 @@ class Export:
     roles: Roles
 
     def put(self, table: Table, key: Row, column: str, value: Value) -> None:
-        """Overwrites one value, unless only leaks are counted."""
+        """Overwrite one value, unless this is a check."""
         if self.write:
             update(self.connection, table, key, column, value)
 
 
 def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write: bool, progress: Progress) -> None:
-    """Finds what leaks from the export at ``path`` and, if ``write``, takes it out of that very file."""
+    """Find what leaks from the export at ``path`` and, if ``write``, remove it from that file."""
     try:
         with opened(path, write) as connection:
             _refuse_programs(connection, shown, write)
@@ -67,21 +67,21 @@ def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write
         if write:
             reset_counters(path)
     except _ERRORS as error:
-        if getattr(error, "sqlite_errorname", "").startswith(_OUT_OF_ROOM):
+        if getattr(error, "sqlite_errorname", "").startswith(_DISK_ERRORS):
             raise WarplineError(
                 "cannot-write",
                 f"{shown} cannot be scrubbed: {error}",
-                "make room on the disk, or point TMPDIR at a roomier one",
+                "free some disk space, or set TMPDIR to a larger disk",
             ) from error
         raise UnreadableFile(
             "damaged-file",
-            f"{shown} cannot be scrubbed, as its tables are damaged ({error})",
+            f"{shown} cannot be scrubbed, because its tables are damaged ({error})",
             "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep",
         ) from error
 
 
 def _refuse_programs(connection: sqlite3.Connection, shown: str, write: bool) -> None:
-    """Views and triggers, which no export has, could run while the tables are changed."""
+    """Drop views and triggers: no export has them, and they could run during the changes."""
     for kind, name, root in connection.execute("SELECT type, name, rootpage FROM sqlite_master").fetchall():
         if kind == "table" and not root:
             raise WarplineError(
@@ -127,7 +127,7 @@ def _learn(export: Export, table: Table) -> None:
 
 
 def _named(table: Table) -> tuple[int, int] | None:
-    """Where the name and the value are, in a table that holds one fact a row."""
+    """The positions of name and value, in a table with one fact per row."""
     lower = [column.lower() for column in table.columns]
     return (lower.index("name"), lower.index("value")) if {"name", "value"} <= set(lower) else None
 
@@ -149,7 +149,7 @@ def _clean_table(export: Export, table: Table) -> None:
 
 
 def _clean_named(export: Export, table: Table, key: Row, values: Row, named: tuple[int, int]) -> bool:
-    """Cleans a fact by its name; whether that was all there is to do."""
+    """Scrub a fact by its name; return whether this completes the row."""
     name, value = values[named[0]], values[named[1]]
     if not isinstance(name, str) or not isinstance(value, str):
         return False
@@ -185,7 +185,7 @@ def _cleaned(export: Export, table: Table, column: str, value: Value, values: Ro
 
 
 def _role(export: Export, table: Table, column: str, values: Row) -> Kind | None:
-    """The kind of a value that leaks by where it stands."""
+    """The kind of a value that leaks because of its column."""
     if table.name == "StringIds" and column == "value" and "id" in table.columns:
         key = values[table.columns.index("id")]
         if key in export.roles.outputs:
@@ -202,7 +202,7 @@ def _role(export: Export, table: Table, column: str, values: Row) -> Kind | None
 
 
 def _clean_threads(export: Export) -> None:
-    """Rows that name the threads of strangers go: without their strings they say nothing."""
+    """Delete the rows that name threads of other processes: without their strings they are useless."""
     columns = all_tables(export.connection).get("ThreadNames", ())
     if export.write and "nameId" in columns and Kind.PROCESSES not in export.scrubber.keep:
         export.connection.executemany(
@@ -211,7 +211,7 @@ def _clean_threads(export: Export) -> None:
 
 
 def _clean_schema(export: Export) -> None:
-    """Comments in the tables' own definitions, where nsys documents its columns."""
+    """Scrub the comments in table definitions, where nsys documents its columns."""
     for name, sql in export.connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall():
         new, kinds = export.scrubber.clean(str(sql))
         if not kinds:

@@ -1,4 +1,4 @@
-"""Strings of an nsys export that leak by their role: the program's output, and names of processes it had no part in."""
+"""Strings of an nsys export that leak because of their role: program output, and names of unrelated processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from warpline.scrub.nsys_tables import all_tables, quoted
 
 SYSTEM_WIDE = frozenset(("ThreadNames", "PROCESSES", "SCHED_EVENTS", "COMPOSITE_EVENTS"))
-"""Tables that list the whole machine, not only the processes that were profiled."""
+"""Tables that list the whole machine, not only the profiled processes."""
 STREAMS = ("ProcessStreams", "ANALYSIS_FILE")
 PROCESS_BITS = 24
 """globalTid is (machine, process, thread); the thread takes the lowest 24 bits."""
@@ -19,14 +19,15 @@ _DECLARED = re.compile(r"(?m)^\s*\"?(\w+)\"?\s.*REFERENCES StringIds")
 
 @dataclass(slots=True)
 class Roles:
-    """Which strings are what."""
+    """The roles of strings."""
 
     outputs: set[int] = field(default_factory=set)
-    """Ids in ``StringIds`` of what programs wrote to stdout."""
+    """Ids in ``StringIds`` of the programs' stdout."""
     strangers: set[int] = field(default_factory=set)
-    """Ids in ``StringIds`` that no row refers to but those which name threads of processes that were not profiled."""
+    """Ids in ``StringIds`` that are unreferenced, or referenced only as thread names of processes that were not
+    profiled."""
     profiled: set[int] = field(default_factory=set)
-    """Processes, as globalTid without its lowest bits, that any other table knows."""
+    """Processes that any other table references, as globalTid without its lowest bits."""
 
 
 def find_roles(connection: sqlite3.Connection) -> Roles:
@@ -37,7 +38,7 @@ def find_roles(connection: sqlite3.Connection) -> Roles:
 
 
 def _outputs(connection: sqlite3.Connection, tables: dict[str, tuple[str, ...]]) -> set[int]:
-    """The error output stays: a failed program says in it why the profile is empty."""
+    """Ids of the programs' stdout. stderr stays: it says why a failed program left an empty profile."""
     found: set[int] = set()
     kept: set[int] = set()
     for table in STREAMS:
@@ -70,7 +71,7 @@ def _strangers(connection: sqlite3.Connection, tables: dict[str, tuple[str, ...]
     found = {key for (key,) in connection.execute("SELECT id FROM StringIds") if isinstance(key, int)}
     definitions = dict(connection.execute("SELECT name, sql FROM sqlite_master WHERE type = 'table'").fetchall())
     for table, columns in tables.items():
-        # nsys says in a comment which columns refer to strings.
+        # nsys documents in a comment which columns reference strings.
         declared = set(_DECLARED.findall(str(definitions.get(table, ""))))
         for column in columns:
             if table not in {"ThreadNames", "StringIds"} and (column in declared or _REFERENCE.search(column)):
@@ -83,7 +84,7 @@ def _strangers(connection: sqlite3.Connection, tables: dict[str, tuple[str, ...]
 
 
 def _integers(connection: sqlite3.Connection, table: str, column: str) -> set[int]:
-    """The distinct numbers of a column."""
+    """The distinct integers of a column."""
     name = quoted(column)
     query = f"SELECT DISTINCT {name} FROM {quoted(table)} WHERE typeof({name}) = 'integer'"
     return {value for (value,) in connection.execute(query)}

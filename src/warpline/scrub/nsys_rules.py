@@ -1,4 +1,4 @@
-"""Fields of an nsys export that leak by what they are, whatever their text looks like."""
+"""Fields of an nsys export that leak because of their meaning, whatever their text looks like."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _IDENTIFYING = re.compile(r"(?i)uuid|guid|serial(?:_?number)?|mac(?:_?address)?"
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """What becomes of one fact; ``kind`` is None where the general rules decide."""
+    """How to scrub one fact; if ``kind`` is None, the general rules apply."""
 
     kind: Kind | None
     text: str
@@ -37,7 +37,7 @@ class Field:
 
 
 def learn_named(name: Value, value: Value, scrubber: Scrubber) -> None:
-    """Remembers the account or the machine that a fact names."""
+    """Remember the account or machine that a fact names."""
     if not isinstance(name, str) or not isinstance(value, str) or value in _EMPTY:
         return
     if _HOST.search(name):
@@ -47,7 +47,7 @@ def learn_named(name: Value, value: Value, scrubber: Scrubber) -> None:
 
 
 def named_value(name: str, value: str, scrubber: Scrubber) -> Field:
-    """What becomes of the fact ``name`` with this value."""
+    """How to scrub the fact ``name`` with this value."""
     if _ENVIRONMENT.search(name) and Kind.ENVIRONMENT not in scrubber.keep:
         return Field(Kind.ENVIRONMENT, "", drop_row=True)
     kind, new = _by_name(name, value, scrubber)
@@ -75,7 +75,7 @@ def _by_name(name: str, value: str, scrubber: Scrubber) -> tuple[Kind | None, st
 
 
 def argument(text: str) -> str:
-    """One argument of a command: the names of options, scripts and short numbers stay, values go."""
+    """Scrub one command argument: keep option names, scripts and short numbers, remove values."""
     if _NUMBER.fullmatch(text):
         return text
     flag = _FLAG.fullmatch(text)
@@ -87,19 +87,19 @@ def argument(text: str) -> str:
 
 
 def is_identifying(column: str) -> bool:
-    """Whether a column identifies a device, be its values texts, bytes or numbers."""
+    """Whether a column identifies a device, whether by text, bytes or number."""
     return bool(_IDENTIFYING.fullmatch(column))
 
 
 def identifier(value: Value, scrubber: Scrubber) -> Value:
-    """What stands for a device's identifier, in the form of the original."""
+    """The replacement of a device identifier, in the form of the original."""
     if isinstance(value, str):
         plain = value.removeprefix("GPU-")
         if value in _EMPTY:
             return value
         return value[: -len(plain)] + scrubber.names.identifier(plain) if _UUID.fullmatch(plain) else REMOVED
     if isinstance(value, bytes):
-        # Bytes that are zero but for the last two are ours.
+        # Bytes that are zero except for the last two are our own replacements.
         ours = not any(value[:-2])
         return value if ours else bytes.fromhex(scrubber.names.identifier(value.hex())[-4:]).rjust(len(value), b"\0")
     if isinstance(value, int) and abs(value) >> 16:

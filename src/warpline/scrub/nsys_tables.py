@@ -1,4 +1,4 @@
-"""Tables of an SQLite file that is scrubbed: which hold texts, their rows in batches, and changes to them."""
+"""The tables of an SQLite file to scrub: which contain texts, their rows in batches, and changes to them."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ Row = tuple[Value, ...]
 
 BATCH_ROWS = 2000
 ALWAYS_READ = ("guid",)
-"""Columns that identify even where they hold a number."""
+"""Columns that identify a device even as a number."""
 ROLE_COLUMNS = {"StringIds": ("id",), "PROCESSES": ("globalPid",)}
-"""Numbers that say what the texts beside them are."""
+"""Integer columns that determine the role of the texts beside them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table that holds texts, and how its rows are told apart."""
+    """A table that contains texts, and the key of its rows."""
 
     name: str
     columns: tuple[str, ...]
-    """Those that hold texts, and those that say what the texts are."""
+    """The columns with texts, and the columns that determine their role."""
     keys: tuple[str, ...]
-    """``rowid`` or a name for it; the primary key where a table has none."""
+    """``rowid`` or an alias of it; the primary key if the table has no rowid."""
     has_rowid: bool
 
 
 @contextmanager
 def opened(path: Path, write: bool) -> Iterator[sqlite3.Connection]:
-    """The file, hardened; to be changed without a journal, which would hold what is taken out."""
+    """Open the file with safe settings and without a journal, which would keep the removed texts."""
     mode = "rw" if write else "ro&immutable=1"
     connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode={mode}", uri=True, isolation_level=None)
     try:
-        # nsys writes what the program wrote, which need not be UTF-8; it must come back as it was.
+        # nsys stores the program's output, which need not be UTF-8; it must be written back unchanged.
         connection.text_factory = lambda raw: raw.decode("utf-8", "surrogateescape")
         for pragma in ("trusted_schema=off", "cell_size_check=on", "mmap_size=0", "secure_delete=on"):
             connection.execute(f"PRAGMA {pragma}").fetchall()
@@ -51,7 +51,7 @@ def opened(path: Path, write: bool) -> Iterator[sqlite3.Connection]:
 
 
 def all_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
-    """Columns of every table."""
+    """The columns of every table."""
     rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return {
         name: tuple(str(row[1]) for row in connection.execute(f"PRAGMA table_info({quoted(name)})"))
@@ -61,7 +61,7 @@ def all_tables(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
 
 
 def tables_with_text(connection: sqlite3.Connection) -> list[Table]:
-    """Tables with a text or a blob in any row, whatever their columns are declared as."""
+    """Tables with a text or a blob in any row, whatever their declared column types."""
     found = []
     for name, columns in all_tables(connection).items():
         tests = [
@@ -89,7 +89,7 @@ def _table(connection: sqlite3.Connection, name: str, all_columns: tuple[str, ..
 
 
 def batches(connection: sqlite3.Connection, table: Table) -> Iterator[list[Row]]:
-    """Rows with their keys first. They may be changed between two batches, as each is asked for anew."""
+    """Rows, with their keys first. Rows may change between batches, because each batch is a new query."""
     selected = ", ".join((*table.keys, *map(quoted, table.columns)))
     query = f"SELECT {selected} FROM {quoted(table.name)}"
     if not table.has_rowid:
@@ -105,7 +105,7 @@ def batches(connection: sqlite3.Connection, table: Table) -> Iterator[list[Row]]
 
 
 def update(connection: sqlite3.Connection, table: Table, key: Row, column: str, value: Value) -> None:
-    """Overwrites one value."""
+    """Overwrite one value."""
     mark = "?"
     if isinstance(value, str) and not _is_utf8(value):
         value, mark = value.encode("utf-8", "surrogateescape"), "CAST(? AS TEXT)"
@@ -123,12 +123,12 @@ def _is_utf8(text: str) -> bool:
 
 
 def delete(connection: sqlite3.Connection, table: Table, key: Row) -> None:
-    """Deletes one row."""
+    """Delete one row."""
     connection.execute(f"DELETE FROM {quoted(table.name)} WHERE {_where(table)}", key)
 
 
 def free_pages(path: Path) -> Iterator[bytes]:
-    """Pages that belong to no table any more and still hold what was deleted from one."""
+    """Free pages, which still contain what was deleted from a table."""
     with path.open("rb") as file:
         head = file.read(100)
         page_bytes = int.from_bytes(head[16:18], "big")
@@ -151,9 +151,9 @@ def _page(file: BinaryIO, number: int, page_bytes: int) -> bytes:
 
 
 def reset_counters(path: Path) -> None:
-    """Sets the counters of changes in the file's header to one, so that the same rows give the same bytes."""
+    """Set the change counters in the file header to one, so that the same rows give the same bytes."""
     with path.open("r+b") as file:
-        # File format, "The Database Header": change counter, schema cookie, and the change that the page count is of.
+        # File format, "The Database Header": change counter, schema cookie, and version-valid-for number.
         for offset in (24, 40, 92):
             file.seek(offset)
             file.write((1).to_bytes(4, "big"))
@@ -164,5 +164,5 @@ def _where(table: Table) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as SQL."""
+    """A quoted SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

@@ -1,11 +1,11 @@
-"""Folders that name a person, a team or a site, cut down to what an analysis needs: the path within the project."""
+"""Shorten folders that name a person, a team or a site to what an analysis needs: the path within the project."""
 
 from __future__ import annotations
 
 import re
 
 from warpline.scrub.kinds import Kind
-from warpline.scrub.pseudonyms import DULL_USERS, Pseudonyms, is_pseudonym
+from warpline.scrub.pseudonyms import GENERIC_USERS, Pseudonyms, is_pseudonym
 from warpline.scrub.rule import Rule
 
 _PART = r"[^/\s'\":;,()<>|\\\0]+"
@@ -22,13 +22,13 @@ WINDOWS = re.compile(
     r"([^\\/:*?\"'<>|\r\n\0]+)"
 )
 CACHE = re.compile(r"(\b(?:torchinductor|triton_cache|pip-build|jax_cache|tmux)[_-])([A-Za-z][\w.-]*)(?=[/\\]|$)")
-"""Inductor and others put the account's name into that of their temporary folder."""
+"""Inductor and others put the account name into the name of their temporary folder."""
 
 _SYSTEM_ROOT = re.compile(
     r"usr|lib(?:32|64)?|s?bin|etc|proc|sys|dev|boot|run|var|opt|tmp|root|workspaces?|workdir|app|code|content|kaggle|nix"
     r"|snap|home\d*|[Uu]sers|homes|u\d*|media|Library|System|Applications|private|cygdrive|databricks"
 )
-"""Folders that every machine or image of a kind has; what lies below them is kept."""
+"""Folders that are the same on all machines or images of a kind; the paths below them are kept."""
 SITE_ROOTS = (
     r"[\w-]*scratch\d*|mnt|Volumes|data\d*|datasets?|nfs\w*|lustre\w*|gpfs\w*|fsx\w*|beegfs|ceph\w*|projects?|proj|work\d*"
     r"|global|clusters?|srv|shared?|exports?|afs|net|builds|storage\d*|efs|dbfs|raid\d*|ssd\d*|nvme\d*|hdd\d*|disks?\d*"
@@ -41,7 +41,7 @@ _FILE = (
 _SITE_ROOT = re.compile(SITE_ROOTS)
 SITE = re.compile(_ABSOLUTE + rf"/({SITE_ROOTS})/((?:{_PART}/)*)({_PART})?")
 OTHER = re.compile(_ABSOLUTE + rf"/((?:{_PART}/)+)(?={_PART}{_FILE})")
-"""A file below a root that is neither a system's nor a usual one of a site."""
+"""A file below a root that is neither a system folder nor a common site folder."""
 _LIBRARY = re.compile(r"(?:^|/)(?:lib(?:64)?/python\d|site-packages/|dist-packages/)")
 
 
@@ -64,7 +64,7 @@ def _tilde(match: re.Match[str], names: Pseudonyms) -> str:
 
 
 def shortened(folders: str, names: Pseudonyms) -> str:
-    """Folders with their beginning, down to the last one or to a library, as one pseudonym."""
+    """Replace the folders with one pseudonym, down to the last folder or to a library."""
     library = _LIBRARY.search(folders)
     cut = library.start() + (folders[library.start()] == "/") if library else None
     if cut is None:
@@ -80,7 +80,7 @@ def _site(match: re.Match[str], names: Pseudonyms) -> str | None:
     if is_pseudonym(first) or not (folders or last) or HOME.match(match[0]):
         return None
     if not folders:
-        # A lone entry of the root, as /mnt/team: a folder unless it is named like a file.
+        # A single entry of the root, such as /mnt/team: a folder unless it has a file extension.
         return None if "." in last else match[0][: -len(last)] + names.folder(last)
     return match[0][: len(match[0]) - len(folders + last)] + shortened(folders, names) + last
 
@@ -93,11 +93,11 @@ def _other(match: re.Match[str], names: Pseudonyms) -> str | None:
 
 
 def users_in(text: str) -> set[str]:
-    """Accounts whose folders a text names."""
+    """The accounts whose folders a text names."""
     found = {match[3] for match in HOME.finditer(text)} if "/" in text else set()
     if ":" in text:
         found |= {match[2].strip() for match in WINDOWS.finditer(text)}
-    return {name for name in found if not (is_pseudonym(name) or name.lower() in DULL_USERS or name.isdigit())}
+    return {name for name in found if not (is_pseudonym(name) or name.lower() in GENERIC_USERS or name.isdigit())}
 
 
 RULES = (

@@ -1,10 +1,10 @@
-"""Names that stand for names: the same one for the same thing everywhere in a file, numbered as they appear."""
+"""Pseudonyms: one for each name throughout a file, numbered in order of appearance."""
 
 from __future__ import annotations
 
 import re
 
-DULL_USERS = frozenset(
+GENERIC_USERS = frozenset(
     (
         "root",
         "user",
@@ -40,35 +40,35 @@ DULL_USERS = frozenset(
         "all users",
     )
 )
-"""Accounts of images and systems: they name nobody."""
-DULL_HOSTS = frozenset(
+"""Default accounts of images and systems, which identify nobody."""
+GENERIC_HOSTS = frozenset(
     ("", "localhost", "localhost.localdomain", "local", "host", "node", "server", "none", "(none)", "unknown")
 )
-NOWHERE = re.compile(r"(?:127|0|255)\.\d+\.\d+\.\d+|240\.0\.\d+\.\d+|::1?|2001:db8::[0-9a-f]+")
-"""Loopback, unset and broadcast addresses, and the reserved block (RFC 1112) that our own are taken from."""
+UNIDENTIFYING_ADDRESSES = re.compile(r"(?:127|0|255)\.\d+\.\d+\.\d+|240\.0\.\d+\.\d+|::1?|2001:db8::[0-9a-f]+")
+"""Loopback, unset and broadcast addresses, and the reserved block (RFC 1112) of our own replacements."""
 _OURS = re.compile(r"(?:user|host|dir)-\d+")
 
 
 def is_pseudonym(name: str) -> bool:
-    """Whether a name is one that we gave."""
+    """Whether a name is one of our pseudonyms."""
     return bool(_OURS.fullmatch(name))
 
 
 class Pseudonyms:
-    """What each thing is called in the scrubbed file."""
+    """The pseudonym of each name in the scrubbed file."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, dict[str, int]] = {}
 
     def user(self, name: str) -> str:
         """An account."""
-        if is_pseudonym(name) or name.lower() in DULL_USERS:
+        if is_pseudonym(name) or name.lower() in GENERIC_USERS:
             return name
         return f"user-{self._number('user', name.lower())}"
 
     def host(self, name: str) -> str:
-        """A machine; its short and its full name are one."""
-        if is_pseudonym(name) or name.lower() in DULL_HOSTS:
+        """A machine; its short and full names get the same pseudonym."""
+        if is_pseudonym(name) or name.lower() in GENERIC_HOSTS:
             return name
         return f"host-{self._number('host', name.lower().partition('.')[0])}"
 
@@ -78,7 +78,7 @@ class Pseudonyms:
 
     def address(self, text: str) -> str:
         """An IP address."""
-        if NOWHERE.fullmatch(text.lower()):
+        if UNIDENTIFYING_ADDRESSES.fullmatch(text.lower()):
             return text
         number = self._number("address", text.lower())
         if ":" in text:
@@ -86,7 +86,7 @@ class Pseudonyms:
         return f"240.0.{number >> 8 & 255}.{number & 255}"
 
     def hardware(self, text: str) -> str:
-        """A MAC address or the GUID of a port: locally administered, and out of the order of no maker."""
+        """A MAC address or port GUID: locally administered, so that it belongs to no vendor."""
         digits = re.sub(r"[^0-9a-f]", "", text.lower())
         if not digits.strip("0f") or digits.startswith("02000000"):
             return text

@@ -1,4 +1,4 @@
-"""Texts that a profile carries, made fit to be quoted: no home folders, no hosts, no secrets, one short line."""
+"""Make texts from a profile safe to quote: no home folders, hosts or secrets, and one short line."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import re
 from warpline.scrub.kinds import REMOVED
 from warpline.scrub.secrets import SECRET_NAME, without_secrets
 
-LONGEST_QUOTE = 160
-LONGEST_INPUT = 2000
-"""What is longer is cut before it is searched: the patterns take time that grows faster than the text."""
+MAX_QUOTE_CHARS = 160
+MAX_INPUT_CHARS = 2000
+"""Longer texts are cut before matching: the time of the patterns grows faster than the text."""
 
-# More than `secrets` takes: a quote loses nothing by it.
+# Broader than the patterns in `secrets`: a quote may lose more text.
 _NAMED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}[\"']?\s*[=:]\s*|--?{SECRET_NAME}\s+)\S+")
 _URL = re.compile(r"\b([a-z][a-z0-9+.-]*)://[^\s'\")>]+", re.IGNORECASE)
 _AT_HOST = re.compile(r"\b[\w.+-]+@[\w.-]+")
@@ -19,13 +19,13 @@ _POSIX_PATH = re.compile(r"(?<![\w.])~?/(?:[^\s/'\":;,()<>]+/)+")
 _HOME = re.compile(r"(?<![\w.])/(?:home|Users|root)(?:/[^\s/'\":;,()<>]+)?")
 _WINDOWS_PATH = re.compile(r"\b[A-Za-z]:\\(?:[^\\\s'\"]+\\)+")
 _OPAQUE = re.compile(r"\b(?=[\w-]*\d)[A-Za-z0-9_-]{40,}\b")
-# Colours and cursor movements of a terminal.
+# Terminal colours and cursor movements.
 _ESCAPE = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 
 
 def redacted(text: str) -> str:
-    """The text with paths cut down to their last part, and hosts, addresses and secrets left out."""
-    text = without_secrets(text[:LONGEST_INPUT]).replace(REMOVED, "…")
+    """Shorten paths to their last part, and remove hosts, addresses and secrets."""
+    text = without_secrets(text[:MAX_INPUT_CHARS]).replace(REMOVED, "…")
     text = _NAMED.sub(r"\1…", text)
     text = _URL.sub(r"\1://…", text)
     text = _AT_HOST.sub("…@…", text)
@@ -35,9 +35,9 @@ def redacted(text: str) -> str:
     return _OPAQUE.sub("…", text)
 
 
-def quote(text: str, longest: int = LONGEST_QUOTE) -> str:
-    """The text as one redacted line of printable characters, shortened in the middle where it is long."""
-    plain = _ESCAPE.sub("", text[:LONGEST_INPUT])
+def quote(text: str, longest: int = MAX_QUOTE_CHARS) -> str:
+    """The text as one redacted line of printable characters, shortened in the middle if it is long."""
+    plain = _ESCAPE.sub("", text[:MAX_INPUT_CHARS])
     plain = " ".join("".join(char if char.isprintable() else " " for char in plain).split())
     plain = redacted(plain)
     if len(plain) <= longest:

@@ -1,4 +1,4 @@
-"""One pattern of text that leaks, and what takes its place."""
+"""One pattern of text that leaks, and its replacement."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from warpline.scrub.pseudonyms import Pseudonyms
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Replaces what ``pattern`` finds; a replacement of None, or by the same text, is no leak."""
+    """Replaces matches of ``pattern``; a replacement of None, or by the same text, is not a leak."""
 
     kind: Kind
     pattern: re.Pattern[str]
     replacement: Callable[[re.Match[str], Pseudonyms], str | None]
     needles: tuple[str, ...]
-    """One of these, in small letters, is in every match: a quick way to pass over most texts; empty where none is."""
+    """Lower-case words, one of which is in every match, to skip most texts quickly; empty if there are none."""
 
     def may_match(self, lowered: str) -> bool:
-        """Whether a text, given in small letters, can hold a match."""
+        """Whether a lower-case text can contain a match."""
         return not self.needles or any(needle in lowered for needle in self.needles)
 
     def apply(self, text: str, names: Pseudonyms, found: list[Kind]) -> str:
-        """The text with all matches replaced, each of which is added to ``found``."""
+        """Replace all matches in the text, and add each of them to ``found``."""
 
         def replaced(match: re.Match[str]) -> str:
             new = self.replacement(match, names)

@@ -1,4 +1,4 @@
-"""Passwords, keys and tokens: by their published beginnings, by the name before them, or by looking random."""
+"""Passwords, keys and tokens: by their published prefixes, by the name before them, or by their randomness."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECRET_NAME = (
 _ASSIGNED = re.compile(rf"(?i)(?<![\w.-])((?:--?)?{SECRET_NAME}\\?[\"']?\s*=(?!=)\s*\\?[\"']?)([^\s\"'\\;,&\0]+)")
 _TOLD = re.compile(rf"(?i)(?<![\w.-])({SECRET_NAME}\\?[\"']?\s*:\s*\\?[\"']?)((?=[^\s\"']*\d)[^\s\"'\\;,&\0]{{6,}})")
 _OPTION = re.compile(rf"(?i)(?<![\w-])(--?{SECRET_NAME}\s+)([^\s\"'\0-][^\s\"'\0]*)")
-# Numbers, types and names of things, as in max_tokens=128, token=None or cls_token: torch.Size.
+# Numbers, types and identifiers, as in max_tokens=128, token=None or cls_token: torch.Size.
 _NO_SECRET = re.compile(
     r"(?i)[\d.,e+-]+|true|false|yes|no|none|null|nan|str|int|float|bool|bytes|0x[0-9a-f]{1,16}|\W+"
     r"|(?:torch|self|tensor|np|args|cfg|config)\b.*|[<(\[{].*|" + re.escape(REMOVED)
@@ -44,34 +44,35 @@ _NO_SECRET = re.compile(
 
 _RUN = re.compile(r"(?<![\w+/$@.-])[A-Za-z0-9+/_-]{32,512}={0,2}(?![\w$@(<])")
 _SEPARATORS = re.compile(r"[_/+=-]")
-MOST_SEPARATORS = 0.12
-"""Two of the 64 characters of base64 are none of letters and digits; names have an underscore every few letters."""
-LEAST_ENTROPY_BITS = 4.0
-"""Bits a character. Thirty random letters and digits have 4.5 on average; names of kernels repeat themselves."""
-SHORTEST_WORD = 4
-MOST_WORDS = 0.25
-"""Share of letters in runs of four small ones or more: a third in CamelCase names, under a tenth in random text."""
-LEAST_SWITCHES = 0.45
-"""Share of neighbours of different classes (capital, small, digit): 0.62 in random text."""
-_WORD = re.compile(rf"[a-z]{{{SHORTEST_WORD},}}")
-# Signs of Itanium mangling, and sizes as 128x256.
+MAX_SEPARATOR_SHARE = 0.12
+"""Two of base64's 64 characters are neither letters nor digits; names have an underscore every few letters."""
+MIN_ENTROPY_BITS = 4.0
+"""Bits per character. Thirty random letters and digits have 4.5 on average; kernel names repeat themselves."""
+MIN_WORD_LETTERS = 4
+MAX_WORD_SHARE = 0.25
+"""Share of characters in runs of at least four lower-case letters: a third in CamelCase names, under a tenth in random
+text."""
+MIN_CLASS_CHANGE_SHARE = 0.45
+"""Share of neighbours of different classes (upper case, lower case, digit): 0.62 in random text."""
+_WORD = re.compile(rf"[a-z]{{{MIN_WORD_LETTERS},}}")
+# Itanium mangling, and sizes such as 128x256.
 _NAME = re.compile(r"_Z[A-Z0-9]|ILi\d|ELi\d|ELb[01]|NS\d?_|\d+x\d+")
 
 
 def looks_random(word: str) -> bool:
-    """Whether a word is random letters of both cases and digits: a key, not a name and not a hash in hexadecimal."""
-    if _NAME.search(word) or sum(map(len, _WORD.findall(word))) > MOST_WORDS * len(word):
+    """Whether a word is random mixed-case letters and digits: a key, not a name or a hexadecimal hash."""
+    if _NAME.search(word) or sum(map(len, _WORD.findall(word))) > MAX_WORD_SHARE * len(word):
         return False
     letters = _SEPARATORS.sub("", word)
     classes = ["d" if char.isdigit() else "u" if char.isupper() else "l" for char in letters]
-    if len(word) - len(letters) > MOST_SEPARATORS * len(word) or set(classes) != {"d", "u", "l"}:
+    if len(word) - len(letters) > MAX_SEPARATOR_SHARE * len(word) or set(classes) != {"d", "u", "l"}:
         return False
     switches = sum(one != other for one, other in itertools.pairwise(classes))
-    return entropy_bits(letters) >= LEAST_ENTROPY_BITS and switches >= LEAST_SWITCHES * (len(letters) - 1)
+    return entropy_bits(letters) >= MIN_ENTROPY_BITS and switches >= MIN_CLASS_CHANGE_SHARE * (len(letters) - 1)
 
 
 def entropy_bits(text: str) -> float:
-    """Shannon's entropy of the characters."""
+    """The Shannon entropy of the characters."""
     return -sum(count / len(text) * math.log2(count / len(text)) for count in Counter(text).values())
 
 
@@ -120,7 +121,7 @@ _PREFIXES = (
 _NAMES = ("token", "secret", "passw", "passphrase", "key", "credential", "cookie", "_pat", "_auth", "_pwd", "pass")
 
 FIRST_RULES = (Rule(Kind.TOKEN, _PRIVATE_KEY, _whole, ("-----begin",)),)
-"""Over lines; the others look at one line at a time."""
+"""A rule across lines; the others match within one line."""
 RULES = (
     Rule(Kind.TOKEN, _AUTHORISATION, _value, ("authori",)),
     Rule(Kind.TOKEN, _BEARER, _value, ("bearer",)),
@@ -130,11 +131,11 @@ RULES = (
     Rule(Kind.TOKEN, _OPTION, _value, _NAMES),
 )
 LAST_RULES = (Rule(Kind.TOKEN, _RUN, _random, ()),)
-"""After paths and addresses are gone, which are long too."""
+"""Rules that run after paths and addresses are replaced, which are long too."""
 
 
 def without_secrets(text: str) -> str:
-    """A text of which nothing but its secrets is taken out."""
+    """Remove only the secrets from a text."""
     names, found = Pseudonyms(), list[Kind]()
     for rule in (*FIRST_RULES, *RULES, *LAST_RULES):
         if rule.may_match(text.lower()):

@@ -1,4 +1,4 @@
-"""The scrubber: a text in, the same text without what leaks out, and the kinds of what it held."""
+"""The scrubber: returns a text without its leaks, and the kinds of leaks."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from collections.abc import Collection
 from warpline.scrub import addresses, paths, secrets
 from warpline.scrub.binary import clean_bytes
 from warpline.scrub.kinds import REMOVED, Kind
-from warpline.scrub.pseudonyms import DULL_HOSTS, DULL_USERS, Pseudonyms, is_pseudonym
+from warpline.scrub.pseudonyms import GENERIC_HOSTS, GENERIC_USERS, Pseudonyms, is_pseudonym
 from warpline.scrub.rule import Rule
 
 RULES: tuple[Rule, ...] = (*addresses.FIRST_RULES, *secrets.RULES, *paths.RULES, *addresses.RULES, *secrets.LAST_RULES)
 _VARIABLE = r"(?:export |declare -x )?[A-Za-z_][A-Za-z0-9_]*="
 _VARIABLE_LINES = re.compile(rf"(?:(?<=\n)|\A)(?:{_VARIABLE}[^\n]*(?:\n|\Z)){{4,}}")
-"""Four assignments on lines of their own, as ``env`` prints them."""
+"""Four assignments on separate lines, as ``env`` prints them."""
 _VARIABLE_START = re.compile(_VARIABLE)
 _BINARY = re.compile(r"[\x01-\x08\x0e-\x1a\x1c-\x1f]")
-SHORTEST_LEARNT = 5
-"""Names shorter than this are not looked for in running text: they would be found by chance."""
-# Names that are also those of chips, which must stay.
+MIN_LEARNT_CHARS = 5
+"""Shorter names are not searched for in running text: they would match by chance."""
+# Names that are also chip names, which must stay.
 _CHIP = re.compile(r"(?i)(?:[a-z]{1,3}\d{2,4}[a-z]?|mi\d{3}x?)")
-MOST_REMEMBERED = 50_000
-LONGEST_REMEMBERED = 1024
-"""Results that are kept for texts that come again: at most some 100 MB."""
+MAX_CACHED_TEXTS = 50_000
+MAX_CACHED_CHARS = 1024
+"""Limits of the results kept for repeated texts: at most about 100 MB."""
 
 
 class Scrubber:
-    """Scrubs the texts of one file; names learnt in one place are found in all others."""
+    """Scrubs the texts of one file; names learnt in one place are replaced everywhere."""
 
     def __init__(self, keep: Collection[Kind] = ()) -> None:
         self.keep = frozenset(keep)
@@ -39,23 +39,23 @@ class Scrubber:
         self._known: dict[str, tuple[str, tuple[Kind, ...]]] = {}
 
     def learn(self, text: str) -> None:
-        """Remembers the accounts and machines that a text names."""
+        """Remember the accounts and machines that a text names."""
         for user in sorted(paths.users_in(text) | addresses.accounts_in(text)):
             self.learn_user(user)
         for host in sorted(addresses.hosts_in(text)):
             self.learn_host(host)
 
     def learn_user(self, name: str) -> None:
-        """Remembers an account."""
-        if name not in self.users and not is_pseudonym(name) and name.lower() not in DULL_USERS:
+        """Remember an account."""
+        if name not in self.users and not is_pseudonym(name) and name.lower() not in GENERIC_USERS:
             self.users[name] = None
             self.names.user(name)
             self._forget()
 
     def learn_host(self, name: str) -> None:
-        """Remembers a machine, by its full and its short name."""
+        """Remember a machine, by its full and short names."""
         for form in (name, name.partition(".")[0]):
-            if form not in self.hosts and not is_pseudonym(form) and form.lower() not in DULL_HOSTS:
+            if form not in self.hosts and not is_pseudonym(form) and form.lower() not in GENERIC_HOSTS:
                 self.hosts[form] = None
                 self.names.host(form)
                 self._forget()
@@ -65,13 +65,13 @@ class Scrubber:
         self._known.clear()
 
     def clean(self, text: str) -> tuple[str, tuple[Kind, ...]]:
-        """The text as it may be shared, and the kind of each thing that was taken out."""
+        """The scrubbed text, and the kind of each leak."""
         known = self._known.get(text)
         if known is not None:
             return known
         result = self._clean(text)
-        if len(text) <= LONGEST_REMEMBERED:
-            if len(self._known) >= MOST_REMEMBERED:
+        if len(text) <= MAX_CACHED_CHARS:
+            if len(self._known) >= MAX_CACHED_TEXTS:
                 self._known.clear()
             self._known[text] = result
         return result
@@ -102,7 +102,7 @@ class Scrubber:
         return text
 
     def _clean_parts(self, text: str, inner: str) -> tuple[str, tuple[Kind, ...]]:
-        """Texts with zeros between: an environment or a command line, as /proc shows them; or none at all."""
+        """Texts separated by zero bytes, as /proc shows an environment or a command line; empty otherwise."""
         if _BINARY.search(inner):
             raw, kinds = clean_bytes(text.encode("utf-8", "surrogateescape"), self.clean)
             return raw.decode("utf-8", "surrogateescape"), kinds
@@ -114,7 +114,7 @@ class Scrubber:
         return REMOVED, (kind,)
 
     def _learnt_rules(self) -> tuple[Rule, ...]:
-        """Rules for the names that this file itself gives away."""
+        """Rules for the names learnt from this file."""
         rules = []
         users = [name for name in self.users if len(name) > 1]
         if users and Kind.USER not in self.keep:
@@ -122,7 +122,7 @@ class Scrubber:
             rules.append(Rule(Kind.USER, folder, _own_folder, ("/", "\\")))
             at = re.compile(rf"(?<![\w.-])({_either(users)})(?=@[A-Za-z])")
             rules.append(Rule(Kind.USER, at, lambda match, names: names.user(match[1]), ("@",)))
-            distinct = [name for name in users if len(name) >= SHORTEST_LEARNT]
+            distinct = [name for name in users if len(name) >= MIN_LEARNT_CHARS]
             if distinct:
                 word = re.compile(rf"(?<![\w.:$/\\-])({_either(distinct)})(?![\w.(:<-]*[\w(:<])")
                 rules.append(Rule(Kind.USER, word, lambda match, names: names.user(match[1]), ()))
@@ -138,13 +138,13 @@ def _either(words: list[str]) -> str:
 
 
 def _own_folder(match: re.Match[str], names: Pseudonyms) -> str | None:
-    """A folder called like an account, unless it is a library's."""
+    """A folder named like an account, unless it belongs to a library."""
     before = match.string[: match.start()].rpartition(" ")[2]
     return None if "-packages/" in before or "lib/python" in before else names.user(match[1])
 
 
 def _distinctive(host: str) -> bool:
-    """Whether a machine's name can be told from a word or a chip in running text."""
-    if len(host) < SHORTEST_LEARNT or _CHIP.fullmatch(host):
+    """Whether a machine name is distinct from a word or a chip name in running text."""
+    if len(host) < MIN_LEARNT_CHARS or _CHIP.fullmatch(host):
         return False
     return bool(re.search(r"[\d.-]", host)) or len(host) >= 8

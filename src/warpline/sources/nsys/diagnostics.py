@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from warpline.scrub.quote import LONGEST_INPUT, quote
+from warpline.scrub.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import Database
@@ -72,7 +72,7 @@ def read_remarks(database: Database) -> Remarks:
     frame = frame.group_by("severity", "process", "text", maintain_order=True).agg(pl.len().alias("count"))
     remarks = Remarks()
     for severity, pid, text, count in frame.iter_rows():
-        _sort(remarks, severity or 0, pid or 0, text[:LONGEST_INPUT], count)
+        _sort(remarks, severity or 0, pid or 0, text[:MAX_INPUT_CHARS], count)
     return remarks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpline.scrub.quote import LONGEST_INPUT
+from warpline.scrub.quote import MAX_INPUT_CHARS
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.facts import Facts, read_facts
@@ -36,7 +36,7 @@ def read_evidence(path: Path) -> Evidence:
     """The evidence of an SQLite export, plain or gzipped."""
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         remarks = tuple(
-            text[:LONGEST_INPUT] for text in database.fetch("DIAGNOSTIC_EVENT", texts=["text"])["text"].drop_nulls()
+            text[:MAX_INPUT_CHARS] for text in database.fetch("DIAGNOSTIC_EVENT", texts=["text"])["text"].drop_nulls()
         )
         return Evidence(
             read_facts(database),
