@@ -11,6 +11,7 @@ from kineto_files import Event, annotation, call, copy, frame, kernel, op, write
 
 import warpline
 from warpline.findings.rank import Judgement, judge
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 
 STEPS = 4
@@ -161,7 +162,7 @@ class Program:
 
     def asked(self, folder: Path) -> WhatIf:
         """What fixes of the program are worth."""
-        return WhatIf(warpline.open(write(folder, self.events, **H200), cache=False))
+        return question_about(warpline.open(write(folder, self.events, **H200), cache=False))
 
 
 Body = Callable[[Program], None]

@@ -9,7 +9,7 @@ from warpline.doctor import failures
 from warpline.doctor.command_line import Command, Line, line_of, parse_line
 from warpline.doctor.container_command import container_remarks, with_variables
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Examination, Finding
+from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_command import ncu_remarks
 from warpline.doctor.nsys_command import nsys_remarks
 from warpline.doctor.remark import Remark
@@ -18,7 +18,7 @@ from warpline.doctor.remark import Remark
 def examine_command(given: str | list[str], machine: Machine) -> Examination:
     """One command line, as a text or as the words of a shell."""
     line = parse_line(given) if isinstance(given, str) else line_of(given)
-    findings: list[Finding] = []
+    checks: list[Check] = []
     commands: list[Command] = []
     environment: dict[str, str] = {}
     for command in line.commands:
@@ -26,30 +26,30 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
             environment |= dict(word.partition("=")[::2] for word in command.program[1:])
         corrected, found = _corrected(command, machine, environment)
         commands.append(corrected)
-        findings += found
+        checks += found
     if not any(command.tool for command in line.commands):
         seen = "no nsys, no ncu and no container in it"
         do = ('warpline doctor "nsys profile … python train.py"',)
-        findings.append(Finding("no-profiler", "unknown", seen, "There is nothing to check.", do))
+        checks.append(Check("no-profiler", "unknown", seen, "There is nothing to check.", do))
     better = Line(tuple(commands), line.operators).text()
     shown = " ".join(given.replace("\\\n", " ").split()) if isinstance(given, str) else line.text()
-    return Examination("command", shown, tuple(findings), better if better != line.text() else "")
+    return Examination("command", shown, tuple(checks), better if better != line.text() else "")
 
 
-def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Finding]]:
+def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Check]]:
     """The command with every fix applied, from the outermost tool inwards, and what was found."""
-    findings: list[Finding] = []
+    checks: list[Check] = []
     for remark in _remarks(command, machine, environment):
-        findings.append(remark.finding)
+        checks.append(remark.check)
         if remark.fix is not None:
             command = remark.fix(command)
     # A profiler around a container has changed places with it by now.
     if command.inner is not None:
         inner, more = _corrected(command.inner, machine, environment | command.environment)
-        known = {finding.name for finding in findings}
-        findings += [finding for finding in more if finding.name not in known]
+        known = {check.name for check in checks}
+        checks += [check for check in more if check.name not in known]
         command = with_variables(replace(command, inner=inner))
-    return command, findings
+    return command, checks
 
 
 def _remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:

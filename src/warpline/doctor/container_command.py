@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from warpline.doctor import failures
 from warpline.doctor.command_line import Command, Option
-from warpline.doctor.model import Finding, State
+from warpline.doctor.model import Check, State
 from warpline.doctor.remark import Remark
 
 STACK_BYTES = 67_108_864
@@ -20,7 +20,7 @@ def container_remarks(command: Command) -> Iterator[Remark]:
         return
     if not command.image:
         yield Remark(
-            Finding("no-image", "problem", "there is no image to run", "", ("docker run … IMAGE python train.py",))
+            Check("no-image", "problem", "there is no image to run", "", ("docker run … IMAGE python train.py",))
         )
         return
     yield from _devices(command)
@@ -52,25 +52,25 @@ def _devices(command: Command) -> Iterator[Remark]:
     )
     if not given:
         means = "A container sees no GPU unless it is given one."
-        finding = Finding("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
-        yield Remark(finding, _adding("--gpus", "all"))
+        check = Check("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
+        yield Remark(check, _adding("--gpus", "all"))
 
 
 def _memory(command: Command) -> Iterator[Remark]:
     if command.value("--ipc") != "host" and command.value("--shm-size") is None:
         means = "Docker gives 64 MB of /dev/shm, and DataLoader workers hand their batches over there: bus errors."
-        finding = Finding("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
-        yield Remark(finding, _adding("--ipc=host"))
+        check = Check("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
+        yield Remark(check, _adding("--ipc=host"))
     limits = command.values("--ulimit")
     if not any(limit.startswith("memlock") for limit in limits):
         means = "RDMA and NCCL lock memory, of which a container may lock little."
-        finding = Finding("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
-        yield Remark(finding, _adding("--ulimit", "memlock=-1"))
+        check = Check("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
+        yield Remark(check, _adding("--ulimit", "memlock=-1"))
     if not any(limit.startswith("stack") for limit in limits):
-        finding = Finding(
+        check = Check(
             "stack-limited", "note", f"no --ulimit stack={STACK_BYTES}", "", (f"--ulimit stack={STACK_BYTES}",)
         )
-        yield Remark(finding, _adding("--ulimit", f"stack={STACK_BYTES}"))
+        yield Remark(check, _adding("--ulimit", f"stack={STACK_BYTES}"))
 
 
 def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
@@ -88,13 +88,13 @@ def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
             if profiler == "ncu"
             else "CPU sampling and GPU metrics need it; tracing CUDA does not."
         )
-        finding = failures.COUNTERS_FORBIDDEN.found(
+        check = failures.COUNTERS_FORBIDDEN.found(
             f"{profiler} in a container without --cap-add=SYS_ADMIN", state, means, ("--cap-add=SYS_ADMIN",)
         )
-        yield Remark(finding, _adding("--cap-add=SYS_ADMIN") if needed else None)
+        yield Remark(check, _adding("--cap-add=SYS_ADMIN") if needed else None)
     mounted = any(command.values(name) for name in ("-v", "--volume", "--mount"))
     if command.value("--rm") is not None and not mounted:
         seen = "--rm and no folder of the host mounted"
         means = "The report is deleted together with the container."
-        finding = Finding("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
-        yield Remark(finding, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))
+        check = Check("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
+        yield Remark(check, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))

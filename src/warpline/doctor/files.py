@@ -14,7 +14,7 @@ from zlib_ng import zlib_ng
 from warpline.doctor import failures
 from warpline.doctor.advice import finding_of
 from warpline.doctor.messages import read_messages
-from warpline.doctor.model import Examination, Finding
+from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
@@ -56,15 +56,15 @@ def _files(path: Path) -> list[Path]:
 def examine_file(path: Path) -> Examination:
     """One file; an error only where there is no such file."""
     try:
-        findings = _examine(path, path.name)
+        checks = _examine(path, path.name)
     except WarplineError as error:
         if error.code == "no-such-file":
             raise
-        findings = [_unreadable(error, path)]
-    return Examination("file", path.name, tuple(findings))
+        checks = [_unreadable(error, path)]
+    return Examination("file", path.name, tuple(checks))
 
 
-def _examine(path: Path, name: str) -> list[Finding]:
+def _examine(path: Path, name: str) -> list[Check]:
     unpacked = _unpacked(path, name)
     if unpacked is not None:
         return unpacked
@@ -90,8 +90,8 @@ def _examine(path: Path, name: str) -> list[Finding]:
     return _log(path, name)
 
 
-def _unpacked(path: Path, name: str) -> list[Finding] | None:
-    """The findings of a file packed with xz or bzip2, which are looked into."""
+def _unpacked(path: Path, name: str) -> list[Check] | None:
+    """The checks of a file packed with xz or bzip2, which are looked into."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -108,11 +108,11 @@ def _unpacked(path: Path, name: str) -> list[Finding] | None:
         return _examine(inner, inner.name)
 
 
-def _kineto(path: Path) -> list[Finding]:
+def _kineto(path: Path) -> list[Check]:
     trace = open_trace(path)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
-    findings = [
+    checks = [
         finding_of(entry, codes, recorded_kernels=True)
         for entry in entries
         if entry.code not in ("empty-trace", "no-gpu-work")
@@ -127,9 +127,9 @@ def _kineto(path: Path) -> list[Finding]:
             "call prof.step() after every step, or profile without a schedule",
             "synchronise before leaving the block",
         )
-        findings.insert(0, Finding("empty-torch-trace", "problem", said, means, do))
+        checks.insert(0, Check("empty-torch-trace", "problem", said, means, do))
     elif len(trace.gpu) == 0 and len(trace.api):
-        findings.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
+        checks.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
     elif len(trace.gpu) == 0:
         listed = len(trace.devices)
         means = (
@@ -139,11 +139,11 @@ def _kineto(path: Path) -> list[Finding]:
             else "The profile lists no device: the program ran without a GPU, or the profiler did not see one."
         )
         do = ("torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])", "warpline doctor")
-        findings.insert(0, Finding("no-gpu-in-it", "warning", said, means, do))
+        checks.insert(0, Check("no-gpu-in-it", "warning", said, means, do))
     if path.stat().st_size >= LARGE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
-        findings.append(failures.TOO_LARGE.found(f"the file has {size(path.stat().st_size)}", do=(fewer,)))
-    return findings
+        checks.append(failures.TOO_LARGE.found(f"the file has {size(path.stat().st_size)}", do=(fewer,)))
+    return checks
 
 
 _CALLS_ONLY = (
@@ -152,17 +152,17 @@ _CALLS_ONLY = (
 )
 
 
-def _stale(path: Path) -> list[Finding]:
+def _stale(path: Path) -> list[Check]:
     """An export beside a report that was recorded later."""
     report = path.with_suffix("").with_suffix(".nsys-rep") if path.suffix == ".gz" else path.with_suffix(".nsys-rep")
     if not report.is_file() or report.stat().st_mtime <= path.stat().st_mtime:
         return []
     seen = f"{report.name} beside it is newer than this export"
     do = (f"nsys export --type sqlite --force-overwrite=true {report.name}",)
-    return [Finding("stale-export", "warning", seen, "The export is of an earlier recording.", do)]
+    return [Check("stale-export", "warning", seen, "The export is of an earlier recording.", do)]
 
 
-def _report(path: Path, name: str) -> list[Finding]:
+def _report(path: Path, name: str) -> list[Check]:
     with path.open("rb") as file:
         head = file.read(1 << 16)
     if not head.startswith(REPORT_MAGIC) or head.count(b"\xef\xbf\xbd") > 8:
@@ -170,20 +170,20 @@ def _report(path: Path, name: str) -> list[Finding]:
         seen = "the report does not begin as nsys wrote it, or bytes of it were replaced"
         do = ("copy the report again in binary mode: scp, or docker cp",)
         return [failures.REPORT_FROM_NEWER_NSYS.found(seen, means=means, do=do)]
-    findings = []
+    checks = []
     if path.stat().st_size >= LARGE_BYTES:
-        findings.append(failures.TOO_LARGE.found(f"the file has {size(path.stat().st_size)}"))
+        checks.append(failures.TOO_LARGE.found(f"the file has {size(path.stat().st_size)}"))
     needed, nsys = report_version(path), find_nsys()
     if needed and nsys and nsys.version and needed.newer_than(nsys.version):
         seen = f"written by nsys {needed}; the nsys at hand is {nsys.version}"
-        return [*findings, failures.REPORT_FROM_NEWER_NSYS.found(seen)]
+        return [*checks, failures.REPORT_FROM_NEWER_NSYS.found(seen)]
     if nsys is None:
         written = f"written by nsys {needed}" if needed else "written by an nsys that does not name its version"
         version = f"nsys {needed} or newer" if needed else "the nsys that wrote it"
         export = (f"where {version} is: nsys export --type sqlite {name}", "warpline doctor EXPORT.sqlite")
         seen = f"{written}, and no nsys is here to open it"
-        return [*findings, Finding("report-not-opened", "unknown", seen, "Only nsys opens reports.", export)]
-    return findings + examine_recording(export_report(path))
+        return [*checks, Check("report-not-opened", "unknown", seen, "Only nsys opens reports.", export)]
+    return checks + examine_recording(export_report(path))
 
 
 def _text(path: Path) -> str:
@@ -201,29 +201,29 @@ def _text(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _log(path: Path, name: str) -> list[Finding]:
+def _log(path: Path, name: str) -> list[Check]:
     """A file of no known kind: a log, perhaps."""
     if name.endswith((".sqlite", ".sqlite.gz")):
         return [failures.EXPORT_INTERRUPTED.found("the file does not begin like SQLite")]
     text = _text(path)
     if "\x00" in text[:4096]:
         means = "The file is binary and begins like no profile that warpline knows."
-        return [Finding("not-a-profile", "unknown", f"{name} is of no known kind", means, ("give a profile or a log",))]
-    findings = read_messages(text)
-    if _RECORDED.search(text) and not any(finding.failure == failures.PROGRAM_FAILED.number for finding in findings):
+        return [Check("not-a-profile", "unknown", f"{name} is of no known kind", means, ("give a profile or a log",))]
+    checks = read_messages(text)
+    if _RECORDED.search(text) and not any(check.failure == failures.PROGRAM_FAILED.number for check in checks):
         ending = ending_of(text)
         if ending.failed:
-            findings.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
-    if findings or _TOOL_OUTPUT.search(text):
-        return findings
+            checks.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
+    if checks or _TOOL_OUTPUT.search(text):
+        return checks
     seen = "the text holds no line that nsys, ncu or torch is known to print"
-    return [Finding("not-a-profile", "unknown", seen, "", ("give a profile, or the log of the profiler's run",))]
+    return [Check("not-a-profile", "unknown", seen, "", ("give a profile, or the log of the profiler's run",))]
 
 
 _INTERRUPTED = {"damaged-file", "empty-file", "not-sqlite"}
 
 
-def _unreadable(error: WarplineError, path: Path) -> Finding:
+def _unreadable(error: WarplineError, path: Path) -> Check:
     """What cannot be opened at all."""
     do = (error.hint,) if error.hint else ()
     if error.code in _INTERRUPTED and ".sqlite" in path.name:
@@ -231,4 +231,4 @@ def _unreadable(error: WarplineError, path: Path) -> Finding:
     if error.code == "nsys-version-wall":
         return failures.REPORT_FROM_NEWER_NSYS.found(error.message, do=do)
     sure = error.code in {"damaged-file", "empty-file", "packed-twice", "nsys-export-failed"}
-    return Finding(error.code, "problem" if sure else "unknown", error.message, "", do)
+    return Check(error.code, "problem" if sure else "unknown", error.message, "", do)

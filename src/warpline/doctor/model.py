@@ -1,4 +1,4 @@
-"""What the doctor says: findings about a machine, a file or a command line, and the verdict over them."""
+"""What the doctor says: checks about a machine, a file or a command line, and the verdict over them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Kind = Literal["machine", "file", "command"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """One thing that was looked at."""
 
     name: str
@@ -39,27 +39,27 @@ class Examination:
 
     kind: Kind
     subject: str
-    findings: tuple[Finding, ...]
+    checks: tuple[Check, ...]
     corrected: str = ""
     """For a command line: the command as it should be typed, where something was to correct."""
 
     @property
     def verdict(self) -> State:
         """The worst state; notes are nothing wrong, and on a machine neither is what cannot be told."""
-        found = {finding.state for finding in self.findings}
+        found = {check.state for check in self.checks}
         for state in ("problem", "warning", "unknown"):
             if state in found and (state != "unknown" or self.kind != "machine"):
                 return state
         return "ok"
 
-    def sorted(self) -> tuple[Finding, ...]:
+    def sorted(self) -> tuple[Check, ...]:
         """Worst first, otherwise in the order in which they were found."""
-        return tuple(sorted(self.findings, key=lambda finding: STATES.index(finding.state)))
+        return tuple(sorted(self.checks, key=lambda check: STATES.index(check.state)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        findings = [asdict(finding) | {"do": list(finding.do)} for finding in self.sorted()]
-        answer = {"kind": self.kind, "subject": self.subject, "verdict": self.verdict, "findings": findings}
+        checks = [asdict(check) | {"do": list(check.do)} for check in self.sorted()]
+        answer = {"kind": self.kind, "subject": self.subject, "verdict": self.verdict, "findings": checks}
         return answer | ({"corrected": self.corrected or None} if self.kind == "command" else {})
 
 

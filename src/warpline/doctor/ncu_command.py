@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from warpline.doctor import failures
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
 
 FEW_LAUNCHES = "10"
@@ -26,7 +26,7 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
     if any(command.value(name) is not None for name in _QUERIES):
         return
     if not command.program:
-        yield Remark(Finding("no-program", "problem", "there is no program to run", "", ("ncu … python train.py",)))
+        yield Remark(Check("no-program", "problem", "there is no program to run", "", ("ncu … python train.py",)))
         return
     inner = command.inner
     if inner is not None and inner.tool == "nsys":
@@ -35,8 +35,8 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
     if command.value("--target-processes") != "all":
         seen = "--target-processes all is not given"
         means = "Older ncu follows only the first process, and launchers and shells start the program in another."
-        finding = failures.NO_KERNELS_PROFILED.found(seen, "warning", means, ("--target-processes all",))
-        yield Remark(finding, setting("--target-processes", "all"))
+        check = failures.NO_KERNELS_PROFILED.found(seen, "warning", means, ("--target-processes all",))
+        yield Remark(check, setting("--target-processes", "all"))
     yield from _kernel_name(command)
     yield from _nvtx_filter(command)
     yield from _amount(command)
@@ -62,7 +62,7 @@ def _kernel_name(command: Command) -> Iterator[Remark]:
     for old in _REMOVED:
         if command.value(old) is not None:
             seen = f"{old} is an option of old versions"
-            yield Remark(Finding("removed-option", "problem", seen, "", ("-k regex:PATTERN",)))
+            yield Remark(Check("removed-option", "problem", seen, "", ("-k regex:PATTERN",)))
     name = command.value("--kernel-name")
     if name is None:
         return
@@ -126,5 +126,5 @@ def _amount(command: Command) -> Iterator[Remark]:
         passes = "some forty times" if command.value("--set") == "full" else "several times"
         seen = "every launch is profiled: no --launch-count"
         means = f"ncu replays each kernel {passes}; a training run would take days."
-        finding = Finding("unbounded", "warning", seen, means, (f"--launch-count {FEW_LAUNCHES}",))
-        yield Remark(finding, setting("--launch-count", FEW_LAUNCHES))
+        check = Check("unbounded", "warning", seen, means, (f"--launch-count {FEW_LAUNCHES}",))
+        yield Remark(check, setting("--launch-count", FEW_LAUNCHES))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from warpline.doctor import failures
 from warpline.doctor.messages import read_messages
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.sources.detect import NCU_MAGIC
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -74,30 +74,30 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
     return value, position
 
 
-def examine_ncu_report(data: bytes) -> list[Finding]:
+def examine_ncu_report(data: bytes) -> list[Check]:
     """An ``.ncu-rep`` as bytes."""
     report = read_ncu_report(data)
-    findings: list[Finding] = []
+    checks: list[Check] = []
     if report.truncated:
         seen = f"the file ends within a block, after {report.results} kernels"
         means = "ncu was killed, or the copy is incomplete; ncu-ui silently shows fewer kernels."
-        findings.append(Finding("report-cut-short", "problem", seen, means, ("copy or record it again",)))
+        checks.append(Check("report-cut-short", "problem", seen, means, ("copy or record it again",)))
     if not report.results:
-        findings.append(failures.NO_KERNELS_PROFILED.found("the report holds no profiled kernel"))
-        return findings
-    return [*findings, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
+        checks.append(failures.NO_KERNELS_PROFILED.found("the report holds no profiled kernel"))
+        return checks
+    return [*checks, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
 
 
-def examine_ncu_text(text: str) -> list[Finding]:
+def examine_ncu_text(text: str) -> list[Check]:
     """What ncu printed: messages, and CSV where there is some."""
-    findings = read_messages(text)
+    checks = read_messages(text)
     lines = text.splitlines()
     header = next((row for row, line in enumerate(lines) if line.replace('"', "").startswith("ID,Process ID")), None)
     if header is None:
-        return findings
+        return checks
     kernels = {row[0] for row in csv.reader(io.StringIO("\n".join(lines[header + 1 :]))) if row and row[0].isdecimal()}
     if kernels:
-        findings.append(failures.NCU_IS_NO_STOPWATCH.found(f"{len(kernels)} kernels profiled by ncu"))
-    elif not any(finding.state == "problem" for finding in findings):
-        findings.append(failures.NO_KERNELS_PROFILED.found("the CSV has its header and not one kernel"))
-    return findings
+        checks.append(failures.NCU_IS_NO_STOPWATCH.found(f"{len(kernels)} kernels profiled by ncu"))
+    elif not any(check.state == "problem" for check in checks):
+        checks.append(failures.NO_KERNELS_PROFILED.found("the CSV has its header and not one kernel"))
+    return checks

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding, and the change that answers it."""
+    """A check, and the change that answers it."""
 
-    finding: Finding
+    check: Check
     fix: Callable[[Command], Command] | None = None
 
 
@@ -36,31 +36,31 @@ def output_remark(command: Command, option: str, suffix: str, machine: Machine) 
         return None
     folder = path.rpartition("/")[0] or "."
     if not machine.exists(folder):
-        finding = Finding(
+        check = Check(
             "no-such-folder",
             "problem",
             f"the report goes to {folder}, which does not exist",
             "The profiler would run to the end and then fail to write.",
             (f"mkdir -p {folder}",),
         )
-        return Remark(finding)
+        return Remark(check)
     if not machine.writable(folder):
-        finding = Finding(
+        check = Check(
             "folder-not-writable",
             "problem",
             f"the report goes to {folder}, where this user may not write",
             "The profiler would run to the end and then fail to write.",
             (f"{option}=/tmp/{path.rpartition('/')[2]}",),
         )
-        return Remark(finding)
+        return Remark(check)
     file = path if path.endswith(suffix) else path + suffix
     if machine.exists(file) and command.value("--force-overwrite") not in ("true",):
-        finding = Finding(
+        check = Check(
             "report-exists",
             "warning",
             f"{file} exists, and the profiler does not overwrite it unless told to",
             "",
             ("--force-overwrite true",),
         )
-        return Remark(finding, setting("--force-overwrite", "true" if command.tool == "nsys" else None))
+        return Remark(check, setting("--force-overwrite", "true" if command.tool == "nsys" else None))
     return None

@@ -31,7 +31,7 @@ from small_programs import (
 import warpline
 from warpline.findings.model import Finding
 from warpline.findings.rank import judge
-from warpline.findings.words import counted, listed, several
+from warpline.fixes.words import counted, listed, several
 
 
 def claims(folder: Path, body: Body) -> dict[str, str]:

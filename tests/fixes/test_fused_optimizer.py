@@ -12,7 +12,7 @@ import warpline
 from warpline.findings.rank import judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
-from warpline.replay.interventions.optimizers import counted_on_the_host, in_optimizer
+from warpline.replay.patterns.optimizers import counted_on_the_host, in_optimizer
 
 ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]
 PARAMETERS = 16

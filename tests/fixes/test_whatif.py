@@ -16,10 +16,11 @@ from typer.testing import CliRunner
 import warpline
 from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
-from warpline.replay import WhatIf, replay, whatif
+from warpline.fixes.registry import all_fixes
+from warpline.fixes.whatif import question_about, whatif
+from warpline.replay import replay
 from warpline.replay.costs import constants
 from warpline.replay.costs.recording import CASES, KINETO, REFERENCE_LAUNCH_NS, RecordedEvents, recording_cost
-from warpline.replay.interventions import interventions
 from warpline.reports.whatif import render
 
 DESIGN = (
@@ -58,13 +59,12 @@ def dispatch_bound() -> list[Event]:
 
 
 def test_every_fix_of_the_design_exists_with_assumptions_and_documentation() -> None:
-    assert set(interventions()) == set(DESIGN.split())
+    assert set(all_fixes()) == set(DESIGN.split())
     page = (ROOT / "docs" / "replay.md").read_text()
-    for name, fix in interventions().items():
+    for name, fix in all_fixes().items():
         assert fix.summary
         assert fix.assumptions
         assert re.search(rf"^\| `{name}` ", page, flags=re.MULTILINE), name
-        assert name in (command.__doc__ or "")
 
 
 def test_a_cuda_graph_turns_dispatch_into_one_launch_and_small_gaps(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_pinned_copy_is_faster_and_does_not_block(tmp_path: Path) -> None:
 def test_fixes_combine_on_one_graph(tmp_path: Path) -> None:
     body = [(10, 17, 2669, SGEMM), (1000, 2688, 100, ELEMENTWISE)]
     trace = opened(tmp_path, loop(2900, body, sync_at=1100, sync_length=1691))
-    question = WhatIf(trace)
+    question = question_about(trace)
     both = question.ask("tf32", "remove_sync").new_step_ns.expected
     assert both <= min(question.ask(name).new_step_ns.expected for name in ("tf32", "remove_sync"))
 
@@ -169,11 +169,11 @@ def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6) -> Non
 
 def test_a_measured_bare_step_is_taken_as_it_is_and_the_cost_of_recording_fitted_to_it(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
-    estimated = WhatIf(trace)
+    estimated = question_about(trace)
     assert estimated.bare_step_from == "estimated"
     between = (estimated.bare_step_ns.expected + estimated.replay.measured_step_ns) / 2
     run_manifest(tmp_path, trace.path.name, round(between))
-    measured = WhatIf(trace)
+    measured = question_about(trace)
     assert measured.bare_step_from == "measured"
     assert measured.bare_step_ns.expected == round(between)
     before, after = estimated.ask("cuda_graph"), measured.ask("cuda_graph")
@@ -186,13 +186,13 @@ def test_a_measured_bare_step_is_taken_as_it_is_and_the_cost_of_recording_fitted
 def test_a_manifest_that_says_nothing_of_the_trace_is_passed_over(tmp_path: Path, text: str) -> None:
     trace = opened(tmp_path, dispatch_bound())
     (tmp_path / "manifest.json").write_text(text)
-    assert WhatIf(trace).bare_step_from == "estimated"
+    assert question_about(trace).bare_step_from == "estimated"
 
 
 def test_too_few_bare_steps_say_nothing(tmp_path: Path) -> None:
     trace = opened(tmp_path, dispatch_bound())
     run_manifest(tmp_path, trace.path.name, 1_000_000, steps=2)
-    assert WhatIf(trace).bare_step_from == "estimated"
+    assert question_about(trace).bare_step_from == "estimated"
 
 
 PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sqlite.gz")])
@@ -200,9 +200,9 @@ PROFILES = sorted([*(DATA / "kineto").glob("*.gz"), *(DATA / "nsys").glob("*.sql
 
 @pytest.mark.parametrize("file", PROFILES, ids=lambda file: file.name)
 def test_no_fix_makes_a_real_step_slower_or_passes_the_floor(file: Path) -> None:
-    question = WhatIf(warpline.open(file))
+    question = question_about(warpline.open(file))
     floor = question.ask("at_roofline").new_step_ns.low if "kineto" in str(file) else 0.0
-    for name in interventions():
+    for name in all_fixes():
         prediction = question.ask(name)
         assert prediction.new_step_ns.low <= prediction.new_step_ns.expected <= prediction.new_step_ns.high
         assert prediction.gain.expected > 0.99, name

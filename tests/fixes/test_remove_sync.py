@@ -12,6 +12,7 @@ from paths import SUITES
 
 import warpline
 from warpline.findings.rank import steps_to_judge
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs.recording import KINETO
 
@@ -98,7 +99,7 @@ def asked(folder: Path, body: Body, steps: int = 4) -> tuple[WhatIf, float]:
         loop.now += 1
         body(loop)
         loop.events.append(files.annotation(f"ProfilerStep#{step}", start, loop.now - start))
-    question = WhatIf(warpline.open(files.write(folder, loop.events), cache=False))
+    question = question_about(warpline.open(files.write(folder, loop.events), cache=False))
     return question, question.ask("remove_sync").new_step_ns.expected / 1e3
 
 
@@ -247,7 +248,7 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
     ],
 )
 def test_recorded_programs_do_without_the_same_work_when_mended(case: str, op: str, stays: bool) -> None:
-    question = WhatIf(steps_to_judge(warpline.open(SUITES / f"{case}.plain.json.gz", cache=False)))
+    question = question_about(steps_to_judge(warpline.open(SUITES / f"{case}.plain.json.gz", cache=False)))
     mine = question.scene.under_op(op) & question.scene.in_steps
     left = mine & ~question.trial("remove_sync").gone
     mended = warpline.open(SUITES / f"{case}.cured.json.gz", cache=False).ops["name"].cast(str).to_list()

@@ -10,7 +10,7 @@ from kineto_files import write
 from small_programs import H200, MUL, STEPS, Body, Program, judged
 
 import warpline
-from warpline.replay import WhatIf
+from warpline.fixes.whatif import question_about
 
 BUSY_US = 2000.0
 FILL = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>, std::array<char*, 1ul> >"
@@ -85,7 +85,7 @@ def test_a_mask_that_is_made_of_a_fill_goes_with_it(
         program.large_product(1000)
         program.wait()
 
-    question = WhatIf(warpline.open(written(tmp_path, body), cache=False))
+    question = question_about(warpline.open(written(tmp_path, body), cache=False))
     assert question.ask("preallocate").new_step_ns.expected == pytest.approx(after_us * 1000, rel=0.03)
 
 
