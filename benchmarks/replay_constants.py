@@ -1,4 +1,4 @@
-"""Measures, on a CUDA device, the constants that the replay's interventions use, and records profiles with bare times.
+"""Measures, on a CUDA device, the constants that the fixes use, and records profiles with bare times.
 
     python benchmarks/replay_constants.py OUT_FOLDER [constants] [suite]
 

@@ -44,12 +44,12 @@ class Case:
     cause: str
     """One of CAUSES."""
     fix: str | None
-    """The intervention that cures it; None for a healthy step."""
+    """The fix that cures it; None for a healthy step."""
     builder: Builder
     also: tuple[str, ...] = ()
-    """Other interventions that cure it, timed but not captured."""
+    """Other fixes that cure it, timed but not captured."""
     innocent: str | None = None
-    """The intervention that the obvious culprit suggests, and that gains nothing."""
+    """The fix that the obvious culprit suggests, and that gains nothing."""
     trap: bool = False
     """Whether something in the step looks guilty and is not."""
     steps: int = 5

@@ -16,7 +16,7 @@ from warpline.doctor.model import exit_code
 
 def test_a_machine_on_which_everything_works() -> None:
     examination = examine_machine(healthy())
-    assert {finding.name: finding.state for finding in examination.findings if finding.state != "ok"} == {}
+    assert {check.name: check.state for check in examination.checks if check.state != "ok"} == {}
     assert examination.verdict == "ok"
     assert exit_code([examination]) == 0
 
@@ -25,7 +25,7 @@ def test_an_empty_machine_has_no_driver_and_little_to_tell() -> None:
     found = checks(FakeMachine(running=()))
     assert found["driver"].state == "problem"
     assert "profiles from elsewhere can be read" in found["driver"].means
-    assert {name for name, finding in found.items() if finding.state == "problem"} == {"driver"}
+    assert {name for name, check in found.items() if check.state == "problem"} == {"driver"}
     for name in (
         "clocks",
         "power-limit",
@@ -349,6 +349,6 @@ def test_this_machine_answers_and_never_hangs() -> None:
 
 def test_a_real_examination_ends_with_a_verdict() -> None:
     examination = examine_machine(ThisMachine())
-    assert {finding.name for finding in examination.findings} >= {"driver", "disk", "container", "counters"}
-    for finding in examination.findings:
-        assert finding.state == "ok" or finding.seen
+    assert {check.name for check in examination.checks} >= {"driver", "disk", "container", "counters"}
+    for check in examination.checks:
+        assert check.state == "ok" or check.seen

@@ -20,7 +20,7 @@ GOOD = (
 
 
 def alarms(examination: Examination) -> dict[str, str]:
-    return {finding.name: finding.state for finding in examination.findings if finding.state in ("problem", "warning")}
+    return {check.name: check.state for check in examination.checks if check.state in ("problem", "warning")}
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def alarms(examination: Examination) -> dict[str, str]:
 )
 def test_a_good_line_is_left_alone(line: str) -> None:
     examination = examine_command(line, HERE)
-    assert examination.verdict == "ok", examination.findings
+    assert examination.verdict == "ok", examination.checks
     assert examination.corrected == ""
 
 
@@ -49,7 +49,7 @@ def test_the_seeds_first_line_is_put_right() -> None:
         "  docker run --rm --gpus all pytorch python scripts/gpu_test.py",
         HERE,
     )
-    assert {6, 8} <= {finding.failure for finding in examination.findings if finding.state == "problem"}
+    assert {6, 8} <= {check.failure for check in examination.checks if check.state == "problem"}
     assert examination.corrected == (
         "docker run --rm --gpus all --ipc=host --ulimit memlock=-1 --ulimit stack=67108864 -v $PWD:/work -w /work "
         "-e NSYS_NVTX_PROFILER_REGISTER_ONLY=0 pytorch nsys profile --trace=cuda,nvtx,osrt --capture-range=nvtx "
@@ -163,7 +163,7 @@ def test_the_script_is_read_where_it_is_here() -> None:
     ncu = "ncu --target-processes all -c 1 --profile-from-start off python train.py"
     assert "two-cupti-clients" in alarms(examine_command(ncu, script("torch.profiler.profile()")))
     assert "no-kernels-profiled" not in {
-        f.name for f in examine_command(ncu, script("cudart().cudaProfilerStart()")).findings
+        f.name for f in examine_command(ncu, script("cudart().cudaProfilerStart()")).checks
     }
 
 

@@ -1,4 +1,4 @@
-"""Whatever is put before the doctor, it answers: a finding or a one-line error, never a traceback."""
+"""Whatever is put before the doctor, it answers: a check or a one-line error, never a traceback."""
 
 from __future__ import annotations
 
@@ -108,4 +108,4 @@ def test_an_export_cut_short_is_called_so(share: float, tmp_path: Path) -> None:
     whole = path.read_bytes()
     path.write_bytes(whole[: int(share * len(whole))])
     examination = examine_file(path)
-    assert examination.verdict in ("problem", "warning"), examination.findings
+    assert examination.verdict in ("problem", "warning"), examination.checks

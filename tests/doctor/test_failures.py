@@ -193,8 +193,8 @@ def test_the_failure_is_named_with_its_state_and_what_to_type(
     number: int, state: State, make: Make, tmp_path: Path
 ) -> None:
     examination = make(tmp_path)
-    found = [finding for finding in examination.findings if finding.failure == number and finding.state == state]
-    assert found, examination.findings
+    found = [check for check in examination.checks if check.failure == number and check.state == state]
+    assert found, examination.checks
     assert found[0].seen
     assert found[0].means
     assert found[0].do
@@ -202,7 +202,7 @@ def test_the_failure_is_named_with_its_state_and_what_to_type(
 
 @pytest.mark.parametrize(("number", "state", "make"), CASES, ids=[f"{number}-{state}" for number, state, _ in CASES])
 def test_nothing_else_is_called_a_problem(number: int, state: State, make: Make, tmp_path: Path) -> None:
-    others = {finding.failure for finding in make(tmp_path).findings if finding.state == "problem"} - {number}
+    others = {check.failure for check in make(tmp_path).checks if check.state == "problem"} - {number}
     assert others <= {None}, others
 
 
@@ -214,17 +214,17 @@ def test_harmless_ones_leave_the_verdict_alone(tmp_path: Path) -> None:
     export = small().remark(PARANOID).remark(NO_CUDA, pid=(1 << 48) | (99 << 24)).remark(DRIVER)
     examination = examine_file(export.write(tmp_path / "report.sqlite"))
     assert examination.verdict == "ok"
-    assert {finding.failure for finding in examination.findings} == {2, 4, 19}
+    assert {check.failure for check in examination.checks} == {2, 4, 19}
 
 
 def test_several_failures_can_hold_at_once(tmp_path: Path) -> None:
     export = idle().remark(DRIVER).remark(BUFFERS, severity=1).option("RUN_DURATION_MS", "100").call(1, 2, "cuInit")
-    findings = examine_file(export.write(tmp_path / "report.sqlite")).findings
-    assert [finding.failure for finding in findings if finding.state == "problem"] == [4, 5]
+    findings = examine_file(export.write(tmp_path / "report.sqlite")).checks
+    assert [check.failure for check in findings if check.state == "problem"] == [4, 5]
     assert "49 of 50" in findings[-1].seen
 
 
 def test_a_program_killed_by_the_injection_did_not_fail_by_itself(tmp_path: Path) -> None:
-    found = {finding.failure for finding in nsys(idle().error_output(INJECTION))(tmp_path).findings}
+    found = {check.failure for check in nsys(idle().error_output(INJECTION))(tmp_path).checks}
     assert 20 in found
     assert 1 not in found

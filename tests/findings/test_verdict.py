@@ -10,13 +10,16 @@ from typing import cast
 
 import pytest
 from paths import ROOT, SUITES
-from warpline.findings.evidence import Evidence
-from warpline.findings.rules import RULES
 
 from warpline.analyses.gaps import CAUSES
-from warpline.findings.model import Cause, Confidence, Finding, Gain, StepTime
+from warpline.estimate import Estimate
+from warpline.findings.model import Finding
 from warpline.findings.rank import judge
-from warpline.findings.verdict import FIXES, verdict_of
+from warpline.findings.verdict import verdict_of
+from warpline.fixes.claim import Cause, Confidence
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Fix
+from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Window
 
@@ -56,16 +59,16 @@ def finding(
     rule: str, gain: float, claim: str = "Something takes 2 ms a step.", confidence: Confidence = "high"
 ) -> Finding:
     """A finding of that rule with that gain on a step of 3 ms, and a range of a tenth about it."""
-    (made_by,) = [one for one in RULES if one.name == rule]
+    (made_by,) = [one for one in rules() if one.name == rule]
     after = round(STEP_NS / gain)
     return Finding(
         rule=rule,
         cause=made_by.cause,
-        fix=made_by.fix,
+        fix=fix_of(made_by.name).name,
         claim=claim,
         lost_ns=STEP_NS - after,
-        gain=Gain(0.9 * gain, gain, 1.1 * gain),
-        new_step_ns=StepTime(round(0.9 * after), after, round(1.1 * after)),
+        gain=Estimate(0.9 * gain, gain, 1.1 * gain),
+        new_step_ns=Estimate(round(0.9 * after), after, round(1.1 * after)),
         confidence=confidence,
         where=(),
         how="do it",
@@ -80,7 +83,7 @@ def said(*findings: Finding) -> tuple[Cause, str | None]:
 
 
 def test_the_rules_used_here_are_general_and_specific() -> None:
-    specific = {rule.name: rule.specific for rule in RULES}
+    specific = {rule.name: rule.specific for rule in rules()}
     assert not specific["launch_bound"]
     assert specific["hidden_sync"]
     assert specific["fp32_gemm"]
@@ -158,8 +161,8 @@ def test_kernels_a_little_below_the_roof_are_healthy() -> None:
 def test_gains_under_five_percent_are_healthy(gain: float) -> None:
     verdict = verdict_of([finding("hidden_sync", gain)], EVIDENCE)
     assert (verdict.cause, verdict.fix) == ("healthy", None)
-    assert verdict.gain == Gain(1.0, 1.0, 1.0)
-    assert verdict.new_step_ns == StepTime(STEP_NS, STEP_NS, STEP_NS)
+    assert verdict.gain == Estimate(1.0, 1.0, 1.0)
+    assert verdict.new_step_ns == Estimate(STEP_NS, STEP_NS, STEP_NS)
     assert f"{gain:.2f}" in verdict.sentence
 
 
@@ -183,7 +186,7 @@ def test_an_idle_device_is_not_healthy_though_no_fix_helps() -> None:
     waiting = dict.fromkeys(CAUSES, 0) | {"sync": 2 * STEP_NS, "dispatch": STEP_NS}
     verdict = verdict_of([finding("hidden_sync", 1.03)], cast(Evidence, Judged(idle_share=0.75, idle=waiting)))
     assert (verdict.cause, verdict.fix) == ("sync", None)
-    assert verdict.gain == Gain(1.0, 1.0, 1.0)
+    assert verdict.gain == Estimate(1.0, 1.0, 1.0)
     for part in ("synchronisation", "75 %", "50 %", "1.03×", "3.00 ms"):
         assert part in verdict.sentence
 
@@ -203,8 +206,10 @@ def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:
     assert verdict.new_step_ns == chosen.new_step_ns
 
 
-def test_every_fix_of_a_rule_has_words_for_the_sentence() -> None:
-    assert set(FIXES) == {rule.fix for rule in RULES}
+@pytest.mark.parametrize("fix", all_fixes().values(), ids=lambda fix: fix.name)
+def test_every_fix_has_words_for_the_sentence(fix: Fix) -> None:
+    assert fix.words
+    assert not fix.words.endswith(".")
 
 
 def test_a_step_that_the_claim_names_is_not_named_again() -> None:
@@ -221,7 +226,7 @@ def test_a_kernel_as_long_as_the_step_is_not_taken_for_it() -> None:
 
 
 def test_a_range_that_is_none_is_not_said() -> None:
-    chosen = replace(finding("hidden_sync", 2.0), gain=Gain(2.0, 2.0, 2.0))
+    chosen = replace(finding("hidden_sync", 2.0), gain=Estimate(2.0, 2.0, 2.0))
     assert verdict_of([chosen], EVIDENCE).sentence.endswith("to 1.50 ms (2.0×).")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from warpline.doctor.checks_gpu import _FIELDS
 from warpline.doctor.checkup import examine_machine
 from warpline.doctor.machine import Answer, Space
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 NSYS = "/opt/nvidia/nsight-systems/2025.3.1/target-linux-x64/nsys"
 HOST = "/opt/nvidia/nsight-systems/2025.3.1/host-linux-x64"
@@ -150,8 +150,8 @@ def with_answers(machine: FakeMachine, answers: dict[str, Answer | None]) -> Fak
     return replace(machine, answers={**machine.answers, **answers})
 
 
-def checks(machine: FakeMachine) -> dict[str, Finding]:
-    """The findings of an examination by name."""
-    findings = examine_machine(machine).findings
-    assert len({finding.name for finding in findings}) == len(findings)
-    return {finding.name: finding for finding in findings}
+def checks(machine: FakeMachine) -> dict[str, Check]:
+    """The checks of an examination by name."""
+    checks = examine_machine(machine).checks
+    assert len({check.name for check in checks}) == len(checks)
+    return {check.name: check for check in checks}

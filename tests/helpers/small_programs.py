@@ -10,6 +10,7 @@ from typing import Any
 from kineto_files import Event, annotation, call, copy, frame, kernel, op, write
 
 from warpline.findings.rank import Judgement, judge
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 
@@ -161,7 +162,7 @@ class Program:
 
     def asked(self, folder: Path) -> WhatIf:
         """What fixes of the program are worth."""
-        return WhatIf(open_trace(write(folder, self.events, **H200), cache=False))
+        return question_about(open_trace(write(folder, self.events, **H200), cache=False))
 
 
 Body = Callable[[Program], None]

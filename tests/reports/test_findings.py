@@ -6,7 +6,9 @@ from io import StringIO
 
 from rich.console import Console, RenderableType
 
-from warpline.findings.model import Finding, Gain, Place, StepTime
+from warpline.estimate import Estimate
+from warpline.findings.model import Finding
+from warpline.fixes.claim import Place
 from warpline.reports.findings import LISTED_FINDINGS, explained, gains, places
 
 
@@ -17,8 +19,8 @@ def finding(rule: str = "hidden_sync", where: tuple[Place, ...] = ()) -> Finding
         fix="remove_sync",
         claim="The CPU waits in 6 calls a step.",
         lost_ns=1_000_000,
-        gain=Gain(1.4, 1.5, 1.6),
-        new_step_ns=StepTime(1_900_000, 2_000_000, 2_100_000),
+        gain=Estimate(1.4, 1.5, 1.6),
+        new_step_ns=Estimate(1_900_000, 2_000_000, 2_100_000),
         confidence="high",
         where=where,
         how="Keep results on the device.",

@@ -35,7 +35,7 @@ app.command()(doctor.doctor)
 app.command()(scrub.scrub)
 app.command()(path.path)
 app.command()(path.budget)
-app.command()(whatif.whatif)
+app.command(cls=whatif.WithFixes)(whatif.whatif)
 app.command()(diagnose.demo)
 
 INTERRUPTED = 130

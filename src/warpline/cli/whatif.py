@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from warpline.cli.options import (
     JsonOption,
@@ -16,12 +17,35 @@ from warpline.cli.options import (
 )
 from warpline.cli.output import print_json, put_report
 
+FIXES = "{fixes}"
+"""Where the help lists the fixes; the registry is read only when somebody asks for the help."""
+
+
+def _names(incomplete: str = "") -> list[str]:
+    from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - polars loads only when it is used
+
+    return sorted(name for name in all_fixes() if name.startswith(incomplete))
+
+
+class WithFixes(TyperCommand):
+    """A command whose help lists the fixes there are."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Fills the list in, then shows the help."""
+        self.help = (self.help or "").replace(FIXES, ", ".join(_names()))
+        super().format_help(ctx, formatter)
+
 
 def whatif(
     trace: TraceArgument,
     fix: Annotated[
         list[str] | None,
-        typer.Option("--fix", metavar="NAME", help="Apply this fix; repeat for several together. Without: each alone."),
+        typer.Option(
+            "--fix",
+            metavar="NAME",
+            autocompletion=_names,
+            help="Apply this fix; repeat for several together. Without: each alone.",
+        ),
     ] = None,
     as_json: JsonOption = False,
     steps: StepsOption = None,
@@ -30,9 +54,7 @@ def whatif(
 ) -> None:
     """Predict the step time with a fix applied: the trace is replayed with it, without the profiler's cost.
 
-    The fixes: at_roofline, batch, bf16, channels_last, coalesce_copies, cuda_graph, drop_casts, drop_copies, even_out,
-    fewer_kernels, fill_gpu, fused_optimizer, newer_kernels, no_empty_cache, overlap_comm, pad, pin_memory, preallocate,
-    prefetch, reduce_before_copy, remove_sync, sdpa, streams, tf32, torch_compile, warm_up.
+    The fixes: {fixes}.
 
     Examples:
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.doctor import failures
 from warpline.doctor.failures import Failure
-from warpline.doctor.model import Finding, State
+from warpline.doctor.model import Check, State
 from warpline.sources.health import HealthEntry
 
 FAILURE_OF: dict[str, Failure] = {
@@ -52,7 +52,7 @@ SYMPTOMS = {"no-kernels", "no-gpu-work", "empty-trace"}
 _MAX_HIDDEN_PCT = 50.0
 
 
-def finding_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> Finding:
+def check_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> Check:
     """One entry as a finding; ``codes`` are those of the whole file."""
     state = _state(entry, codes, recorded_kernels)
     failure = FAILURE_OF.get(entry.code)
@@ -64,7 +64,7 @@ def finding_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> F
     if entry.code == "cupti-failed" and "MULTIPLE_SUBSCRIBERS" in entry.message:
         return failures.TWO_CUPTI_CLIENTS.found(entry.message, state)
     advice = ADVICE.get(entry.code, "")
-    return Finding(entry.code, state, entry.message, "", (advice,) if advice else ())
+    return Check(entry.code, state, entry.message, "", (advice,) if advice else ())
 
 
 def _state(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> State:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from warpline.doctor import failures
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 INJECTIONS = ("CUDA_INJECTION64_PATH", "CUDA_INJECTION32_PATH", "NVTX_INJECTION64_PATH", "NVTX_INJECTION32_PATH")
 _PRELOADED = re.compile(r"cupti|injection|nsys|nsight|sanitizer|nvbit|vtune|proton|tau|hpctoolkit", re.IGNORECASE)
@@ -22,7 +22,7 @@ _SLOWING_VARIABLES = {
 _KINETO = re.compile(r"^(?:KINETO_|LIBKINETO_|TEARDOWN_CUPTI|DISABLE_CUPTI_LAZY_REINIT|VLLM_TORCH_PROFILER)")
 
 
-def client_checks(machine: Machine) -> Iterator[Finding]:
+def client_checks(machine: Machine) -> Iterator[Check]:
     """All findings about other clients."""
     yield _injections(machine)
     yield _running(machine)
@@ -30,29 +30,29 @@ def client_checks(machine: Machine) -> Iterator[Finding]:
     yield _variables(machine)
 
 
-def _injections(machine: Machine) -> Finding:
+def _injections(machine: Machine) -> Check:
     environment = machine.environment
     found = [name for name in INJECTIONS if environment.get(name)]
     if _PRELOADED.search(environment.get("LD_PRELOAD", "")):
         found.append("LD_PRELOAD")
     if not found:
-        return Finding("cupti-clients", "ok", "no injection path is set")
+        return Check("cupti-clients", "ok", "no injection path is set")
     failure = failures.TWO_CUPTI_CLIENTS
     seen = f"{', '.join(found)} is set" if len(found) == 1 else f"{', '.join(found)} are set"
     means = "The injected library may subscribe to CUPTI first; torch.profiler or nsys then records no kernels."
-    return Finding("cupti-clients", "warning", seen, means, (f"unset {' '.join(found)}",), failure.number)
+    return Check("cupti-clients", "warning", seen, means, (f"unset {' '.join(found)}",), failure.number)
 
 
-def _running(machine: Machine) -> Finding:
+def _running(machine: Machine) -> Check:
     processes = machine.processes()
     if not processes:
-        return Finding("other-profilers", "unknown", "cannot tell, because running programs cannot be listed")
+        return Check("other-profilers", "unknown", "cannot tell, because running programs cannot be listed")
     found = sorted(_PROFILERS & set(processes))
     if not found:
-        return Finding("other-profilers", "ok", "no other profiler is running")
+        return Check("other-profilers", "ok", "no other profiler is running")
     failure = failures.TWO_CUPTI_CLIENTS
     means = "Two profilers cannot profile one program, and only one at a time can use the counters."
-    return Finding(
+    return Check(
         "other-profilers",
         "warning",
         f"running: {', '.join(found)}",
@@ -62,26 +62,26 @@ def _running(machine: Machine) -> Finding:
     )
 
 
-def _dcgm(machine: Machine) -> Finding:
+def _dcgm(machine: Machine) -> Check:
     processes = machine.processes()
     found = sorted(_DCGM & set(processes))
     if found:
         failure = failures.COUNTERS_BUSY
         means = "DCGM may use the counters; ncu then reports that a driver resource was unavailable."
-        return Finding("dcgm", "warning", f"running: {', '.join(found)}", means, failure.do[:1], failure.number)
+        return Check("dcgm", "warning", f"running: {', '.join(found)}", means, failure.do[:1], failure.number)
     if not processes:
-        return Finding("dcgm", "unknown", "cannot tell, because running programs cannot be listed")
-    return Finding("dcgm", "ok", "no DCGM found; a DCGM outside the container is not visible from inside")
+        return Check("dcgm", "unknown", "cannot tell, because running programs cannot be listed")
+    return Check("dcgm", "ok", "no DCGM found; a DCGM outside the container is not visible from inside")
 
 
-def _variables(machine: Machine) -> Finding:
+def _variables(machine: Machine) -> Check:
     environment = machine.environment
     slowing = [name for name in _SLOWING_VARIABLES if environment.get(name, "0") not in ("", "0")]
     if slowing:
         means = "; ".join(f"{name}: {_SLOWING_VARIABLES[name]}" for name in slowing) + "."
-        return Finding("variables", "warning", f"{', '.join(slowing)} is set", means, (f"unset {' '.join(slowing)}",))
+        return Check("variables", "warning", f"{', '.join(slowing)} is set", means, (f"unset {' '.join(slowing)}",))
     kineto = sorted(name for name in environment if _KINETO.match(name))
     if kineto:
         means = "They change what torch.profiler records, or when."
-        return Finding("variables", "note", f"{', '.join(kineto)} is set", means, (f"unset {' '.join(kineto)}",))
-    return Finding("variables", "ok", "no environment variable affects profiling")
+        return Check("variables", "note", f"{', '.join(kineto)} is set", means, (f"unset {' '.join(kineto)}",))
+    return Check("variables", "ok", "no environment variable affects profiling")

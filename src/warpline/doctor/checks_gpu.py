@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 _FIELDS = (
     "index",
@@ -127,12 +127,12 @@ def _bits(text: str) -> int | None:
         return None
 
 
-def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Finding]:
+def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Check]:
     """All findings about the driver and its GPUs."""
     if not facts.driver and not facts.gpus:
         yield _no_driver(facts, machine)
         for name in ("clocks", "power-limit", "mig", "persistence", "other-work"):
-            yield Finding(name, "unknown", "cannot tell, because there is no working driver")
+            yield Check(name, "unknown", "cannot tell, because there is no working driver")
         return
     if facts.error:
         mismatch = "version mismatch" in facts.error
@@ -144,14 +144,14 @@ def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Finding]:
             if mismatch
             else ("nvidia-smi", "dmesg | grep -i nvrm")
         )
-        yield Finding("driver", "problem", f"nvidia-smi: {facts.error}", means, do)
+        yield Check("driver", "problem", f"nvidia-smi: {facts.error}", means, do)
         return
-    yield Finding("driver", "ok", f"driver {facts.driver}" + (f", for CUDA up to {facts.cuda}" if facts.cuda else ""))
+    yield Check("driver", "ok", f"driver {facts.driver}" + (f", for CUDA up to {facts.cuda}" if facts.cuda else ""))
     if not facts.gpus:
-        yield Finding("gpu", "problem", "the driver lists no GPU", "", ("nvidia-smi -L", "docker run --gpus all …"))
+        yield Check("gpu", "problem", "the driver lists no GPU", "", ("nvidia-smi -L", "docker run --gpus all …"))
         return
     names = [f"{gpu.text('name')} ({gpu.text('compute_cap')})" for gpu in facts.gpus]
-    yield Finding("gpu", "ok", f"{len(names)} × {names[0]}" if len(set(names)) == 1 else ", ".join(names))
+    yield Check("gpu", "ok", f"{len(names)} × {names[0]}" if len(set(names)) == 1 else ", ".join(names))
     yield _clocks(facts)
     yield _power(facts)
     yield _mig(facts)
@@ -159,77 +159,77 @@ def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Finding]:
     yield _other_work(facts)
 
 
-def _no_driver(facts: GpuFacts, machine: Machine) -> Finding:
+def _no_driver(facts: GpuFacts, machine: Machine) -> Check:
     elsewhere = "This machine cannot profile a GPU; profiles from elsewhere can be read."
     if machine.exists("/dev/nvidiactl"):
         seen = facts.error or "there are NVIDIA devices, but neither nvidia-smi nor /proc/driver/nvidia"
-        return Finding("driver", "unknown", seen, "The driver's tools are not in this container.", ("ls /dev/nvidia*",))
+        return Check("driver", "unknown", seen, "The driver's tools are not in this container.", ("ls /dev/nvidia*",))
     if machine.exists("/dev/kfd"):
         seen = "an AMD GPU (/dev/kfd) and no NVIDIA driver"
-        return Finding("driver", "note", seen, "torch.profiler works; nsys and ncu do not.", ())
+        return Check("driver", "note", seen, "torch.profiler works; nsys and ncu do not.", ())
     do = ("docker run --gpus all …   (in a container)", "nvidia-smi")
-    return Finding("driver", "problem", facts.error or "no NVIDIA driver", elsewhere, do)
+    return Check("driver", "problem", facts.error or "no NVIDIA driver", elsewhere, do)
 
 
-def _clocks(facts: GpuFacts) -> Finding:
+def _clocks(facts: GpuFacts) -> Check:
     if not facts.reasons or all(bits is None for bits in facts.reasons):
-        return Finding("clocks", "unknown", "cannot tell, because nvidia-smi does not report clock event reasons")
+        return Check("clocks", "unknown", "cannot tell, because nvidia-smi does not report clock event reasons")
     for gpu, bits in zip(facts.gpus, facts.reasons, strict=False):
         slowed = [what for bit, what in _THROTTLE_REASONS.items() if bits is not None and bits & bit]
         if slowed:
             clock = f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz"
             seen = f"GPU {gpu.text('index')} at {clock}: {', '.join(slowed)}"
             means = "Times measured now are slower than at full clock."
-            return Finding("clocks", "warning", seen, means, ("nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE",))
+            return Check("clocks", "warning", seen, means, ("nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE",))
     now = ", ".join(sorted({f"{gpu.text('clocks.sm')} of {gpu.text('clocks.max.sm')} MHz" for gpu in facts.gpus}))
     if all(bits == _IDLE for bits in facts.reasons):
-        return Finding("clocks", "ok", f"idle at {now}, not throttled")
+        return Check("clocks", "ok", f"idle at {now}, not throttled")
     if any(bits is not None and bits & _POWER_CAP for bits in facts.reasons):
-        return Finding("clocks", "note", f"{now}, throttled by the power limit", "This is normal under full load.", ())
-    return Finding("clocks", "ok", f"{now}, not throttled")
+        return Check("clocks", "note", f"{now}, throttled by the power limit", "This is normal under full load.", ())
+    return Check("clocks", "ok", f"{now}, not throttled")
 
 
-def _power(facts: GpuFacts) -> Finding:
+def _power(facts: GpuFacts) -> Check:
     pairs = [(gpu, gpu.number("enforced.power.limit"), gpu.number("power.default_limit")) for gpu in facts.gpus]
     known = [(gpu, limit, usual) for gpu, limit, usual in pairs if limit is not None and usual]
     if not known:
-        return Finding("power-limit", "unknown", "cannot tell, because nvidia-smi does not report the limit")
+        return Check("power-limit", "unknown", "cannot tell, because nvidia-smi does not report the limit")
     for gpu, limit, usual in known:
         if limit < _MIN_POWER_LIMIT_SHARE * usual:
             seen = f"GPU {gpu.text('index')} is limited to {limit:.0f} W; the default is {usual:.0f} W"
             means = "Large GEMMs will run slower than at the default limit."
-            return Finding(
+            return Check(
                 "power-limit", "warning", seen, means, (f"sudo nvidia-smi -i {gpu.text('index')} -pl {usual:.0f}",)
             )
-    return Finding("power-limit", "ok", f"{known[0][1]:.0f} W, the default limit")
+    return Check("power-limit", "ok", f"{known[0][1]:.0f} W, the default limit")
 
 
-def _mig(facts: GpuFacts) -> Finding:
+def _mig(facts: GpuFacts) -> Check:
     modes = [gpu.text("mig.mode.current") for gpu in facts.gpus]
     if "Enabled" in modes:
         means = "A MIG slice has only part of the chip's SMs and bandwidth: the chip's peaks do not apply."
         do = ("nvidia-smi mig -lgi", "use warpline roofline TRACE --device CHIP only for whole chips")
-        return Finding("mig", "warning", "MIG is on", means, do)
-    return Finding("mig", "ok", "MIG is off" if any(modes) else "this GPU has no MIG")
+        return Check("mig", "warning", "MIG is on", means, do)
+    return Check("mig", "ok", "MIG is off" if any(modes) else "this GPU has no MIG")
 
 
-def _persistence(facts: GpuFacts) -> Finding:
+def _persistence(facts: GpuFacts) -> Check:
     modes = {gpu.text("persistence_mode") for gpu in facts.gpus} - {""}
     if not modes:
-        return Finding("persistence", "unknown", "cannot tell, because nvidia-smi does not report it")
+        return Check("persistence", "unknown", "cannot tell, because nvidia-smi does not report it")
     if "Disabled" in modes:
         means = "The driver unloads when no program uses it: the first CUDA call takes seconds longer."
-        return Finding("persistence", "note", "persistence mode is off", means, ("sudo nvidia-smi -pm 1",))
-    return Finding("persistence", "ok", "persistence mode is on")
+        return Check("persistence", "note", "persistence mode is off", means, ("sudo nvidia-smi -pm 1",))
+    return Check("persistence", "ok", "persistence mode is on")
 
 
-def _other_work(facts: GpuFacts) -> Finding:
+def _other_work(facts: GpuFacts) -> Check:
     used = [(gpu, gpu.number("memory.used")) for gpu in facts.gpus]
     if all(amount is None for _, amount in used):
-        return Finding("other-work", "unknown", "cannot tell, because nvidia-smi does not report the used memory")
+        return Check("other-work", "unknown", "cannot tell, because nvidia-smi does not report the used memory")
     busy = [(gpu, amount) for gpu, amount in used if amount is not None and amount > _MAX_IDLE_MEMORY_MIB]
     if busy:
         seen = ", ".join(f"GPU {gpu.text('index')}: {amount:,.0f} MiB in use" for gpu, amount in busy)
         means = "Another program shares the GPU: timings will be longer and vary more."
-        return Finding("other-work", "warning", seen, means, ("nvidia-smi",))
-    return Finding("other-work", "ok", "no other program uses much GPU memory")
+        return Check("other-work", "warning", seen, means, ("nvidia-smi",))
+    return Check("other-work", "ok", "no other program uses much GPU memory")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from warpline.doctor import failures
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.units import size
 
 CAP_SYS_ADMIN = 1 << 21
@@ -19,7 +19,7 @@ FULL_DISK_BYTES = 1 << 30
 _MAX_PARANOID_FOR_SAMPLING = 2
 
 
-def system_checks(machine: Machine) -> Iterator[Finding]:
+def system_checks(machine: Machine) -> Iterator[Check]:
     """All findings about the system."""
     container = in_container(machine)
     yield _counters(machine)
@@ -47,7 +47,7 @@ def in_container(machine: Machine) -> str:
     return "container" if re.search(r"docker|kubepods|containerd|libpod|lxc", groups) else ""
 
 
-def _counters(machine: Machine) -> Finding:
+def _counters(machine: Machine) -> Check:
     name = "counters"
     parameters = machine.read("/proc/driver/nvidia/params")
     status = machine.read("/proc/self/status") or ""
@@ -60,96 +60,96 @@ def _counters(machine: Machine) -> Finding:
             if parameters is None
             else "the driver does not list the setting"
         )
-        return Finding(name, "unknown", f"cannot tell whether counters are readable, because {why}")
+        return Check(name, "unknown", f"cannot tell whether counters are readable, because {why}")
     if found[1] == "0":
-        return Finding(name, "ok", "the driver allows all users to read performance counters")
+        return Check(name, "ok", "the driver allows all users to read performance counters")
     if administrator:
-        return Finding(name, "ok", "only administrators may read performance counters, and this process has the rights")
+        return Check(name, "ok", "only administrators may read performance counters, and this process has the rights")
     failure = failures.COUNTERS_FORBIDDEN
     seen = "RmProfilingAdminOnly is 1, and this process lacks CAP_SYS_ADMIN"
     means = "ncu and nsys's GPU metrics will fail with ERR_NVGPUCTRPERM; nsys and torch.profiler timelines work."
-    return Finding(name, "warning", seen, means, failure.do, failure.number)
+    return Check(name, "warning", seen, means, failure.do, failure.number)
 
 
-def _paranoid(machine: Machine) -> Finding:
+def _paranoid(machine: Machine) -> Check:
     name, text = "perf-events", (machine.read("/proc/sys/kernel/perf_event_paranoid") or "").strip()
     if not re.fullmatch(r"-?\d+", text):
-        return Finding(name, "unknown", "cannot tell, because the kernel has no perf_event_paranoid")
+        return Check(name, "unknown", "cannot tell, because the kernel has no perf_event_paranoid")
     if int(text) > _MAX_PARANOID_FOR_SAMPLING:
         failure = failures.PERF_PARANOID
-        return Finding(name, "note", f"perf_event_paranoid is {text}", failure.cause, failure.do, failure.number)
-    return Finding(name, "ok", f"perf_event_paranoid is {text}")
+        return Check(name, "note", f"perf_event_paranoid is {text}", failure.cause, failure.do, failure.number)
+    return Check(name, "ok", f"perf_event_paranoid is {text}")
 
 
-def _ptrace(machine: Machine) -> Finding:
+def _ptrace(machine: Machine) -> Check:
     name, text = "ptrace", (machine.read("/proc/sys/kernel/yama/ptrace_scope") or "").strip()
     if not text.isdecimal():
-        return Finding(name, "ok", "no ptrace restriction")
+        return Check(name, "ok", "no ptrace restriction")
     if int(text) >= 2:
         means = "Attaching to a running program (cuda-gdb, py-spy, ncu --mode=attach) needs an administrator."
-        return Finding(name, "note", f"ptrace_scope is {text}", means, ("sudo sysctl kernel.yama.ptrace_scope=1",))
-    return Finding(name, "ok", f"ptrace_scope is {text}")
+        return Check(name, "note", f"ptrace_scope is {text}", means, ("sudo sysctl kernel.yama.ptrace_scope=1",))
+    return Check(name, "ok", f"ptrace_scope is {text}")
 
 
-def _container(container: str) -> Finding:
+def _container(container: str) -> Check:
     if not container:
-        return Finding("container", "ok", "no sign of a container")
+        return Check("container", "ok", "no sign of a container")
     means = "nsys and ncu must run inside it, not around it."
-    return Finding("container", "ok", f"inside {container}", means)
+    return Check("container", "ok", f"inside {container}", means)
 
 
-def _memlock(machine: Machine, container: str) -> Finding:
+def _memlock(machine: Machine, container: str) -> Check:
     limit = machine.limit("memlock")
     if limit is None:
-        return Finding("memlock", "unknown", "cannot tell, because the system reports no limit")
+        return Check("memlock", "unknown", "cannot tell, because the system reports no limit")
     if limit == -1 or limit >= MIN_LOCKED_BYTES:
-        return Finding(
+        return Check(
             "memlock", "ok", "locked memory is unlimited" if limit == -1 else f"up to {size(limit)} may be locked"
         )
     means = "RDMA and NCCL may fail to register memory; CUDA's own pinned memory does not count."
     do = ("docker run --ulimit memlock=-1 …",) if container else ("ulimit -l unlimited",)
-    return Finding("memlock", "note", f"at most {size(limit)} may be locked", means, do)
+    return Check("memlock", "note", f"at most {size(limit)} may be locked", means, do)
 
 
-def _stack(machine: Machine, container: str) -> Finding:
+def _stack(machine: Machine, container: str) -> Check:
     limit = machine.limit("stack")
     if limit is None:
-        return Finding("stack", "unknown", "cannot tell, because the system reports no limit")
+        return Check("stack", "unknown", "cannot tell, because the system reports no limit")
     if limit == -1 or limit >= MIN_STACK_BYTES or not container:
-        return Finding("stack", "ok", "stack unlimited" if limit == -1 else f"stack up to {size(limit)}")
+        return Check("stack", "ok", "stack unlimited" if limit == -1 else f"stack up to {size(limit)}")
     means = "NVIDIA recommends 64 MiB for its containers."
-    return Finding("stack", "note", f"stack up to {size(limit)}", means, ("docker run --ulimit stack=67108864 …",))
+    return Check("stack", "note", f"stack up to {size(limit)}", means, ("docker run --ulimit stack=67108864 …",))
 
 
-def _shared_memory(machine: Machine) -> Finding:
+def _shared_memory(machine: Machine) -> Check:
     room = machine.space("/dev/shm")
     if room is None:
-        return Finding("shared-memory", "unknown", "cannot tell, because there is no /dev/shm")
+        return Check("shared-memory", "unknown", "cannot tell, because there is no /dev/shm")
     if room.total_bytes < MIN_SHARED_BYTES:
         means = "DataLoader workers pass batches through it; they die with bus errors when it is full."
         seen = f"/dev/shm has {size(room.total_bytes)}"
-        return Finding("shared-memory", "warning", seen, means, ("docker run --ipc=host …   (or --shm-size=16g)",))
-    return Finding("shared-memory", "ok", f"/dev/shm has {size(room.total_bytes)}")
+        return Check("shared-memory", "warning", seen, means, ("docker run --ipc=host …   (or --shm-size=16g)",))
+    return Check("shared-memory", "ok", f"/dev/shm has {size(room.total_bytes)}")
 
 
-def _kernel(machine: Machine) -> Finding:
+def _kernel(machine: Machine) -> Check:
     text = machine.read("/proc/version") or ""
     release = re.search(r"Linux version (\S+)", text)
     if "microsoft" in text.lower():
         means = "Launches are batched and GPU times are less exact; an old nsys or driver records no kernels."
         do = ("keep the Windows driver and nsys current",)
-        return Finding("system", "warning", "WSL2", means, do, failures.LAUNCHES_WITHOUT_KERNELS.number)
+        return Check("system", "warning", "WSL2", means, do, failures.LAUNCHES_WITHOUT_KERNELS.number)
     if release and release[1] == "4.4.0":
         means = (
             "gVisor has no performance counters: ncu fails. nsys and torch.profiler work, but system calls cost more."
         )
-        return Finding(
+        return Check(
             "system", "warning", "gVisor", means, ("use nsys and warpline roofline",), failures.NCU_AND_DRIVER.number
         )
-    return Finding("system", "ok", f"Linux {release[1]}" if release else "no sign of WSL or gVisor")
+    return Check("system", "ok", f"Linux {release[1]}" if release else "no sign of WSL or gVisor")
 
 
-def _disks(machine: Machine) -> Iterator[Finding]:
+def _disks(machine: Machine) -> Iterator[Check]:
     environment = machine.environment
     temporary = environment.get("NSYS_TMPDIR") or environment.get("TMPDIR") or "/tmp"
     for name, folder, what in (
@@ -159,7 +159,7 @@ def _disks(machine: Machine) -> Iterator[Finding]:
         room = machine.space(folder)
         where = f"here, where {what}" if folder == "." else f"in the temporary folder, where {what}"
         if room is None:
-            yield Finding(name, "unknown", f"cannot tell the free space {where}")
+            yield Check(name, "unknown", f"cannot tell the free space {where}")
         elif room.free_bytes < LOW_DISK_BYTES:
             state = "problem" if room.free_bytes < FULL_DISK_BYTES else "warning"
             failure = failures.STREAM_NOT_IMPORTED.number
@@ -170,6 +170,6 @@ def _disks(machine: Machine) -> Iterator[Finding]:
             )
             means = "A profile of one minute can take gigabytes, and a full disk truncates it."
             seen = f"{size(room.free_bytes)} free {where}"
-            yield Finding(name, "problem" if state == "problem" else "warning", seen, means, do, failure)
+            yield Check(name, "problem" if state == "problem" else "warning", seen, means, do, failure)
         else:
-            yield Finding(name, "ok", f"{size(room.free_bytes)} free {where}")
+            yield Check(name, "ok", f"{size(room.free_bytes)} free {where}")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from warpline.doctor import failures
 from warpline.doctor.checks_gpu import GpuFacts
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 CUDA_OF_NCU: dict[tuple[int, int], tuple[int, int]] = {
     (2021, 2): (11, 4),
@@ -37,13 +37,13 @@ _SCRIPT_TARGET = re.compile(r"(/\S*/(?:nsys|ncu))\b")
 _CUPTI = re.compile(r"libcupti\.so\.(\d+)\.(\d+)$")
 
 
-def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
+def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Check]:
     """All findings about the profilers."""
     cupti: tuple[int, int] | None = None
     nsys = _real_path(machine, "nsys")
     if nsys is None:
         means = "torch.profiler traces do not need it."
-        yield Finding("nsys", "note", "no nsys on PATH", means, ("https://developer.nvidia.com/nsight-systems",))
+        yield Check("nsys", "note", "no nsys on PATH", means, ("https://developer.nvidia.com/nsight-systems",))
     else:
         yield _version("nsys", nsys, machine)
         cupti = _newest_cupti(nsys, machine)
@@ -52,7 +52,7 @@ def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
     ncu = _real_path(machine, "ncu")
     if ncu is None:
         do = ("https://developer.nvidia.com/nsight-compute",)
-        yield Finding("ncu", "note", "no ncu on PATH", "Only needed to profile inside kernels.", do)
+        yield Check("ncu", "note", "no ncu on PATH", "Only needed to profile inside kernels.", do)
         return
     found = _version("ncu", ncu, machine)
     yield found
@@ -61,7 +61,7 @@ def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
     yield _ncu_against_driver(cuda, number, gpus)
     if cupti and cuda and cupti[0] != cuda[0]:
         seen = f"nsys is for CUDA {cupti[0]}.{cupti[1]}, ncu for CUDA {cuda[0]}.{cuda[1]}"
-        yield Finding(
+        yield Check(
             "nsys-and-ncu", "note", seen, "They may be of different releases, but only one may match the driver."
         )
 
@@ -78,14 +78,14 @@ def _real_path(machine: Machine, program: str) -> str | None:
     return path
 
 
-def _version(name: str, path: str, machine: Machine) -> Finding:
+def _version(name: str, path: str, machine: Machine) -> Check:
     answer = machine.ask([path, "--version"], 30)
     found = _VERSION.search(answer.output) if answer is not None else None
     if not found:
         reason = "it did not answer within 30 s" if answer is None else "it does not print its version"
-        return Finding(name, "unknown", f"cannot tell {name}'s version, because {reason}", "", (f"{name} --version",))
+        return Check(name, "unknown", f"cannot tell {name}'s version, because {reason}", "", (f"{name} --version",))
     inside = " (inside Nsight Compute's package)" if name == "nsys" and "nsight-compute" in path else ""
-    return Finding(name, "ok", f"{name} {found[0]}{inside}")
+    return Check(name, "ok", f"{name} {found[0]}{inside}")
 
 
 def _number(seen: str) -> tuple[int, int] | None:
@@ -103,20 +103,20 @@ def _newest_cupti(nsys: str, machine: Machine) -> tuple[int, int] | None:
     return max(((int(found[1]), int(found[2])) for found in matches if found), default=None)
 
 
-def _nsys_against_driver(cupti: tuple[int, int] | None, gpus: GpuFacts) -> Finding:
+def _nsys_against_driver(cupti: tuple[int, int] | None, gpus: GpuFacts) -> Check:
     driver = gpus.cuda_number
     if cupti is None:
-        return Finding("nsys-and-driver", "unknown", "cannot tell, because there is no libcupti.so.X.Y beside nsys")
+        return Check("nsys-and-driver", "unknown", "cannot tell, because there is no libcupti.so.X.Y beside nsys")
     if driver is None:
-        return Finding("nsys-and-driver", "unknown", "cannot tell, because the driver's CUDA version is not known")
+        return Check("nsys-and-driver", "unknown", "cannot tell, because the driver's CUDA version is not known")
     seen = f"nsys supports up to CUDA {cupti[0]}.{cupti[1]}, the driver is for CUDA {driver[0]}.{driver[1]}"
     if cupti < driver:
         found = failures.DRIVER_NEWER_THAN_NSYS.found(seen, "warning")
-        return Finding("nsys-and-driver", found.state, found.seen, found.means, found.do, found.failure)
-    return Finding("nsys-and-driver", "ok", seen)
+        return Check("nsys-and-driver", found.state, found.seen, found.means, found.do, found.failure)
+    return Check("nsys-and-driver", "ok", seen)
 
 
-def _importer(nsys: str, machine: Machine) -> Finding:
+def _importer(nsys: str, machine: Machine) -> Check:
     """Check whether nsys can convert its raw stream to a report."""
     folder = _folder(nsys)
     parent = _folder(folder)
@@ -126,37 +126,37 @@ def _importer(nsys: str, machine: Machine) -> Finding:
     found = next((place for place in places if IMPORTER in machine.names(place)), None)
     if found is None:
         failure = failures.STREAM_NOT_IMPORTED.found(f"no {IMPORTER} beside {nsys}: a target-only install", "problem")
-        return Finding("nsys-importer", failure.state, failure.seen, failure.means, failure.do, failure.failure)
+        return Check("nsys-importer", failure.state, failure.seen, failure.means, failure.do, failure.failure)
     answer = machine.ask(["ldd", f"{found}/{IMPORTER}"])
     if answer is None or answer.status:
-        return Finding("nsys-importer", "unknown", f"{IMPORTER} is present; cannot check its libraries without ldd")
+        return Check("nsys-importer", "unknown", f"{IMPORTER} is present; cannot check its libraries without ldd")
     missing = sorted(set(re.findall(r"^\s*(\S+) => not found", answer.output, re.MULTILINE)))
     if missing:
         packages = [_PACKAGES[name] for name in missing if name in _PACKAGES]
         do = (f"apt-get install {' '.join(packages)}" if packages else "install a full Nsight Systems",)
         means = "nsys records, but leaves a .qdstrm that nothing here can convert to a report."
         seen = f"{IMPORTER} lacks {', '.join(missing)}"
-        return Finding("nsys-importer", "problem", seen, means, do, failures.STREAM_NOT_IMPORTED.number)
-    return Finding("nsys-importer", "ok", f"{IMPORTER} and its libraries are present")
+        return Check("nsys-importer", "problem", seen, means, do, failures.STREAM_NOT_IMPORTED.number)
+    return Check("nsys-importer", "ok", f"{IMPORTER} and its libraries are present")
 
 
-def _ncu_against_driver(cuda: tuple[int, int] | None, number: tuple[int, int] | None, gpus: GpuFacts) -> Finding:
+def _ncu_against_driver(cuda: tuple[int, int] | None, number: tuple[int, int] | None, gpus: GpuFacts) -> Check:
     driver = gpus.cuda_number
     name = "ncu-and-driver"
     if cuda is None:
         which = f"ncu {number[0]}.{number[1]} is not in warpline's list" if number else "ncu's version is not known"
-        return Finding(name, "unknown", f"cannot tell, because {which}")
+        return Check(name, "unknown", f"cannot tell, because {which}")
     if driver is None:
-        return Finding(name, "unknown", "cannot tell, because the driver's CUDA version is not known")
+        return Check(name, "unknown", "cannot tell, because the driver's CUDA version is not known")
     seen = f"ncu is for CUDA {cuda[0]}.{cuda[1]}, the driver for CUDA {driver[0]}.{driver[1]}"
     failure = failures.NCU_AND_DRIVER
     if cuda[0] > driver[0]:
         means = "The driver is too old for this ncu, which will refuse to profile."
         do = (f"install the ncu for CUDA {driver[0]}.{driver[1]}, or a newer driver",)
-        return Finding(name, "problem", seen, means, do, failure.number)
+        return Check(name, "problem", seen, means, do, failure.number)
     if cuda[0] < driver[0]:
         means = "An ncu that is older than the driver may fail to prepare kernels for profiling."
-        return Finding(
+        return Check(
             name, "warning", seen, means, (f"install the ncu for CUDA {driver[0]}.{driver[1]}",), failure.number
         )
-    return Finding(name, "ok", seen)
+    return Check(name, "ok", seen)

@@ -10,7 +10,7 @@ from typing import Any
 
 from warpline.doctor.checks_gpu import GpuFacts, version_pair
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 IMPORT_SECONDS = 90.0
 """From a cold network disk, importing torch takes half a minute."""
@@ -56,24 +56,24 @@ def read_torch(machine: Machine) -> dict[str, Any] | str:
     return reason
 
 
-def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
+def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Check]:
     """All findings about torch."""
     facts = read_torch(machine)
     if isinstance(facts, str):
         broken = "fails" in facts
         means = "torch.profiler needs a working torch." if broken else ""
         do = ('python -c "import torch"',) if broken else ("pip install torch   (where the program runs)",)
-        yield Finding("torch", "problem" if broken else "unknown", facts, means, do)
+        yield Check("torch", "problem" if broken else "unknown", facts, means, do)
         return
     version, cuda = str(facts.get("version", "?")), facts.get("cuda")
     if facts.get("hip"):
-        yield Finding("torch", "ok", f"torch {version} for ROCm {facts['hip']}")
+        yield Check("torch", "ok", f"torch {version} for ROCm {facts['hip']}")
         return
     if not cuda:
         state = "problem" if gpus.gpus else "note"
         means = "This build cannot use the GPU." if gpus.gpus else "This is right for a machine without a GPU."
         seen = f"torch {version} is built without CUDA"
-        yield Finding(
+        yield Check(
             "torch", "problem" if state == "problem" else "note", seen, means, _install(gpus) if gpus.gpus else ()
         )
         return
@@ -81,7 +81,7 @@ def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Finding]:
     yield from _against_chips(version, [str(arch) for arch in facts.get("arches") or []], gpus)
     if facts.get("kineto") is False:
         means = "torch.profiler will record no GPU activity."
-        yield Finding("kineto", "problem", "this torch is built without Kineto", means, _install(gpus))
+        yield Check("kineto", "problem", "this torch is built without Kineto", means, _install(gpus))
 
 
 def _install(gpus: GpuFacts) -> tuple[str, ...]:
@@ -90,32 +90,32 @@ def _install(gpus: GpuFacts) -> tuple[str, ...]:
     return (f"pip install torch --index-url https://download.pytorch.org/whl/{index}   (or the newest older one)",)
 
 
-def _against_driver(version: str, cuda: str, facts: dict[str, Any], gpus: GpuFacts) -> Finding:
+def _against_driver(version: str, cuda: str, facts: dict[str, Any], gpus: GpuFacts) -> Check:
     built, driver = version_pair(cuda), gpus.cuda_number
     seen = f"torch {version}, built for CUDA {cuda}"
     if built and driver and built[0] > driver[0]:
         means = f"The driver supports CUDA up to {gpus.cuda}: no CUDA call will work."
-        return Finding("torch", "problem", seen, means, ("install a newer driver, or: " + _install(gpus)[0],))
+        return Check("torch", "problem", seen, means, ("install a newer driver, or: " + _install(gpus)[0],))
     if not facts.get("available"):
         if not gpus.gpus:
-            return Finding("torch", "unknown", f"{seen}; cannot check more without a GPU")
+            return Check("torch", "unknown", f"{seen}; cannot check more without a GPU")
         means = "torch finds no GPU although the driver lists one: check CUDA_VISIBLE_DEVICES and the CUDA libraries."
-        return Finding(
+        return Check(
             "torch",
             "problem",
             f"{seen}; torch.cuda.is_available() is false",
             means,
             ('python -c "import torch; torch.cuda.init()"',),
         )
-    return Finding("torch", "ok", seen)
+    return Check("torch", "ok", seen)
 
 
-def _against_chips(version: str, arches: list[str], gpus: GpuFacts) -> Iterator[Finding]:
+def _against_chips(version: str, arches: list[str], gpus: GpuFacts) -> Iterator[Check]:
     chips = sorted({gpu.capability for gpu in gpus.gpus if gpu.capability})
     if not chips:
         return
     if not arches:
-        yield Finding(
+        yield Check(
             "torch-architectures",
             "unknown",
             "cannot tell, because torch does not list the architectures it was built for",
@@ -126,9 +126,9 @@ def _against_chips(version: str, arches: list[str], gpus: GpuFacts) -> Iterator[
         names = ", ".join(f"sm_{major}{minor}" for major, minor in lacking)
         seen = f"torch {version} is built for {', '.join(arches)}, but the GPU is {names}"
         means = "Its kernels cannot run here: no kernel image is available for execution on the device."
-        yield Finding("torch-architectures", "problem", seen, means, _install(gpus))
+        yield Check("torch-architectures", "problem", seen, means, _install(gpus))
         return
-    yield Finding("torch-architectures", "ok", f"built for {', '.join(arches)}")
+    yield Check("torch-architectures", "ok", f"built for {', '.join(arches)}")
 
 
 def runs_on(arches: list[str], chip: tuple[int, int]) -> bool:

@@ -10,22 +10,22 @@ from warpline.doctor.checks_system import system_checks
 from warpline.doctor.checks_tools import tool_checks
 from warpline.doctor.checks_torch import torch_checks
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Examination, Finding
+from warpline.doctor.model import Check, Examination
 
 
 def examine_machine(machine: Machine, progress: Callable[[str], None] = lambda _: None) -> Examination:
     """Run every check."""
     progress("driver and GPUs")
     gpus = read_gpus(machine)
-    parts: tuple[tuple[str, Callable[[], Iterator[Finding]]], ...] = (
+    parts: tuple[tuple[str, Callable[[], Iterator[Check]]], ...] = (
         ("driver and GPUs", lambda: gpu_checks(gpus, machine)),
         ("torch", lambda: torch_checks(machine, gpus)),
         ("nsys and ncu", lambda: tool_checks(machine, gpus)),
         ("permissions and limits", lambda: system_checks(machine)),
         ("other profilers", lambda: client_checks(machine)),
     )
-    findings: list[Finding] = []
+    checks: list[Check] = []
     for name, part in parts:
         progress(name)
-        findings += part()
-    return Examination("machine", "this machine", tuple(findings))
+        checks += part()
+    return Examination("machine", "this machine", tuple(checks))

@@ -9,7 +9,7 @@ from warpline.doctor import failures
 from warpline.doctor.command_line import Command, Line, line_of, parse_line
 from warpline.doctor.container_command import container_remarks, with_variables
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Examination, Finding
+from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_command import ncu_remarks
 from warpline.doctor.nsys_command import nsys_remarks
 from warpline.doctor.remark import Remark
@@ -18,7 +18,7 @@ from warpline.doctor.remark import Remark
 def examine_command(given: str | list[str], machine: Machine) -> Examination:
     """Examine one command line, given as text or as a list of words."""
     line = parse_line(given) if isinstance(given, str) else line_of(given)
-    findings: list[Finding] = []
+    findings: list[Check] = []
     commands: list[Command] = []
     environment: dict[str, str] = {}
     for command in line.commands:
@@ -30,15 +30,15 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
     if not any(command.tool for command in line.commands):
         seen = "the command contains no nsys, ncu or container"
         do = ('warpline doctor "nsys profile … python train.py"',)
-        findings.append(Finding("no-profiler", "unknown", seen, "There is nothing to check.", do))
+        findings.append(Check("no-profiler", "unknown", seen, "There is nothing to check.", do))
     better = Line(tuple(commands), line.operators).text()
     shown = " ".join(given.replace("\\\n", " ").split()) if isinstance(given, str) else line.text()
     return Examination("command", shown, tuple(findings), better if better != line.text() else "")
 
 
-def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Finding]]:
+def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Check]]:
     """Apply every fix, from the outermost tool inwards; return the command and the findings."""
-    findings: list[Finding] = []
+    findings: list[Check] = []
     for remark in _remarks(command, machine, environment):
         findings.append(remark.finding)
         if remark.fix is not None:

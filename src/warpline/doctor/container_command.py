@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from warpline.doctor import failures
 from warpline.doctor.command_line import Command, Option
-from warpline.doctor.model import Finding, State
+from warpline.doctor.model import Check, State
 from warpline.doctor.remark import Remark
 
 STACK_BYTES = 67_108_864
@@ -20,7 +20,7 @@ def container_remarks(command: Command) -> Iterator[Remark]:
         return
     if not command.image:
         yield Remark(
-            Finding("no-image", "problem", "there is no image to run", "", ("docker run … IMAGE python train.py",))
+            Check("no-image", "problem", "there is no image to run", "", ("docker run … IMAGE python train.py",))
         )
         return
     yield from _devices(command)
@@ -52,7 +52,7 @@ def _devices(command: Command) -> Iterator[Remark]:
     )
     if not given:
         means = "A container has no GPU by default."
-        finding = Finding("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
+        finding = Check("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
         yield Remark(finding, _adding("--gpus", "all"))
 
 
@@ -61,15 +61,15 @@ def _memory(command: Command) -> Iterator[Remark]:
         means = (
             "Docker's default /dev/shm is 64 MB; DataLoader workers pass batches through it and die with bus errors."
         )
-        finding = Finding("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
+        finding = Check("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
         yield Remark(finding, _adding("--ipc=host"))
     limits = command.values("--ulimit")
     if not any(limit.startswith("memlock") for limit in limits):
         means = "RDMA and NCCL lock memory, and a container's default limit is low."
-        finding = Finding("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
+        finding = Check("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
         yield Remark(finding, _adding("--ulimit", "memlock=-1"))
     if not any(limit.startswith("stack") for limit in limits):
-        finding = Finding(
+        finding = Check(
             "stack-limited", "note", f"no --ulimit stack={STACK_BYTES}", "", (f"--ulimit stack={STACK_BYTES}",)
         )
         yield Remark(finding, _adding("--ulimit", f"stack={STACK_BYTES}"))
@@ -98,5 +98,5 @@ def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
     if command.value("--rm") is not None and not mounted:
         seen = "--rm without a mounted host folder"
         means = "The report is deleted with the container."
-        finding = Finding("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
+        finding = Check("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
         yield Remark(finding, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpline.doctor.model import Finding, State
+from warpline.doctor.model import Check, State
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +22,9 @@ class Failure:
     usual: State = "problem"
     """Its state, unless the evidence gives another."""
 
-    def found(self, seen: str, state: State | None = None, means: str = "", do: tuple[str, ...] = ()) -> Finding:
+    def found(self, seen: str, state: State | None = None, means: str = "", do: tuple[str, ...] = ()) -> Check:
         """The failure as a finding."""
-        return Finding(self.name, state or self.usual, seen, means or self.cause, do or self.do, self.number)
+        return Check(self.name, state or self.usual, seen, means or self.cause, do or self.do, self.number)
 
 
 PROGRAM_FAILED = Failure(

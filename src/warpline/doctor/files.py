@@ -12,9 +12,9 @@ from pathlib import Path
 from zlib_ng import zlib_ng
 
 from warpline.doctor import failures
-from warpline.doctor.advice import finding_of
+from warpline.doctor.advice import check_of
 from warpline.doctor.messages import read_messages
-from warpline.doctor.model import Examination, Finding
+from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
@@ -64,7 +64,7 @@ def examine_file(path: Path) -> Examination:
     return Examination("file", path.name, tuple(findings))
 
 
-def _examine(path: Path, name: str) -> list[Finding]:
+def _examine(path: Path, name: str) -> list[Check]:
     unpacked = _unpacked(path, name)
     if unpacked is not None:
         return unpacked
@@ -88,7 +88,7 @@ def _examine(path: Path, name: str) -> list[Finding]:
     return _log(path, name)
 
 
-def _unpacked(path: Path, name: str) -> list[Finding] | None:
+def _unpacked(path: Path, name: str) -> list[Check] | None:
     """The findings of a file compressed with xz or bzip2; None for other files."""
     if not path.is_file():
         return None
@@ -106,12 +106,12 @@ def _unpacked(path: Path, name: str) -> list[Finding] | None:
         return _examine(inner, inner.name)
 
 
-def _kineto(path: Path) -> list[Finding]:
+def _kineto(path: Path) -> list[Check]:
     trace = open_trace(path)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
     findings = [
-        finding_of(entry, codes, recorded_kernels=True)
+        check_of(entry, codes, recorded_kernels=True)
         for entry in entries
         if entry.code not in ("empty-trace", "no-gpu-work")
     ]
@@ -125,7 +125,7 @@ def _kineto(path: Path) -> list[Finding]:
             "call prof.step() after every step, or profile without a schedule",
             "call torch.cuda.synchronize() before the profiler stops",
         )
-        findings.insert(0, Finding("empty-torch-trace", "problem", said, means, do))
+        findings.insert(0, Check("empty-torch-trace", "problem", said, means, do))
     elif len(trace.gpu) == 0 and len(trace.api):
         findings.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
     elif len(trace.gpu) == 0:
@@ -137,7 +137,7 @@ def _kineto(path: Path) -> list[Finding]:
             else "The profile lists no device: the program ran without a GPU, or the profiler did not detect one."
         )
         do = ("torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])", "warpline doctor")
-        findings.insert(0, Finding("no-gpu-in-it", "warning", said, means, do))
+        findings.insert(0, Check("no-gpu-in-it", "warning", said, means, do))
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
         findings.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
@@ -150,17 +150,17 @@ _CALLS_ONLY = (
 )
 
 
-def _stale(path: Path) -> list[Finding]:
+def _stale(path: Path) -> list[Check]:
     """A finding if a newer report exists beside the export."""
     report = path.with_suffix("").with_suffix(".nsys-rep") if path.suffix == ".gz" else path.with_suffix(".nsys-rep")
     if not report.is_file() or report.stat().st_mtime <= path.stat().st_mtime:
         return []
     seen = f"{report.name} beside it is newer than this export"
     do = (f"nsys export --type sqlite --force-overwrite=true {report.name}",)
-    return [Finding("stale-export", "warning", seen, "The export belongs to an earlier recording.", do)]
+    return [Check("stale-export", "warning", seen, "The export belongs to an earlier recording.", do)]
 
 
-def _report(path: Path, name: str) -> list[Finding]:
+def _report(path: Path, name: str) -> list[Check]:
     with path.open("rb") as file:
         head = file.read(1 << 16)
     if not head.startswith(REPORT_MAGIC) or head.count(b"\xef\xbf\xbd") > 8:
@@ -180,7 +180,7 @@ def _report(path: Path, name: str) -> list[Finding]:
         version = f"nsys {needed} or newer" if needed else "the nsys that wrote it"
         export = (f"on a machine with {version}: nsys export --type sqlite {name}", "warpline doctor EXPORT.sqlite")
         seen = f"{written}, but nsys is not installed here"
-        return [*findings, Finding("report-not-opened", "unknown", seen, "Only nsys can open reports.", export)]
+        return [*findings, Check("report-not-opened", "unknown", seen, "Only nsys can open reports.", export)]
     return findings + examine_recording(export_report(path))
 
 
@@ -199,16 +199,14 @@ def _text(path: Path) -> str:
     return data.decode("utf-8", "replace")
 
 
-def _log(path: Path, name: str) -> list[Finding]:
+def _log(path: Path, name: str) -> list[Check]:
     """Examine a file of unknown kind, which may be a log."""
     if name.endswith((".sqlite", ".sqlite.gz")):
         return [failures.EXPORT_INTERRUPTED.found("the file does not start like an SQLite database")]
     text = _text(path)
     if "\x00" in text[:4096]:
         means = "The file is binary and matches no known profile format."
-        return [
-            Finding("not-a-profile", "unknown", f"{name} is of an unknown kind", means, ("give a profile or a log",))
-        ]
+        return [Check("not-a-profile", "unknown", f"{name} is of an unknown kind", means, ("give a profile or a log",))]
     findings = read_messages(text)
     if _RECORDED.search(text) and not any(finding.failure == failures.PROGRAM_FAILED.number for finding in findings):
         ending = ending_of(text)
@@ -217,13 +215,13 @@ def _log(path: Path, name: str) -> list[Finding]:
     if findings or _TOOL_OUTPUT.search(text):
         return findings
     seen = "the text contains no known output of nsys, ncu or torch"
-    return [Finding("not-a-profile", "unknown", seen, "", ("give a profile, or the log of a profiler run",))]
+    return [Check("not-a-profile", "unknown", seen, "", ("give a profile, or the log of a profiler run",))]
 
 
 _INTERRUPTED = {"damaged-file", "empty-file", "not-sqlite"}
 
 
-def _unreadable(error: WarplineError, path: Path) -> Finding:
+def _unreadable(error: WarplineError, path: Path) -> Check:
     """The finding for a file that cannot be opened."""
     do = (error.hint,) if error.hint else ()
     if error.code in _INTERRUPTED and ".sqlite" in path.name:
@@ -231,4 +229,4 @@ def _unreadable(error: WarplineError, path: Path) -> Finding:
     if error.code == "nsys-version-wall":
         return failures.REPORT_FROM_NEWER_NSYS.found(error.message, do=do)
     sure = error.code in {"damaged-file", "empty-file", "packed-twice", "nsys-export-failed"}
-    return Finding(error.code, "problem" if sure else "unknown", error.message, "", do)
+    return Check(error.code, "problem" if sure else "unknown", error.message, "", do)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from warpline.doctor import failures
 from warpline.doctor.failures import Failure
-from warpline.doctor.model import Finding, State
+from warpline.doctor.model import Check, State
 from warpline.scrub.quote import quote
 
 MAX_LINE_CHARS = 2000
@@ -123,9 +123,9 @@ _EXPLAINS_NOTHING = {10, 11, 13, 14}
 """Failures after which ncu also says that no kernels were profiled: that then needs no cause of its own."""
 
 
-def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -> list[Finding]:
+def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -> list[Check]:
     """What the lines tell of, each failure once, with the first line that told it."""
-    found: dict[int, Finding] = {}
+    found: dict[int, Check] = {}
     lines = [line[:MAX_LINE_CHARS] for line in text.splitlines()]
     for line in lines:
         if _HINT.search(line):
@@ -143,7 +143,7 @@ def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -
     return list(found.values())
 
 
-def _no_kernels_profiled(lines: list[str]) -> Finding:
+def _no_kernels_profiled(lines: list[str]) -> Check:
     failure = failures.NO_KERNELS_PROFILED
     listed = next((index for index, line in enumerate(lines) if _AVAILABLE.match(line)), None)
     if listed is not None:

@@ -17,7 +17,7 @@ Kind = Literal["machine", "file", "command"]
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """The result of one check."""
 
     name: str
@@ -39,7 +39,7 @@ class Examination:
 
     kind: Kind
     subject: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Check, ...]
     corrected: str = ""
     """For a command line: the corrected command; empty if nothing needs correction."""
 
@@ -52,7 +52,7 @@ class Examination:
                 return state
         return "ok"
 
-    def sorted(self) -> tuple[Finding, ...]:
+    def sorted(self) -> tuple[Check, ...]:
         """Worst first; equal states in the order they were found."""
         return tuple(sorted(self.findings, key=lambda finding: STATES.index(finding.state)))
 

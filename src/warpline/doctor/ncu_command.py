@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from warpline.doctor import failures
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
 
 SUGGESTED_LAUNCH_COUNT = "10"
@@ -26,7 +26,7 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
     if any(command.value(name) is not None for name in _QUERIES):
         return
     if not command.program:
-        yield Remark(Finding("no-program", "problem", "there is no program to run", "", ("ncu … python train.py",)))
+        yield Remark(Check("no-program", "problem", "there is no program to run", "", ("ncu … python train.py",)))
         return
     inner = command.inner
     if inner is not None and inner.tool == "nsys":
@@ -60,7 +60,7 @@ def _kernel_name(command: Command) -> Iterator[Remark]:
     for old in _REMOVED:
         if command.value(old) is not None:
             seen = f"{old} was removed from ncu"
-            yield Remark(Finding("removed-option", "problem", seen, "", ("-k regex:PATTERN",)))
+            yield Remark(Check("removed-option", "problem", seen, "", ("-k regex:PATTERN",)))
     name = command.value("--kernel-name")
     if name is None:
         return
@@ -126,5 +126,5 @@ def _amount(command: Command) -> Iterator[Remark]:
         passes = "about forty times" if command.value("--set") == "full" else "several times"
         seen = "every launch is profiled: no --launch-count"
         means = f"ncu replays each kernel {passes}; a training run can take days."
-        finding = Finding("unbounded", "warning", seen, means, (f"--launch-count {SUGGESTED_LAUNCH_COUNT}",))
+        finding = Check("unbounded", "warning", seen, means, (f"--launch-count {SUGGESTED_LAUNCH_COUNT}",))
         yield Remark(finding, setting("--launch-count", SUGGESTED_LAUNCH_COUNT))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from warpline.doctor import failures
 from warpline.doctor.messages import read_messages
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.sources.detect import NCU_MAGIC
 
 _VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
@@ -74,21 +74,21 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
     return value, position
 
 
-def examine_ncu_report(data: bytes) -> list[Finding]:
+def examine_ncu_report(data: bytes) -> list[Check]:
     """Examine the bytes of an ``.ncu-rep``."""
     report = read_ncu_report(data)
-    findings: list[Finding] = []
+    findings: list[Check] = []
     if report.truncated:
         seen = f"the file ends within a block, after {report.results} kernels"
         means = "ncu was killed, or the copy is incomplete; ncu-ui silently shows fewer kernels."
-        findings.append(Finding("report-cut-short", "problem", seen, means, ("copy or record it again",)))
+        findings.append(Check("report-cut-short", "problem", seen, means, ("copy or record it again",)))
     if not report.results:
         findings.append(failures.NO_KERNELS_PROFILED.found("the report contains no profiled kernel"))
         return findings
     return [*findings, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
 
 
-def examine_ncu_text(text: str) -> list[Finding]:
+def examine_ncu_text(text: str) -> list[Check]:
     """Examine ncu's output: messages, and CSV if present."""
     findings = read_messages(text)
     lines = text.splitlines()

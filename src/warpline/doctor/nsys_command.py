@@ -9,7 +9,7 @@ from dataclasses import replace
 from warpline.doctor import failures
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
 
 REGISTER_ONLY = "NSYS_NVTX_PROFILER_REGISTER_ONLY"
@@ -32,7 +32,7 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
     if not command.verb:
         if not command.program:
             return
-        finding = Finding("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
+        finding = Check("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
         yield Remark(finding, lambda given: replace(given, verb="profile"))
         command = replace(command, verb="profile")
     yield from _program(command)
@@ -49,7 +49,7 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
 def _program(command: Command) -> Iterator[Remark]:
     if not command.program and command.verb == "profile":
         seen = "there is no program to run"
-        yield Remark(Finding("no-program", "problem", seen, "", ("nsys profile … python train.py",)))
+        yield Remark(Check("no-program", "problem", seen, "", ("nsys profile … python train.py",)))
 
 
 def _traced(command: Command) -> list[str]:
@@ -59,7 +59,7 @@ def _traced(command: Command) -> list[str]:
 def _what_is_traced(command: Command) -> Iterator[Remark]:
     traced = _traced(command)
     if not any(name.startswith("cuda") for name in traced):
-        finding = Finding(
+        finding = Check(
             "cuda-not-traced",
             "problem",
             f"--trace={','.join(traced)} records no GPU activity",
@@ -70,18 +70,18 @@ def _what_is_traced(command: Command) -> Iterator[Remark]:
     elif command.value("--trace") is None:
         means = "By default, nsys also records OpenGL and every OS runtime call, which slows Python down."
         seen = f"no -t: nsys records {_DEFAULT_TRACES}"
-        finding = Finding("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
+        finding = Check("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
         yield Remark(finding, setting("--trace", "cuda,nvtx"))
     if command.value("--sample") not in ("none",):
         means = "nsys samples the CPU by default: gigabytes within seconds for a Python program, and slower steps."
-        finding = Finding(
+        finding = Check(
             "cpu-sampling", "warning", "CPU sampling is on", means, ("--sample=none",), failures.TOO_LARGE.number
         )
         yield Remark(finding, setting("--sample", "none"))
     if command.value("--cpuctxsw") not in ("none",):
         means = "nsys records every context switch by default, which needs permissions and disk space."
         yield Remark(
-            Finding("context-switches", "note", "context switches are recorded", means, ("--cpuctxsw=none",), 19),
+            Check("context-switches", "note", "context switches are recorded", means, ("--cpuctxsw=none",), 19),
             setting("--cpuctxsw", "none"),
         )
     about = " ".join(command.program)
@@ -100,15 +100,15 @@ def _capture_range(command: Command, machine: Machine, environment: dict[str, st
             seen = "--capture-range=cudaProfilerApi, but the script does not call cudaProfilerStart"
             means = "Nothing is recorded unless an imported module calls it."
             do = ("torch.cuda.cudart().cudaProfilerStart() … torch.cuda.cudart().cudaProfilerStop()",)
-            yield Remark(Finding("range-never-begun", "warning", seen, means, do))
+            yield Remark(Check("range-never-begun", "warning", seen, means, do))
     if chosen != "none" and command.value("--capture-range-end") is None:
         seen = f"--capture-range={command.value('--capture-range')} without --capture-range-end"
         means = "nsys then ends its session after the first range, and may terminate the program."
         do = ("--capture-range-end=stop   (or repeat:3 for three ranges)",)
-        yield Remark(Finding("range-end", "warning", seen, means, do), setting("--capture-range-end", "stop"))
+        yield Remark(Check("range-end", "warning", seen, means, do), setting("--capture-range-end", "stop"))
     if chosen == "none" and command.value("--capture-range-end") is not None:
         seen = "--capture-range-end has no effect without --capture-range"
-        yield Remark(Finding("range-end", "note", seen, "", ("--capture-range=cudaProfilerApi",)))
+        yield Remark(Check("range-end", "note", seen, "", ("--capture-range=cudaProfilerApi",)))
 
 
 def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:
@@ -116,11 +116,11 @@ def _nvtx_range(command: Command, machine: Machine, environment: dict[str, str])
         seen = "--capture-range=nvtx without --nvtx-capture"
         means = "nsys needs the name of the range that starts the recording."
         do = ("--nvtx-capture=NAME   (the name that the program pushes)",)
-        yield Remark(Finding("nvtx-range-unnamed", "problem", seen, means, do), setting("--nvtx-capture", "NAME"))
+        yield Remark(Check("nvtx-range-unnamed", "problem", seen, means, do), setting("--nvtx-capture", "NAME"))
     if "nvtx" not in _traced(command):
         seen = f"--capture-range=nvtx, but nvtx is not in --trace={','.join(_traced(command))}"
         yield Remark(
-            Finding("nvtx-not-traced", "problem", seen, "nsys records no ranges.", ("-t cuda,nvtx",)),
+            Check("nvtx-not-traced", "problem", seen, "nsys records no ranges.", ("-t cuda,nvtx",)),
             setting("--trace", ",".join([*_traced(command), "nvtx"])),
         )
     given = {**machine.environment, **environment, **command.environment}
@@ -154,7 +154,7 @@ def _bounds(command: Command) -> Iterator[Remark]:
         seen = "the whole run is recorded: no --duration and no --capture-range"
         means = "This is fine for a run of seconds; a long run produces a report that is too large to open."
         do = ("--capture-range=cudaProfilerApi --capture-range-end=stop", "--delay=60 --duration=10 --kill=none")
-        yield Remark(Finding("whole-run", "note", seen, means, do, failures.TOO_LARGE.number))
+        yield Remark(Check("whole-run", "note", seen, means, do, failures.TOO_LARGE.number))
 
 
 def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark]:
@@ -172,7 +172,7 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
         )
         seen = f"{launcher} starts one nsys per rank, and all write to {output or 'the same name'}"
         wanted = f"{output or 'report'}.%q{{{variable}}}"
-        finding = Finding("one-report-for-all-ranks", "problem", seen, "Ranks overwrite each other.", (f"-o {wanted}",))
+        finding = Check("one-report-for-all-ranks", "problem", seen, "Ranks overwrite each other.", (f"-o {wanted}",))
         yield Remark(finding, setting("--output", wanted))
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from warpline.doctor import failures
-from warpline.doctor.advice import SYMPTOMS, finding_of
+from warpline.doctor.advice import SYMPTOMS, check_of
 from warpline.doctor.messages import Message, read_messages
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 from warpline.sources.health import HealthEntry
 from warpline.sources.nsys.evidence import Evidence, read_evidence
 from warpline.trace.open import open_trace
@@ -39,14 +39,14 @@ _RANKS = re.compile(
 )
 
 
-def examine_recording(path: Path) -> list[Finding]:
+def examine_recording(path: Path) -> list[Check]:
     """All findings about an SQLite export."""
     trace = open_trace(path)
     evidence = read_evidence(path)
     kernels = bool(evidence.kernel_processes)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
-    findings = [finding_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
+    findings = [check_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
     findings = _from_texts(evidence, findings)
     if not kernels:
         findings = _with_cause(trace, evidence, findings, _said(entries))
@@ -59,7 +59,7 @@ def _said(entries: list[HealthEntry]) -> str:
     return next((entry.message for entry in entries if entry.code in SYMPTOMS), "No kernel was recorded.")
 
 
-def _from_texts(evidence: Evidence, findings: list[Finding]) -> list[Finding]:
+def _from_texts(evidence: Evidence, findings: list[Check]) -> list[Check]:
     """Add failures that only the program's output or nsys's diagnostics show."""
 
     def unjudged(message: Message) -> bool:
@@ -76,7 +76,7 @@ def _from_texts(evidence: Evidence, findings: list[Finding]) -> list[Finding]:
     return more + findings
 
 
-def _survived(finding: Finding) -> Finding:
+def _survived(finding: Check) -> Check:
     """A failure within the program, in a recording that has its kernels: a warning."""
     if finding.state != "problem":
         return finding
@@ -84,7 +84,7 @@ def _survived(finding: Finding) -> Finding:
     return replace(finding, state="warning", means=means)
 
 
-def _with_cause(trace: Trace, evidence: Evidence, findings: list[Finding], message: str) -> list[Finding]:
+def _with_cause(trace: Trace, evidence: Evidence, findings: list[Check], message: str) -> list[Check]:
     """Add the most likely cause of an empty recording."""
     facts = evidence.facts
     if facts.stopped_by_limit and facts.limit_ms is not None:
@@ -101,16 +101,16 @@ def _with_cause(trace: Trace, evidence: Evidence, findings: list[Finding], messa
     if client and not len(trace.api):
         return [*findings, failures.OUTSIDE_THE_CONTAINER.found(f"the recorded program is {client}: {message}")]
     if facts.collected and "Cuda" not in facts.collected:
-        finding = Finding("cuda-not-traced", "problem", message, "", ("nsys profile -t cuda,nvtx …",))
+        finding = Check("cuda-not-traced", "problem", message, "", ("nsys profile -t cuda,nvtx …",))
         return [*findings, finding]
     if len(trace.api):
         means = "The program initialised CUDA but launched nothing during the recording: it stopped early, or waited."
         do = ("record until the first step is done: remove or raise --duration",)
-        return [*findings, Finding("nothing-launched", "problem", message, means, do)]
+        return [*findings, Check("nothing-launched", "problem", message, means, do)]
     return [*findings, failures.PROCESS_WITHOUT_CUDA.found(message)]
 
 
-def _ranks(evidence: Evidence) -> list[Finding]:
+def _ranks(evidence: Evidence) -> list[Check]:
     """A program of several ranks in which only some have kernels."""
     asked = [int(number) for number in _RANKS.findall(evidence.facts.command)]
     recorded = len(evidence.kernel_processes)
@@ -120,7 +120,7 @@ def _ranks(evidence: Evidence) -> list[Finding]:
     return [failures.FORKED_WORKERS.found(seen, "warning")]
 
 
-def _weight(path: Path, evidence: Evidence) -> list[Finding]:
+def _weight(path: Path, evidence: Evidence) -> list[Check]:
     """A finding if the recording is too large to open easily, with the tables that make it so."""
     length = path.stat().st_size
     if length < LARGE_PROFILE_BYTES:
@@ -133,9 +133,9 @@ def _weight(path: Path, evidence: Evidence) -> list[Finding]:
     return [failures.TOO_LARGE.found(f"the file size is {size(length)}{f': {what}' if what else ''}")]
 
 
-def _once(findings: list[Finding]) -> list[Finding]:
+def _once(findings: list[Check]) -> list[Check]:
     """Each failure once; the first has the best evidence."""
-    kept: dict[tuple[str, str], Finding] = {}
+    kept: dict[tuple[str, str], Check] = {}
     for finding in findings:
         key = (finding.name, "" if finding.failure else finding.seen)
         kept.setdefault(key, finding)

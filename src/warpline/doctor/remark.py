@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
-from warpline.doctor.model import Finding
+from warpline.doctor.model import Check
 
 
 @dataclass(frozen=True, slots=True)
 class Remark:
     """A finding, and the change that fixes it."""
 
-    finding: Finding
+    finding: Check
     fix: Callable[[Command], Command] | None = None
 
 
@@ -36,7 +36,7 @@ def output_remark(command: Command, option: str, suffix: str, machine: Machine) 
         return None
     folder = path.rpartition("/")[0] or "."
     if not machine.exists(folder):
-        finding = Finding(
+        finding = Check(
             "no-such-folder",
             "problem",
             f"the report goes to {folder}, which does not exist",
@@ -45,7 +45,7 @@ def output_remark(command: Command, option: str, suffix: str, machine: Machine) 
         )
         return Remark(finding)
     if not machine.writable(folder):
-        finding = Finding(
+        finding = Check(
             "folder-not-writable",
             "problem",
             f"the report goes to {folder}, which this user cannot write to",
@@ -55,7 +55,7 @@ def output_remark(command: Command, option: str, suffix: str, machine: Machine) 
         return Remark(finding)
     file = path if path.endswith(suffix) else path + suffix
     if machine.exists(file) and command.value("--force-overwrite") not in ("true",):
-        finding = Finding(
+        finding = Check(
             "report-exists",
             "warning",
             f"{file} exists, and the profiler does not overwrite it by default",

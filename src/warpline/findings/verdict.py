@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict
-from warpline.fixes.claim import Cause
+from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes, rules
 from warpline.units import duration
@@ -29,17 +29,6 @@ LEAST_ROOFLINE_GAIN = 1.6
 LEAST_FUSION_GAIN = 1.3
 """Nor is it a fault that a compiler could fuse something: in 28 recorded programs that do well as they are it is worth
 up to 1.2 times, and in the eleven whose fault it is, from 3.3 times up."""
-NAMES = {
-    "dispatch": "Dispatch-bound",
-    "sync": "Held up by synchronisation",
-    "kernel": "Kernel-bound",
-    "transfer": "Held up by copies",
-    "input": "Waiting for data",
-    "memory": "Held up by the allocator",
-    "comm": "Held up by communication",
-    "cold_start": "Still starting up",
-    "healthy": "Healthy",
-}
 
 
 def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
@@ -53,7 +42,7 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     expected, low, high = (speed_up(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
-        f"{NAMES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "
+        f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "
         f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
@@ -76,7 +65,7 @@ def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
         return Verdict("healthy", None, f"Healthy: {busy}{roof}, and {tried}", *same)
     part = evidence.idle[waited] / evidence.trace.window.length_ns
     idle = f"the GPU is idle {100 * evidence.idle_share:.0f} % of the time, {100 * part:.0f} % for that reason"
-    sentence = f"{NAMES[waited]}: {idle}, but {tried}"
+    sentence = f"{CAUSES[waited]}: {idle}, but {tried}"
     return Verdict(waited, None, sentence, *same)
 
 

@@ -78,6 +78,7 @@ FIX = Fix(
         Rule(
             name="below_roofline",
             cause="kernel",
+            summary="kernels far from what the chip can do, for no other reason",
             look=below_roofline,
             advice=Advice(
                 pytorch=(

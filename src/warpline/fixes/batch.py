@@ -172,6 +172,7 @@ FIX = Fix(
         Rule(
             name="many_small_gemms",
             cause="dispatch",
+            summary="a loop over what could be one batch",
             look=many_small_gemms,
             advice=Advice(
                 pytorch=(

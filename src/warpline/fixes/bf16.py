@@ -104,6 +104,7 @@ FIX = Fix(
         Rule(
             name="full_precision",
             cause="kernel",
+            summary="32-bit products, or casts back and forth",
             look=full_precision,
             advice=Advice(
                 pytorch=(

@@ -97,6 +97,7 @@ FIX = Fix(
         Rule(
             name="channels_first",
             cause="kernel",
+            summary="convolutions that transpose their tensors back and forth",
             look=channels_first,
             advice=Advice(
                 pytorch=(

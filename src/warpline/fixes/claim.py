@@ -6,6 +6,18 @@ from dataclasses import dataclass
 from typing import Literal
 
 Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy"]
+CAUSES: dict[Cause, str] = {
+    "cold_start": "Still starting up",
+    "input": "Waiting for data",
+    "sync": "Held up by synchronisation",
+    "transfer": "Held up by copies",
+    "memory": "Held up by the allocator",
+    "kernel": "Kernel-bound",
+    "comm": "Held up by communication",
+    "dispatch": "Dispatch-bound",
+    "healthy": "Healthy",
+}
+"""Each with the words that begin a verdict, in the order in which equal gains are listed."""
 Confidence = Literal["high", "medium", "low"]
 
 

@@ -146,6 +146,7 @@ FIX = Fix(
         Rule(
             name="many_small_copies",
             cause="transfer",
+            summary="many tiny copies, each with the cost of a call",
             look=many_small_copies,
             advice=Advice(
                 pytorch=(

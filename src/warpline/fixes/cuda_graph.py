@@ -162,6 +162,7 @@ FIX = Fix(
         Rule(
             name="launch_bound",
             cause="dispatch",
+            summary="the GPU waits for launches",
             look=launch_bound,
             advice=Advice(
                 pytorch=CAPTURE,

@@ -50,6 +50,7 @@ FIX = Fix(
         Rule(
             name="dtype_casts",
             cause="kernel",
+            summary="kernels that only change a tensor's type",
             look=dtype_casts,
             advice=Advice(
                 pytorch=(

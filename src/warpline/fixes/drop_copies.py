@@ -60,6 +60,7 @@ FIX = Fix(
         Rule(
             name="redundant_copies",
             cause="memory",
+            summary="`contiguous()` and `clone()` that nothing needs",
             look=redundant_copies,
             advice=Advice(
                 pytorch=(

@@ -93,6 +93,7 @@ FIX = Fix(
         Rule(
             name="straggling_kernel",
             cause="kernel",
+            summary="one kernel that takes many times what its siblings take",
             look=straggling_kernel,
             advice=Advice(
                 pytorch=(

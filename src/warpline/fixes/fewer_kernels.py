@@ -81,6 +81,7 @@ FIX = Fix(
         Rule(
             name="tiny_kernels",
             cause="dispatch",
+            summary="a stream of tiny kernels that waits keep out of a graph",
             look=tiny_kernels,
             advice=Advice(
                 pytorch=(

@@ -88,6 +88,7 @@ FIX = Fix(
         Rule(
             name="small_grid",
             cause="kernel",
+            summary="long kernels that leave most of the GPU empty",
             look=small_grid,
             advice=Advice(
                 pytorch=(

@@ -142,6 +142,7 @@ FIX = Fix(
         Rule(
             name="per_parameter_optimizer",
             cause="dispatch",
+            summary="several launches for each small parameter",
             look=per_parameter_optimizer,
             advice=Advice(
                 pytorch=(
@@ -158,6 +159,7 @@ FIX = Fix(
         Rule(
             name="unfused_optimizer",
             cause="kernel",
+            summary="large parameters read and written once for each operation",
             look=unfused_optimizer,
             advice=Advice(
                 pytorch="torch.optim.AdamW(model.parameters(), …, fused=True)",

@@ -39,6 +39,8 @@ class Rule:
 
     name: str
     cause: Cause
+    summary: str
+    """In a few words, as the index of the pages has it."""
     look: Look
     advice: Advice
     most: Confidence = "high"

@@ -97,6 +97,7 @@ FIX = Fix(
         Rule(
             name="old_architecture",
             cause="kernel",
+            summary="products on kernels that were written for an older chip",
             look=old_architecture,
             advice=Advice(
                 pytorch=(

@@ -87,6 +87,7 @@ FIX = Fix(
         Rule(
             name="allocator_churn",
             cause="memory",
+            summary="memory goes back to the driver and is fetched again, every step",
             look=allocator_churn,
             advice=Advice(
                 pytorch=(

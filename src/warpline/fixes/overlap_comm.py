@@ -56,6 +56,7 @@ FIX = Fix(
         Rule(
             name="exposed_collective",
             cause="comm",
+            summary="communication that no computation hides",
             look=exposed_collective,
             advice=Advice(
                 pytorch=(

@@ -67,6 +67,7 @@ FIX = Fix(
         Rule(
             name="misaligned_gemm",
             cause="kernel",
+            summary="odd sizes keep products off the fast kernels",
             look=misaligned_gemm,
             advice=Advice(
                 pytorch=(

@@ -89,6 +89,7 @@ FIX = Fix(
         Rule(
             name="pageable_copy",
             cause="transfer",
+            summary="copies from pageable memory are slow and hold the CPU",
             look=pageable_copy,
             advice=Advice(
                 pytorch=(f"{UPLOAD}; {DOWNLOAD}"),

@@ -147,6 +147,7 @@ FIX = Fix(
         Rule(
             name="cat_growth",
             cause="memory",
+            summary="buffers that are grown, filled or allocated anew in every step",
             look=cat_growth,
             advice=Advice(
                 pytorch=(

@@ -211,6 +211,7 @@ FIX = Fix(
         Rule(
             name="slow_input",
             cause="input",
+            summary="the GPU waits while the loop gets its data",
             look=slow_input,
             advice=Advice(
                 pytorch=LOAD_IN_BACKGROUND,
@@ -224,6 +225,7 @@ FIX = Fix(
         Rule(
             name="copy_not_overlapped",
             cause="transfer",
+            summary="copies on the computing stream, with nothing beside them",
             look=copy_not_overlapped,
             advice=Advice(
                 pytorch=(

@@ -290,6 +290,7 @@ FIX = Fix(
         Rule(
             name="large_copy_to_host",
             cause="transfer",
+            summary="whole tensors take a detour through the host, where a few numbers would do",
             look=large_copy_to_host,
             advice=Advice(
                 pytorch=(f"{REDUCE} {MAKE}"),

@@ -11,12 +11,9 @@ from types import MappingProxyType
 from typing import get_args
 
 from warpline import fixes
-from warpline.fixes.claim import Cause
+from warpline.fixes.claim import CAUSES
 from warpline.fixes.model import Effort, Fix, Rule
 from warpline.replay.fix import chosen_fixes
-
-CAUSES: tuple[Cause, ...] = ("cold_start", "input", "sync", "transfer", "memory", "kernel", "comm", "dispatch")
-"""Of two rules with equal gains, the one whose cause comes first here is listed first."""
 
 
 @cache
@@ -59,11 +56,12 @@ def rules() -> tuple[Rule, ...]:
 
     Specific ones come first, then by cause, then those whose fix is the least effort, and by the fix's name.
     """
+    causes, efforts = list(CAUSES), get_args(Effort)
     every = [(rule, fix) for _, fix in sorted(all_fixes().items()) for rule in fix.findings]
 
     def order(pair: tuple[Rule, Fix]) -> tuple[bool, int, int]:
         rule, fix = pair
-        return not rule.specific, CAUSES.index(rule.cause), get_args(Effort).index(fix.effort)
+        return not rule.specific, causes.index(rule.cause), efforts.index(fix.effort)
 
     return tuple(rule for rule, _ in sorted(every, key=order))
 

@@ -177,6 +177,7 @@ FIX = Fix(
         Rule(
             name="hidden_sync",
             cause="sync",
+            summary="`.item()` and similar calls empty the queue, and the GPU goes idle",
             look=hidden_sync,
             advice=Advice(
                 pytorch=(

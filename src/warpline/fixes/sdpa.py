@@ -203,6 +203,7 @@ FIX = Fix(
         Rule(
             name="unfused_attention",
             cause="kernel",
+            summary="attention written out, its scores in memory",
             look=unfused_attention,
             advice=Advice(
                 pytorch=(

@@ -105,6 +105,7 @@ FIX = Fix(
         Rule(
             name="results_not_overlapped",
             cause="transfer",
+            summary="results on the computing stream, with nothing beside them",
             look=results_not_overlapped,
             advice=Advice(
                 pytorch=(
@@ -124,6 +125,7 @@ FIX = Fix(
         Rule(
             name="serialised_streams",
             cause="kernel",
+            summary="independent small kernels, one after the other",
             look=serialised_streams,
             advice=Advice(
                 pytorch=(

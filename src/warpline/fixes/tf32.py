@@ -80,6 +80,7 @@ FIX = Fix(
         Rule(
             name="double_precision",
             cause="kernel",
+            summary="kernels in float64, which NumPy's arrays bring along",
             look=double_precision,
             advice=Advice(
                 pytorch=(
@@ -97,6 +98,7 @@ FIX = Fix(
         Rule(
             name="fp32_gemm",
             cause="kernel",
+            summary="fp32 products on CUDA cores, tensor cores idle",
             look=fp32_gemm,
             advice=Advice(
                 pytorch=(

@@ -170,6 +170,7 @@ FIX = Fix(
         Rule(
             name="unfused_elementwise",
             cause="kernel",
+            summary="a busy GPU that reads and writes the same data again and again",
             look=unfused_elementwise,
             advice=Advice(
                 pytorch="model = torch.compile(model), or write the chain as one Triton kernel",
@@ -181,6 +182,7 @@ FIX = Fix(
         Rule(
             name="uncompiled",
             cause="dispatch",
+            summary="many small kernels, dispatched one by one",
             look=uncompiled,
             advice=Advice(
                 pytorch="model = torch.compile(model); with varying shapes torch.compile(model, dynamic=True)",

@@ -243,6 +243,7 @@ FIX = Fix(
         Rule(
             name="cold_start",
             cause="cold_start",
+            summary="code is still being loaded, compiled or tuned in the steps that count",
             look=cold_start,
             advice=Advice(
                 pytorch=(

@@ -1,4 +1,4 @@
-"""What an intervention needs to know of a graph: which work is what, who launched it, in which step, and its floor."""
+"""What a fix needs to know of a graph: which work is what, who launched it, in which step, and its floor."""
 
 from __future__ import annotations
 

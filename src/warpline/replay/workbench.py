@@ -1,4 +1,4 @@
-"""The workbench: a graph that interventions change step by step, several on one graph.
+"""The workbench: a graph that fixes change step by step, several on one graph.
 
 Nodes stay where they are; work and calls that are gone take no time and hold nothing up.
 """

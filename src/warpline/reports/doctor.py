@@ -8,7 +8,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from warpline.doctor.model import Examination, Finding, State
+from warpline.doctor.model import Check, Examination, State
 from warpline.reports.text import plain
 from warpline.reports.trimmed import print_trimmed
 
@@ -49,7 +49,7 @@ def _examination(examination: Examination, verbose: bool) -> list[RenderableType
     return [*parts, Text()] if len(parts) > 1 else parts
 
 
-def _head(examination: Examination, findings: Sequence[Finding]) -> Text:
+def _head(examination: Examination, findings: Sequence[Check]) -> Text:
     head = Text(plain(_shortened(examination)), style="bold blue")
     head.append(": ", style="bold")
     if examination.verdict == "ok":
@@ -75,7 +75,7 @@ def _shortened(examination: Examination) -> str:
     return subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
 
 
-def _table(findings: Sequence[Finding]) -> Table:
+def _table(findings: Sequence[Check]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=2)
     table.add_column(no_wrap=True)

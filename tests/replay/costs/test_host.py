@@ -14,12 +14,13 @@ import warpline
 from warpline.replay.costs.calibration import MIN_SPREAD, SAME_CHIP, read_calibration
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.host import DEFAULT, DEFAULT_KINETO, SCALED_HOST, UNKNOWN_HOST, host_costs
+from warpline.trace.open import open_trace
 
 A100 = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "numSms": 108, "computeMajor": 8, "computeMinor": 0}
 
 
 def opened(folder: Path, events: list[Event], **header: Any) -> warpline.Trace:
-    return warpline.open(files.write(folder, events, **header), cache=False)
+    return open_trace(files.write(folder, events, **header), cache=False)
 
 
 def launching(count: int, launch_us: float = 5.0, gap_us: float = 10.0) -> list[Event]:

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from kineto_files import Event
 
-import warpline
 from warpline.replay import replay
 from warpline.replay.costs.host import DEFAULT_KINETO, RecordingCosts
 from warpline.replay.costs.own_costs import MIN_LEFT
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import WORK, Graph
 from warpline.trace.columns import Floats
+from warpline.trace.open import open_trace
 
 
 def costs_of(folder: Path, events: list[Event], case: int = EXPECTED_STEP) -> tuple[Graph, Floats]:
@@ -24,7 +24,7 @@ def costs_of(folder: Path, events: list[Event], case: int = EXPECTED_STEP) -> tu
 
 
 def counted_in(folder: Path, events: list[Event]) -> tuple[Graph, RecordedEvents]:
-    trace = warpline.open(files.write(folder, events), cache=False)
+    trace = open_trace(files.write(folder, events), cache=False)
     graph = replay(trace).graph
     return graph, RecordedEvents(trace, graph)
 

@@ -56,7 +56,7 @@ class Graph:
         return len(self.kind)
 
     def copy(self) -> Graph:
-        """A graph whose durations and lags an intervention may change; edges it adds or leaves out."""
+        """A graph whose durations and lags a fix may change; edges it adds or leaves out."""
         return replace(self, duration=self.duration.copy(), lag=self.lag.copy())
 
     def without_edges(self, gone: Bools) -> Graph:

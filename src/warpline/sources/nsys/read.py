@@ -23,12 +23,12 @@ from warpline.sources.nsys.host import (
     finish_os_calls,
     finish_overhead,
 )
+from warpline.sources.nsys.profile_health import health
 from warpline.sources.nsys.ranges import fetch_ranges, finish_ranges
 from warpline.sources.nsys.report_file import export_report
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.threads import read_threads
 from warpline.sources.nsys.unpack import EXPORT_AGAIN, plain_sqlite
-from warpline.sources.nsys.verdict import health
 from warpline.sources.rows import Rows
 
 KNOWN_TABLES = {

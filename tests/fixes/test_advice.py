@@ -9,7 +9,7 @@ import pytest
 from kineto_files import op
 from small_programs import GEMM_BF16, MUL, Body, Program, judged
 
-from warpline.findings.rules import RULES
+from warpline.fixes.registry import rules
 
 
 def advice(folder: Path, body: Body) -> dict[str, str]:
@@ -18,7 +18,7 @@ def advice(folder: Path, body: Body) -> dict[str, str]:
 
 
 def general(rule: str) -> str:
-    (how,) = [one.how for one in RULES if one.name == rule]
+    (how,) = [one.advice.pytorch for one in rules() if one.name == rule]
     return how
 
 

@@ -11,6 +11,7 @@ from kineto_files import op, write
 from paths import DATA, SUITES, recorded_case
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
 from warpline.replay.judged_steps import steps_to_judge
@@ -166,7 +167,7 @@ def test_what_is_put_together_says_what_an_unknown_op_made(gathered: tuple[int, 
 
 
 def asked(folder: Path, program: Program) -> WhatIf:
-    return WhatIf(steps_to_judge(open_trace(write(folder, program.events, **H200), cache=False)))
+    return question_about(steps_to_judge(open_trace(write(folder, program.events, **H200), cache=False)))
 
 
 def test_layers_that_are_alike_are_one_turn_where_so_many_parts_were_cut(tmp_path: Path) -> None:
@@ -308,7 +309,7 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
 def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
     (recording,) = DATA.glob(f"*/{name}.plain.json.gz")
     folder = recording.parent
-    question = WhatIf(open_trace(folder / f"{name}{stacks}.json.gz", cache=False))
+    question = question_about(open_trace(folder / f"{name}{stacks}.json.gz", cache=False))
     measured = recorded_case(folder.name, name)["bare_step_ns"]["cured"]["step_ns"]
     assert question.ask("batch").new_step_ns.expected == pytest.approx(measured, rel=0.27)
 
@@ -327,7 +328,7 @@ def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
     ],
 )
 def test_what_depends_on_the_turn_before_is_no_batch(name: str) -> None:
-    assert not any(WhatIf(open_trace(SUITES / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
+    assert not any(question_about(open_trace(SUITES / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
 
 
 def test_before_the_first_turn_of_a_loop_there_is_none(tmp_path: Path) -> None:

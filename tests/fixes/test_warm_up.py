@@ -12,6 +12,7 @@ import pytest
 from kineto_files import Event
 from paths import SUITES
 
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 
@@ -57,7 +58,7 @@ class Loop:
         self.events.append(files.annotation(f"ProfilerStep#{len(self.events)}", start, self.now - start))
 
     def asked(self, folder: Path) -> WhatIf:
-        return WhatIf(open_trace(files.write(folder, self.events), cache=False))
+        return question_about(open_trace(files.write(folder, self.events), cache=False))
 
 
 def test_a_capture_goes_with_the_runs_that_rehearse_it(tmp_path: Path) -> None:
@@ -242,6 +243,6 @@ def test_the_warm_step_is_near_the_stopwatch_and_within_its_range(suite: str, ca
     for kind in (".plain.json.gz", ".json.gz"):
         path = SUITES / suite / f"{case['name']}{kind}"
         if path.exists():
-            step = WhatIf(open_trace(path, cache=False)).ask("warm_up").new_step_ns
+            step = question_about(open_trace(path, cache=False)).ask("warm_up").new_step_ns
             assert step.expected == pytest.approx(warm, rel=0.25), kind
             assert step.low / 1.1 <= warm <= 1.1 * step.high, kind

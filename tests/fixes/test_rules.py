@@ -32,8 +32,7 @@ from small_programs import (
 
 from warpline.findings.model import Finding
 from warpline.findings.rank import Judgement
-from warpline.findings.rules import RULES
-from warpline.replay.interventions import interventions
+from warpline.fixes.registry import all_fixes, fix_of, rules
 
 
 def cold_start(program: Program) -> None:
@@ -457,16 +456,16 @@ Judge = Callable[[Body], Judgement]
 
 
 def test_every_rule_is_tested_and_has_a_fix_that_can_be_replayed() -> None:
-    assert set(CASES) == {rule.name for rule in RULES}
-    assert {rule.fix for rule in RULES} <= set(interventions())
+    assert set(CASES) == {rule.name for rule in rules()}
+    assert {fix_of(rule.name).name for rule in rules()} <= set(all_fixes())
 
 
 @pytest.mark.parametrize("rule", CASES)
 def test_the_fault_is_found(rule: str, judgement_of: Judge) -> None:
     finding = found(judgement_of(CASES[rule][0]))[rule]
-    (made_by,) = [one for one in RULES if one.name == rule]
-    assert (finding.cause, finding.fix) == (made_by.cause, made_by.fix)
-    assert finding.how == made_by.how or rule in SPEAKS_TO_THE_PROGRAM
+    (made_by,) = [one for one in rules() if one.name == rule]
+    assert (finding.cause, finding.fix) == (made_by.cause, fix_of(made_by.name).name)
+    assert finding.how == made_by.advice.pytorch or rule in SPEAKS_TO_THE_PROGRAM
     assert finding.gain.expected >= 1.2
 
 

@@ -10,8 +10,9 @@ import pytest
 from kineto_files import Event
 from paths import SUITES
 
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
-from warpline.replay.costs.host import DEFAULT_KINETO
+from warpline.replay.costs.recording import KINETO
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.trace.open import open_trace
 
@@ -98,7 +99,7 @@ def asked(folder: Path, body: Body, steps: int = 4) -> tuple[WhatIf, float]:
         loop.now += 1
         body(loop)
         loop.events.append(files.annotation(f"ProfilerStep#{step}", start, loop.now - start))
-    question = WhatIf(open_trace(files.write(folder, loop.events), cache=False))
+    question = question_about(open_trace(files.write(folder, loop.events), cache=False))
     return question, question.ask("remove_sync").new_step_ns.expected / 1e3
 
 
@@ -231,7 +232,7 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
 
     _, step_us = asked(tmp_path, body)
     # Waiting, the three follow each other: 900 µs less what the profiler takes for itself.
-    assert step_us == pytest.approx(400 if beside else 900 - DEFAULT_KINETO.step.expected / 1e3, rel=0.05)
+    assert step_us == pytest.approx(400 if beside else 900 - KINETO.step_ns / 1e3, rel=0.05)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +248,7 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
     ],
 )
 def test_recorded_programs_do_without_the_same_work_when_mended(case: str, op: str, stays: bool) -> None:
-    question = WhatIf(steps_to_judge(open_trace(SUITES / f"{case}.plain.json.gz", cache=False)))
+    question = question_about(steps_to_judge(open_trace(SUITES / f"{case}.plain.json.gz", cache=False)))
     mine = question.scene.under_op(op) & question.scene.in_steps
     left = mine & ~question.trial("remove_sync").gone
     mended = open_trace(SUITES / f"{case}.cured.json.gz", cache=False).ops["name"].cast(str).to_list()

@@ -9,6 +9,7 @@ import pytest
 from kineto_files import Event
 from paths import SUITES, recorded_case
 
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
 from warpline.trace.open import open_trace
@@ -49,7 +50,7 @@ def asked(
             now += copying + 10
         number += 1
         events += [files.call("cudaLaunchKernel", now, 5, number), files.kernel("k", now + 10, 50, number)]
-    return WhatIf(open_trace(files.write(folder, events), cache=False))
+    return question_about(open_trace(files.write(folder, events), cache=False))
 
 
 def saved(question: WhatIf) -> float:
@@ -105,7 +106,7 @@ def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> 
 )
 def test_the_cured_step_is_what_the_stopwatch_says(folder: str, name: str, kind: str) -> None:
     case = recorded_case(folder, name)
-    question = WhatIf(open_trace(SUITES / folder / f"{name}{kind}.json.gz", cache=False))
+    question = question_about(open_trace(SUITES / folder / f"{name}{kind}.json.gz", cache=False))
     assert question.ask("prefetch").new_step_ns.expected == pytest.approx(
         case["bare_step_ns"]["cured"]["step_ns"], rel=0.25
     )

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from paths import SUITES, recorded_case
 from small_programs import GEMM_BF16, MUL, STEPS, Program
-from warpline.replay.interventions.optimizers import counted_on_the_host, in_optimizer
 
 from warpline.findings.rank import judge
 from warpline.replay import WhatIf
 from warpline.replay.costs import constants
+from warpline.replay.patterns.optimizers import counted_on_the_host, in_optimizer
 from warpline.trace.open import open_trace
 
 ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]

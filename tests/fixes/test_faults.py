@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from paths import SUITES, recorded_case
-from warpline.replay.interventions import interventions
 
+from warpline.fixes.registry import all_fixes
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 
@@ -25,7 +26,7 @@ def cases() -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def answers() -> list[tuple[dict[str, Any], WhatIf]]:
-    return [(case, WhatIf(open_trace(FOLDER / f"{case['name']}.json.gz", cache=False))) for case in cases()]
+    return [(case, question_about(open_trace(FOLDER / f"{case['name']}.json.gz", cache=False))) for case in cases()]
 
 
 def test_the_bare_step_is_near_the_stopwatch(answers: list[tuple[dict[str, Any], WhatIf]]) -> None:
@@ -41,7 +42,7 @@ def test_the_predicted_step_after_the_fix_is_near_the_stopwatch(answers: list[tu
     errors = [
         question.ask(case["fix"]).new_step_ns.expected / case["bare_step_ns"]["cured"]["step_ns"] - 1
         for case, question in answers
-        if case["fix"] in interventions()
+        if case["fix"] in all_fixes()
     ]
     assert (np.abs(np.array(errors)) < 0.25).mean() >= 0.75
 
@@ -51,7 +52,7 @@ def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(
 ) -> None:
     wrong = []
     for case, question in answers:
-        names = [name for name in interventions() if name != "at_roofline" or case["fix"] == name]
+        names = [name for name in all_fixes() if name != "at_roofline" or case["fix"] == name]
         gains = {name: question.ask(name).gain.expected for name in names}
         best = max(gains, key=lambda name: gains[name])
         right = {case["fix"], *case["other_cures"]}
@@ -63,7 +64,7 @@ def test_the_planted_fix_gains_most_and_healthy_steps_gain_nothing(
 def test_a_loop_that_carries_a_state_is_no_batch() -> None:
     # Each step of the sampler takes the last one's result and slices its own time out of a tensor.
     path = SUITES / "field" / "sampler_of_a_small_network.plain.json.gz"
-    assert not WhatIf(open_trace(path, cache=False)).ask("batch").applies
+    assert not question_about(open_trace(path, cache=False)).ask("batch").applies
 
 
 @pytest.mark.parametrize(
@@ -87,12 +88,12 @@ def test_a_loop_that_carries_a_state_is_no_batch() -> None:
 def test_a_fix_brings_what_the_stopwatch_says(folder: str, name: str, fix: str) -> None:
     case = recorded_case(folder, name)
     times = {**case["other_cures"], case["fix"]: case["bare_step_ns"]["cured"]}
-    question = WhatIf(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False))
+    question = question_about(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False))
     assert question.ask(fix).new_step_ns.expected == pytest.approx(times[fix]["step_ns"], rel=0.3)
 
 
 def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
-    question = WhatIf(open_trace(SUITES / "field" / "one_relation_points_at_a_hub.plain.json.gz", cache=False))
+    question = question_about(open_trace(SUITES / "field" / "one_relation_points_at_a_hub.plain.json.gz", cache=False))
     hub = question.scene.graph.duration[question.scene.is_work].max()
     assert question.ask("torch_compile").new_step_ns.expected > hub > 1_000_000
 
@@ -108,5 +109,5 @@ def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
 def test_a_graph_is_launched_without_a_price_for_each_node(folder: str, name: str) -> None:
     # Recorded, the launch of 49 to 133 nodes takes 50 to 110 µs; the steps take 131 to 270.
     case = recorded_case(folder, name)
-    question = WhatIf(open_trace(SUITES / folder / f"{name}.cured.json.gz", cache=False))
+    question = question_about(open_trace(SUITES / folder / f"{name}.cured.json.gz", cache=False))
     assert question.bare_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.15)

@@ -27,10 +27,10 @@ from small_programs import (
     Program,
     judged,
 )
-from warpline.findings.words import counted, listed, several
 
 from warpline.findings.model import Finding
 from warpline.findings.rank import judge
+from warpline.fixes.words import counted, listed, several
 from warpline.trace.open import open_trace
 
 

@@ -9,7 +9,7 @@ from kineto_files import op as recorded_op
 from kineto_files import write
 from small_programs import H200, MUL, STEPS, Body, Program, judged
 
-from warpline.replay import WhatIf
+from warpline.fixes.whatif import question_about
 from warpline.trace.open import open_trace
 
 BUSY_US = 2000.0
@@ -85,7 +85,7 @@ def test_a_mask_that_is_made_of_a_fill_goes_with_it(
         program.large_product(1000)
         program.wait()
 
-    question = WhatIf(open_trace(written(tmp_path, body), cache=False))
+    question = question_about(open_trace(written(tmp_path, body), cache=False))
     assert question.ask("preallocate").new_step_ns.expected == pytest.approx(after_us * 1000, rel=0.03)
 
 

@@ -10,6 +10,7 @@ import pytest
 from paths import SUITES, recorded_case
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.compiler.grouping import Group, Unit, groups
 from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
@@ -341,7 +342,7 @@ def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
     case = recorded_case(folder, name)
     times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}
     times[case["fix"]] = case["bare_step_ns"]["cured"]["step_ns"]
-    return WhatIf(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False)), times
+    return question_about(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False)), times
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from kineto_files import Event
 from paths import SUITES, recorded_case
 
 from warpline.findings.rank import judge
+from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
 
@@ -56,7 +57,7 @@ def steps_of(folder: Path, op: str, known: dict[str, Any], kernel: str, length_u
             files.kernel(kernel, base + 50, length_us, number, grid=grid, block=[128, 1, 1], **{"External id": number}),
         ]
     device = {"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}
-    return WhatIf(open_trace(files.write(folder, events, deviceProperties=[device]), cache=False))
+    return question_about(open_trace(files.write(folder, events, deviceProperties=[device]), cache=False))
 
 
 @pytest.mark.parametrize(
@@ -117,7 +118,7 @@ def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> 
     ],
 )
 def test_kernels_near_their_pace_are_not_blamed(name: str) -> None:
-    assert not WhatIf(open_trace(SUITES / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
+    assert not question_about(open_trace(SUITES / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
 
 
 def test_a_sort_and_a_gather_of_short_rows_are_healthy() -> None:

@@ -10,7 +10,7 @@ from kineto_files import op
 from paths import SUITES, recorded_case
 from small_programs import MUL, STEPS, Program
 
-from warpline.replay import WhatIf
+from warpline.fixes.whatif import question_about
 from warpline.replay.costs import constants
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.judged_steps import steps_to_judge
@@ -115,4 +115,4 @@ def test_the_graph_of_a_step_that_waits_is_near_the_stopwatch(case: str, stacks:
     folder, name = case.split("/")
     measured = recorded_case(folder, name)["bare_step_ns"]["cured"]["step_ns"]
     trace = steps_to_judge(open_trace(SUITES / folder / f"{name}{stacks}.json.gz", cache=False))
-    assert WhatIf(trace).ask("cuda_graph").new_step_ns.expected == pytest.approx(measured, rel=0.25)
+    assert question_about(trace).ask("cuda_graph").new_step_ns.expected == pytest.approx(measured, rel=0.25)
