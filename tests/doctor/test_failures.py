@@ -219,9 +219,9 @@ def test_harmless_ones_leave_the_verdict_alone(tmp_path: Path) -> None:
 
 def test_several_failures_can_hold_at_once(tmp_path: Path) -> None:
     export = idle().remark(DRIVER).remark(BUFFERS, severity=1).option("RUN_DURATION_MS", "100").call(1, 2, "cuInit")
-    findings = examine_file(export.write(tmp_path / "report.sqlite")).checks
-    assert [check.failure for check in findings if check.state == "problem"] == [4, 5]
-    assert "49 of 50" in findings[-1].seen
+    checks = examine_file(export.write(tmp_path / "report.sqlite")).checks
+    assert [check.failure for check in checks if check.state == "problem"] == [4, 5]
+    assert "49 of 50" in checks[-1].seen
 
 
 def test_a_program_killed_by_the_injection_did_not_fail_by_itself(tmp_path: Path) -> None:

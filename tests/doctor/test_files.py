@@ -31,12 +31,12 @@ def no_nsys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def names(examination: Examination) -> dict[str, str]:
-    return {finding.name: finding.state for finding in examination.findings}
+    return {check.name: check.state for check in examination.checks}
 
 
 def test_a_healthy_export_has_nothing_to_say(tmp_path: Path) -> None:
     examination = examine_file(small().write(tmp_path / "report.sqlite"))
-    assert examination.findings == ()
+    assert examination.checks == ()
     assert exit_code([examination]) == 0
 
 
@@ -47,7 +47,7 @@ def test_a_healthy_export_has_nothing_to_say(tmp_path: Path) -> None:
 )
 def test_our_recordings_are_healthy(file: Path) -> None:
     examination = examine_file(file)
-    assert examination.verdict == "ok", examination.findings
+    assert examination.verdict == "ok", examination.checks
 
 
 def test_a_folder_is_looked_through(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_a_report_without_nsys_cannot_be_judged(tmp_path: Path) -> None:
     (tmp_path / "r.nsys-rep").write_bytes(REPORT)
     examination = examine_file(tmp_path / "r.nsys-rep")
     assert names(examination) == {"report-not-opened": "unknown"}
-    assert "2025.5.2" in examination.findings[0].seen
+    assert "2025.5.2" in examination.checks[0].seen
     assert exit_code([examination]) == 4
 
 
@@ -83,9 +83,9 @@ def test_a_report_that_is_newer_than_the_nsys_at_hand(tmp_path: Path, monkeypatc
     tool.chmod(0o755)
     monkeypatch.setenv("WARPLINE_NSYS", str(tool))
     (tmp_path / "r.nsys-rep").write_bytes(REPORT)
-    finding = examine_file(tmp_path / "r.nsys-rep").findings[0]
-    assert (finding.failure, finding.state) == (15, "problem")
-    assert finding.seen == "written by nsys 2025.5.2.266; the installed nsys is 2024.1.1.5"
+    check = examine_file(tmp_path / "r.nsys-rep").checks[0]
+    assert (check.failure, check.state) == (15, "problem")
+    assert check.seen == "written by nsys 2025.5.2.266; the installed nsys is 2024.1.1.5"
 
 
 def test_a_report_that_nsys_cannot_export(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +99,7 @@ def test_a_report_that_nsys_cannot_export(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_a_report_spoiled_as_text(tmp_path: Path) -> None:
     (tmp_path / "r.nsys-rep").write_bytes(REPORT + b"\xef\xbf\xbd" * 20)
-    assert "binary mode" in examine_file(tmp_path / "r.nsys-rep").findings[0].do[0]
+    assert "binary mode" in examine_file(tmp_path / "r.nsys-rep").checks[0].do[0]
 
 
 def test_a_stream_beside_its_report_is_only_left_over(tmp_path: Path) -> None:
@@ -147,16 +147,16 @@ def test_files_that_are_no_profiles(content: bytes, name: str, verdict: str, tmp
 
 
 def test_a_torch_trace_that_never_came_to_its_active_steps(tmp_path: Path) -> None:
-    finding = examine_file(write(tmp_path, [])).findings[0]
-    assert (finding.name, finding.state) == ("empty-torch-trace", "problem")
-    assert "prof.step()" in finding.means
+    check = examine_file(write(tmp_path, [])).checks[0]
+    assert (check.name, check.state) == ("empty-torch-trace", "problem")
+    assert "prof.step()" in check.means
 
 
 def test_a_torch_trace_of_the_cpu_alone(tmp_path: Path) -> None:
-    finding = examine_file(write(tmp_path, [op("aten::add", 1, 5)])).findings[0]
-    assert (finding.name, finding.state) == ("no-gpu-in-it", "warning")
-    assert "saw 1 GPU(s)" in finding.means
-    without = examine_file(write(tmp_path, [op("aten::add", 1, 5)], deviceProperties=[])).findings[0]
+    check = examine_file(write(tmp_path, [op("aten::add", 1, 5)])).checks[0]
+    assert (check.name, check.state) == ("no-gpu-in-it", "warning")
+    assert "saw 1 GPU(s)" in check.means
+    without = examine_file(write(tmp_path, [op("aten::add", 1, 5)], deviceProperties=[])).checks[0]
     assert "lists no device" in without.means
 
 
@@ -188,24 +188,24 @@ def test_a_recording_in_which_nothing_was_launched(tmp_path: Path) -> None:
 
 def test_quotes_carry_no_paths_or_secrets(tmp_path: Path) -> None:
     (tmp_path / "run.log").write_text("ERR_NVGPUCTRPERM for /home/ada/x.py with api_key=sk-123\n")
-    assert examine_file(tmp_path / "run.log").findings[0].seen == "it says: ERR_NVGPUCTRPERM for …/x.py with api_key=…"
+    assert examine_file(tmp_path / "run.log").checks[0].seen == "it says: ERR_NVGPUCTRPERM for …/x.py with api_key=…"
 
 
 def test_ncu_names_the_kernels_that_ran() -> None:
     text = (
         "==WARNING== No kernels were profiled.\nAvailable Kernels:\n1. void at::native::add_kernel<4>(int)\n2. gemm\n"
     )
-    (finding,) = read_messages(text)
-    assert "add_kernel" in finding.seen
-    assert finding.do == ("ncu --kernel-name add_kernel --launch-count 1 …",)
+    (check,) = read_messages(text)
+    assert "add_kernel" in check.seen
+    assert check.do == ("ncu --kernel-name add_kernel --launch-count 1 …",)
 
 
 def test_ncu_says_that_a_child_launched_them() -> None:
-    (finding,) = read_messages(
+    (check,) = read_messages(
         "==WARNING== No kernels were profiled.\n==WARNING== Profiling kernels launched by child processes requires the "
         "--target-processes all option.\n"
     )
-    assert finding.do == ("ncu --target-processes all …",)
+    assert check.do == ("ncu --target-processes all …",)
 
 
 def test_an_ncu_report_is_counted_by_its_blocks() -> None:
@@ -214,13 +214,13 @@ def test_an_ncu_report_is_counted_by_its_blocks() -> None:
     assert not read_ncu_report(head + BLOCK).truncated
     cut = read_ncu_report(head + BLOCK + BLOCK[:-1])
     assert (cut.results, cut.truncated) == (2, True)
-    assert [finding.state for finding in examine_ncu_report(head + BLOCK + BLOCK[:-1])] == ["problem", "note"]
+    assert [check.state for check in examine_ncu_report(head + BLOCK + BLOCK[:-1])] == ["problem", "note"]
     assert read_ncu_report(head + BLOCK + b"\x00\x00\x00\x00").truncated
 
 
 def test_an_ncu_log_with_csv_behind_it() -> None:
     text = '==PROF== Connected\n"ID","Process ID","Process Name"\n"0","1","py"\n"1","1","py"\n'
-    assert [finding.seen for finding in examine_ncu_text(text)] == ["2 kernels profiled by ncu"]
+    assert [check.seen for check in examine_ncu_text(text)] == ["2 kernels profiled by ncu"]
 
 
 def test_every_health_code_has_a_place_in_the_doctor() -> None:
@@ -252,9 +252,7 @@ TRUTH: dict[str, dict[int | None, str]] = {
 def test_public_recordings_have_the_cause_that_they_have(name: str) -> None:
     examination = examine_file(SHARED / "public" / "nsys" / f"{name}.sqlite.gz")
     alarming = {
-        finding.failure: finding.seen
-        for finding in examination.findings
-        if finding.state in ("problem", "warning", "unknown")
+        check.failure: check.seen for check in examination.checks if check.state in ("problem", "warning", "unknown")
     }
     assert set(alarming) == set(TRUTH[name])
     for number, words in TRUTH[name].items():

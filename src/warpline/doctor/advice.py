@@ -1,4 +1,4 @@
-"""A trace's health entries as findings: the known failure that each indicates, or advice."""
+"""A trace's health entries as checks: the known failure that each indicates, or advice."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _MAX_HIDDEN_PCT = 50.0
 
 
 def check_of(entry: HealthEntry, codes: set[str], recorded_kernels: bool) -> Check:
-    """One entry as a finding; ``codes`` are those of the whole file."""
+    """One entry as a check; ``codes`` are those of the whole file."""
     state = _state(entry, codes, recorded_kernels)
     failure = FAILURE_OF.get(entry.code)
     if entry.code == "helper-processes":

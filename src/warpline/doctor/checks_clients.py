@@ -23,7 +23,7 @@ _KINETO = re.compile(r"^(?:KINETO_|LIBKINETO_|TEARDOWN_CUPTI|DISABLE_CUPTI_LAZY_
 
 
 def client_checks(machine: Machine) -> Iterator[Check]:
-    """All findings about other clients."""
+    """All checks about other clients."""
     yield _injections(machine)
     yield _running(machine)
     yield _dcgm(machine)

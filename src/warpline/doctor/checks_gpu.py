@@ -128,7 +128,7 @@ def _bits(text: str) -> int | None:
 
 
 def gpu_checks(facts: GpuFacts, machine: Machine) -> Iterator[Check]:
-    """All findings about the driver and its GPUs."""
+    """All checks about the driver and its GPUs."""
     if not facts.driver and not facts.gpus:
         yield _no_driver(facts, machine)
         for name in ("clocks", "power-limit", "mig", "persistence", "other-work"):

@@ -20,7 +20,7 @@ _MAX_PARANOID_FOR_SAMPLING = 2
 
 
 def system_checks(machine: Machine) -> Iterator[Check]:
-    """All findings about the system."""
+    """All checks about the system."""
     container = in_container(machine)
     yield _counters(machine)
     yield _paranoid(machine)

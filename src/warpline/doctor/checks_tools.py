@@ -38,7 +38,7 @@ _CUPTI = re.compile(r"libcupti\.so\.(\d+)\.(\d+)$")
 
 
 def tool_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Check]:
-    """All findings about the profilers."""
+    """All checks about the profilers."""
     cupti: tuple[int, int] | None = None
     nsys = _real_path(machine, "nsys")
     if nsys is None:

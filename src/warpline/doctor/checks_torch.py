@@ -57,7 +57,7 @@ def read_torch(machine: Machine) -> dict[str, Any] | str:
 
 
 def torch_checks(machine: Machine, gpus: GpuFacts) -> Iterator[Check]:
-    """All findings about torch."""
+    """All checks about torch."""
     facts = read_torch(machine)
     if isinstance(facts, str):
         broken = "fails" in facts

@@ -18,7 +18,7 @@ from warpline.doctor.remark import Remark
 def examine_command(given: str | list[str], machine: Machine) -> Examination:
     """Examine one command line, given as text or as a list of words."""
     line = parse_line(given) if isinstance(given, str) else line_of(given)
-    findings: list[Check] = []
+    checks: list[Check] = []
     commands: list[Command] = []
     environment: dict[str, str] = {}
     for command in line.commands:
@@ -26,30 +26,30 @@ def examine_command(given: str | list[str], machine: Machine) -> Examination:
             environment |= dict(word.partition("=")[::2] for word in command.program[1:])
         corrected, found = _corrected(command, machine, environment)
         commands.append(corrected)
-        findings += found
+        checks += found
     if not any(command.tool for command in line.commands):
         seen = "the command contains no nsys, ncu or container"
         do = ('warpline doctor "nsys profile … python train.py"',)
-        findings.append(Check("no-profiler", "unknown", seen, "There is nothing to check.", do))
+        checks.append(Check("no-profiler", "unknown", seen, "There is nothing to check.", do))
     better = Line(tuple(commands), line.operators).text()
     shown = " ".join(given.replace("\\\n", " ").split()) if isinstance(given, str) else line.text()
-    return Examination("command", shown, tuple(findings), better if better != line.text() else "")
+    return Examination("command", shown, tuple(checks), better if better != line.text() else "")
 
 
 def _corrected(command: Command, machine: Machine, environment: dict[str, str]) -> tuple[Command, list[Check]]:
-    """Apply every fix, from the outermost tool inwards; return the command and the findings."""
-    findings: list[Check] = []
+    """Apply every fix, from the outermost tool inwards; return the command and the checks."""
+    checks: list[Check] = []
     for remark in _remarks(command, machine, environment):
-        findings.append(remark.finding)
+        checks.append(remark.check)
         if remark.fix is not None:
             command = remark.fix(command)
     # A profiler around a container has been moved inside it by now.
     if command.inner is not None:
         inner, more = _corrected(command.inner, machine, environment | command.environment)
-        known = {finding.name for finding in findings}
-        findings += [finding for finding in more if finding.name not in known]
+        known = {check.name for check in checks}
+        checks += [check for check in more if check.name not in known]
         command = with_variables(replace(command, inner=inner))
-    return command, findings
+    return command, checks
 
 
 def _remarks(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:

@@ -52,8 +52,8 @@ def _devices(command: Command) -> Iterator[Remark]:
     )
     if not given:
         means = "A container has no GPU by default."
-        finding = Check("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
-        yield Remark(finding, _adding("--gpus", "all"))
+        check = Check("no-gpu-in-container", "problem", "no --gpus", means, ("--gpus all",))
+        yield Remark(check, _adding("--gpus", "all"))
 
 
 def _memory(command: Command) -> Iterator[Remark]:
@@ -61,18 +61,18 @@ def _memory(command: Command) -> Iterator[Remark]:
         means = (
             "Docker's default /dev/shm is 64 MB; DataLoader workers pass batches through it and die with bus errors."
         )
-        finding = Check("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
-        yield Remark(finding, _adding("--ipc=host"))
+        check = Check("small-shared-memory", "warning", "no --ipc=host and no --shm-size", means, ("--ipc=host",))
+        yield Remark(check, _adding("--ipc=host"))
     limits = command.values("--ulimit")
     if not any(limit.startswith("memlock") for limit in limits):
         means = "RDMA and NCCL lock memory, and a container's default limit is low."
-        finding = Check("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
-        yield Remark(finding, _adding("--ulimit", "memlock=-1"))
+        check = Check("memlock-limited", "note", "no --ulimit memlock=-1", means, ("--ulimit memlock=-1",))
+        yield Remark(check, _adding("--ulimit", "memlock=-1"))
     if not any(limit.startswith("stack") for limit in limits):
-        finding = Check(
+        check = Check(
             "stack-limited", "note", f"no --ulimit stack={STACK_BYTES}", "", (f"--ulimit stack={STACK_BYTES}",)
         )
-        yield Remark(finding, _adding("--ulimit", f"stack={STACK_BYTES}"))
+        yield Remark(check, _adding("--ulimit", f"stack={STACK_BYTES}"))
 
 
 def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
@@ -90,13 +90,13 @@ def _profiler(command: Command, profiler: str) -> Iterator[Remark]:
             if profiler == "ncu"
             else "CPU sampling and GPU metrics need it; tracing CUDA does not."
         )
-        finding = failures.COUNTERS_FORBIDDEN.found(
+        check = failures.COUNTERS_FORBIDDEN.found(
             f"{profiler} in a container without --cap-add=SYS_ADMIN", state, means, ("--cap-add=SYS_ADMIN",)
         )
-        yield Remark(finding, _adding("--cap-add=SYS_ADMIN") if needed else None)
+        yield Remark(check, _adding("--cap-add=SYS_ADMIN") if needed else None)
     mounted = any(command.values(name) for name in ("-v", "--volume", "--mount"))
     if command.value("--rm") is not None and not mounted:
         seen = "--rm without a mounted host folder"
         means = "The report is deleted with the container."
-        finding = Check("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
-        yield Remark(finding, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))
+        check = Check("report-lost", "problem", seen, means, ('-v "$PWD":/work -w /work',))
+        yield Remark(check, lambda given: _adding("-w", "/work")(_adding("-v", "$PWD:/work")(given)))

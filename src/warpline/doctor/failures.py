@@ -23,7 +23,7 @@ class Failure:
     """Its state, unless the evidence gives another."""
 
     def found(self, seen: str, state: State | None = None, means: str = "", do: tuple[str, ...] = ()) -> Check:
-        """The failure as a finding."""
+        """The failure as a check."""
         return Check(self.name, state or self.usual, seen, means or self.cause, do or self.do, self.number)
 
 

@@ -56,12 +56,12 @@ def _files(path: Path) -> list[Path]:
 def examine_file(path: Path) -> Examination:
     """Examine one file; raise an error only if it does not exist."""
     try:
-        findings = _examine(path, path.name)
+        checks = _examine(path, path.name)
     except WarplineError as error:
         if error.code == "no-such-file":
             raise
-        findings = [_unreadable(error, path)]
-    return Examination("file", path.name, tuple(findings))
+        checks = [_unreadable(error, path)]
+    return Examination("file", path.name, tuple(checks))
 
 
 def _examine(path: Path, name: str) -> list[Check]:
@@ -89,7 +89,7 @@ def _examine(path: Path, name: str) -> list[Check]:
 
 
 def _unpacked(path: Path, name: str) -> list[Check] | None:
-    """The findings of a file compressed with xz or bzip2; None for other files."""
+    """The checks of a file compressed with xz or bzip2; None for other files."""
     if not path.is_file():
         return None
     with path.open("rb") as file:
@@ -110,7 +110,7 @@ def _kineto(path: Path) -> list[Check]:
     trace = open_trace(path)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
-    findings = [
+    checks = [
         check_of(entry, codes, recorded_kernels=True)
         for entry in entries
         if entry.code not in ("empty-trace", "no-gpu-work")
@@ -125,9 +125,9 @@ def _kineto(path: Path) -> list[Check]:
             "call prof.step() after every step, or profile without a schedule",
             "call torch.cuda.synchronize() before the profiler stops",
         )
-        findings.insert(0, Check("empty-torch-trace", "problem", said, means, do))
+        checks.insert(0, Check("empty-torch-trace", "problem", said, means, do))
     elif len(trace.gpu) == 0 and len(trace.api):
-        findings.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
+        checks.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
     elif len(trace.gpu) == 0:
         listed = len(trace.devices)
         means = (
@@ -137,11 +137,11 @@ def _kineto(path: Path) -> list[Check]:
             else "The profile lists no device: the program ran without a GPU, or the profiler did not detect one."
         )
         do = ("torch.profiler.profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])", "warpline doctor")
-        findings.insert(0, Check("no-gpu-in-it", "warning", said, means, do))
+        checks.insert(0, Check("no-gpu-in-it", "warning", said, means, do))
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
         fewer = "record fewer steps: schedule(wait=1, warmup=1, active=3), without with_stack and profile_memory"
-        findings.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
-    return findings
+        checks.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}", do=(fewer,)))
+    return checks
 
 
 _CALLS_ONLY = (
@@ -151,7 +151,7 @@ _CALLS_ONLY = (
 
 
 def _stale(path: Path) -> list[Check]:
-    """A finding if a newer report exists beside the export."""
+    """A check if a newer report exists beside the export."""
     report = path.with_suffix("").with_suffix(".nsys-rep") if path.suffix == ".gz" else path.with_suffix(".nsys-rep")
     if not report.is_file() or report.stat().st_mtime <= path.stat().st_mtime:
         return []
@@ -168,20 +168,20 @@ def _report(path: Path, name: str) -> list[Check]:
         seen = "the report does not start like an nsys report, or bytes in it were replaced"
         do = ("copy the report again in binary mode: scp, or docker cp",)
         return [failures.REPORT_FROM_NEWER_NSYS.found(seen, means=means, do=do)]
-    findings = []
+    checks = []
     if path.stat().st_size >= LARGE_PROFILE_BYTES:
-        findings.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}"))
+        checks.append(failures.TOO_LARGE.found(f"the file size is {size(path.stat().st_size)}"))
     needed, nsys = report_version(path), find_nsys()
     if needed and nsys and nsys.version and needed.newer_than(nsys.version):
         seen = f"written by nsys {needed}; the installed nsys is {nsys.version}"
-        return [*findings, failures.REPORT_FROM_NEWER_NSYS.found(seen)]
+        return [*checks, failures.REPORT_FROM_NEWER_NSYS.found(seen)]
     if nsys is None:
         written = f"written by nsys {needed}" if needed else "written by an unknown version of nsys"
         version = f"nsys {needed} or newer" if needed else "the nsys that wrote it"
         export = (f"on a machine with {version}: nsys export --type sqlite {name}", "warpline doctor EXPORT.sqlite")
         seen = f"{written}, but nsys is not installed here"
-        return [*findings, Check("report-not-opened", "unknown", seen, "Only nsys can open reports.", export)]
-    return findings + examine_recording(export_report(path))
+        return [*checks, Check("report-not-opened", "unknown", seen, "Only nsys can open reports.", export)]
+    return checks + examine_recording(export_report(path))
 
 
 def _text(path: Path) -> str:
@@ -207,13 +207,13 @@ def _log(path: Path, name: str) -> list[Check]:
     if "\x00" in text[:4096]:
         means = "The file is binary and matches no known profile format."
         return [Check("not-a-profile", "unknown", f"{name} is of an unknown kind", means, ("give a profile or a log",))]
-    findings = read_messages(text)
-    if _RECORDED.search(text) and not any(finding.failure == failures.PROGRAM_FAILED.number for finding in findings):
+    checks = read_messages(text)
+    if _RECORDED.search(text) and not any(check.failure == failures.PROGRAM_FAILED.number for check in checks):
         ending = ending_of(text)
         if ending.failed:
-            findings.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
-    if findings or _TOOL_OUTPUT.search(text):
-        return findings
+            checks.append(failures.PROGRAM_FAILED.found(f"the output has: {ending.quote}", "warning"))
+    if checks or _TOOL_OUTPUT.search(text):
+        return checks
     seen = "the text contains no known output of nsys, ncu or torch"
     return [Check("not-a-profile", "unknown", seen, "", ("give a profile, or the log of a profiler run",))]
 
@@ -222,7 +222,7 @@ _INTERRUPTED = {"damaged-file", "empty-file", "not-sqlite"}
 
 
 def _unreadable(error: WarplineError, path: Path) -> Check:
-    """The finding for a file that cannot be opened."""
+    """The check for a file that cannot be opened."""
     do = (error.hint,) if error.hint else ()
     if error.code in _INTERRUPTED and ".sqlite" in path.name:
         return failures.EXPORT_INTERRUPTED.found(error.message)

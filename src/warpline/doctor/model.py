@@ -1,4 +1,4 @@
-"""The doctor's results: findings about a machine, a file or a command line, and their verdict."""
+"""The doctor's results: checks about a machine, a file or a command line, and their verdict."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """All findings about one subject."""
+    """All checks about one subject."""
 
     kind: Kind
     subject: str
-    findings: tuple[Check, ...]
+    checks: tuple[Check, ...]
     corrected: str = ""
     """For a command line: the corrected command; empty if nothing needs correction."""
 
     @property
     def verdict(self) -> State:
         """The worst state; notes count as ok, and so does unknown on a machine."""
-        found = {finding.state for finding in self.findings}
+        found = {check.state for check in self.checks}
         for state in ("problem", "warning", "unknown"):
             if state in found and (state != "unknown" or self.kind != "machine"):
                 return state
@@ -54,12 +54,12 @@ class Examination:
 
     def sorted(self) -> tuple[Check, ...]:
         """Worst first; equal states in the order they were found."""
-        return tuple(sorted(self.findings, key=lambda finding: STATES.index(finding.state)))
+        return tuple(sorted(self.checks, key=lambda check: STATES.index(check.state)))
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        findings = [asdict(finding) | {"do": list(finding.do)} for finding in self.sorted()]
-        answer = {"kind": self.kind, "subject": self.subject, "verdict": self.verdict, "findings": findings}
+        checks = [asdict(check) | {"do": list(check.do)} for check in self.sorted()]
+        answer = {"kind": self.kind, "subject": self.subject, "verdict": self.verdict, "findings": checks}
         return answer | ({"corrected": self.corrected or None} if self.kind == "command" else {})
 
 

@@ -35,8 +35,8 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
     if command.value("--target-processes") != "all":
         seen = "--target-processes all is not given"
         means = "An older ncu follows only the first process, but launchers and shells start a child process."
-        finding = failures.NO_KERNELS_PROFILED.found(seen, "warning", means, ("--target-processes all",))
-        yield Remark(finding, setting("--target-processes", "all"))
+        check = failures.NO_KERNELS_PROFILED.found(seen, "warning", means, ("--target-processes all",))
+        yield Remark(check, setting("--target-processes", "all"))
     yield from _kernel_name(command)
     yield from _nvtx_filter(command)
     yield from _amount(command)
@@ -126,5 +126,5 @@ def _amount(command: Command) -> Iterator[Remark]:
         passes = "about forty times" if command.value("--set") == "full" else "several times"
         seen = "every launch is profiled: no --launch-count"
         means = f"ncu replays each kernel {passes}; a training run can take days."
-        finding = Check("unbounded", "warning", seen, means, (f"--launch-count {SUGGESTED_LAUNCH_COUNT}",))
-        yield Remark(finding, setting("--launch-count", SUGGESTED_LAUNCH_COUNT))
+        check = Check("unbounded", "warning", seen, means, (f"--launch-count {SUGGESTED_LAUNCH_COUNT}",))
+        yield Remark(check, setting("--launch-count", SUGGESTED_LAUNCH_COUNT))

@@ -77,27 +77,27 @@ def _varint(message: bytes, position: int) -> tuple[int, int]:
 def examine_ncu_report(data: bytes) -> list[Check]:
     """Examine the bytes of an ``.ncu-rep``."""
     report = read_ncu_report(data)
-    findings: list[Check] = []
+    checks: list[Check] = []
     if report.truncated:
         seen = f"the file ends within a block, after {report.results} kernels"
         means = "ncu was killed, or the copy is incomplete; ncu-ui silently shows fewer kernels."
-        findings.append(Check("report-cut-short", "problem", seen, means, ("copy or record it again",)))
+        checks.append(Check("report-cut-short", "problem", seen, means, ("copy or record it again",)))
     if not report.results:
-        findings.append(failures.NO_KERNELS_PROFILED.found("the report contains no profiled kernel"))
-        return findings
-    return [*findings, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
+        checks.append(failures.NO_KERNELS_PROFILED.found("the report contains no profiled kernel"))
+        return checks
+    return [*checks, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
 
 
 def examine_ncu_text(text: str) -> list[Check]:
     """Examine ncu's output: messages, and CSV if present."""
-    findings = read_messages(text)
+    checks = read_messages(text)
     lines = text.splitlines()
     header = next((row for row, line in enumerate(lines) if line.replace('"', "").startswith("ID,Process ID")), None)
     if header is None:
-        return findings
+        return checks
     kernels = {row[0] for row in csv.reader(io.StringIO("\n".join(lines[header + 1 :]))) if row and row[0].isdecimal()}
     if kernels:
-        findings.append(failures.NCU_IS_NO_STOPWATCH.found(f"{len(kernels)} kernels profiled by ncu"))
-    elif not any(finding.state == "problem" for finding in findings):
-        findings.append(failures.NO_KERNELS_PROFILED.found("the CSV has a header but no kernel"))
-    return findings
+        checks.append(failures.NCU_IS_NO_STOPWATCH.found(f"{len(kernels)} kernels profiled by ncu"))
+    elif not any(check.state == "problem" for check in checks):
+        checks.append(failures.NO_KERNELS_PROFILED.found("the CSV has a header but no kernel"))
+    return checks

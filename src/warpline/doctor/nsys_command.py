@@ -32,8 +32,8 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
     if not command.verb:
         if not command.program:
             return
-        finding = Check("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
-        yield Remark(finding, lambda given: replace(given, verb="profile"))
+        check = Check("no-verb", "problem", "nsys without a verb runs nothing", "", ("nsys profile …",))
+        yield Remark(check, lambda given: replace(given, verb="profile"))
         command = replace(command, verb="profile")
     yield from _program(command)
     yield from _what_is_traced(command)
@@ -59,25 +59,25 @@ def _traced(command: Command) -> list[str]:
 def _what_is_traced(command: Command) -> Iterator[Remark]:
     traced = _traced(command)
     if not any(name.startswith("cuda") for name in traced):
-        finding = Check(
+        check = Check(
             "cuda-not-traced",
             "problem",
             f"--trace={','.join(traced)} records no GPU activity",
             "",
             ("-t cuda,nvtx",),
         )
-        yield Remark(finding, setting("--trace", ",".join(["cuda", *(name for name in traced if name != "none")])))
+        yield Remark(check, setting("--trace", ",".join(["cuda", *(name for name in traced if name != "none")])))
     elif command.value("--trace") is None:
         means = "By default, nsys also records OpenGL and every OS runtime call, which slows Python down."
         seen = f"no -t: nsys records {_DEFAULT_TRACES}"
-        finding = Check("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
-        yield Remark(finding, setting("--trace", "cuda,nvtx"))
+        check = Check("default-traces", "warning", seen, means, ("-t cuda,nvtx",), failures.TOO_LARGE.number)
+        yield Remark(check, setting("--trace", "cuda,nvtx"))
     if command.value("--sample") not in ("none",):
         means = "nsys samples the CPU by default: gigabytes within seconds for a Python program, and slower steps."
-        finding = Check(
+        check = Check(
             "cpu-sampling", "warning", "CPU sampling is on", means, ("--sample=none",), failures.TOO_LARGE.number
         )
-        yield Remark(finding, setting("--sample", "none"))
+        yield Remark(check, setting("--sample", "none"))
     if command.value("--cpuctxsw") not in ("none",):
         means = "nsys records every context switch by default, which needs permissions and disk space."
         yield Remark(
@@ -143,8 +143,8 @@ def _bounds(command: Command) -> Iterator[Remark]:
         killed = command.value("--kill") or "sigterm"
         seen = f"--duration={command.value('--duration')}, after which nsys terminates the program with {killed}"
         means = "A terminated program may lose its last GPU events and writes no results."
-        finding = failures.RECORDING_CUT_SHORT.found(seen, "warning", means, ("--kill=none",))
-        yield Remark(finding, setting("--kill", "none"))
+        check = failures.RECORDING_CUT_SHORT.found(seen, "warning", means, ("--kill=none",))
+        yield Remark(check, setting("--kill", "none"))
     elif command.value("--kill") in ("sigkill", "9"):
         seen = "--kill=sigkill ends the program before CUPTI delivers its buffers"
         yield Remark(
@@ -172,8 +172,8 @@ def _processes(command: Command, environment: dict[str, str]) -> Iterator[Remark
         )
         seen = f"{launcher} starts one nsys per rank, and all write to {output or 'the same name'}"
         wanted = f"{output or 'report'}.%q{{{variable}}}"
-        finding = Check("one-report-for-all-ranks", "problem", seen, "Ranks overwrite each other.", (f"-o {wanted}",))
-        yield Remark(finding, setting("--output", wanted))
+        check = Check("one-report-for-all-ranks", "problem", seen, "Ranks overwrite each other.", (f"-o {wanted}",))
+        yield Remark(check, setting("--output", wanted))
 
 
 def _other_profilers(command: Command, machine: Machine, environment: dict[str, str]) -> Iterator[Remark]:

@@ -40,18 +40,18 @@ _RANKS = re.compile(
 
 
 def examine_recording(path: Path) -> list[Check]:
-    """All findings about an SQLite export."""
+    """All checks about an SQLite export."""
     trace = open_trace(path)
     evidence = read_evidence(path)
     kernels = bool(evidence.kernel_processes)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
-    findings = [check_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
-    findings = _from_texts(evidence, findings)
+    checks = [check_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
+    checks = _from_texts(evidence, checks)
     if not kernels:
-        findings = _with_cause(trace, evidence, findings, _said(entries))
-    findings += _ranks(evidence) + _weight(path, evidence)
-    return _once(findings)
+        checks = _with_cause(trace, evidence, checks, _said(entries))
+    checks += _ranks(evidence) + _weight(path, evidence)
+    return _once(checks)
 
 
 def _said(entries: list[HealthEntry]) -> str:
@@ -59,55 +59,55 @@ def _said(entries: list[HealthEntry]) -> str:
     return next((entry.message for entry in entries if entry.code in SYMPTOMS), "No kernel was recorded.")
 
 
-def _from_texts(evidence: Evidence, findings: list[Check]) -> list[Check]:
+def _from_texts(evidence: Evidence, checks: list[Check]) -> list[Check]:
     """Add failures that only the program's output or nsys's diagnostics show."""
 
     def unjudged(message: Message) -> bool:
         return message.failure not in _REPORTED_BY_THE_READER
 
-    known = {finding.failure for finding in findings}
+    known = {check.failure for check in checks}
     texts = "\n".join([*evidence.outputs, *evidence.remarks])
-    more = [finding for finding in read_messages(texts, unjudged) if finding.failure not in known]
+    more = [check for check in read_messages(texts, unjudged) if check.failure not in known]
     if evidence.kernel_processes:
-        more = [_survived(finding) for finding in more]
+        more = [_survived(check) for check in more]
     # If the profiler's own failure killed the program, the program did not fail by itself.
-    if any(finding.failure == failures.OLD_NSYS_ON_NEW_GLIBC.number for finding in more):
-        findings = [finding for finding in findings if finding.failure != failures.PROGRAM_FAILED.number]
-    return more + findings
+    if any(check.failure == failures.OLD_NSYS_ON_NEW_GLIBC.number for check in more):
+        checks = [check for check in checks if check.failure != failures.PROGRAM_FAILED.number]
+    return more + checks
 
 
-def _survived(finding: Check) -> Check:
+def _survived(check: Check) -> Check:
     """A failure within the program, in a recording that has its kernels: a warning."""
-    if finding.state != "problem":
-        return finding
-    means = f"{finding.means} This recording still has its kernels."
-    return replace(finding, state="warning", means=means)
+    if check.state != "problem":
+        return check
+    means = f"{check.means} This recording still has its kernels."
+    return replace(check, state="warning", means=means)
 
 
-def _with_cause(trace: Trace, evidence: Evidence, findings: list[Check], message: str) -> list[Check]:
+def _with_cause(trace: Trace, evidence: Evidence, checks: list[Check], message: str) -> list[Check]:
     """Add the most likely cause of an empty recording."""
     facts = evidence.facts
     if facts.stopped_by_limit and facts.limit_ms is not None:
         limit = f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
-        findings = [finding for finding in findings if finding.failure != failures.RECORDING_CUT_SHORT.number]
+        checks = [check for check in checks if check.failure != failures.RECORDING_CUT_SHORT.number]
         lost = next((text for text in evidence.remarks if "CUPTI buffers" in text), "")
         handed = re.search(r"(\d+) of (\d+)", lost)
         buffers = f", and CUPTI had delivered {handed[1]} of {handed[2]} buffers" if handed else ""
-        findings.append(failures.RECORDING_CUT_SHORT.found(f"{limit}{buffers}", "problem"))
-    if any(finding.state == "problem" for finding in findings):
-        return findings
+        checks.append(failures.RECORDING_CUT_SHORT.found(f"{limit}{buffers}", "problem"))
+    if any(check.state == "problem" for check in checks):
+        return checks
     words = [word.rpartition("/")[2] for word in facts.command.split()]
     client = next((word for word in words[:3] if word in CONTAINER_CLIENTS), "")
     if client and not len(trace.api):
-        return [*findings, failures.OUTSIDE_THE_CONTAINER.found(f"the recorded program is {client}: {message}")]
+        return [*checks, failures.OUTSIDE_THE_CONTAINER.found(f"the recorded program is {client}: {message}")]
     if facts.collected and "Cuda" not in facts.collected:
-        finding = Check("cuda-not-traced", "problem", message, "", ("nsys profile -t cuda,nvtx …",))
-        return [*findings, finding]
+        check = Check("cuda-not-traced", "problem", message, "", ("nsys profile -t cuda,nvtx …",))
+        return [*checks, check]
     if len(trace.api):
         means = "The program initialised CUDA but launched nothing during the recording: it stopped early, or waited."
         do = ("record until the first step is done: remove or raise --duration",)
-        return [*findings, Check("nothing-launched", "problem", message, means, do)]
-    return [*findings, failures.PROCESS_WITHOUT_CUDA.found(message)]
+        return [*checks, Check("nothing-launched", "problem", message, means, do)]
+    return [*checks, failures.PROCESS_WITHOUT_CUDA.found(message)]
 
 
 def _ranks(evidence: Evidence) -> list[Check]:
@@ -121,7 +121,7 @@ def _ranks(evidence: Evidence) -> list[Check]:
 
 
 def _weight(path: Path, evidence: Evidence) -> list[Check]:
-    """A finding if the recording is too large to open easily, with the tables that make it so."""
+    """A check if the recording is too large to open easily, with the tables that make it so."""
     length = path.stat().st_size
     if length < LARGE_PROFILE_BYTES:
         return []
@@ -133,10 +133,10 @@ def _weight(path: Path, evidence: Evidence) -> list[Check]:
     return [failures.TOO_LARGE.found(f"the file size is {size(length)}{f': {what}' if what else ''}")]
 
 
-def _once(findings: list[Check]) -> list[Check]:
+def _once(checks: list[Check]) -> list[Check]:
     """Each failure once; the first has the best evidence."""
     kept: dict[tuple[str, str], Check] = {}
-    for finding in findings:
-        key = (finding.name, "" if finding.failure else finding.seen)
-        kept.setdefault(key, finding)
+    for check in checks:
+        key = (check.name, "" if check.failure else check.seen)
+        kept.setdefault(key, check)
     return list(kept.values())

@@ -1,4 +1,4 @@
-"""A finding about a command line, and the change that fixes it."""
+"""A check about a command line, and the change that fixes it."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from warpline.doctor.model import Check
 
 @dataclass(frozen=True, slots=True)
 class Remark:
-    """A finding, and the change that fixes it."""
+    """A check, and the change that fixes it."""
 
-    finding: Check
+    check: Check
     fix: Callable[[Command], Command] | None = None
 
 
@@ -30,37 +30,37 @@ def script_of(command: Command, machine: Machine) -> str | None:
 
 
 def output_remark(command: Command, option: str, suffix: str, machine: Machine) -> Remark | None:
-    """A finding if the report cannot be written to its path."""
+    """A check if the report cannot be written to its path."""
     path = command.value(option)
     if not path or "$" in path or "%" in path:
         return None
     folder = path.rpartition("/")[0] or "."
     if not machine.exists(folder):
-        finding = Check(
+        check = Check(
             "no-such-folder",
             "problem",
             f"the report goes to {folder}, which does not exist",
             "The profiler would run to the end and then fail to write.",
             (f"mkdir -p {folder}",),
         )
-        return Remark(finding)
+        return Remark(check)
     if not machine.writable(folder):
-        finding = Check(
+        check = Check(
             "folder-not-writable",
             "problem",
             f"the report goes to {folder}, which this user cannot write to",
             "The profiler would run to the end and then fail to write.",
             (f"{option}=/tmp/{path.rpartition('/')[2]}",),
         )
-        return Remark(finding)
+        return Remark(check)
     file = path if path.endswith(suffix) else path + suffix
     if machine.exists(file) and command.value("--force-overwrite") not in ("true",):
-        finding = Check(
+        check = Check(
             "report-exists",
             "warning",
             f"{file} exists, and the profiler does not overwrite it by default",
             "",
             ("--force-overwrite true",),
         )
-        return Remark(finding, setting("--force-overwrite", "true" if command.tool == "nsys" else None))
+        return Remark(check, setting("--force-overwrite", "true" if command.tool == "nsys" else None))
     return None

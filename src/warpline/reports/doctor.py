@@ -33,34 +33,34 @@ def print_doctor(console: Console, examinations: Iterable[Examination], verbose:
 
 
 def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
-    findings = examination.sorted()
+    checks = examination.sorted()
     # What a machine does not tell is told in one line; of a file, it is the answer.
     spelled: set[State] = {"problem", "warning"} if examination.kind == "machine" else {"problem", "warning", "unknown"}
     if verbose:
         spelled = set(MARKS)
-    shown = [finding for finding in findings if finding.state in spelled]
-    parts: list[RenderableType] = [_head(examination, findings)]
+    shown = [check for check in checks if check.state in spelled]
+    parts: list[RenderableType] = [_head(examination, checks)]
     if shown:
         parts.append(_table(shown))
     for state, words in COLLAPSED.items():
-        rest = [finding.name for finding in findings if finding.state == state and state not in spelled]
+        rest = [check.name for check in checks if check.state == state and state not in spelled]
         if rest and (examination.kind == "machine" or state != "note" or examination.verdict != "ok"):
             parts.append(_line(state, words, rest))
     return [*parts, Text()] if len(parts) > 1 else parts
 
 
-def _head(examination: Examination, findings: Sequence[Check]) -> Text:
+def _head(examination: Examination, checks: Sequence[Check]) -> Text:
     head = Text(plain(_shortened(examination)), style="bold blue")
     head.append(": ", style="bold")
     if examination.verdict == "ok":
         head.append("nothing wrong found", style="green")
-        notes = [finding.name for finding in findings if finding.state == "note"]
+        notes = [check.name for check in checks if check.state == "note"]
         if notes and examination.kind != "machine":
             head.append(f"   worth knowing: {', '.join(dict.fromkeys(notes))} (-v)", style="bright_black")
         return head
     counts = []
     for state, (one, many) in COUNTED.items():
-        number = sum(finding.state == state for finding in findings)
+        number = sum(check.state == state for check in checks)
         if number and (state != "unknown" or examination.kind != "machine"):
             counts.append(f"{number} {one if number == 1 else many}")
     head.append(", ".join(counts), style=MARKS[examination.verdict][1])
@@ -75,19 +75,19 @@ def _shortened(examination: Examination) -> str:
     return subject if len(subject) <= LONGEST_SUBJECT else f"{subject[: LONGEST_SUBJECT - 1]}…"
 
 
-def _table(findings: Sequence[Check]) -> Table:
+def _table(checks: Sequence[Check]) -> Table:
     table = Table.grid(padding=(0, 1))
     table.add_column(width=2)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    for finding in findings:
-        mark, colour = MARKS[finding.state]
-        text = Text(plain(finding.seen))
-        if finding.means:
-            text.append(f"\n{finding.means}", style="bright_black")
-        for action in finding.do:
-            text.append(f"\n→ {action}", style="green" if finding.state in ("problem", "warning") else "bright_black")
-        table.add_row(Text(f" {mark}", colour), Text(finding.name, colour), text)
+    for check in checks:
+        mark, colour = MARKS[check.state]
+        text = Text(plain(check.seen))
+        if check.means:
+            text.append(f"\n{check.means}", style="bright_black")
+        for action in check.do:
+            text.append(f"\n→ {action}", style="green" if check.state in ("problem", "warning") else "bright_black")
+        table.add_row(Text(f" {mark}", colour), Text(check.name, colour), text)
     return table
 
 
