@@ -14,7 +14,7 @@ from paths import SUITES as RECORDINGS
 import warpline
 from faults.page import page
 from faults.programs import CAUSES, SUITES
-from faults.snapshot import absolute_paths, profiled_step_ns
+from faults.captures import absolute_paths, profiled_step_ns
 from warpline.analyses.breakdown import device_times
 
 FOLDERS = {suite: RECORDINGS / suite for suite in SUITES}

@@ -10,14 +10,14 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from faults.job import jobs
+from faults.jobs import jobs
 from faults.programs import CASES, CAUSES, SUITES, Case
 from faults.programs.case import PLANTED
-from faults.pulse import Pulse
+from faults.calm_host import Pulse
 from faults.record import main
-from faults.snapshot import absolute_paths, profiled_step_ns
+from faults.captures import absolute_paths, profiled_step_ns
 from faults.stopwatch import FirstSteps, Stopwatch, summary
-from faults.turns import Round, Variant, measure
+from faults.rounds import Round, Variant, measure
 
 FIXES = {
     "remove_sync",
