@@ -1,6 +1,6 @@
 """Writes the page about the planted faults from what was measured.
 
-    python -m faults.page > docs/faults.md
+python -m faults.page > docs/faults.md
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ BLIND_FIGURES = ("right_cause", "right_step", "right_bare_step", "high_on_health
 
 HEAD = """# Planted faults
 
-{count} small programs, each a step with one known fault (or none), and the same work with the fault fixed. The diagnosis
-is scored against them: the right cause, and the step time after the fix. They live in `faults/programs`, one module a
-cause; the lines marked `# planted` are the fault. [faults/README](../faults/README.md) says how to add, record and score
-them.
+{count} small programs, each a step with one known fault (or none), and the same work with the fault fixed. The
+diagnosis is scored against them: the right cause, and the step time after the fix. They live in `faults/programs`, one
+module a cause; the lines marked `# planted` are the fault. [faults/README](../faults/README.md) says how to add, record
+and score them.
 
 A fault counts only if its fix makes the step at least 1.15 times faster on a stopwatch, with no profiler attached. A
 step is healthy only if the fix that suggests itself gains less than 5 % (or no more than repeats of one program differ,
-as the stopwatch's own figures in `faults.json` show). For a cold start the steps are the first ones after the program is
-built, and the fix is the same steps after a warm-up.
+as the stopwatch's own figures in `faults.json` show). For a cold start the steps are the first ones after the program
+is built, and the fix is the same steps after a warm-up.
 
 `comm` is missing: one GPU cannot show it.
 

@@ -22,9 +22,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from faults.calm_host import Pulse
 from faults.jobs import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
 from faults.programs import SUITES, Case
-from faults.calm_host import Pulse
 from faults.recorded import MANIFEST
 from faults.rounds import describe, measure
 
