@@ -4,8 +4,9 @@ A shared host can be half as fast from one second to the next, a GPU at its powe
 a profiler stays attached to its process. So each variant has one process for the stopwatch and one for each capture (a
 new one each time, where it is about a process's first calls). All are built and warmed up first; then they work one at
 a time, each when the host is calm (`faults/calm_host.py`), in rounds: the stopwatch, a capture, the stopwatch again,
-the other capture, the stopwatch again. A round in which all these times are as short as any ever seen was undisturbed from its
-begin to its end. What is kept is the captures and the times of one round: that whose slowest time is the least.
+the other capture, the stopwatch again. A round in which all these times are as short as any ever seen was undisturbed
+from its begin to its end. What is kept is the captures and the times of one round: that whose slowest time is the
+least.
 """
 
 from __future__ import annotations

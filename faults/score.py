@@ -42,9 +42,9 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
     entry, verdict, replay = case.entry, said["verdict"], said["replay"]
     healthy = entry["cause"] == "healthy"
     bare_ns, timed = entry["bare_step_ns"]["faulty"]["step_ns"], _timed_fixes_ns(entry)
-    named = verdict["fix"] if verdict else None
-    target_ns = bare_ns if healthy else timed.get(named, timed[entry["fix"]])
-    held = named in timed
+    named: str | None = verdict["fix"] if verdict else None
+    named_ns = timed.get(named) if named else None
+    target_ns = bare_ns if healthy else named_ns or timed[entry["fix"]]
     return Answer(
         suite=case.suite,
         case=case.name,
@@ -57,8 +57,8 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
         step_error=round(verdict["new_step_ns"]["expected"] / target_ns - 1, 4) if verdict else None,
         bare_error=round(replay["bare_step_ns"] / bare_ns - 1, 4) if replay else None,
         replay_error_pct=replay["error_pct"] if replay else None,
-        gain_in_range=_within(verdict["gain"], bare_ns / timed[named]) if held else None,
-        step_in_range=_within(verdict["new_step_ns"], timed[named]) if held else None,
+        gain_in_range=_within(verdict["gain"], bare_ns / named_ns) if named_ns else None,
+        step_in_range=_within(verdict["new_step_ns"], named_ns) if named_ns else None,
         bare_in_range=_within(replay["bare_step_range_ns"], bare_ns) if replay else None,
         high_on_healthy=healthy and any(finding["confidence"] == "high" for finding in said["findings"]),
     )

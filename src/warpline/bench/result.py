@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from warpline.bench.settle import WarmUp
 from warpline.bench.summary import Interval, Summary, interval_of_median
+from warpline.bench.text import comparison_text, result_text
 from warpline.bench.watch import Clocks
 from warpline.bench.work import Judgement
 
@@ -115,8 +116,6 @@ class Result:
         }
 
     def __repr__(self) -> str:
-        from warpline.bench.text import result_text  # noqa: PLC0415 - it reads this module
-
         return result_text(self)
 
 
@@ -151,8 +150,6 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        from warpline.bench.text import comparison_text  # noqa: PLC0415
-
         return comparison_text(self)
 
 
