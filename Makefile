@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
-.PHONY: demo test check lint format bench clean help
+.PHONY: demo test check lint format bench score clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -39,6 +39,9 @@ format: $(VENV)/developing  ## format the code, sort imports and fix what can be
 
 bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks/results
 	$(BIN)/python benchmarks/run.py
+
+score: $(VENV)/developing  ## score the diagnosis on the planted faults
+	$(BIN)/python -m faults.score
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,6 +1,6 @@
 """Writes the page about the planted faults from what was measured.
 
-python3 -m faults.page faults/recordings/*/faults.json > docs/lab/faults.md
+python -m faults.page > docs/faults.md
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from pathlib import Path
 from typing import Any
 
 from faults.programs import SUITES, Case
+from faults.recorded import manifest_of
+
+BLIND_SCORES = Path(__file__).parent / "blind_scores.json"
+BLIND_FIGURES = ("right_cause", "right_step", "right_bare_step", "high_on_healthy")
 
 HEAD = """# Planted faults
 
-{count} small programs, each a step with one known fault (or none), and the same work cured. They are what the verdict
-is tested against: the right cause, and the step time after the fix. They live in `faults/programs`, one module
-a cause; a builder's lines marked `# planted` are the fault.
+{count} small programs, each a step with one known fault (or none), and the same work with the fault fixed. The
+diagnosis is scored against them: the right cause, and the step time after the fix. They live in `faults/programs`, one
+module a cause; the lines marked `# planted` are the fault. [faults/README](../faults/README.md) says how to add, record
+and score them.
 
-A fault counts only if its cure makes the step at least 1.15 times faster on a stopwatch, with no profiler attached, and
-a step is healthy only if the cure that tempts gains less than 5 % (or no more than repeats of one program differ, as
-the stopwatch's own figures in `faults.json` show). For a cold start the steps are the first ones after the program is
-built, and the cure is the same steps after a warm-up.
+A fault counts only if its fix makes the step at least 1.15 times faster on a stopwatch, with no profiler attached. A
+step is healthy only if the fix that suggests itself gains less than 5 % (or no more than repeats of one program differ,
+as the stopwatch's own figures in `faults.json` show). For a cold start the steps are the first ones after the program
+is built, and the fix is the same steps after a warm-up.
 
-To record them again (on a machine with torch and a GPU, in some minutes; nothing else is needed):
+`comm` is missing: one GPU cannot show it.
 
-```
-PYTHONPATH=src python3 -m faults.record -o faults
-PYTHONPATH=src python3 -m faults.record -o held_out --suite held_out
-```
+## First scores
 
-and so on for the other suites.
+The score of each suite before anything was changed for it. It is the only one that is blind; today's score is what
+`make score` prints.
 
-This writes, for each case, `<case>.json.gz` (the faulty step, with Python frames unless it compiles),
-`<case>.plain.json.gz` (the same without frames), `<case>.cured.json.gz`, and one `faults.json` with every time.
-
-- Two fixes have names beside the interventions of the replay's list: `warm_up` (take loading, compiling and tuning
-  out of the measured steps) and `drop_copies` (leave out copies on the device that nothing needs).
-- `comm` is missing: one GPU cannot show it.
+{blind}
+The planted suite has none: the rules were written with it. What was changed after each first score is in
+[the replay's page](replay.md#predictions).
 """
 
 SUITE_HEADS = {
@@ -47,67 +47,40 @@ SUITE_HEADS = {
 
 {count} cases that the rules were written with.
 """,
+    "held_out": """# The held-out suite
+
+{count} cases in `faults/programs/held_out`, written without a look at the rules and recorded before any verdict on them
+was known.
+""",
     "field": """# The field suite
 
-{count} cases in `faults/programs/field`, after the mistakes of real programs (adapters of language models,
-samplers, recommenders, graph networks, detection, speech), written and recorded as the held-out suite was.
-
-Their first score, before anything was changed for them: right cause 30 of 33, predicted step within 25 % of the
-stopwatch's 21 of 33, bare step within 15 % 27 of 33, and no finding of high confidence on a healthy step; from profiles
-with stacks 29, 21, 28 and none. What was mended then is in [the replay's page](../replay.md#predictions).
+{count} cases in `faults/programs/field`, after the mistakes of real programs (adapters of language models, samplers,
+recommenders, graph networks, detection, speech), written and recorded as the held-out suite was.
 """,
-    "training": """# The training suite
+    "serving": """# The serving suite
 
-{count} cases in `faults/programs/training`, from programs that train and experiment, written without a look at
-the rules, the other suites or the tool's answers, and recorded before any verdict on them was known.
-
-Their first score, before anything was changed for them: right cause 16 of 18, predicted step within 25 % of the
-stopwatch's 11 of 18, bare step within 15 % 15 of 18, and no finding of high confidence on a healthy step; from profiles
-with stacks the same. What was mended then is in [the replay's page](../replay.md#predictions).
+{count} cases in `faults/programs/serving`, from inference and numerical programs, written by another author in the same
+way. A nineteenth was no valid question (the stopwatch showed that its innocent was not) and was left out.
 """,
     "studio": """# The studio suite
 
-{count} cases in `faults/programs/studio`, ordinary PyTorch programs, written without a look at the rules, and
-recorded before any verdict on them was known.
-
-Their first score, before anything was changed for them: right cause 15 of 16, predicted step within 25 % of the
-stopwatch's 12 of 16, bare step within 15 % 13 of 16, and no finding of high confidence on a healthy step; from profiles
-with stacks the same.
+{count} cases in `faults/programs/studio`, ordinary PyTorch programs, written without a look at the rules, and recorded
+before any verdict on them was known.
 """,
     "textbook": """# The textbook suite
 
 {count} cases in `faults/programs/textbook`, compact programs with one fault for each rule, from transformers,
-convolutional networks and numerical work. Their author played an examiner who knows what the tool promises, and not
-how it answers.
+convolutional networks and numerical work. Their author knew what the tool promises, and not how it answers.
+""",
+    "training": """# The training suite
 
-Their first score: right cause 20 of 20, predicted step within 25 % of the stopwatch's 17 of 20, bare step within 15 %
-18 of 20, and no finding of high confidence on a healthy step; from profiles with stacks 20, 16, 17 and none.
+{count} cases in `faults/programs/training`, from programs that train and experiment, written without a look at the
+rules, the other suites or the tool's answers, and recorded before any verdict on them was known.
 """,
     "workshop": """# The workshop suite
 
-{count} cases in `faults/programs/workshop`, training loops, token generation and evaluations as people write
-them, by another such examiner.
-
-Their first score: right cause 19 of 20, predicted step within 25 % of the stopwatch's 18 of 20, bare step within 15 %
-20 of 20, and no finding of high confidence on a healthy step; from profiles with stacks 19, 15, 20 and none.
-""",
-    "serving": """# The serving suite
-
-{count} cases in `faults/programs/serving`, from inference and numerical programs, written by another author in
-the same way. A nineteenth was no valid question (the stopwatch showed that its innocent was not) and was left out.
-
-Their first score: right cause 17 of 18, predicted step within 25 % of the stopwatch's 8 of 18, bare step within 15 %
-17 of 18, and no finding of high confidence on a healthy step.
-""",
-    "held_out": """# The held-out suite
-
-{count} cases in `faults/programs/held_out`, written without a look at the rules and recorded before any verdict
-on them was known.
-
-Their first score, before anything was changed for them: right cause 26 of 29, predicted step within 25 % of the
-stopwatch's 22 of 29, bare step within 15 % 22 of 29, and one finding of high confidence on a healthy step (SGD's
-`fused=True`). The three misses (float64, cuFFT's plans, plain SGD) were then mended, and constants of batch norm and of
-fused chains with them: [today's score](../replay.md#predictions) is no longer blind.
+{count} cases in `faults/programs/workshop`, training loops, token generation and evaluations as people write them, by
+another author who knew the promises only.
 """,
 }
 
@@ -126,7 +99,8 @@ On {device}, torch {torch}, {date}: {how}
 
 def page(manifests: dict[str, dict[str, Any]]) -> str:
     """The whole page, from the manifest of each suite."""
-    parts = [HEAD.format(count=sum(len(manifest["cases"]) for manifest in manifests.values()))]
+    count = sum(len(manifest["cases"]) for manifest in manifests.values())
+    parts = [HEAD.format(count=count, blind=_blind_scores())]
     for suite, manifest in manifests.items():
         cases = manifest["cases"]
         parts += [
@@ -136,6 +110,18 @@ def page(manifests: dict[str, dict[str, Any]]) -> str:
             *_stories(SUITES[suite]),
         ]
     return "\n".join(parts)
+
+
+def _blind_scores() -> str:
+    columns = ("suite", "recordings", "cases", "right cause", "step within 25 %", "bare within 15 %", "high on healthy")
+    rows, notes = [], []
+    for first in json.loads(BLIND_SCORES.read_text(encoding="utf-8"))["scores"]:
+        for recordings, counts in (("without stacks", first), ("with stacks", first.get("with_stacks"))):
+            if counts:
+                figures = (first["cases"], *(counts[key] for key in BLIND_FIGURES))
+                rows.append((first["suite"], recordings, *map(str, figures)))
+        notes += [f"\n{first['suite']}: {first['note']}\n"] if "note" in first else []
+    return _table(columns, rows) + "".join(notes)
 
 
 def _tables(cases: list[dict[str, Any]]) -> list[str]:
@@ -239,6 +225,4 @@ def _gain(gain: float) -> str:
 
 
 if __name__ == "__main__":
-    read = [json.loads(Path(path).read_text(encoding="utf-8")) for path in sys.argv[1:]]
-    by_suite = {manifest["suite"]: manifest for manifest in read}
-    sys.stdout.write(page({suite: by_suite[suite] for suite in SUITES if suite in by_suite}))
+    sys.stdout.write(page({suite: manifest_of(suite) for suite in SUITES}))

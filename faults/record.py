@@ -1,10 +1,10 @@
 """Records the planted faults: a stopwatch and a profile of each case, faulty and cured.
 
-    PYTHONPATH=src python3 -m faults.record -o faults
-    PYTHONPATH=src python3 -m faults.record -o held_out --suite held_out
+    python -m faults.record --suite held_out -o DIR
+    python -m faults.record --suite held_out --only NAME -o DIR
 
 Needs torch and a CUDA device, and nothing else. Every process is forked before CUDA starts. Steps are timed and
-captured by turns (`lab/turns.py`). A case that fails costs only itself.
+captured in rounds (`faults/rounds.py`). A case that fails costs only itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from faults.job import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
+from faults.calm_host import Pulse
+from faults.jobs import CAPTURE, CURED, FAULTY, PLAIN, TIME, Job, Result, jobs
 from faults.programs import SUITES, Case
-from faults.pulse import Pulse
-from faults.turns import describe, measure
+from faults.recorded import MANIFEST
+from faults.rounds import describe, measure
 
 SCHEMA = "warpline.faults/1"
-MANIFEST = "faults.json"
 HOW = (
     "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, before, between "
     "and after the captures, in calm moments of the host. Times and captures are those of one round: the one whose "
@@ -40,11 +40,11 @@ IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.co
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Records the cases asked for, and writes the manifest of those that worked."""
-    parser = argparse.ArgumentParser(prog="python3 -m faults.record", description="records the planted faults")
-    parser.add_argument("-o", "--output", type=Path, required=True, help="folder to write to")
-    parser.add_argument("--suite", choices=SUITES, default="planted", help="which cases (planted)")
-    parser.add_argument("--only", nargs="+", metavar="NAME", help="only these cases of the suite")
-    parser.add_argument("--time-only", action="store_true", help="only the stopwatch, no captures")
+    parser = argparse.ArgumentParser(prog="python -m faults.record", description="Record the planted faults.")
+    parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True, help="folder to write to")
+    parser.add_argument("--suite", choices=SUITES, default="planted", help="the suite to record (planted)")
+    parser.add_argument("--only", nargs="+", metavar="NAME", help="record only these cases of the suite")
+    parser.add_argument("--time-only", action="store_true", help="run only the stopwatch, without captures")
     options = parser.parse_args(arguments)
     suite = SUITES[options.suite]
     unknown = set(options.only or ()) - {case.name for case in suite}

@@ -1,89 +1,129 @@
-"""How often diagnose names the right cause of a planted fault, and how well it predicts the cure.
+"""Scores the diagnosis on the recorded faults: the right cause, and the step time that a stopwatch confirms.
 
-    python faults/score.py [FOLDER] [--stacks] [--all]
+    python -m faults.score [SUITE ...] [--stacks] [--all] [--json] [--against FILE]
 
-Reads the recorded cases (faults/recordings/planted by default), judges each faulty trace, and holds the verdict against
-the true cause, the bare step against the stopwatch's, and the predicted step against the stopwatch's of the cured
-program.
+Each faulty recording is diagnosed; the verdict is held against the true cause, the bare step against the stopwatch's,
+and the predicted step against the stopwatch's of the fixed program. Without suites, all are scored.
 """
 
 from __future__ import annotations
 
 import argparse
+import datetime
 import json
-import time
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from warpline.findings.diagnosis import diagnose
-from warpline.trace.open import open_trace
+from faults.jobs import FAULTY
+from faults.programs import SUITES
+from faults.recorded import RecordedCase, recorded_cases
+from faults.scoreboard import Answer, comparison, from_dict, scores, table, to_dict
 
-DEFAULT = Path(__file__).parent / "recordings" / "planted"
-CLOSE = 0.25
-BARE_CLOSE = 0.15
-
-
-def score(case: dict[str, Any], folder: Path, stacks: bool) -> dict[str, Any]:
-    plain = folder / f"{case['name']}.plain.json.gz"
-    path = plain if plain.exists() and not stacks else folder / f"{case['name']}.json.gz"
-    began = time.perf_counter()
-    answer = diagnose(open_trace(path, cache=False), why=True).to_dict()
-    verdict, replay = answer["verdict"], answer["replay"]
-    bare, cured = (case["bare_step_ns"][which]["step_ns"] for which in ("faulty", "cured"))
-    healthy = case["cause"] == "healthy"
-    after = verdict["new_step_ns"]["expected"] if verdict else None
-    cures = {case["fix"]: cured, **{fix: row["step_ns"] for fix, row in (case.get("other_cures") or {}).items()}}
-    target = bare if healthy else cures.get(verdict["fix"], cured) if verdict else cured
-    return {
-        "case": case["name"],
-        "cause": case["cause"],
-        "said": verdict["cause"] if verdict else None,
-        "fix": case["fix"],
-        "said_fix": verdict["fix"] if verdict else None,
-        "right": bool(verdict) and verdict["cause"] == case["cause"],
-        "bare_error": replay["bare_step_ns"] / bare - 1 if replay else None,
-        "after_error": after / target - 1 if after else None,
-        "replay_error_pct": replay["error_pct"] if replay else None,
-        "gain": case["gain"],
-        "said_gain": verdict["gain"]["expected"] if verdict else None,
-        "high_on_healthy": healthy and any(finding["confidence"] == "high" for finding in answer["findings"]),
-        "seconds": time.perf_counter() - began,
-    }
+PROCESSES = 2
+REPORTED_EVERY = 20
+"""Cases between two lines of progress."""
 
 
-def _line(row: dict[str, Any], close: bool) -> str:
-    marks = f"{'ok ' if row['right'] else 'BAD'} {'ok ' if close else 'far'}"
-    truth = f"{row['case']:36} {row['cause']:10} {row['fix'] or '-':18}"
-    said = f"said {row['said']!s:10} {row['said_fix']!s:18} gain {row['gain']:8.2f} said {row['said_gain'] or 0:8.2f}"
-    errors = f"after {100 * (row['after_error'] or 0):+6.0f} % bare {100 * (row['bare_error'] or 0):+5.0f} %"
-    return f"{marks} {truth} {said} {errors} {row['seconds']:.1f} s"
+def answer_to(case: RecordedCase, *, stacks: bool = False) -> Answer:
+    """Diagnoses one recording and holds the answer against what was measured."""
+    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - only the processes that diagnose load it
+    from warpline.trace.open import open_trace  # noqa: PLC0415
+
+    path = case.recording(FAULTY if stacks else case.scored_variant)
+    return compare(case, diagnose(open_trace(path, cache=False), why=True).to_dict())
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path, nargs="?", default=DEFAULT)
-    parser.add_argument("--stacks", action="store_true", help="judge the traces that have Python stacks")
-    parser.add_argument("--all", action="store_true", help="list every case, not only the misses")
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    cases = json.loads((arguments.folder / "faults.json").read_text())["cases"]
-    rows = [score(case, arguments.folder, arguments.stacks) for case in cases]
-    if arguments.json:
-        print(json.dumps(rows, indent=1))
-        return
-    for row in rows:
-        close = row["after_error"] is not None and abs(row["after_error"]) <= CLOSE
-        if arguments.all or not row["right"] or not close:
-            print(_line(row, close))
-    count = len(rows)
-    right = sum(row["right"] for row in rows)
-    close = sum(row["after_error"] is not None and abs(row["after_error"]) <= CLOSE for row in rows)
-    bare = sum(row["bare_error"] is not None and abs(row["bare_error"]) <= BARE_CLOSE for row in rows)
-    print(
-        f"right cause {right}/{count}; predicted step within 25 % {close}/{count}; bare step within 15 % {bare}/{count}"
+def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
+    """Holds a diagnosis, as its JSON object, against what was measured."""
+    entry, verdict, replay = case.entry, said["verdict"], said["replay"]
+    healthy = entry["cause"] == "healthy"
+    bare_ns, timed = entry["bare_step_ns"]["faulty"]["step_ns"], _timed_fixes_ns(entry)
+    named: str | None = verdict["fix"] if verdict else None
+    named_ns = timed.get(named) if named else None
+    target_ns = bare_ns if healthy else named_ns or timed[entry["fix"]]
+    return Answer(
+        suite=case.suite,
+        case=case.name,
+        cause=entry["cause"],
+        said_cause=verdict["cause"] if verdict else None,
+        fix=entry["fix"],
+        said_fix=named,
+        gain=entry["gain"],
+        said_gain=verdict["gain"]["expected"] if verdict else None,
+        step_error=round(verdict["new_step_ns"]["expected"] / target_ns - 1, 4) if verdict else None,
+        bare_error=round(replay["bare_step_ns"] / bare_ns - 1, 4) if replay else None,
+        replay_error_pct=replay["error_pct"] if replay else None,
+        gain_in_range=_within(verdict["gain"], bare_ns / named_ns) if named_ns else None,
+        step_in_range=_within(verdict["new_step_ns"], named_ns) if named_ns else None,
+        bare_in_range=_within(replay["bare_step_range_ns"], bare_ns) if replay else None,
+        high_on_healthy=healthy and any(finding["confidence"] == "high" for finding in said["findings"]),
     )
-    print(f"high confidence on healthy: {sum(row['high_on_healthy'] for row in rows)}")
+
+
+def _timed_fixes_ns(entry: dict[str, Any]) -> dict[str, int]:
+    """What the stopwatch shows with each fix that was tried."""
+    times = {fix: time["step_ns"] for fix, time in entry["other_cures"].items()}
+    if entry["innocent"] and entry["innocent_step_ns"]:
+        times[entry["innocent"]] = entry["innocent_step_ns"]["step_ns"]
+    if entry["fix"]:
+        times[entry["fix"]] = entry["bare_step_ns"]["cured"]["step_ns"]
+    return times
+
+
+def _within(bounds: dict[str, float], value: float) -> bool:
+    return bounds["low"] <= value <= bounds["high"]
+
+
+def answers_to(cases: Sequence[RecordedCase], *, stacks: bool = False, processes: int = PROCESSES) -> Iterator[Answer]:
+    """Diagnoses the cases on some processes; the answers come in the order of the cases."""
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the processes share the cores
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        yield from pool.imap(_with_stacks if stacks else answer_to, cases)
+
+
+def _with_stacks(case: RecordedCase) -> Answer:
+    return answer_to(case, stacks=True)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Prints the scoreboard."""
+    parser = argparse.ArgumentParser(
+        prog="python -m faults.score", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("suites", nargs="*", metavar="SUITE", help=f"one of {', '.join(SUITES)}")
+    parser.add_argument("--stacks", action="store_true", help="diagnose the recordings with Python stacks, where kept")
+    parser.add_argument("--all", action="store_true", help="list every case, not only the misses")
+    parser.add_argument("--json", action="store_true", help="print scores and answers as JSON")
+    parser.add_argument("--against", type=Path, metavar="FILE", help="compare with an earlier score (from --json)")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.suites) - set(SUITES))
+    if unknown:
+        parser.error(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
+    wanted = [case for case in recorded_cases(*options.suites) if not options.stacks or case.kept_with_stacks]
+    if not wanted:
+        parser.error("no recording of these suites has Python stacks")
+    answers = []
+    for answer in answers_to(wanted, stacks=options.stacks):
+        answers.append(answer)
+        if len(answers) % REPORTED_EVERY == 0 or len(answers) == len(wanted):
+            print(f"{len(answers)} of {len(wanted)} cases", file=sys.stderr, flush=True)
+    if options.json:
+        today = datetime.datetime.now(datetime.UTC).date().isoformat()
+        print(json.dumps(to_dict(answers, stacks=options.stacks, date=today), indent=1))
+        return 0
+    for answer in answers:
+        if options.all or not answer.right_cause or not answer.right_step:
+            print(answer.line())
+    print(table(scores(answers)), end="")
+    if options.against:
+        before = from_dict(json.loads(options.against.read_text(encoding="utf-8")))
+        print(f"\nAgainst {options.against}:\n\n{comparison(before, answers)}", end="")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

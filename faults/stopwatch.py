@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from faults.job import Job
+from faults.jobs import Job
 
 REPEATS = 2
 REPEAT_NS = 20_000_000

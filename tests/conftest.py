@@ -17,6 +17,7 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monk
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("long") is None)  # with several workers, nobody waits for them
     if SHARED.is_dir():
         return
     absent = pytest.mark.skip(reason=f"the shared profiles are not here ({SHARED}); WARPLINE_SHARED names their folder")

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from warpline.bench import ceilings as measuring
-from warpline.bench import ceilings_compute, ceilings_host
-from warpline.bench.ceilings import summarise
+from warpline.bench.ceilings_samples import summarise
 from warpline.hardware.ceilings import parse_ceilings
 
 
@@ -58,8 +57,8 @@ def test_what_fails_is_listed_and_the_rest_is_kept(monkeypatch: pytest.MonkeyPat
         raise RuntimeError("no such kernel")
 
     good = {"gemm.bf16": lambda: summarise([8e14], "FLOP/s", "test")}
-    monkeypatch.setattr(ceilings_compute, "compute_benchmarks", lambda torch: good)
-    monkeypatch.setattr(ceilings_host, "host_benchmarks", lambda torch: {"cpu.launch": broken})
+    monkeypatch.setattr(measuring, "compute_benchmarks", lambda torch: good)
+    monkeypatch.setattr(measuring, "host_benchmarks", lambda torch: {"cpu.launch": broken})
     output = tmp_path / "out.json"
     assert measuring.main(["-o", str(output)]) == 0
     ceilings = parse_ceilings(output.read_text(), "out.json")

@@ -1,35 +1,26 @@
-"""The verdict: which finding is acted on first, what the sentence says, and how often it is right on planted faults."""
+"""The verdict: which finding is acted on first, what the sentence says, and how the step is described."""
 
 from __future__ import annotations
 
-import importlib.util
-import json
 from dataclasses import dataclass, field, replace
-from types import ModuleType
+from pathlib import Path
 from typing import cast
 
 import pytest
-from paths import ROOT, SUITES
+from kineto_files import copy, op
+from small_programs import LATENCY, MAIN_STREAM, MUL, Program, judged
 
 from warpline.analyses.gaps import CAUSES
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
-from warpline.findings.rank import judge
 from warpline.findings.verdict import verdict_of
 from warpline.fixes.claim import Cause, Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Fix
 from warpline.fixes.registry import all_fixes, fix_of, rules
-from warpline.trace.open import open_trace
 from warpline.trace.trace import Window
 
 STEP_NS = 3_000_000
-FAULTS = SUITES / "planted"
-LEAST_RIGHT = 0.95
-"""Share of the planted faults whose cause the verdict must name."""
-LEAST_CLOSE = 0.9
-LEAST_BARE = 0.85
-"""Share whose bare step must be within 15 % of the stopwatch's."""
 
 
 @dataclass(frozen=True)
@@ -176,10 +167,34 @@ def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
 def test_healthy_kernels_are_held_against_the_roofline() -> None:
     verdict = verdict_of([], cast(Evidence, Judged(roofline_share=0.714)))
     assert "busy 75 % of the time, its kernels reach 71 % of the roofline, and no fix" in verdict.sentence
-    judgement = judge(open_trace(FAULTS / "kernel_at_bandwidth.plain.json.gz", cache=False))
-    share = judgement.evidence.roofline_share
-    assert share is not None
-    assert 0.9 < share <= 1.0
+
+
+def test_the_roofline_share_is_that_of_the_kernels(tmp_path: Path) -> None:
+    # 256 MiB read and as many written take 126 µs at the 4,259.5 GB/s measured on an H200: 90 % of 140 µs.
+    judgement = judged(
+        tmp_path, lambda program: program.op("aten::mul", (MUL, 140), shapes=[[16384, 4096]], dtype="float")
+    )
+    assert judgement.evidence.roofline_share == pytest.approx(2 * 2**28 / 4_259.5 / 140_000, rel=0.01)
+
+
+def test_a_number_copied_from_the_host_is_a_wait_and_no_transfer(tmp_path: Path) -> None:
+    """`torch.tensor(number, device="cuda")`: the call takes its eight bytes at once, and then waits for the stream."""
+
+    def body(program: Program) -> None:
+        for _ in range(4):
+            program.large_product(200)
+            start = program.now
+            program.call("cudaMemcpyAsync", 3)
+            begin = max(program.now + LATENCY, program.free[MAIN_STREAM])
+            program.free[MAIN_STREAM] = begin + 1
+            program.events.append(copy("Memcpy HtoD (Pageable -> Device)", begin, 1, program.number, 8))
+            program.wait()
+            program.events.append(op("aten::to", start, program.now - start))
+            program.op("aten::mul", (MUL, 5), cpu=150, shapes=[[64, 64]])
+
+    judgement = judged(tmp_path, body)
+    assert (judgement.verdict.cause, judgement.verdict.fix) == ("sync", "remove_sync")
+    assert "pageable_copy" not in [finding.rule for finding in judgement.findings]
 
 
 def test_an_idle_device_is_not_healthy_though_no_fix_helps() -> None:
@@ -239,34 +254,3 @@ def test_the_verdict_as_json_has_the_contract_s_keys() -> None:
     answer = verdict_of([finding("hidden_sync", 2.0)], EVIDENCE).to_dict()
     assert set(answer) == {"cause", "fix", "sentence", "gain", "new_step_ns"}
     assert set(answer["gain"]) == set(answer["new_step_ns"]) == {"low", "expected", "high"}
-
-
-def _benchmark() -> ModuleType:
-    """faults/score.py, which is a program and not in a package."""
-    spec = importlib.util.spec_from_file_location("benchmark_of_faults", ROOT / "faults" / "score.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.mark.parametrize("suite", [manifest.parent.name for manifest in sorted(SUITES.glob("*/faults.json"))])
-def test_the_score_on_recorded_faults_does_not_fall(suite: str) -> None:
-    cases = json.loads((SUITES / suite / "faults.json").read_text())["cases"]
-    benchmark = _benchmark()
-    rows = [benchmark.score(case, SUITES / suite, stacks=False) for case in cases]
-    wrong = {row["case"]: f"{row['said']}, not {row['cause']}" for row in rows if not row["right"]}
-    assert len(wrong) <= (1 - LEAST_RIGHT) * len(rows), wrong
-    far = {row["case"]: row["after_error"] for row in rows if abs(row["after_error"]) > benchmark.CLOSE}
-    assert len(far) <= (1 - LEAST_CLOSE) * len(rows), far
-    off = {row["case"]: row["bare_error"] for row in rows if abs(row["bare_error"]) > benchmark.BARE_CLOSE}
-    assert len(off) <= (1 - LEAST_BARE) * len(rows), off
-    assert [row["case"] for row in rows if row["high_on_healthy"]] == []
-
-
-def test_a_number_made_on_the_host_is_a_wait_and_no_transfer() -> None:
-    path = SUITES / "field" / "timestep_made_from_a_number.plain.json.gz"
-    judgement = judge(open_trace(path, cache=False))
-    assert (judgement.verdict.cause, judgement.verdict.fix) == ("sync", "remove_sync")
-    assert "pageable_copy" not in [finding.rule for finding in judgement.findings]

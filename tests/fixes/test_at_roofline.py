@@ -8,9 +8,7 @@ from typing import Any
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import SUITES, recorded_case
 
-from warpline.findings.rank import judge
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.trace.open import open_trace
@@ -89,38 +87,3 @@ def test_the_gradient_of_an_index_takes_four_times_its_bytes_and_some_launches(t
     question = steps_of(tmp_path, "aten::_index_put_impl_", PUT_BACK, PUT, 2_600, [16384, 1, 1])
     saved = question.bare_step_ns.expected - question.ask("at_roofline").new_step_ns.expected
     assert saved == pytest.approx(2_600_000 - 43_500 - 40_000, rel=0.001)
-
-
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        ("training", "segments_looked_up_by_index"),
-        ("serving", "long_histories_in_few_bags"),
-        ("planted", "contended_scatter"),
-    ],
-)
-def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> None:
-    case = recorded_case(folder, name)
-    verdict = judge(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False)).verdict
-    assert (verdict.cause, verdict.fix) == ("kernel", "at_roofline")
-    assert verdict.new_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.3)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "serving/particles_sorted_by_cell.plain",
-        "training/table_of_every_feature.cured",
-        "training/nodes_counted_in_every_layer.cured",
-        "serving/clusters_counted_with_bincount.cured",
-        "held_out/attention_with_a_bias.cured",
-        "planted/contended_scatter.cured",
-    ],
-)
-def test_kernels_near_their_pace_are_not_blamed(name: str) -> None:
-    assert not question_about(open_trace(SUITES / f"{name}.json.gz", cache=False)).ask("at_roofline").applies
-
-
-def test_a_sort_and_a_gather_of_short_rows_are_healthy() -> None:
-    path = SUITES / "serving" / "particles_sorted_by_cell.plain.json.gz"
-    assert judge(open_trace(path, cache=False)).verdict.cause == "healthy"

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kineto_files import op, write
-from paths import DATA, SUITES, recorded_case
-from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
+from small_programs import GEMM_BF16, H200, MUL, STEPS, Body, Program, repeated
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
@@ -293,42 +292,31 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
     assert trial.duration[left] == pytest.approx(16 * 50_000 * constants.LOOKUP_ROW_NS.expected)
 
 
-@pytest.mark.parametrize("stacks", [".plain", ""])
-@pytest.mark.parametrize(
-    "name",
-    [
-        "samples_one_by_one",
-        "heads_in_a_loop",
-        "adapter_of_every_request",
-        "table_of_every_feature",
-        "masks_of_every_utterance",
-        "boxes_suppressed_class_by_class",
-        "settings_of_every_request",
-    ],
-)
-def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
-    (recording,) = DATA.glob(f"*/{name}.plain.json.gz")
-    folder = recording.parent
-    question = question_about(open_trace(folder / f"{name}{stacks}.json.gz", cache=False))
-    measured = recorded_case(folder.name, name)["bare_step_ns"]["cured"]["step_ns"]
-    assert question.ask("batch").new_step_ns.expected == pytest.approx(measured, rel=0.27)
+def recurrence(program: Program) -> None:
+    """state = tanh(addmm(x[t], state, weights))"""
+    for _ in range(8):
+        program.op("aten::select", cpu=2, shapes=[[8, 8, 64]])
+        program.op("aten::addmm", (GEMM_BF16, 4), cpu=15, shapes=[[8, 64], [8, 64], [64, 64]])
+        program.op("aten::tanh", (MUL, 2), cpu=10, shapes=[[8, 64]])
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "planted/small_mlp_training",
-        "planted/token_decode",
-        "planted/unrolled_recurrence",
-        "held_out/beam_search",
-        "training/critics_of_an_odd_width",
-        "training/adapters_on_a_short_batch",
-        "serving/orbits_in_small_steps",
-        "serving/pages_swapped_in_one_by_one",  # copies from the host are not the device's work
-    ],
-)
-def test_what_depends_on_the_turn_before_is_no_batch(name: str) -> None:
-    assert not any(question_about(open_trace(SUITES / f"{name}.plain.json.gz", cache=False)).trial("batch").changed)
+def layers_in_a_row(program: Program) -> None:
+    """x = relu(linear(x))"""
+    for _ in range(8):
+        program.op("aten::linear", (GEMM_BF16, 4), cpu=15, shapes=[[8, 64], [64, 64]])
+        program.op("aten::relu", (MUL, 2), cpu=10, shapes=[[8, 64]])
+
+
+def pages_from_the_host(program: Program) -> None:
+    """Copies from the host are not work that the device could do at once."""
+    for _ in range(8):
+        program.copy("HtoD (Pinned -> Device)", 10, 1 << 18)
+
+
+@pytest.mark.parametrize("body", [recurrence, layers_in_a_row, pages_from_the_host])
+def test_what_depends_on_the_iteration_before_is_no_batch(body: Body, tmp_path: Path) -> None:
+    program = repeated(body)
+    assert not any(asked(tmp_path, program).trial("batch").changed)
 
 
 def test_before_the_first_turn_of_a_loop_there_is_none(tmp_path: Path) -> None:

@@ -8,12 +8,10 @@ from pathlib import Path
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import SUITES
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs.recording import KINETO
-from warpline.replay.judged_steps import steps_to_judge
 from warpline.trace.open import open_trace
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
@@ -233,24 +231,3 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
     _, step_us = asked(tmp_path, body)
     # Waiting, the three follow each other: 900 µs less what the profiler takes for itself.
     assert step_us == pytest.approx(400 if beside else 900 - KINETO.step_ns / 1e3, rel=0.05)
-
-
-@pytest.mark.parametrize(
-    ("case", "op", "stays"),
-    [
-        ("training/nodes_counted_in_every_layer", "aten::max", False),
-        ("training/confusion_counted_with_bincount", "aten::min", False),
-        ("field/distribution_that_validates", "aten::all", False),
-        ("held_out/metrics_of_every_batch", "aten::sum", True),
-        ("planted/item_per_layer", "aten::amax", True),
-        ("studio/nan_check_in_a_forward_hook", "aten::isnan", True),
-        ("studio/nan_check_in_a_forward_hook", "aten::any", True),
-    ],
-)
-def test_recorded_programs_do_without_the_same_work_when_mended(case: str, op: str, stays: bool) -> None:
-    question = question_about(steps_to_judge(open_trace(SUITES / f"{case}.plain.json.gz", cache=False)))
-    mine = question.scene.under_op(op) & question.scene.in_steps
-    left = mine & ~question.trial("remove_sync").gone
-    mended = open_trace(SUITES / f"{case}.cured.json.gz", cache=False).ops["name"].cast(str).to_list()
-    assert mine.any()
-    assert bool(left.any()) == stays == (op in mended)

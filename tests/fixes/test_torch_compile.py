@@ -7,17 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from paths import SUITES, recorded_case
 from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 
-from warpline.fixes.whatif import question_about
-from warpline.replay import WhatIf
 from warpline.replay.compiler.grouping import Group, Unit, groups
 from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.costs import constants
 from warpline.replay.scene import AUTOGRAD
-from warpline.trace.open import open_trace
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
 
@@ -327,6 +323,8 @@ def test_libraries_are_asked_one_by_one(tmp_path: Path) -> None:
     # Of each turn remain the product, the second kernel that its library launches, and one kernel for the other two ops.
     expected = call + 10 * (library + 2 * launch)
     assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(expected, rel=0.02)
+    # A graph is one launch, and its 40 kernels take 70 µs.
+    assert question.ask("cuda_graph").gain.expected > question.ask("torch_compile").gain.expected
 
 
 @pytest.mark.parametrize("name", ["aten::sort", "aten::_cudnn_rnn", "aten::linalg_cholesky_ex", "flash_attn::forward"])
@@ -336,42 +334,6 @@ def test_what_lies_within_an_op_of_a_library_is_not_fused(tmp_path: Path, name: 
             program.op(name, (MUL, 200), shapes=[[16384, 4096]], dtype="float")
 
     assert judged(tmp_path, body).evidence.question.ask("torch_compile").gain.expected < 1.05
-
-
-def recorded(folder: str, name: str) -> tuple[WhatIf, dict[str, float]]:
-    case = recorded_case(folder, name)
-    times = {fix: one["step_ns"] for fix, one in case["other_cures"].items()}
-    times[case["fix"]] = case["bare_step_ns"]["cured"]["step_ns"]
-    return question_about(open_trace(SUITES / folder / f"{name}.plain.json.gz", cache=False)), times
-
-
-@pytest.mark.parametrize(
-    ("folder", "name"),
-    [
-        ("planted", "small_pointwise_chain"),
-        ("planted", "casts_back_and_forth"),  # what goes in and out is smaller than what lies between
-        ("planted", "gelu_by_hand"),
-        ("planted", "norm_by_hand"),
-        ("held_out", "smoothed_loss_by_hand"),
-        ("field", "rotary_positions_by_hand"),
-        ("field", "norm_over_whole_recordings"),  # 6 ms on four multiprocessors become two passes on all
-        ("field", "compiled_blocks_that_are_watched"),  # half of the launches are cuBLAS's
-        ("training", "distances_to_every_code"),  # a gigabyte between 17 MB
-        ("training", "entropy_over_the_vocabulary"),
-        ("serving", "stencil_of_rolled_grids"),  # bound by what is computed
-        ("serving", "weights_unpacked_in_many_passes"),
-        ("studio", "colours_jittered_in_separate_passes"),
-        ("textbook", "option_prices_in_separate_passes"),  # bound by error functions
-    ],
-)
-def test_a_compiled_program_takes_what_the_stopwatch_says(folder: str, name: str) -> None:
-    question, times = recorded(folder, name)
-    assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(times["torch_compile"], rel=0.25)
-
-
-def test_a_loop_of_small_steps_gains_more_from_a_graph_than_from_a_compiler() -> None:
-    question, _ = recorded("serving", "orbits_in_small_steps")
-    assert question.ask("cuda_graph").gain.expected > question.ask("torch_compile").gain.expected > 1.5
 
 
 def test_without_shapes_a_chain_is_cut_by_the_names_of_its_ops() -> None:

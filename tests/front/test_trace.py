@@ -14,7 +14,7 @@ from paths import DATA, ROOT
 
 import warpline
 from warpline.analyses.roofline_entry import Entry, RooflineTable
-from warpline.findings.model import Gain, Place, StepTime
+from warpline.estimate import Estimate
 from warpline.front.tables import columns_of, to_query, to_scan
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace
@@ -183,8 +183,8 @@ def test_texts_of_the_trace_are_escaped_in_notebooks(tmp_path: Path) -> None:
         SCRIPT,
         SCRIPT,
         1,
-        Gain(1, 1, 1),
-        StepTime(1, 1, 1),
+        Estimate(1, 1, 1),
+        Estimate(1, 1, 1),
         "low",
         (Place(SCRIPT, SCRIPT, 1, 1),),
         SCRIPT,

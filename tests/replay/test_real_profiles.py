@@ -28,7 +28,9 @@ def test_the_replayed_step_is_the_measured_one(file: Path) -> None:
 @pytest.mark.shared
 def test_all_shared_profiles_with_steps_replay_within_four_percent() -> None:
     errors = {}
-    for file in sorted([*SHARED.rglob("*.json.gz"), *SHARED.rglob("*.sqlite.gz")]):
+    # The hostile files are made to break readers: no program ran as they say.
+    recorded = [file for folder in ("h200", "public") for file in (SHARED / folder).rglob("*.gz")]
+    for file in sorted(file for file in recorded if file.name.endswith((".json.gz", ".sqlite.gz"))):
         try:
             trace = open_trace(file)
         except WarplineError:

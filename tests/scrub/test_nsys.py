@@ -92,6 +92,17 @@ def test_names_of_processes_that_were_not_profiled_go(tmp_path: Path) -> None:
     assert rows(connection, "SELECT name FROM PROCESSES ORDER BY pid") == [("(removed)",), ("/usr/bin/python3",)]
 
 
+def test_the_number_of_an_enum_refers_to_no_string(tmp_path: Path) -> None:
+    export = small()
+    name = export.string("acme-agentd")
+    export.add("ThreadNames", nameId=name, priority=20, globalTid=STRANGER)
+    export.add("TARGET_INFO_SYSTEM_ENV", name="Kernel", nameEnum=name, value="6.8.0")
+    result, connection = scrubbed(export, tmp_path)
+    assert result.output is not None
+    assert check(result.output).leaks == ()
+    assert "acme-agentd" not in {value for (value,) in rows(connection, "SELECT value FROM StringIds")}
+
+
 def test_error_output_stays_and_output_goes(tmp_path: Path) -> None:
     export = small().error_output("File '/home/alice/x.py'\nRuntimeError: CUDA error")
     name = export.string("/tmp/nvidia/streams/pid_4321_stdout.log")

@@ -27,6 +27,7 @@ SHARED_PROFILES = sorted(
     for folder in ("public", "h200")
     for end in ("json.gz", "sqlite.gz")
     for path in (SHARED / folder).rglob(f"*.{end}")
+    if detect(path) in PROFILES  # an execution trace is JSON too, and no profile
 )
 
 

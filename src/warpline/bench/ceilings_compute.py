@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from warpline.bench.ceilings import (
+from warpline.bench.ceilings_samples import (
     BYTES_PER_SECOND,
     FLOPS_PER_SECOND,
     Benchmark,

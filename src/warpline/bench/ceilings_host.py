@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from warpline.bench.ceilings import (
+from warpline.bench.ceilings_samples import (
     BYTES_PER_SECOND,
     SECONDS,
     Benchmark,

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from warpline.bench.settle import WarmUp
 from warpline.bench.summary import Interval, Summary, interval_of_median
+from warpline.bench.text import comparison_sentence, comparison_text, facts, headline, result_text
 from warpline.bench.watch import Clocks
 from warpline.bench.work import Judgement
 from warpline.notebook import card, paragraph
@@ -122,18 +123,12 @@ class Result:
         }
 
     def __repr__(self) -> str:
-        from warpline.bench.text import headline  # noqa: PLC0415 - it reads this module
-
         return f"<Result {headline(self)}>"
 
     def __str__(self) -> str:
-        from warpline.bench.text import result_text  # noqa: PLC0415 - it reads this module
-
         return result_text(self)
 
     def _repr_html_(self) -> str:
-        from warpline.bench.text import facts, headline  # noqa: PLC0415 - it reads this module
-
         notes = [paragraph(f"{note.severity}: {note.message}") for note in self.notes]
         return card(headline(self), named_facts(dict(facts(self))), *notes)
 
@@ -169,13 +164,9 @@ class Comparison:
         }
 
     def __repr__(self) -> str:
-        from warpline.bench.text import comparison_sentence  # noqa: PLC0415 - it reads this module
-
         return f"<Comparison {comparison_sentence(self)}>"
 
     def __str__(self) -> str:
-        from warpline.bench.text import comparison_text  # noqa: PLC0415 - it reads this module
-
         return comparison_text(self)
 
 

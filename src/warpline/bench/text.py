@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from warpline.bench.experiments import EXPERIMENTS
-from warpline.bench.result import Comparison, Result
 from warpline.units import duration
 
 if TYPE_CHECKING:
     from warpline.bench.cold import ColdStart
     from warpline.bench.command import Answer
+    from warpline.bench.result import Comparison, Result
 
 CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "wall": "the host's clock", "cpu": "the CPU's clock"}
 CACHES = {

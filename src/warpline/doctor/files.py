@@ -9,8 +9,6 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from zlib_ng import zlib_ng
-
 from warpline.doctor import failures
 from warpline.doctor.advice import check_of
 from warpline.doctor.messages import read_messages
@@ -18,9 +16,10 @@ from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, DamagedGzip, Kind, detect
+from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, Kind, detect
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
 from warpline.trace.open import open_trace
 from warpline.units import size
 
@@ -190,7 +189,7 @@ def _text(path: Path) -> str:
         data = file.read(MAX_TEXT_BYTES)
         if data.startswith(GZIP_MAGIC):
             try:
-                data = zlib_ng.decompressobj(31).decompress(data, MAX_TEXT_BYTES)
+                data = engine.decompressobj(GZIP_WINDOW_BITS).decompress(data, MAX_TEXT_BYTES)
             except DamagedGzip as error:
                 raise UnreadableFile("damaged-file", f"{path.name} is damaged gzip", "copy it again") from error
         elif len(data) == MAX_TEXT_BYTES:

@@ -197,10 +197,10 @@ class _Packer:
     """gzip without name or time and in blocks of one size, so that the same text gives the same bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
-        from zlib_ng import zlib_ng  # noqa: PLC0415
+        from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine  # noqa: PLC0415 - as the readers
 
         self._file = file
-        self._engine = zlib_ng.compressobj(GZIP_LEVEL, zlib_ng.DEFLATED, 31)
+        self._engine = engine.compressobj(GZIP_LEVEL, engine.DEFLATED, GZIP_WINDOW_BITS)
         self._pending = bytearray()
 
     def write(self, data: bytes, /) -> object:

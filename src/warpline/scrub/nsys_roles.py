@@ -13,7 +13,10 @@ SYSTEM_WIDE = frozenset(("ThreadNames", "PROCESSES", "SCHED_EVENTS", "COMPOSITE_
 STREAMS = ("ProcessStreams", "ANALYSIS_FILE")
 PROCESS_BITS = 24
 """globalTid is (machine, process, thread); the thread takes the lowest 24 bits."""
-_REFERENCE = re.compile(r"(?i)(?:name|text|symbol|module|file|path|content|string|label|argument|function)\w*(?:Id)?$")
+_REFERENCE = re.compile(
+    r"(?i)(?:name|text|symbol|module|file|path|content|string|label|argument|function)\w*(?:Id)?(?<!Enum)$"
+)
+"""Columns that refer to strings, by their names; the number of an enum does not."""
 _DECLARED = re.compile(r"(?m)^\s*\"?(\w+)\"?\s.*REFERENCES StringIds")
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from pathlib import Path
-from typing import cast
-
-from zlib_ng import zlib_ng
 
 from warpline.errors import UnreadableFile
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
 
 HEAD_BYTES = 1 << 20
 """Kineto writes all device properties before its first event: far less than this."""
@@ -36,8 +34,6 @@ class Kind(enum.Enum):
     UNKNOWN = "unknown"
 
 
-DamagedGzip = cast(type[Exception], zlib_ng.error)
-"""zlib-ng's own error, which its stubs declare as an instance."""
 GZIP_MAGIC = b"\x1f\x8b"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
@@ -89,13 +85,13 @@ def _head(path: Path) -> bytes:
 
 
 def _packed_kind(head: bytes, path: Path) -> Kind:
-    engine = zlib_ng.decompressobj(31)
+    stream = engine.decompressobj(GZIP_WINDOW_BITS)
     try:
-        inner = engine.decompress(head, HEAD_BYTES)
+        inner = stream.decompress(head, HEAD_BYTES)
     except DamagedGzip as error:
         raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
     if not inner:
-        if engine.eof:
+        if stream.eof:
             raise UnreadableFile("empty-file", f"{path} is the gzip of an empty file", "record or export it again")
         raise UnreadableFile("damaged-file", f"{path} is gzip, cut short before its first byte", "copy it again")
     if inner.startswith(GZIP_MAGIC):

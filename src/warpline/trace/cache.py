@@ -15,20 +15,15 @@ import mmap
 import os
 import shutil
 import tempfile
-import zlib
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 import polars as pl
 
+from warpline.sources.zlib_engine import engine
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
-
-try:
-    from zlib_ng.zlib_ng import crc32
-except ImportError:  # the checksum is the same, only slower
-    from zlib import crc32
 
 READER_VERSION = 3
 """Raised whenever readers, linking or checks would give another result for the same file."""
@@ -57,7 +52,7 @@ def key(file: Path) -> str | None:
             return None
         digest = hashlib.blake2b(f"{READER_VERSION} {pl.__version__} {size}".encode(), digest_size=16)
         with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            digest.update(crc32(content).to_bytes(4, "little"))
+            digest.update(engine.crc32(content).to_bytes(4, "little"))
             for sample in range(SAMPLES):
                 offset = (size - min(size, SAMPLE_BYTES)) * sample // (SAMPLES - 1)
                 digest.update(content[offset : offset + SAMPLE_BYTES])
@@ -115,7 +110,7 @@ def _read_table(path: Path) -> pl.DataFrame:
 
 def _checksum(path: Path) -> int:
     content = path.read_bytes()
-    return zlib.adler32(content) if not content else int(crc32(content))
+    return int(engine.crc32(content))
 
 
 def _evict() -> None:

@@ -139,6 +139,17 @@ def read_tail(text: bytes, header: Header) -> None:
 def _keep(header: Header, key: bytes, raw: bytes) -> None:
     name = decode_string(key)
     try:
-        header.keys[name] = json.loads(decode_raw(raw), strict=False)
+        header.keys[name] = _without_surrogates(json.loads(decode_raw(raw), strict=False))
     except (ValueError, RecursionError):
         header.notes.append(f"The header's {name!r} is not legal JSON and was left out.")
+
+
+def _without_surrogates(value: Any) -> Any:
+    """The value with a question mark for each half of a surrogate pair: JSON can spell one, and no text can hold it."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "replace").decode()
+    if isinstance(value, list):
+        return [_without_surrogates(entry) for entry in value]
+    if isinstance(value, dict):
+        return {_without_surrogates(key): _without_surrogates(entry) for key, entry in value.items()}
+    return value

@@ -1,14 +1,8 @@
-"""gzip -> windows of text, bounded and forgiving.
-
-zlib-ng inflates a trace more than twice as fast as the standard library. isal is a quarter faster still on
-x86 and a third slower on ARM; either outruns the scanner that waits for it, so the one that is fast
-everywhere was chosen. The standard library is the fallback.
-"""
+"""gzip -> windows of text, bounded and forgiving."""
 
 from __future__ import annotations
 
 import threading
-import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,18 +10,10 @@ from queue import Empty, Queue
 from typing import Any, Final
 
 from warpline.errors import UnreadableFile
-
-try:
-    from zlib_ng import zlib_ng as _fast
-
-    _zlib: Any = _fast
-except ImportError:  # the package has no wheel for this platform
-    _zlib = zlib
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
 
 MAGIC: Final = b"\x1f\x8b"
 COMPRESSED_CHUNK: Final = 256 << 10
-GZIP_WINDOW_BITS: Final = 31
-"""15 bits of window, plus 16 for a gzip header and checksum (zlib's manual, inflateInit2)."""
 BOMB_RATIO: Final = 200
 """Real traces shrink 10- to 30-fold; deflate reaches 1,032-fold only on endless repetition."""
 BOMB_BYTES: Final = 256 << 20
@@ -78,11 +64,11 @@ class Inflater:
                         if pending.strip(b"\0"):
                             self._damage("other data follows the compressed text")
                         return
-                    stream = _zlib.decompressobj(GZIP_WINDOW_BITS)
+                    stream = engine.decompressobj(GZIP_WINDOW_BITS)
                 before = stream.copy()
                 try:
                     piece = stream.decompress(pending, self.window_bytes)
-                except _zlib.error as error:
+                except DamagedGzip as error:
                     yield _up_to_damage(before, pending), consumed
                     self._damage(str(error))
                     return
@@ -109,7 +95,7 @@ def _up_to_damage(stream: Any, pending: bytes) -> bytes:
     try:
         for index in range(len(pending)):
             parts.append(stream.decompress(pending[index : index + 1]))
-    except _zlib.error:
+    except DamagedGzip:
         pass
     return b"".join(parts)
 

@@ -10,14 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from zlib_ng import zlib_ng
-
 from warpline.errors import UnreadableFile, UsageError
-from warpline.sources.detect import GZIP_MAGIC, SQLITE_MAGIC, DamagedGzip
+from warpline.sources.detect import GZIP_MAGIC, SQLITE_MAGIC
 from warpline.sources.health import HealthEntry
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
 
-GZIP_WINDOW = 31
-"""zlib's number for: gzip header, largest window."""
 MOST_BYTES = 16 << 30
 """Largest uncompressed export that is unpacked unless WARPLINE_MAX_BYTES says otherwise."""
 BLOCK_BYTES = 1 << 20
@@ -118,19 +115,19 @@ def _unpack(path: Path, target: Path) -> list[HealthEntry]:
 
 def _blocks(source: BinaryIO) -> Iterator[bytes]:
     """The unpacked bytes of all gzip members, block by block: a bomb is never held in memory."""
-    engine = zlib_ng.decompressobj(GZIP_WINDOW)
+    stream = engine.decompressobj(GZIP_WINDOW_BITS)
     pending = source.read(BLOCK_BYTES)
     while pending:
-        block = engine.decompress(pending, BLOCK_BYTES)
+        block = stream.decompress(pending, BLOCK_BYTES)
         if block:
             yield block
-        if engine.eof:
-            pending = engine.unused_data or source.read(BLOCK_BYTES)
+        if stream.eof:
+            pending = stream.unused_data or source.read(BLOCK_BYTES)
             if not pending.startswith(GZIP_MAGIC):
                 return
-            engine = zlib_ng.decompressobj(GZIP_WINDOW)
+            stream = engine.decompressobj(GZIP_WINDOW_BITS)
         else:
-            pending = engine.unconsumed_tail or source.read(BLOCK_BYTES)
+            pending = stream.unconsumed_tail or source.read(BLOCK_BYTES)
     raise DamagedGzip("the file ends within the compressed data")
 
 

@@ -1,0 +1,248 @@
+"""Measures the variants of a case in rounds, so that the stopwatch and the profiler see the same machine.
+
+A shared host can be half as fast from one second to the next, a GPU at its power limit changes its clocks by 15 %, and
+a profiler stays attached to its process. So each variant has one process for the stopwatch and one for each capture (a
+new one each time, where it is about a process's first calls). All are built and warmed up first; then they work one at
+a time, each when the host is calm (`faults/calm_host.py`), in rounds: the stopwatch, a capture, the stopwatch again,
+the other capture, the stopwatch again. A round in which all these times are as short as any ever seen was undisturbed
+from its begin to its end. What is kept is the captures and the times of one round: that whose slowest time is the
+least.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import multiprocessing
+import os
+import statistics
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from faults.calm_host import Pulse
+from faults.captures import Captures
+from faults.jobs import CAPTURE, DESCRIBE, FAULTY, JOB_LIMIT_S, TIME, Job, Result, failure, limited
+from faults.programs import Case
+from faults.stopwatch import FirstSteps, Stopwatch, summary, wake
+
+AGREE = 0.03
+"""Two measurements that differ by no more are the same."""
+FEWEST_ROUNDS, MOST_ROUNDS = 2, 10
+CASE_LIMIT_S = 10.0
+"""After so long a case begins no further round."""
+WAIT_S = 0.5
+"""How long a measurement waits for a calm moment."""
+MEASURE, HOLD, KEEP = "measure", "hold", "keep"
+Worker = Callable[[str], Result]
+
+
+class Actor:
+    """A process that holds one variant of a case, and does its work whenever it is asked."""
+
+    def __init__(self, job: Job, folder: Path) -> None:
+        self.job = job
+        self.failed = False
+        context = multiprocessing.get_context("fork")
+        self._pipe, there = context.Pipe()
+        self._process = context.Process(target=_live, args=(job, folder, there))
+        self._process.start()
+        there.close()
+
+    def ask(self, what: str) -> Result:
+        """What the process answers; an answer with an `error` is its last."""
+        with contextlib.suppress(OSError):
+            self._pipe.send(what)
+        return self.answer()
+
+    def answer(self) -> Result:
+        """Waits for what the process has to say."""
+        result: Result = {"error": "the process is gone"}
+        if not self.failed:
+            with contextlib.suppress(EOFError, OSError):
+                if self._pipe.poll(JOB_LIMIT_S + 10):
+                    result = self._pipe.recv()
+            if "error" in result:
+                print(f"{self.job}: {result['error']}", file=sys.stderr, flush=True)
+                self.failed = True
+        return result
+
+    def end(self) -> None:
+        """Ends the process, whatever it is doing."""
+        with contextlib.suppress(OSError):
+            self._pipe.send(None)
+        self._process.join(2)
+        if self._process.is_alive():
+            self._process.kill()
+            self._process.join()
+
+
+@dataclass(slots=True)
+class Round:
+    """What was measured of one variant in a row: its times, and how busy the GPU was in a step of each capture."""
+
+    times: list[float] = field(default_factory=list)
+    busy: list[float] = field(default_factory=list)
+
+    @property
+    def slowest(self) -> float:
+        """The longest time of a step. A GPU that was busy for longer than a bare step ran with slower clocks then."""
+        return max([*self.times, *self.busy]) if self.times else float("inf")
+
+
+class Variant:
+    """One variant of a case: its stopwatch, its captures, and the rounds that it has gone through."""
+
+    def __init__(self, jobs: Sequence[Job], folder: Path, pulse: Pulse) -> None:
+        self.folder = folder
+        self.pulse = pulse
+        self.rounds: list[Round] = []
+        self.kept: dict[Job, Result] = {}
+        self._jobs = jobs
+        self._actors = {job: Actor(job, folder) for job in jobs if not job.needs_own_process}
+
+    def wait_until_built(self) -> None:
+        """Waits for the processes that live as long as the case."""
+        for actor in self._actors.values():
+            actor.answer()
+
+    def go_round(self) -> None:
+        """The stopwatch before, between and after the captures; they are held if no round was calmer."""
+        this, asked = Round(), list[Actor]()
+        stopwatch, *captures = self._jobs
+        self._once(stopwatch, this, asked)
+        for capture in captures:
+            self._once(capture, this, asked)
+            self._once(stopwatch, this, asked)
+        if this.slowest <= min((past.slowest for past in self.rounds), default=float("inf")):
+            for actor in asked:
+                actor.ask(HOLD)
+                if actor.job not in self._actors:
+                    self.kept[actor.job] = actor.ask(KEEP)
+        self.rounds.append(this)
+        for actor in asked:
+            if actor.job not in self._actors:
+                actor.end()
+
+    def settled(self) -> bool:
+        """Whether some rounds were gone and one was undisturbed, or nothing can be measured."""
+        return len(self.rounds) >= FEWEST_ROUNDS and (self.calm() > 0 or not self._times())
+
+    def calm(self) -> int:
+        """How many rounds were undisturbed."""
+        limit = min(self._times(), default=0.0) * (1 + AGREE)
+        return sum(past.slowest <= limit for past in self.rounds)
+
+    def results(self) -> dict[Job, Result]:
+        """What is kept of each job; without those that failed."""
+        self.kept |= {job: actor.ask(KEEP) for job, actor in self._actors.items() if not actor.failed}
+        if not self._times():
+            return {}
+        best = min(self.rounds, key=lambda past: past.slowest)
+        times = {**asdict(summary(self._times())), "step_ns": round(statistics.median(best.times)), "calm": self.calm()}
+        return {
+            job: {**result, **({"captures": len(self.rounds)} if job.work == CAPTURE else times)}
+            for job, result in self.kept.items()
+            if "error" not in result
+        }
+
+    def end(self) -> None:
+        """Ends the processes."""
+        for actor in self._actors.values():
+            actor.end()
+
+    def _times(self) -> list[float]:
+        return [ns for past in self.rounds for ns in past.times]
+
+    def _once(self, job: Job, this: Round, asked: list[Actor]) -> None:
+        actor = self._actors.get(job) or Actor(job, self.folder)
+        if job not in self._actors:
+            actor.answer()
+        if actor.failed:
+            return
+        self.pulse.wait_for_calm(WAIT_S)
+        result = actor.ask(MEASURE)
+        if job.work == TIME:
+            this.times.extend([result["ns"]] if "ns" in result else [])
+        else:
+            this.busy.extend([result["busy_ns"]] if "busy_ns" in result else [])
+        if actor not in asked:
+            asked.append(actor)
+
+
+def measure(wanted: Sequence[Job], folder: Path, pulse: Pulse) -> dict[Job, Result]:
+    """Measures everything of a case; what failed is left out."""
+    began = time.monotonic()
+    by_variant: dict[str, list[Job]] = {}
+    for job in sorted(wanted, key=lambda job: job.work != TIME):
+        by_variant.setdefault(job.timed_as, []).append(job)
+    variants = [Variant(jobs, folder, pulse) for jobs in by_variant.values()]
+    try:
+        for variant in variants:
+            variant.wait_until_built()
+        for position in range(MOST_ROUNDS):
+            restless = [variant for variant in variants if not variant.settled()]
+            if not restless or (position >= FEWEST_ROUNDS and time.monotonic() - began > CASE_LIMIT_S):
+                break
+            for variant in restless:
+                variant.go_round()
+        return {job: result for variant in variants for job, result in variant.results().items()}
+    finally:
+        for variant in variants:
+            variant.end()
+
+
+def describe(case: Case, folder: Path) -> Result:
+    """The device and the software, as a process of its own sees them."""
+    actor = Actor(Job(case, DESCRIBE, FAULTY), folder)
+    try:
+        return actor.answer() or actor.ask(KEEP)
+    finally:
+        actor.end()
+
+
+def _live(job: Job, folder: Path, pipe: Any) -> None:
+    """A process's life: it builds its step, says that it is ready, and works when asked until it is told to end."""
+    try:
+        with limited():
+            torch = importlib.import_module("torch")
+            if not job.needs_own_process:
+                wake(torch)
+            worker = WORKS[job.work](torch, job, folder)
+        pipe.send({})
+        while (asked := pipe.recv()) is not None:
+            with limited():
+                result = worker(asked)
+            pipe.send(result)
+    except Exception as error:
+        traceback.print_exc()
+        pipe.send(failure(error))
+    finally:
+        os._exit(0)
+
+
+def _timing(torch: Any, job: Job, folder: Path) -> Worker:
+    stopwatch = FirstSteps(torch, job) if job.case.cold else Stopwatch(torch, job.build())
+    return lambda asked: {"ns": stopwatch.sample()} if asked == MEASURE else {"steps": stopwatch.steps}
+
+
+def _capturing(torch: Any, job: Job, folder: Path) -> Worker:
+    captures = Captures(torch, job)
+    actions: dict[str, Callable[[], Result]] = {
+        MEASURE: captures.take,
+        HOLD: captures.hold,
+        KEEP: lambda: captures.write(folder),
+    }
+    return lambda asked: actions[asked]()
+
+
+def _describing(torch: Any, job: Job, folder: Path) -> Worker:
+    about = {"device": torch.cuda.get_device_name(), "torch": str(torch.__version__), "cuda": str(torch.version.cuda)}
+    return lambda asked: about
+
+
+WORKS: dict[str, Callable[[Any, Job, Path], Worker]] = {TIME: _timing, CAPTURE: _capturing, DESCRIBE: _describing}

@@ -1,0 +1,117 @@
+"""The recorded faults: what the manifests say, and that the recordings are whole."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import polars as pl
+import pytest
+from paths import ROOT
+
+from faults.captures import profiled_step_ns
+from faults.page import BLIND_FIGURES, BLIND_SCORES, page
+from faults.programs import CAUSES, SUITES
+from faults.recorded import RECORDINGS, RecordedCase, manifest_of, program_file, recorded_cases
+from warpline.analyses.breakdown import device_times
+from warpline.replay import replay
+from warpline.trace.open import open_trace
+
+MANIFESTS = {suite: manifest_of(suite) for suite in SUITES}
+CASES = {case.name: case for case in recorded_cases()}
+LARGEST_BYTES = 20_000_000
+"""Of all recordings of the checkout."""
+SAMPLED_EVERY = 8
+"""Checks that hold for every recording by the way it is made are made on one in so many."""
+SAMPLE = [(case, variant) for case in CASES.values() for variant in case.kept_variants][::SAMPLED_EVERY]
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_every_case_is_recorded_as_it_is_written(suite: str) -> None:
+    recorded = [case.entry for case in recorded_cases(suite)]
+    assert [entry["name"] for entry in recorded] == [case.name for case in SUITES[suite]]
+    for entry, case in zip(recorded, SUITES[suite], strict=True):
+        assert (entry["cause"], entry["fix"], entry["innocent"]) == (case.cause, case.fix, case.innocent)
+        assert set(entry["other_cures"]) == set(case.also)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_suite_covers_every_cause_and_has_traps(suite: str) -> None:
+    entries = MANIFESTS[suite]["cases"]
+    assert (MANIFESTS[suite]["schema"], MANIFESTS[suite]["suite"]) == ("warpline.faults/1", suite)
+    assert {entry["cause"] for entry in entries} == set(CAUSES)
+    assert any(entry["trap"] for entry in entries)
+
+
+@pytest.mark.parametrize("suite", SUITES)
+def test_a_fix_helps_and_an_innocent_is_innocent(suite: str) -> None:
+    for case in MANIFESTS[suite]["cases"]:
+        faulty, cured = case["bare_step_ns"]["faulty"], case["bare_step_ns"]["cured"]
+        for time in (faulty, cured, *case["other_cures"].values()):
+            assert 0 < time["min_ns"] <= time["median_ns"] <= time["max_ns"]
+        assert case["gain"] == pytest.approx(faulty["step_ns"] / cured["step_ns"], abs=1e-3)
+        assert case["gain"] >= 1.15 or not case["fix"], case["name"]
+        if case["innocent"]:
+            without = case["innocent_step_ns"]
+            assert faulty["step_ns"] < 1.05 * without["step_ns"] or faulty["min_ns"] < 1.05 * without["median_ns"]
+
+
+def test_the_checkout_holds_the_variants_that_are_kept_and_no_others() -> None:
+    kept = {case.recording(variant) for case in CASES.values() for variant in case.kept_variants}
+    assert set(RECORDINGS.glob("*/*.json.gz")) == kept
+    assert sum(path.stat().st_size for path in kept) < LARGEST_BYTES
+
+
+@pytest.mark.parametrize(("case", "variant"), SAMPLE, ids=[f"{case.name}-{variant}" for case, variant in SAMPLE])
+def test_a_recording_is_whole_and_replays(case: RecordedCase, variant: str) -> None:
+    path = case.recording(variant)
+    assert profiled_step_ns(gzip.decompress(path.read_bytes()).decode())[0] == case.entry["profiled_step_ns"][variant]
+    trace = open_trace(path, cache=False)
+    assert [entry for entry in trace.health_entries if entry.severity == "error"] == []
+    assert len(trace.steps) == case.entry["steps"]
+    assert set(trace.steps["found_by"].cast(pl.String)) == {"profiler_step"}
+    (device,) = device_times(trace)
+    assert device.busy_ns + device.idle_ns == device.window_ns
+    assert device.compute_ns + device.comm_ns + device.copy_ns + device.memset_ns == device.busy_ns
+    assert device.busy_ns > 0
+    assert replay(trace).error_pct < 4.0
+
+
+def test_the_planted_lines_are_in_the_recordings_with_stacks() -> None:
+    with_stacks = [case for case in CASES.values() if case.kept_with_stacks]
+    for case in with_stacks[::SAMPLED_EVERY]:
+        frames = set(open_trace(case.recording("faulty"), cache=False).python["name"].cast(pl.String))
+        here = {program_file(name) for name in frames}
+        for line in case.entry["planted"]:
+            assert f"{program_file(line['file'])}({line['function_line']}): {line['function']}" in here
+
+
+@pytest.mark.parametrize(
+    "recorded",
+    ["warpline/lab/faults/field/sync.py", "src/warpline/lab/faults/field/sync.py", "faults/programs/field/sync.py"],
+)
+def test_a_program_is_the_same_file_wherever_it_lay(recorded: str) -> None:
+    assert program_file(recorded) == "faults/programs/field/sync.py"
+
+
+def test_other_files_are_not_programs() -> None:
+    assert program_file("torch/nn/modules/linear.py") == "torch/nn/modules/linear.py"
+    assert program_file("other/warpline/lab/faults/sync.py") == "other/warpline/lab/faults/sync.py"
+
+
+def test_the_planted_lines_lie_in_programs_that_exist() -> None:
+    for case in CASES.values():
+        for line in case.entry["planted"]:
+            assert (ROOT / program_file(line["file"])).is_file()
+
+
+def test_the_page_shows_what_was_measured() -> None:
+    assert (ROOT / "docs" / "faults.md").read_text(encoding="utf-8") == page(MANIFESTS)
+
+
+def test_every_suite_but_the_first_has_its_blind_score() -> None:
+    first = json.loads(BLIND_SCORES.read_text(encoding="utf-8"))["scores"]
+    assert {score["suite"] for score in first} == set(SUITES) - {"planted"}
+    for score in first:
+        assert score["cases"] == len(SUITES[score["suite"]])
+        assert all(0 <= score[figure] <= score["cases"] for figure in BLIND_FIGURES)
