@@ -120,6 +120,20 @@ def test_importing_warpline_loads_nothing_heavy() -> None:
     assert found.strip() == "[]"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "heavy"),
+    [(["--help"], ("polars", "numpy", "rich", "torch")), (["kernel", "ampere_sgemm_128x64_tn"], ("polars", "numpy"))],
+    ids=["help", "kernel"],
+)
+def test_a_verb_loads_only_what_it_uses(arguments: list[str], heavy: tuple[str, ...]) -> None:
+    code = (
+        f"import sys; from warpline.cli import run; code = run({arguments!r}); "
+        f"sys.exit(code or [name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stderr.strip() == "[]"
+
+
 def test_a_closed_pipe_is_no_error() -> None:
     command = f"{sys.executable} -c 'from warpline.cli import main; main()' stats {KINETO} -r cuda_gpu_trace --format csv | head -1"
     done = subprocess.run(["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False)

@@ -15,6 +15,7 @@ from paths import DATA, ROOT
 import warpline
 from warpline.analyses.roofline_entry import Entry, RooflineTable
 from warpline.estimate import Estimate
+from warpline.fixes.claim import Place
 from warpline.front.tables import columns_of, to_query, to_scan
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace

@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
 
 import typer
 
@@ -19,24 +19,31 @@ from warpline.errors import EXIT_FAILED, WarplineError
 app = typer.Typer(
     name="warpline",
     no_args_is_help=True,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # plain help: rich's takes longer to load than everything else together
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(diagnose.diagnose)
-app.command(context_settings=OWN_ARGUMENTS)(run_program)
-app.command()(stats.stats)
-app.command()(sql.sql)
-app.command()(kernel.kernel)
-app.command()(roofline.roofline)
-app.command()(device.device)
-app.command()(bench.bench)
-app.command()(doctor.doctor)
-app.command()(scrub.scrub)
-app.command()(path.path)
-app.command()(path.budget)
-app.command(cls=whatif.WithFixes)(whatif.whatif)
-app.command()(diagnose.demo)
+
+
+def _add(verb: Callable[..., None], **settings: Any) -> None:
+    """Adds a command, listed with the whole first line of its docstring."""
+    app.command(short_help=(verb.__doc__ or "").partition("\n")[0], **settings)(verb)
+
+
+_add(diagnose.diagnose)
+_add(run_program, context_settings=OWN_ARGUMENTS)
+_add(stats.stats)
+_add(sql.sql)
+_add(kernel.kernel)
+_add(roofline.roofline)
+_add(device.device)
+_add(bench.bench)
+_add(doctor.doctor)
+_add(scrub.scrub)
+_add(path.path)
+_add(path.budget)
+_add(whatif.whatif, cls=whatif.WithFixes)
+_add(diagnose.demo)
 
 INTERRUPTED = 130
 

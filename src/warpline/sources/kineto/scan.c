@@ -10,7 +10,7 @@
  * The text is given in windows. No byte at or behind a window's end is ever read, nothing of a window is kept
  * after the call (strings are copied into arenas), and there is no global state: one Scanner per thread.
  */
-#include "scan_columns.h"
+#include "scan_links.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -25,39 +25,23 @@ enum { VERSION = 2 }; /* of this file's interface; see native.py */
 
 /* ---- Events ------------------------------------------------------------------------------------------------ */
 
-static inline uint32_t hash_key(Bytes key, int64_t length) { /* length > 0; keys differ early, late or in length */
-    return ((uint32_t)length * 37u + key[0] * 5u + key[length - 1] * 11u + key[length / 2] * 3u) % FIELD_TABLE;
-}
-
-static inline int find_field(const Scanner *s, Span key) {
-    if (key.length == 0) return -1;
-    for (uint32_t slot = hash_key(key.at, key.length);; slot = (slot + 1) % FIELD_TABLE) {
-        int index = s->field_table[slot] - 1;
-        if (index < 0) return -1;
-        const Field *field = &s->fields[index];
-        if (field->key_length == key.length && same_bytes((Bytes)field->key, key.at, key.length)) return index;
-    }
-}
-
 /* p is at the brace of the arguments. A repeated key counts the last time. */
 static Bytes read_args(Scanner *s, Bytes p) {
-    Bytes start = p;
-    int closed = 0;
+    Bytes start = p++;
+    int at = ARGS_OPENED, index;
     s->event.present = 0;
-    p = skip_space(&s->cursor, p + 1);
-    if (UNLIKELY(!p)) return NULL;
-    if (*p == '}') closed = 1, p++;
-    while (!closed) {
-        Span key;
-        Bytes value = read_key(&s->cursor, p, &key);
-        if (UNLIKELY(!value)) return NULL;
-        int index = find_field(s, key), kept = 0;
+    for (;;) {
+        p = next_member(s, p, &at, 1, &index);
+        if (UNLIKELY(!p)) return NULL;
+        if (index == CLOSED) break;
+        int kept = 0;
         if (index < 0) {
-            p = skip_value(&s->cursor, value);
+            p = skip_value(&s->cursor, p);
         } else if (s->fields[index].kind == INTEGER) {
-            p = read_number(&s->cursor, value, 0, s->numbers[index]);
+            p = read_number(&s->cursor, p, 0, s->numbers[index]);
             kept = s->numbers[index][0] != MISSING;
         } else {
+            Bytes value = p;
             p = skip_value(&s->cursor, value);
             if (UNLIKELY(!p)) return NULL;
             s->texts[index] = (Span){value, p - value};
@@ -65,62 +49,45 @@ static Bytes read_args(Scanner *s, Bytes p) {
         }
         if (UNLIKELY(!p)) return NULL;
         if (index >= 0) s->event.present = (s->event.present & ~(1ull << index)) | (uint64_t)kept << index;
-        p = next_key(&s->cursor, p, &closed);
-        if (UNLIKELY(!p)) return NULL;
     }
     s->event.args = (Span){start, p - start};
     return p;
 }
 
-#define IS(key, name) (!memcmp((key).at, name, sizeof(name) - 1))
-
-static inline Bytes read_member(Scanner *s, Span key, Bytes p) {
+static inline Bytes read_member(Scanner *s, int member, Bytes p) {
     Event *e = &s->event;
-    switch (key.length) {
-    case 2:
-        if (IS(key, "ph")) {
-            Span phase;
-            p = read_string(&s->cursor, p, &phase);
-            e->phase = p && phase.length > 0 ? phase.at[0] : 0;
-            return p;
-        }
-        if (IS(key, "ts")) return read_number(&s->cursor, p, 3, &e->time);
-        if (IS(key, "id")) return read_number(&s->cursor, p, 0, &e->flow);
-        break;
-    case 3:
-        if (IS(key, "dur")) return read_number(&s->cursor, p, 3, &e->duration);
-        if (IS(key, "pid")) return read_label(&s->cursor, p, &e->process);
-        if (IS(key, "tid")) return read_label(&s->cursor, p, &e->thread);
-        if (IS(key, "cat")) return read_string(&s->cursor, p, &e->category);
-        break;
-    case 4:
-        if (IS(key, "name")) return read_string(&s->cursor, p, &e->name);
-        if (IS(key, "args")) {
-            if (LIKELY(*p == '{')) return read_args(s, p);
-            e->args = (Span){NULL, 0};
-            e->present = 0;
-        }
+    Span phase;
+    switch (member) {
+    case PHASE_KEY:
+        p = read_string(&s->cursor, p, &phase);
+        e->phase = p && phase.length > 0 ? phase.at[0] : 0;
+        return p;
+    case TIME_KEY: return read_number(&s->cursor, p, 3, &e->time);
+    case FLOW_KEY: return read_number(&s->cursor, p, 0, &e->flow);
+    case DURATION_KEY: return read_number(&s->cursor, p, 3, &e->duration);
+    case PROCESS_KEY: return read_label(&s->cursor, p, &e->process);
+    case THREAD_KEY: return read_label(&s->cursor, p, &e->thread);
+    case CATEGORY_KEY: return read_string(&s->cursor, p, &e->category);
+    case NAME_KEY: return read_string(&s->cursor, p, &e->name);
+    case ARGS_KEY:
+        if (LIKELY(*p == '{')) return read_args(s, p);
+        e->args = (Span){NULL, 0};
+        e->present = 0;
     }
     return skip_value(&s->cursor, p);
 }
 
 /* p is at an event's brace; fills s->event. */
 static Bytes read_event(Scanner *s, Bytes p) {
-    int closed = 0;
+    int at = EVENT_OPENED, member;
     s->event = (Event){.time = MISSING, .duration = MISSING, .flow = MISSING};
-    p = skip_space(&s->cursor, p + 1);
-    if (UNLIKELY(!p)) return NULL;
-    if (UNLIKELY(*p == '}')) closed = 1, p++;
-    while (!closed) {
-        Span key;
-        p = read_key(&s->cursor, p, &key);
-        if (UNLIKELY(!p)) return NULL;
-        p = read_member(s, key, p);
-        if (UNLIKELY(!p)) return NULL;
-        p = next_key(&s->cursor, p, &closed);
+    p++;
+    for (;;) {
+        p = next_member(s, p, &at, 0, &member);
+        if (UNLIKELY(!p) || member == CLOSED) return p;
+        p = read_member(s, member, p);
         if (UNLIKELY(!p)) return NULL;
     }
-    return p;
 }
 
 /* ---- Finding the next event -------------------------------------------------------------------------------- */
@@ -190,6 +157,7 @@ EXPORT Scanner *scan_new(const char *const *keys, const uint32_t *kinds, uint32_
     Scanner *s = count <= MAX_FIELDS ? calloc(1, sizeof *s) : NULL;
     if (!s) return NULL;
     s->first_skipped = -1;
+    s->link_count = FIRST_LINK;
     for (uint32_t i = 0; i < count; i++) {
         size_t length = strlen(keys[i]);
         Field *field = &s->fields[s->field_count++];

@@ -35,6 +35,18 @@ typedef struct {
     uint8_t phase;
 } Event;
 
+/* See scan_links.h. */
+#define LINK_WORDS 6
+#define LINK_BYTES (8 * LINK_WORDS)
+#define MAX_LINKS 250
+#define NEXT_LINKS 4
+typedef struct {
+    uint64_t text[LINK_WORDS], last_mask;
+    int16_t meaning;
+    uint8_t words, length, in_args;
+    uint8_t next[NEXT_LINKS]; /* the links that came after this one, the latest first; 0: none */
+} Link;
+
 typedef struct {
     uint64_t count, capacity;
     void *columns[COLUMNS];
@@ -49,6 +61,8 @@ typedef struct {
     int64_t numbers[MAX_FIELDS][3];
     Span texts[MAX_FIELDS];
     Cursor cursor;
+    Link links[MAX_LINKS];
+    int link_count;
 } Scanner;
 
 /* ---- Dictionaries ------------------------------------------------------------------------------------------ */
