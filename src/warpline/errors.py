@@ -17,6 +17,11 @@ class WarplineError(Exception):
 
     ``code`` is a stable kebab-case word, ``message`` says what happened and why, and ``hint`` says
     what to type next.
+
+    >>> try:
+    ...     warpline.open("trace.json.gz")
+    ... except warpline.WarplineError as error:
+    ...     print(error.code, error.hint)
     """
 
     def __init__(self, code: str, message: str, hint: str = "", exit_code: int = EXIT_FAILED) -> None:

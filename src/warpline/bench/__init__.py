@@ -1,6 +1,9 @@
 """Honest timing: `warpline.bench(fn)`. Imports nothing but the standard library, and torch where it is there already.
 
 The package is callable, so that `warpline.bench(fn)` and `warpline.bench.compare(a, b)` go together.
+
+>>> warpline.bench(torch.mm, a, b)
+>>> warpline.bench.compare(eager, compiled, x)
 """
 
 from __future__ import annotations

@@ -56,7 +56,10 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class ColdStart:
-    """A cold start in its parts, in the order in which they happen."""
+    """A cold start in its parts, in the order in which they happen.
+
+    >>> {part.name: part.median_ns for part in warpline.bench.cold_start(orders).parts}
+    """
 
     name: str
     device: str

@@ -18,7 +18,12 @@ _UNDER_NSYS = any(name.startswith("NSYS_PROFILING_SESSION") for name in os.envir
 
 
 def step() -> None:
-    """Says that a step of the program has ended."""
+    """Says that a step of the program has ended.
+
+    >>> for batch in loader:
+    ...     train(batch)
+    ...     warpline.step()
+    """
     for listener in _listeners:
         listener()
 
@@ -38,6 +43,9 @@ class region:  # noqa: N801 - reads as a word of the language, like contextlib.s
     """A named part of the program, as a context manager or a decorator: `with region("forward"): …`.
 
     It shows in the trace as a record_function under torch.profiler and as an NVTX range under nsys. Regions nest.
+
+    >>> with warpline.region("forward"):
+    ...     loss = model(batch)
     """
 
     __slots__ = ("_function", "_nvtx", "name")

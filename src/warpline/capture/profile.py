@@ -38,6 +38,10 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
     `p.step()`. Over a function, `@profile`, every call is a step. The recording ends at `seconds` at the latest.
 
     Afterwards `folder` is where it went, and `trace` the file, or None if nothing was recorded.
+
+    >>> with warpline.profile("training", steps=4) as recorded:
+    ...     train()
+    >>> warpline.diagnose(recorded.trace)
     """
 
     def __init__(

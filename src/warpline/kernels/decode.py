@@ -64,6 +64,9 @@ def identify(name: str, device_arch: str | None = None) -> KernelIdentity:
     """Decode a kernel's name. Never raises; what the name does not prove stays ``None``.
 
     ``device_arch`` (``sm90``) adds remarks on how the kernel fits the device it ran on.
+
+    >>> warpline.identify("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4").tensor_core
+    True
     """
     normal = normalise(name)
     for family in FAMILIES:

@@ -66,7 +66,11 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class KernelIdentity:
-    """A kernel, decoded from its name. A field that the name does not prove is ``None``."""
+    """A kernel, decoded from its name. A field that the name does not prove is ``None``.
+
+    >>> warpline.identify("cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4").tile
+    '128x128x32'
+    """
 
     name: str
     library: str | None = None
