@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
 
+import polars as pl
 import pytest
 from paths import RECORDINGS
 
@@ -99,6 +101,16 @@ def test_every_table_has_one_key() -> None:
 def test_markdown_has_a_heading_for_each_section() -> None:
     answer = report(diagnosed(DEMO), verbose=True)
     assert len(re.findall("^## ", markdown.render(answer), re.MULTILINE)) == len(answer.sections)
+
+
+def test_kernels_and_copies_without_a_name_have_a_row() -> None:
+    nameless = replace(
+        diagnosed(DEMO),
+        kernels=diagnosed(DEMO).kernels.with_columns(name=pl.lit(None, pl.String)).head(1),
+        copies=diagnosed(DEMO).copies.with_columns(name=pl.lit(None, pl.String)).head(1),
+    )
+    lines = terminal.render(report(nameless, verbose=True), 120).plain.splitlines()
+    assert sum(line.endswith("(no name)") for line in lines) == 2
 
 
 @pytest.mark.parametrize(
