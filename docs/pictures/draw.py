@@ -11,10 +11,11 @@ from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
 from warpline.findings.diagnosis import diagnose
+from warpline.reports.diagnosis import report
 from warpline.reports.terminal import render
 from warpline.trace.open import open_trace
 
-WIDTH = 118
+WIDTH = 96
 
 
 def main() -> None:
@@ -22,7 +23,8 @@ def main() -> None:
         trace = open_trace(path)
     trace.path = Path("demo.json.gz")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    console.print(render(diagnose(trace, why=True), top=4, width=WIDTH))
+    answer = report(diagnose(trace, why=True), again="warpline demo")
+    console.print(render(answer, WIDTH), soft_wrap=True, end="")
     picture = console.export_svg(title="warpline demo", theme=MONOKAI)
     picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)
     picture = picture.replace("Fira Code", "ui-monospace, Menlo, Consolas, DejaVu Sans Mono")

@@ -23,10 +23,67 @@ def test_diagnose_prints_a_report_that_ends_with_what_to_type_next(
 ) -> None:
     assert run(["diagnose", file]) == 0
     printed = capsys.readouterr()
-    assert "GPU 0:" in printed.out
+    assert "GPU 0, " in printed.out
     assert "NVIDIA H200" in printed.out
-    assert "warpline stats" in printed.out.splitlines()[-2]
+    assert printed.out.splitlines()[-1].startswith("warpline diagnose ")
     assert printed.err == ""
+
+
+def test_verbose_shows_kernels_and_copies_and_so_does_top(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["demo", "-v"]) == 0
+    everything = capsys.readouterr().out
+    assert {"Kernels", "Copies", "Launches"} <= set(everything.splitlines())
+    assert run(["demo", "--top", "2"]) == 0
+    assert "18 more kernels: --top 20" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("suffix", [".md", ".txt", ".json"])
+def test_the_suffix_picks_the_format_and_nothing_is_overwritten(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / f"report{suffix}"
+    assert run(["diagnose", KINETO, "-o", str(file)]) == 0
+    assert capsys.readouterr().out == ""
+    begin = {".md": "# layer\\_eager.json.gz", ".txt": "layer_eager.json.gz", ".json": "{"}
+    assert file.read_text().startswith(begin[suffix])
+    assert run(["diagnose", KINETO, "-o", str(file)]) == 2
+    assert "add -f" in capsys.readouterr().err
+    assert run(["diagnose", KINETO, "-o", str(file), "-f"]) == 0
+
+
+def test_a_file_of_another_kind_is_refused_before_the_work_begins(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", KINETO, "-o", "report.docx"]) == 2
+    assert capsys.readouterr().err.startswith("warpline: unknown-format")
+
+
+WORDY = {
+    "budget": ["budget", KINETO],
+    "device": ["device", "H200"],
+    "diagnose": ["diagnose", KINETO, "-v"],
+    "doctor": ["doctor", KINETO, "-v"],
+    "experiments": ["bench", "--list"],
+    "kernel": ["kernel", "triton_poi_fused_add_0"],
+    "path": ["path", KINETO],
+    "roofline": ["roofline", KINETO],
+    "scrub": ["scrub", "--check", KINETO],
+    "sql": ["sql", KINETO],
+    "stats": ["stats", KINETO, "-r", "cuda_gpu_kern_sum,cuda_gpu_trace"],
+    "whatif": ["whatif", KINETO],
+}
+
+
+@pytest.mark.parametrize("command", WORDY)
+def test_a_pipe_gets_no_escape_codes_no_trailing_spaces_and_the_width_it_asks_for(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run(WORDY[command])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines
+    assert "\x1b" not in "".join(lines)
+    assert all(line == line.rstrip() for line in lines)
+    typed = ("warpline ", "(no room for")
+    assert max(len(line) for line in lines if not line.strip().startswith(typed)) <= 80
 
 
 def test_a_plain_file_is_diagnosed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,6 @@ import kineto_files as files
 import pytest
 from kineto_files import Event
 from paths import DATA, ROOT
-from rich.console import Console
 from typer.testing import CliRunner
 
 import warpline
@@ -21,7 +20,8 @@ from warpline.fixes.whatif import question_about, whatif
 from warpline.replay import replay
 from warpline.replay.costs import constants
 from warpline.replay.costs.recording import CASES, KINETO, REFERENCE_LAUNCH_NS, RecordedEvents, recording_cost
-from warpline.reports.whatif import render
+from warpline.reports.terminal import render
+from warpline.reports.whatif import report
 from warpline.trace.open import open_trace
 
 DESIGN = (
@@ -227,8 +227,6 @@ def test_the_command_answers_as_text_and_as_json() -> None:
 
 
 def test_the_report_shows_ranges_and_assumptions(tmp_path: Path) -> None:
-    console = Console(width=100, record=True, file=(tmp_path / "out").open("w"))
-    console.print(render(whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"]), "trace.json"))
-    text = console.export_text()
+    text = render(report(whatif(opened(tmp_path, dispatch_bound()), ["cuda_graph"]), "trace.json"), 100).plain
     assert "without the profiler" in text
     assert "Shapes and control flow" in text

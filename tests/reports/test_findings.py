@@ -1,25 +1,31 @@
-"""Findings as text: gains in a table, then each in words with its places and its code."""
+"""Findings as sections: the best fixes with their gains and places, and each in words with its code."""
 
 from __future__ import annotations
 
-from io import StringIO
-
-from rich.console import Console, RenderableType
-
 from warpline.estimate import Estimate
-from warpline.findings.model import Finding
+from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
-from warpline.reports.findings import LISTED_FINDINGS, explained, gains, places
+from warpline.reports.findings import (
+    BRIEF_ADVICE,
+    all_fixes,
+    best_fixes,
+    brief_advice,
+    explained,
+    first_place,
+    in_order,
+    places,
+)
+from warpline.reports.sections import Range
 
 
-def finding(rule: str = "hidden_sync", where: tuple[Place, ...] = ()) -> Finding:
+def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...] = ()) -> Finding:
     return Finding(
-        rule=rule,
+        rule="hidden_sync",
         cause="sync",
-        fix="remove_sync",
+        fix=fix,
         claim="The CPU waits in 6 calls a step.",
         lost_ns=1_000_000,
-        gain=Estimate(1.4, 1.5, 1.6),
+        gain=Estimate(gain - 0.1, gain, gain + 0.1),
         new_step_ns=Estimate(1_900_000, 2_000_000, 2_100_000),
         confidence="high",
         where=where,
@@ -28,28 +34,54 @@ def finding(rule: str = "hidden_sync", where: tuple[Place, ...] = ()) -> Finding
     )
 
 
-def shown(part: RenderableType, width: int = 100) -> str:
-    console = Console(file=StringIO(), width=width)
-    console.print(part)
-    return str(console.file.getvalue())  # type: ignore[attr-defined]
+def test_the_table_has_fix_gain_range_step_confidence_and_place() -> None:
+    table = best_fixes([finding(where=(Place("aten::item", "train.py", 12, 6),))])
+    assert table is not None
+    assert table.rows == (("remove_sync", 1.5, Range(1.4, 1.6), 2_000_000, "high", "train.py:12"),)
+    assert table.columns[table.key].name == "fix"
+    assert table.hidden_note == ""
 
 
-def test_the_table_has_gain_range_step_confidence_fix_and_rule() -> None:
-    (line,) = [line for line in shown(gains([finding()], 100)).splitlines() if "1.50x" in line]
-    assert line.split() == ["1.50x", "1.40–1.60", "2.00", "ms", "high", "remove_sync", "hidden_sync"]
+def test_three_fixes_are_shown_and_the_others_counted_apart_from_the_small_ones() -> None:
+    table = best_fixes([finding(gain=gain) for gain in (1.5, 1.4, 1.3, 1.2, 1.02, 1.01, 1.0)])
+    assert table is not None
+    assert [row[1] for row in table.rows] == [1.5, 1.4, 1.3]
+    assert table.hidden == 4
+    assert table.hidden_note == "hidden: 2 more fixes and 2 fixes under 2 %; use -v to see all"
+
+
+def test_fixes_under_two_percent_are_no_table_but_can_be_asked_for() -> None:
+    small = [finding(gain=1.01)]
+    assert best_fixes(small) is None
+    assert len(all_fixes(small).rows) == 1
+
+
+def test_the_fix_of_the_verdict_comes_first_and_then_the_largest_gain() -> None:
+    found = [finding("torch_compile", 1.7), finding("remove_sync", 1.4), finding("cuda_graph", 1.8)]
+    verdict = Verdict("sync", "remove_sync", "", found[0].gain, None)
+    assert [one.fix for one in in_order(found, verdict)] == ["remove_sync", "cuda_graph", "torch_compile"]
 
 
 def test_words_come_with_claim_place_and_code() -> None:
-    text = shown(explained([finding(where=(Place("aten::item", "train.py", 12, 6),))]))
-    for part in ("hidden_sync", "The CPU waits in 6 calls a step.", "in train.py:12 aten::item", "Keep results"):
-        assert part in text
+    (entry,) = explained([finding(where=(Place("aten::item", "train.py", 12, 6),))]).entries
+    assert entry.name == "hidden_sync → remove_sync"
+    assert entry.text == "The CPU waits in 6 calls a step."
+    assert entry.where == "in train.py:12 aten::item"
+    assert entry.how == "Keep results on the device."
 
 
 def test_places_of_one_line_are_said_together_and_ops_without_a_line_alone() -> None:
     where = (Place("a", "train.py", 12, 6), Place("b", "train.py", 12, 3), Place("c", None, None, 1))
     assert places(where) == "in train.py:12 a, b; c"
+    assert first_place(where) == "train.py:12 +1"
+    assert places(()) == ""
+    assert first_place(()) is None
 
 
-def test_what_is_left_out_is_counted() -> None:
-    text = shown(explained([finding()] * (LISTED_FINDINGS + 2)))
-    assert "2 more with --json" in text
+def test_long_advice_is_cut_after_a_sentence_or_a_word() -> None:
+    assert brief_advice("Pin it.") == "Pin it."
+    sentence = "Capture the step " + "again and " * 10 + "again."
+    assert brief_advice(f"{sentence} {'More. ' * 40}").startswith(sentence)
+    cut = brief_advice("word " * 100)
+    assert cut.endswith("word … (-v)")
+    assert len(cut) <= BRIEF_ADVICE + len(" … (-v)")

@@ -17,6 +17,7 @@ FOUND_BY = {
     "python": "from calls of a function",
     "repetition": "from repeating work",
 }
+NO_NAME = "(no name)"
 TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 
 
@@ -146,11 +147,11 @@ def compact_name(name: str) -> str:
     return bare.strip() or name
 
 
-def _names(names: list[str]) -> dict[str, str]:
+def _names(names: list[str | None]) -> dict[str | None, str]:
     """Compact names; in full where two kernels would have the same."""
-    compact = {name: compact_name(name) for name in names}
+    compact = {name: compact_name(name or NO_NAME) for name in names}
     seen = Counter(compact.values())
-    return {name: short if seen[short] == 1 else name for name, short in compact.items()}
+    return {name: short if seen[short] == 1 or not name else name for name, short in compact.items()}
 
 
 def _kind(row: dict[str, Any]) -> str:
@@ -163,9 +164,10 @@ def _kind(row: dict[str, Any]) -> str:
 
 
 def _copy_name(row: dict[str, Any]) -> str:
-    if row["name"].startswith("[") and row["source_memory"]:
-        return f"{row['name']} {row['source_memory']} to {row['target_memory']}"
-    return str(row["name"])
+    name = row["name"] or NO_NAME
+    if name.startswith("[") and row["source_memory"]:
+        return f"{name} {row['source_memory']} to {row['target_memory']}"
+    return str(name)
 
 
 def _part(part: int, whole: int) -> float | None:

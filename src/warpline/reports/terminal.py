@@ -50,7 +50,7 @@ def render(report: Report, width: int) -> Styled:
 
 def _section(section: Section, width: int) -> Iterator[Styled]:
     if not section.is_lead:
-        yield Styled(plain(section.title), "bold")
+        yield from _wrapped(section.title, width, "bold", "")
     indent = "" if section.is_lead else INDENT
     for content in section.content:
         yield from _content(content, width, indent)
@@ -146,7 +146,7 @@ def _findings(findings: Findings, width: int, indent: str) -> Iterator[Styled]:
     for position, entry in enumerate(findings.entries):
         if position:
             yield Styled()
-        yield Styled(f"{indent}{plain(entry.name)}", "bold")
+        yield from _wrapped(entry.name, width, "bold", indent)
         for text, style in ((entry.text, ""), (entry.where, "cyan"), (entry.how, "green")):
             yield from _wrapped(text, width, style, inner)
 

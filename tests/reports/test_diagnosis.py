@@ -1,0 +1,134 @@
+"""The first screen fits a small terminal; everything else is there with -v, and names kernels so that they differ."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import polars as pl
+import pytest
+from paths import RECORDINGS
+
+import warpline
+from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.reports import markdown, terminal
+from warpline.reports.diagnosis import report
+from warpline.reports.sections import Table
+from warpline.reports.tables import compact_name
+
+DEMO = Path(str(resources.files("warpline.data") / "demo.json.gz"))
+FILES = [DEMO, *RECORDINGS]
+
+
+@cache
+def diagnosed(file: Path) -> Diagnosis:
+    return diagnose(warpline.open(str(file)))
+
+
+def screen(file: Path, width: int = 80, verbose: bool = False) -> list[str]:
+    return terminal.render(report(diagnosed(file), verbose, again="warpline diagnose trace"), width).plain.splitlines()
+
+
+def without_commands(lines: list[str]) -> list[str]:
+    return [line for line in lines if not line.strip().startswith("warpline ")]
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_the_first_screen_fits_24_lines_of_80_columns(file: Path) -> None:
+    lines = screen(file)
+    assert len(lines) < 24
+    assert max(map(len, without_commands(lines))) <= 80
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("width", [40, 80, 140])
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_every_report_fits_its_width_without_trailing_spaces(file: Path, width: int, verbose: bool) -> None:
+    lines = screen(file, width, verbose)
+    assert max(map(len, without_commands(lines))) <= width
+    assert all(line == line.rstrip() for line in lines)
+
+
+def test_the_first_screen_has_what_one_needs_first() -> None:
+    text = "\n".join(screen(DEMO))
+    for part in (
+        "demo.json.gz · torch.profiler · NVIDIA H200 · 4 steps of",
+        "! profiler-distortion",
+        "GPU 0",
+        "idle 72.7 %",
+    ):
+        assert part in text
+    assert re.search(r"^fused_optimizer +1\.\d\d× +1\.\d\d–1\.\d\d× .* high +demo_training\.py:48$", text, re.MULTILINE)
+    assert "under 2 %; use -v to see all" in text
+    assert "warpline diagnose trace -v" in text
+    assert "Kernels" not in text
+
+
+def test_verbose_has_everything_under_its_title() -> None:
+    lines = screen(DEMO, 120, verbose=True)
+    titles = ["Profile health", "Verdict", "Fixes, each replayed alone", "Findings", "Steps (from ProfilerStep)"]
+    titles += ["Kernels", "Launches", "Copies", "CPU waits, per step", "Next"]
+    assert [line for line in lines if line in titles] == titles
+    assert any("remove_sync" in line for line in lines)
+
+
+def test_one_step_time_is_on_the_screen() -> None:
+    judgement = diagnosed(DEMO).judgement
+    assert judgement is not None
+    title = screen(DEMO)[0]
+    (step,) = re.findall(r"steps of ([\d.]+ ms)", title)
+    assert f"from {step} to" in " ".join(screen(DEMO))
+
+
+def test_the_parts_of_the_caption_add_up() -> None:
+    caption = " ".join(line for line in screen(DEMO, 200) if line.startswith("GPU 0"))
+    busy, idle = re.findall(r"(?:busy|idle) ([\d.]+) %", caption)
+    groups = re.findall(r"\(([^)]*)\)", caption)
+    for whole, parts in zip((busy, idle), groups, strict=True):
+        assert sum(map(float, re.findall(r"([\d.]+) %", parts))) == pytest.approx(float(whole), abs=0.2)
+
+
+def test_every_table_has_one_key() -> None:
+    sections = report(diagnosed(DEMO), verbose=True).sections
+    tables = [part for section in sections for part in section.content if isinstance(part, Table)]
+    assert len(tables) == 7
+    assert all(sum(column.key for column in table.columns) == 1 for table in tables)
+
+
+def test_markdown_has_a_heading_for_each_section() -> None:
+    answer = report(diagnosed(DEMO), verbose=True)
+    assert len(re.findall("^## ", markdown.render(answer), re.MULTILINE)) == len(answer.sections)
+
+
+def test_kernels_and_copies_without_a_name_have_a_row() -> None:
+    nameless = replace(
+        diagnosed(DEMO),
+        kernels=diagnosed(DEMO).kernels.with_columns(name=pl.lit(None, pl.String)).head(1),
+        copies=diagnosed(DEMO).copies.with_columns(name=pl.lit(None, pl.String)).head(1),
+    )
+    lines = terminal.render(report(nameless, verbose=True), 120).plain.splitlines()
+    assert sum(line.endswith("(no name)") for line in lines) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "compact"),
+    [
+        (
+            "void cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>(cutlass_80_simt_sgemm::Params)",
+            "cutlass::Kernel2<cutlass_80_simt_sgemm_256x128_8x4_nn_align1>",
+        ),
+        (
+            "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<int>, std::array<char*, 1ul> >(int, at::native::FillFunctor<int>, std::array<char*, 1ul>)",
+            "vectorized_elementwise_kernel<4, FillFunctor<int>, std::array<char*, 1ul> >",
+        ),
+        ("triton_poi_fused_add_0", "triton_poi_fused_add_0"),
+        ("(odd", "(odd"),
+        ("()", "()"),
+        ("", ""),
+    ],
+)
+def test_names_lose_only_what_all_have_in_common(name: str, compact: str) -> None:
+    assert compact_name(name) == compact

@@ -1,0 +1,156 @@
+"""One suite over all renderers: each shows every section, every key, every value, and obeys no text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console
+
+from warpline.reports import json as json_renderer
+from warpline.reports import markdown, terminal
+from warpline.reports.sections import (
+    Bar,
+    Column,
+    Command,
+    Commands,
+    Explained,
+    Fact,
+    Facts,
+    Figure,
+    Findings,
+    Note,
+    Notes,
+    Part,
+    Range,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+
+EVIL = "[bold]evil[/red] \x1b[31m `code` | <script> **x**"
+COLUMNS = (
+    Column("gain", "gain", "gain"),
+    Column("gain_range", "range", "gain", priority=2),
+    Column("new_step_ns", "new step", "ns", priority=3),
+    Column("count", "count", "count", priority=4),
+    Column("share", "time", "share", priority=5),
+    Column("name", "kernel", key=True),
+)
+ROWS = ((1.409, Range(1.36, 1.43), 5_620_000, 1312, 0.456, "gemm"), (15.62, Range(2, 2), 1_000, 1, None, EVIL))
+REPORT = Report(
+    "trace.json.gz · NVIDIA H200",
+    (
+        Section("health", "Profile health", (Notes((Note("warning", "zero-durations", "rounded"),)),), is_lead=True),
+        Section("verdict", "Verdict", (Text("Dispatch-bound.", "strong"),), is_lead=True),
+        Section("time", "Time", (Bar(100, (Part("compute", 25), Part("idle", 75)), "busy 25.0 %"),)),
+        Section("kernels", "Kernels", (Table(COLUMNS, ROWS, 7, "7 more kernels: -v"),)),
+        Section(
+            "findings", "Findings", (Findings((Explained("sync", "The CPU waits.", "in train.py:12", "Don't."),)),)
+        ),
+        Section("facts", "Facts", (Facts((Fact("clock", "CUDA events"),)),)),
+        Section("plot", "Plot", (Figure("  · ·\n ·", "a roof"),)),
+        Section("next", "Next", (Commands((Command("warpline sql trace.json.gz", "query it"),)),)),
+    ),
+)
+
+
+def as_terminal(report: Report, width: int = 80) -> str:
+    return terminal.render(report, width).plain
+
+
+def as_json(report: Report) -> str:
+    return json.dumps(json_renderer.render(report), ensure_ascii=False)
+
+
+RENDERERS: dict[str, Callable[[Report], str]] = {
+    "terminal": as_terminal,
+    "narrow terminal": lambda report: as_terminal(report, 40),
+    "markdown": markdown.render,
+    "json": as_json,
+}
+PEOPLE = [name for name in RENDERERS if name != "json"]
+
+
+@pytest.fixture(params=RENDERERS)
+def text(request: pytest.FixtureRequest) -> str:
+    return RENDERERS[request.param](REPORT)
+
+
+def test_every_section_is_there_in_order(text: str) -> None:
+    marks = ["trace.json.gz", "zero-durations", "Dispatch-bound.", "25", "kernel", "The CPU waits.", "CUDA", "· ·"]
+    positions = [text.find(mark) for mark in marks]
+    assert -1 not in positions
+    assert positions == sorted(positions)
+
+
+def test_every_row_keeps_its_key_and_what_is_hidden_is_said(text: str) -> None:
+    assert "gemm" in text
+    assert "evil" in text
+    assert "7 more kernels: -v" in text
+
+
+def test_what_to_do_and_what_to_type_are_in_full(text: str) -> None:
+    for part in ("in train.py:12", "Don't.", "warpline sql trace.json.gz"):
+        assert part in text
+
+
+def test_no_escape_code_of_a_text_gets_through(text: str) -> None:
+    assert "\x1b" not in text
+
+
+def test_no_line_ends_with_a_space(text: str) -> None:
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize("name", ["terminal", "markdown"])
+def test_numbers_have_one_notation(name: str) -> None:
+    shown = RENDERERS[name](REPORT)
+    for number in ("1.41×", "15.6×", "1.36–1.43×", "2.00×", "5.62 ms", "1.00 µs", "1,312", "45.6 %", "–"):
+        assert number in shown
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_a_terminal_shows_markup_as_it_is_and_fits(width: int) -> None:
+    console = Console(width=width, color_system=None)
+    with console.capture() as capture:
+        console.print(terminal.render(REPORT, width), soft_wrap=True, end="")
+    printed = capture.get()
+    assert "[bold]evil[/red] \\x1b[31m" in " ".join(printed.split())
+    assert max(map(len, printed.splitlines())) <= width
+
+
+def test_a_narrow_terminal_says_which_columns_it_leaves_out() -> None:
+    assert "no room for range, new step, count, time in 40 columns" in " ".join(as_terminal(REPORT, 40).split())
+
+
+def test_a_bar_adds_up_to_its_width() -> None:
+    (bar,) = [line for line in as_terminal(REPORT).splitlines() if "█" in line]
+    assert (bar.count("█"), bar.count("░")) == (15, 45)
+
+
+def test_markdown_escapes_what_it_would_act_on() -> None:
+    row = next(line for line in markdown.render(REPORT).splitlines() if "evil" in line)
+    assert r"\[bold\]evil\[/red\]" in row
+    assert r"\|" in row
+    assert r"\<script\>" in row
+    # Six columns: the bar in the name starts no seventh.
+    assert len(row.replace(r"\|", "").strip("|").split("|")) == 6
+
+
+def test_json_has_the_values_and_their_units() -> None:
+    document = json_renderer.render(REPORT)
+    assert document["schema"] == "warpline.report/1"
+    (table,) = next(section for section in document["sections"] if section["name"] == "kernels")["content"]
+    assert table["rows"][0] == {
+        "gain": 1.409,
+        "gain_range": {"low": 1.36, "high": 1.43},
+        "new_step_ns": 5_620_000,
+        "count": 1312,
+        "share": 0.456,
+        "name": "gemm",
+    }
+    assert table["columns"][2] == {"name": "new_step_ns", "title": "new step", "unit": "ns", "key": False}
+    assert table["rows"][1]["name"] == EVIL
