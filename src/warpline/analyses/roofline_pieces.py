@@ -123,7 +123,8 @@ class Gathered:
         features = self.gpu.select(pl.col(name).to_physical() for name in LABELS).hstack(
             self.numbers.select("graph", "bytes", "blocks", "threads")
         )
-        return features.select(pl.int_range(pl.len()).first().over(features.columns)).to_series().to_list()
+        first = pl.col("position").first().over(features.columns)
+        return features.with_row_index("position").select(first).to_series().to_list()
 
     @cached_property
     def collectives(self) -> dict[int, Work]:
