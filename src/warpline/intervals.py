@@ -5,6 +5,7 @@ Everything is exact and vectorised. A `Spans` is a *set* of time: sorted, disjoi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,18 @@ def union(starts: Times, ends: Times) -> Spans:
     first[1:] = starts[1:] > reach[:-1]
     last = np.append(first[1:], True)
     return Spans(starts[first], reach[last])
+
+
+def twice(parts: Sequence[Spans]) -> Spans:
+    """The time that is in at least two of the sets."""
+    if len(parts) < 2:
+        return EMPTY
+    starts, ends = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
+    times, change = np.concatenate([ends, starts]), np.repeat([-1, 1], [len(ends), len(starts)])
+    order = np.argsort(times, kind="stable")
+    times, change = times[order], change[order]
+    depth = np.cumsum(change)
+    return union(times[(depth == 2) & (change == 1)], times[(depth == 1) & (change == -1)])
 
 
 def clip(spans: Spans, start: int, end: int) -> Spans:

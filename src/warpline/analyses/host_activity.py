@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import EMPTY, Spans, difference, union
@@ -23,13 +25,17 @@ from warpline.trace.api_names import (
     LAUNCH,
     STREAM_WAIT,
 )
-from warpline.trace.columns import integers
-from warpline.trace.names import by_name, matches, named
+from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.names import distinct, named
 from warpline.trace.trace import Trace
 
-PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch", "python")
-"""The causes that a thread's doing can tell, and `python`: frames alone, which say no more than silence does."""
-LABEL = pl.Enum(PRIORITY)
+Labels = npt.NDArray[np.int8]
+"""Positions in PRIORITY."""
+Distinct = tuple[pl.Series, Int64s]
+"""The distinct names of a table, and which of them each row has."""
+
+PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
+"""The causes that a thread's doing can tell. Python frames alone say no more than silence does."""
 
 SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
@@ -67,6 +73,7 @@ OS_WAIT = r"^(u?sleep|nanosleep|clock_nanosleep|p?poll|p?select|epoll_p?wait|rec
 OS_LOADING = r"^(open|stat|lstat|fstat|mmap|munmap|fopen|close|access|readlink|dlopen|getdents)"
 FIRST_LAUNCH_NS = 200_000
 """A first launch of a kernel that takes longer than this loaded its code: ordinary launches take 3 to 20 µs."""
+LAST_UINT16 = np.iinfo(np.uint16).max
 BURST_NS = 1_000_000
 """File operations closer together than this belong to one import."""
 
@@ -79,8 +86,8 @@ class Activity:
 
     @property
     def told(self) -> Spans:
-        """All time of which more is known than that Python was at work."""
-        return joined([spans for label, spans in self.labels.items() if label != "python"])
+        """All time of which something is known."""
+        return joined(list(self.labels.values()))
 
 
 def activities(trace: Trace) -> dict[int, Activity]:
@@ -89,12 +96,12 @@ def activities(trace: Trace) -> dict[int, Activity]:
     for thread, label, spans in _evidence(trace):
         raw.setdefault(thread, {}).setdefault(label, []).append(spans)
     return {
-        thread: _prioritised({label: joined(parts) for label, parts in labels.items()})
-        for thread, labels in raw.items()
+        thread: prioritised({label: joined(parts) for label, parts in labels.items()}) for thread, labels in raw.items()
     }
 
 
-def _prioritised(labels: dict[str, Spans]) -> Activity:
+def prioritised(labels: dict[str, Spans]) -> Activity:
+    """Each moment under the first of the labels that has it."""
     taken, result = EMPTY, {}
     for label in PRIORITY:
         spans = labels.get(label, EMPTY)
@@ -110,88 +117,113 @@ def joined(parts: list[Spans]) -> Spans:
     return union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Times of threads, and what each tells."""
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    label: Labels
+
+    @classmethod
+    def rows(cls, table: pl.DataFrame, chosen: Int64s, label: Labels) -> _Told:
+        """These rows of a table; those without a thread tell nothing."""
+        thread, start, end = (integers(table[name])[chosen] for name in ("thread", "start_ns", "end_ns"))
+        known = thread != NONE
+        return cls(thread[known], start[known], end[known], label[known])
+
+
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table that knows anything about a thread."""
-    ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
-    frames = (
+    ranges, frames = trace.ranges.filter(pl.col("end_ns").is_not_null()), distinct(trace.python["name"])
+    parts = (
         _calls(trace),
         _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}),
         _captures(trace.api),
         _telling(ranges, {"input": LOADING}),
-        _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}),
+        _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}, frames),
         _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}),
         _telling(trace.osrt, {"input": OS_WAIT}),
-        _at_work(trace.ops, "dispatch"),
-        _at_work(trace.python, "python"),
+        _ops(trace.ops),
     )
-    told = pl.concat([frame.cast({"label": LABEL}) for frame in frames])
-    for (thread, label), rows in told.group_by("thread", "label"):
-        yield int(thread), str(label), union(integers(rows["start_ns"]), integers(rows["end_ns"]))
-    yield from _profiler_frames(trace.python)
+    thread, start, end = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("thread", "start", "end")
+    )
+    key = thread * len(PRIORITY) + np.concatenate([part.label for part in parts])
+    # NumPy sorts short integers in linear time.
+    order = np.argsort(key.astype(np.uint16) if key.max(initial=0) <= LAST_UINT16 else key, kind="stable")
+    bounds = np.flatnonzero(np.diff(key[order], prepend=-1)).tolist()
+    for first, beyond in pairwise([*bounds, len(order)]):
+        rows = order[first:beyond]
+        number, label = divmod(int(key[rows[0]]), len(PRIORITY))
+        yield number, PRIORITY[label], union(start[rows], end[rows])
+    yield from _profiler_frames(trace.python, frames)
     imports = trace.osrt.filter(named(OS_LOADING))
-    for (thread,), rows in imports.group_by("thread"):
+    for (number,), files in imports.group_by("thread"):
         # Close the short breaks between the file operations of one import.
-        spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]) + BURST_NS)
-        yield int(thread), "cold_start", union(spans.starts, spans.ends - BURST_NS)
+        spans = union(integers(files["start_ns"]), integers(files["end_ns"]) + BURST_NS)
+        yield int(number), "cold_start", union(spans.starts, spans.ends - BURST_NS)
 
 
-def _profiler_frames(python: pl.DataFrame) -> Iterator[tuple[int, str, Spans]]:
+def _profiler_frames(python: pl.DataFrame, distinct_names: Distinct) -> Iterator[tuple[int, str, Spans]]:
     """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run)."""
-    profiling = matches(python["name"], PROFILING)
-    if not profiling.any():
+    names, which = distinct(python["name"])
+    is_profiling = np.append(names.str.contains(PROFILING).to_numpy(), False)
+    if not is_profiling.any():
         return
-    parents = integers(python["parent"])
-    called = python.filter(~profiling & pl.Series(np.append(profiling.to_numpy(), False)[parents]))
-    for (thread,), rows in python.filter(profiling & pl.col("thread").is_not_null()).group_by("thread"):
-        inner = called.filter(pl.col("thread") == thread)
-        spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]))
-        yield int(thread), "profiler", difference(spans, union(integers(inner["start_ns"]), integers(inner["end_ns"])))
+    profiling = np.append(is_profiling[which], False)
+    own, called = (
+        np.flatnonzero(profiling[:-1]),
+        np.flatnonzero(~profiling[:-1] & profiling[integers(python["parent"])]),
+    )
+    frames = _Told.rows(python, own, np.zeros(len(own), np.int8))
+    inner = _Told.rows(python, called, np.zeros(len(called), np.int8))
+    for thread in np.unique(frames.thread).tolist():
+        mine, theirs = frames.thread == thread, inner.thread == thread
+        spans = union(frames.start[mine], frames.end[mine])
+        yield thread, "profiler", difference(spans, union(inner.start[theirs], inner.end[theirs]))
 
 
-def _telling(table: pl.DataFrame, patterns: dict[str, str]) -> pl.DataFrame:
-    """Thread, times and label of the rows whose names tell something; the first pattern that matches counts."""
-
-    def label(names: pl.Series) -> pl.Series:
-        found = pl.Series([None] * len(names), dtype=pl.String)
-        for word, pattern in reversed(patterns.items()):
-            found = found.set(names.str.contains(pattern), word)
-        return found.cast(LABEL)
-
-    labels = by_name(table["name"], label)
-    telling = labels.is_not_null() & table["thread"].is_not_null()
-    return table.filter(telling).select("thread", "start_ns", "end_ns", label=labels.filter(telling))
+def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Distinct | None = None) -> _Told:
+    """The rows whose names tell something; the first pattern that matches counts. `known` are its distinct names."""
+    names, which = known or distinct(table["name"])
+    label = np.full(len(names) + 1, NONE, np.int8)
+    for word, pattern in reversed(patterns.items()):
+        label[:-1][names.str.contains(pattern).to_numpy()] = PRIORITY.index(word)
+    rows = np.flatnonzero((label >= 0)[which]) if (label >= 0).any() else np.empty(0, np.int64)
+    return _Told.rows(table, rows, label[which[rows]])
 
 
-def _captures(api: pl.DataFrame) -> pl.DataFrame:
+def _captures(api: pl.DataFrame) -> _Told:
     """From the begin to the end of each capture: what is launched meanwhile only makes a graph."""
     marks = api.filter(named(f"{BEGIN_CAPTURE}|{END_CAPTURE}"), pl.col("thread").is_not_null()).sort("start_ns")
     spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
-    return spans.drop_nulls("end_ns").select("thread", "start_ns", "end_ns", label=pl.lit("cold_start"))
+    spans = spans.drop_nulls("end_ns")
+    return _Told.rows(spans, np.arange(len(spans)), np.full(len(spans), PRIORITY.index("cold_start"), np.int8))
 
 
-def _at_work(table: pl.DataFrame, label: str) -> pl.DataFrame:
-    """Ops or frames as plain work. The outermost ones cover all that they enclose."""
-    outermost = table.filter(pl.col("parent").is_null(), pl.col("thread").is_not_null())
-    return outermost.select("thread", "start_ns", "end_ns", label=pl.lit(label))
+def _ops(ops: pl.DataFrame) -> _Told:
+    """Ops as plain work. The outermost ones cover all that they enclose."""
+    outermost = np.flatnonzero(ops["parent"].is_null().to_numpy())
+    return _Told.rows(ops, outermost, np.full(len(outermost), PRIORITY.index("dispatch"), np.int8))
 
 
-def _calls(trace: Trace) -> pl.DataFrame:
+def _calls(trace: Trace) -> _Told:
     """API calls: what each keeps its caller waiting for."""
-    loads, staged = _launches_of_new_code(trace), pageable_copies(trace)
-    call = pl.col("call")
-    label = (
-        pl.when(named(LOAD) | call.is_in(loads.implode()))
-        .then(pl.lit("cold_start"))
-        .when(named(ALLOCATE))
-        .then(pl.lit("memory"))
-        .when(named(SYNCHRONISE))
-        .then(pl.lit("sync"))
-        .when(call.is_in(staged.implode()) | (named(COPY) & ~named("Async")))
-        .then(pl.lit("transfer"))
-        .otherwise(pl.lit("dispatch"))
-    )
-    rows = trace.api.with_row_index("call").filter(pl.col("thread").is_not_null())
-    return rows.select("thread", "start_ns", "end_ns", label=label)
+    names, which = distinct(trace.api["name"])
+
+    def are(pattern: str) -> Bools:
+        return np.append(names.str.contains(pattern).to_numpy(), False)
+
+    label = np.full(len(names) + 1, PRIORITY.index("dispatch"), np.int8)
+    label[are(COPY) & ~are("Async")] = PRIORITY.index("transfer")
+    by_call = label[which]
+    by_call[integers(pageable_copies(trace))] = PRIORITY.index("transfer")
+    for word, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
+        by_call[are(pattern)[which]] = PRIORITY.index(word)
+    by_call[integers(_launches_of_new_code(trace))] = PRIORITY.index("cold_start")
+    return _Told.rows(trace.api, np.arange(len(trace.api)), by_call)
 
 
 def _launches_of_new_code(trace: Trace) -> pl.Series:
@@ -207,16 +239,3 @@ def pageable_copies(trace: Trace) -> pl.Series:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
     pageable = named("^Pageable$", "source_memory") | named("^Pageable$", "target_memory")
     return trace.gpu.filter(pageable, pl.col("api_id").is_not_null())["api_id"]
-
-
-def seen_elsewhere(threads: dict[int, Activity], but: int) -> Activity:
-    """What the other threads were doing, for the time in which this one left no evidence.
-
-    Only their work counts: that another thread waits for data, records, or has Python frames keeps nobody.
-    """
-    merged = {
-        label: joined([activity.labels[label] for thread, activity in threads.items() if thread != but])
-        for label in PRIORITY
-        if label not in {"input", "profiler", "python"}
-    }
-    return _prioritised(merged)

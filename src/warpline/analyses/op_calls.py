@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from functools import cache
 
+from warpline.trace.columns import NONE
 from warpline.trace.names import texts
 from warpline.trace.trace import Trace
 from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
@@ -19,11 +20,25 @@ class OpCalls:
         self._parents = trace.ops["parent"].to_list()
         self._known: dict[object, Work | None] = {}
         self._alone: dict[tuple[str, ...], OpCall] = {}
+        self._numbers: dict[tuple[str, ...], int] = {}
+        self._alike: dict[int, int] = {}
 
     def text(self, op: int) -> tuple[str, str, str]:
         """Name, shapes and types as recorded."""
         names, shapes, dtypes, _, _ = self._columns
         return names[op], _compact(shapes[op]), _compact(dtypes[op])
+
+    def number(self, op: int) -> int:
+        """The same for ops with the same name and arguments."""
+        found = self._alike.get(op)
+        if found is None:
+            found = self._alike[op] = self._numbers.setdefault(self.recorded(op), len(self._numbers))
+        return found
+
+    def alike(self, op: int) -> tuple[int, int]:
+        """The same for ops with the same name and arguments that are called by such ops."""
+        parent = self._parents[op]
+        return self.number(op), NONE if parent is None else self.number(parent)
 
     def ancestors(self, op: int) -> list[int]:
         """Ops around it, the nearest first."""

@@ -7,25 +7,27 @@ op's time and not of its work. Time with no model keeps the reason.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.errors import WarplineError
 from warpline.trace.api_names import GRAPH_LAUNCH
-from warpline.trace.names import named, texts
+from warpline.trace.columns import Bools, integers
+from warpline.trace.names import matches, texts
 from warpline.trace.trace import Trace
 from warpline.work import Launch, Work
 from warpline.work.collective import work_of_record
 from warpline.work.launches import work_of_launch
 
 _LINKS = {"HtoD": "h2d", "DtoH": "d2h", "UnifiedHtoD": "h2d", "UnifiedDtoH": "d2h", "PtoP": "nvlink"}
+LABELS = ("kind", "name", "copy_kind", "source_memory", "target_memory")
 _CLIMB = 6
 """How many ops up a model is looked for; the deepest nesting seen around a launch that needs it is four."""
 NO_OP = "no op was recorded around its launch"
@@ -47,6 +49,8 @@ class Piece:
     why: str = ""
     in_step: bool = False
     """Whether it ran within one of the trace's steps."""
+    alike: Hashable = None
+    """The same for calls of one op with the same arguments and kernels; None for a piece unlike any other."""
 
 
 class _Row(NamedTuple):
@@ -74,6 +78,8 @@ class Gathered:
     """The GPU rows in view and the pieces they form."""
 
     trace: Trace
+    known_calls: OpCalls | None = None
+    """The trace's ops, where they have been read already."""
 
     @cached_property
     def gpu(self) -> pl.DataFrame:
@@ -84,33 +90,48 @@ class Gathered:
         )
 
     @cached_property
-    def rows(self) -> list[_Row]:
-        """The same, as plain objects."""
+    def numbers(self) -> pl.DataFrame:
+        """What is counted of the same rows: `time_ns`, `op`, `graph`, `bytes`, `blocks` and `threads`."""
         product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
         threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
-        api = self.trace.api.with_row_index("api_id").select(
-            pl.col("api_id").cast(pl.UInt32), replay=named(GRAPH_LAUNCH)
-        )
-        labels = [
-            texts(self.gpu[name]).tolist() for name in ("kind", "name", "copy_kind", "source_memory", "target_memory")
-        ]
-        numbers = self.gpu.join(api, on="api_id", how="left", maintain_order="left").select(
-            pl.col("end_ns") - pl.col("start_ns"),
-            "op_id",
-            (pl.col("graph_id").fill_null(0) != 0) | pl.col("replay").fill_null(False),
+        replays = np.append(matches(self.trace.api["name"], GRAPH_LAUNCH).to_numpy(), False)
+        return self.gpu.select(
             "bytes",
-            product.alias("blocks"),
-            threads.alias("threads"),
+            op=pl.col("op_id"),
+            time_ns=pl.col("end_ns") - pl.col("start_ns"),
+            graph=(pl.col("graph_id").fill_null(0) != 0) | pl.Series(replays[integers(self.gpu["api_id"])]),
+            blocks=product,
+            threads=threads,
         )
-        columns = [numbers[name].to_list() for name in numbers.columns]
-        return [_Row(*values) for values in zip(*labels, *columns, strict=True)]
+
+    @cached_property
+    def _columns(self) -> list[list[Any]]:
+        labels = [texts(self.gpu[name]).tolist() for name in LABELS]
+        return labels + [self.numbers[name].to_list() for name in _Row._fields[len(LABELS) :]]
+
+    @cached_property
+    def rows(self) -> list[_Row]:
+        """The same, as plain objects."""
+        return [_Row(*values) for values in zip(*self._columns, strict=True)]
+
+    def _row(self, position: int) -> _Row:
+        return _Row(*(column[position] for column in self._columns))
+
+    @cached_property
+    def _alike(self) -> list[int]:
+        """For each row, the first that does not differ but in its time and its op."""
+        features = self.gpu.select(pl.col(name).to_physical() for name in LABELS).hstack(
+            self.numbers.select("graph", "bytes", "blocks", "threads")
+        )
+        first = pl.col("position").first().over(features.columns)
+        return features.with_row_index("position").select(first).to_series().to_list()
 
     @cached_property
     def collectives(self) -> dict[int, Work]:
         """Work of NCCL's kernels by position, from what Kineto records with them (since torch 2.2)."""
         if self.trace.source != "kineto":
             return {}
-        found = [position for position, row in enumerate(self.rows) if row.kind == "kernel" and "nccl" in row.name]
+        found = np.flatnonzero(self.is_kernel & matches(self.gpu["name"], "nccl").to_numpy()).tolist()
         if not found:
             return {}
         from warpline.sources.kineto.arguments import read_arguments  # noqa: PLC0415 - few traces have collectives
@@ -125,43 +146,88 @@ class Gathered:
         return {position: work for position, work in works.items() if work is not None}
 
     @cached_property
+    def is_kernel(self) -> Bools:
+        """Which rows are kernels."""
+        result: Bools = matches(self.gpu["kind"], "^kernel$").to_numpy()
+        return result
+
+    @cached_property
     def pieces(self) -> list[Piece]:
         """Every GPU row belongs to exactly one."""
-        calls = OpCalls(self.trace)
-        with_op: dict[tuple[int, str], list[int]] = defaultdict(list)
-        pieces: list[Piece] = []
-        for position, row in enumerate(self.rows):
-            link = _LINKS.get(row.copy_kind or "", "") if row.kind == "memcpy" else ""
-            if row.op is None:
-                pieces.append(self._alone(position))
-            else:
-                with_op[row.op, link].append(position)
+        calls = self.known_calls or OpCalls(self.trace)
+        pieces, with_op = self._without_op(), self._by_op()
         unmodelled: list[tuple[int, Piece]] = []
         modelled: set[int] = set()
+        known: dict[Hashable, Piece] = {}
         for (op, link), positions in with_op.items():
-            piece = self._of_op(calls, op, link, positions)
+            key = (calls.alike(op), link, *[self._alike[position] for position in positions])
+            first = known.get(key)
+            if first is None:
+                piece = self._of_op(calls, op, link, positions)
+                if not any(position in self.collectives for position in positions):
+                    piece.alike = key
+                    known[key] = piece
+            else:
+                time_ns = sum([self._times[position] for position in positions])
+                piece = Piece(
+                    first.op, first.shapes, first.dtypes, positions, time_ns, first.work, first.why, alike=key
+                )
             pieces.append(piece)
             if piece.work is None:
                 unmodelled.append((op, piece))
             elif not link:
                 modelled.add(op)
-        pieces = self._climb(calls, pieces, unmodelled, modelled)
-        steps = self.trace.steps
-        starts = steps["start_ns"].to_list()
-        ends = steps["end_ns"].to_list()
-        begins = self.gpu["start_ns"].to_list()
-        for piece in pieces:
-            step = bisect_right(starts, begins[piece.rows[0]]) - 1
-            piece.in_step = step >= 0 and begins[piece.rows[0]] < ends[step]
+        pieces = self._climb(calls, pieces, unmodelled, modelled) if unmodelled else pieces
+        self._mark_steps(pieces)
         return pieces
+
+    @cached_property
+    def _times(self) -> list[int]:
+        return self.numbers["time_ns"].to_list()
+
+    def _without_op(self) -> list[Piece]:
+        """A piece for each row with no op around it."""
+        pieces: list[Piece] = []
+        known: dict[int, Piece] = {}
+        for position in np.flatnonzero(self.gpu["op_id"].is_null().to_numpy()).tolist():
+            like = self._alike[position]
+            first = known.get(like)
+            if first is None or position in self.collectives:
+                piece = known[like] = self._alone(position)
+                piece.alike = None if position in self.collectives else like
+            else:
+                time_ns = self._times[position]
+                piece = Piece(first.op, "", "", [position], time_ns, first.work, first.why, alike=first.alike)
+            pieces.append(piece)
+        return pieces
+
+    def _by_op(self) -> dict[tuple[int, str], list[int]]:
+        """Positions of the rows of each op; copies over a link apart."""
+        result: dict[tuple[int, str], list[int]] = defaultdict(list)
+        links = {kind: _LINKS.get(kind, "") for kind in set(self._columns[LABELS.index("copy_kind")])}
+        kinds, copies = (self._columns[LABELS.index(name)] for name in ("kind", "copy_kind"))
+        for position, op in enumerate(self.numbers["op"].to_list()):
+            if op is not None:
+                result[op, links[copies[position]] if kinds[position] == "memcpy" else ""].append(position)
+        return result
+
+    def _mark_steps(self, pieces: list[Piece]) -> None:
+        """Notes which pieces ran within a step."""
+        steps, first = self.trace.steps, [piece.rows[0] for piece in pieces]
+        starts, ends = integers(steps["start_ns"]), np.append(integers(steps["end_ns"]), 0)
+        begins = integers(self.gpu["start_ns"])[first] if first else np.empty(0, np.int64)
+        step = np.searchsorted(starts, begins, side="right") - 1
+        for piece, inside in zip(pieces, ((step >= 0) & (begins < ends[step])).tolist(), strict=True):
+            piece.in_step = inside
 
     def kernel_names(self, piece: Piece) -> Iterator[str]:
         """Names of the kernels of a piece."""
-        return (self.rows[position].name for position in piece.rows if self.rows[position].kind == "kernel")
+        kinds, names = self._columns[:2]
+        return (names[position] for position in piece.rows if kinds[position] == "kernel")
 
     def _alone(self, position: int) -> Piece:
         """A row with no op around it: copies and fills say their bytes, some kernels their grid."""
-        row = self.rows[position]
+        row = self._row(position)
         label = row.name if row.kind == "kernel" else row.kind if row.kind == "graph" else _copy_label(row)
         piece = Piece(label, "", "", [position], row.time_ns)
         if row.kind == "kernel":
@@ -174,7 +240,7 @@ class Gathered:
         return piece
 
     def _of_op(self, calls: OpCalls, op: int, link: str, positions: list[int]) -> Piece:
-        rows = [self.rows[position] for position in positions]
+        rows = [self._row(position) for position in positions]
         name, shapes, dtypes = calls.text(op)
         time_ns = sum(row.time_ns for row in rows)
         if link:
@@ -206,7 +272,7 @@ class Gathered:
                 if ancestor in taken:
                     break
                 known = merged.get(ancestor)
-                work = known.work if known else calls.work(ancestor, tuple(self.rows[i].launch for i in piece.rows))
+                work = known.work if known else calls.work(ancestor, tuple(self._row(i).launch for i in piece.rows))
                 if work is None:
                     continue
                 if known is None:

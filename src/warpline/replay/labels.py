@@ -7,27 +7,25 @@ of them. Comparing numbers takes a fiftieth of the time that comparing Python's 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from warpline.trace.columns import Bools
+from warpline.trace.columns import Bools, Int64s
 
-Codes: TypeAlias = npt.NDArray[np.uint32]
-NO_CODES: Codes = np.empty(0, np.uint32)
+NO_CODES: Int64s = np.empty(0, np.int64)
 
 
 class Labels(np.ndarray[Any, np.dtype[np.object_]]):
     """An array of strings like any other, but that it knows which of them are equal. Parts of it are plain arrays."""
 
-    codes: Codes
+    codes: Int64s
     """For each element, the number of its text."""
     numbers: dict[str, int]
     """The number of each text; none for what was computed from such an array."""
 
     @classmethod
-    def of(cls, names: list[str], codes: Codes) -> Labels:
+    def of(cls, names: list[str], codes: Int64s) -> Labels:
         """The texts of the codes; `names` are distinct."""
         result = np.array(names, object)[codes].view(cls)
         result.codes, result.numbers = codes, {name: number for number, name in enumerate(names)}
@@ -47,7 +45,7 @@ class Labels(np.ndarray[Any, np.dtype[np.object_]]):
         if not self.numbers or not isinstance(other, str):
             plain: Bools = np.asarray(self.view(np.ndarray) == other)
             return plain
-        same: Bools = self.codes == np.uint32(self.numbers.get(other, len(self.numbers)))
+        same: Bools = self.codes == self.numbers.get(other, len(self.numbers))
         return same
 
     def __ne__(self, other: object) -> Bools:  # type: ignore[override]

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.gaps import loading_spans
@@ -96,9 +95,9 @@ class Scene:
         found, which = distinct(column)
         names = found.to_list()
         empty = names.index("") if "" in names else len(names)
-        number = np.append(np.arange(len(names), dtype=np.uint32), np.uint32(empty))
-        codes = np.full(len(self.graph), empty, np.uint32)
-        codes[nodes] = np.append(number[which], np.uint32(empty))[rows]
+        number = np.append(np.arange(len(names)), empty)
+        codes = np.full(len(self.graph), empty, np.int64)
+        codes[nodes] = np.append(number[which], empty)[rows]
         return Labels.of([*names, ""][: max(len(names), empty + 1)], codes)
 
     def calls_like(self, pattern: str) -> Bools:
@@ -220,7 +219,7 @@ class Scene:
         return self.op_column("name")
 
     @cached_property
-    def _op_names(self) -> tuple[list[str], npt.NDArray[np.uint32]]:
+    def _op_names(self) -> tuple[list[str], Int64s]:
         """Names of ops, and for each op which of them it has."""
         names, which = distinct(self.trace.ops["name"])
         return names.to_list(), which
@@ -371,7 +370,7 @@ class Scene:
     @cached_property
     def floors(self) -> Floors:
         """The least time of each work."""
-        return Floors(self.trace)
+        return Floors(self.trace, self.op_calls)
 
     def floor_ns(self, dtype: str | None = None) -> Floats:
         """The least time of each work, at its own or another precision; 0 where it is unknown, and for CPU nodes."""

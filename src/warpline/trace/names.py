@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+Int64s = npt.NDArray[np.int64]
 Texts = npt.NDArray[np.object_]
 
 
@@ -42,14 +43,15 @@ def texts(column: pl.Series) -> Texts:
     return result
 
 
-def distinct(column: pl.Series) -> tuple[pl.Series, npt.NDArray[np.uint32]]:
+def distinct(column: pl.Series) -> tuple[pl.Series, Int64s]:
     """The names in a categorical column, and for each row which of them it has; the number beyond for null."""
     codes = column.to_physical()
     beyond = int(codes.max() or 0) + 1  # type: ignore[arg-type]
-    code = (codes.cast(pl.UInt32).fill_null(beyond) if codes.null_count() else codes).to_numpy()
+    # Arrays are indexed several times faster with int64 than with anything else.
+    code = (codes.cast(pl.UInt32).fill_null(beyond) if codes.null_count() else codes).to_numpy().astype(np.int64)
     row_of = np.full(beyond + 1, len(column), np.uint32)
     row_of[code] = np.arange(len(column), dtype=np.uint32)
     present = np.flatnonzero(row_of[:beyond] < len(column))
-    number = np.full(beyond + 1, len(present), np.uint32)
+    number = np.full(beyond + 1, len(present), np.int64)
     number[present] = np.arange(len(present))
     return column.gather(row_of[present]).cast(pl.String), number[code]

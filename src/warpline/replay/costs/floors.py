@@ -13,14 +13,16 @@ from typing import TypeVar
 
 import numpy as np
 
+from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.roofline import math_of, trace_device
-from warpline.analyses.roofline_pieces import Gathered
+from warpline.analyses.roofline_pieces import Gathered, Piece
 from warpline.errors import WarplineError
 from warpline.hardware import Roof, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.replay.costs.device import device_costs
 from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.trace import Trace
+from warpline.work import Work
 
 HALF = {"bf16", "fp16"}
 SINGLE = {"fp32", "tf32"}
@@ -30,7 +32,7 @@ Key = TypeVar("Key", str, tuple[str, str])
 class Floors:
     """Work of each GPU row, gathered once, and its floor at any precision."""
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, calls: OpCalls | None = None) -> None:
         size = len(trace.gpu)
         self._matrix, self._vector, self._bytes = np.zeros(size), np.zeros(size), np.zeros(size)
         self._extra, self._additions, self._blocks = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -42,33 +44,36 @@ class Floors:
         try:
             _, chip = trace_device(trace)
             self.roof = roof_of(chip) if chip else None
-            self._gather(trace)
+            self._gather(trace, calls)
         except WarplineError:
             self.roof = None
 
-    def _gather(self, trace: Trace) -> None:
+    def _gather(self, trace: Trace, calls: OpCalls | None) -> None:
         # A device may run behind its steps: the floors of all its work are wanted, whichever steps are in view.
-        gathered = Gathered(trace.whole())
+        gathered = Gathered(trace.whole(), calls)
         known = [(piece, piece.work) for piece in gathered.pieces if piece.work and not piece.work.estimate]
-        works = [work for _, work in known]
         spots = np.array([spot for piece, _ in known for spot in piece.rows], np.int64)
         owner = np.repeat(np.arange(len(known)), [len(piece.rows) for piece, _ in known])
-        kernel = np.array([row.kind == "kernel" for row in gathered.rows], bool)[spots]
+        kernel = gathered.is_kernel[spots]
         computing = np.bincount(owner[kernel], minlength=len(known)) > 0
         chosen = kernel | ~computing[owner]
         spots, owner = spots[chosen], owner[chosen]
         # The kernels of a piece share its work by their times.
-        times = np.array([row.time_ns for row in gathered.rows], np.float64)[spots]
+        times = integers(gathered.numbers["time_ns"])[spots].astype(np.float64)
         share = times / np.maximum(np.bincount(owner, times, len(known)), 1)[owner]
         rows = integers(gathered.gpu["row"])[spots]
-        self._matrix[rows] = share * np.array([work.matrix_flops for work in works], np.float64)[owner]
-        self._vector[rows] = share * np.array([work.vector_flops for work in works], np.float64)[owner]
-        self._bytes[rows] = share * np.array([work.bytes for work in works], np.float64)[owner]
-        self._extra[rows] = share * np.array([work.extra_bytes for work in works], np.float64)[owner]
-        self._additions[rows] = share * np.array([work.additions for work in works], np.float64)[owner]
-        self._blocks[rows] = np.array([row.blocks or 0 for row in gathered.rows], np.float64)[spots]
-        self._of_link = _rows_of([work.link for work in works], owner, rows)
-        maths = [math_of(work, gathered.kernel_names(piece)) for piece, work in known]
+        # Alike pieces share one object: what it says is read once.
+        number: dict[int, int] = {}
+        which = np.array([number.setdefault(id(work), len(number)) for _, work in known], np.int64)[owner]
+        works = list({id(work): work for _, work in known}.values())
+        self._matrix[rows] = share * np.array([work.matrix_flops for work in works], np.float64)[which]
+        self._vector[rows] = share * np.array([work.vector_flops for work in works], np.float64)[which]
+        self._bytes[rows] = share * np.array([work.bytes for work in works], np.float64)[which]
+        self._extra[rows] = share * np.array([work.extra_bytes for work in works], np.float64)[which]
+        self._additions[rows] = share * np.array([work.additions for work in works], np.float64)[which]
+        self._blocks[rows] = integers(gathered.numbers["blocks"], 0)[spots].astype(np.float64)
+        self._of_link = _rows_of([work.link for work in works], which, rows)
+        maths = _maths(gathered, known)
         self._of_math = {math: mine for math, mine in _rows_of(maths, owner, rows).items() if math[0]}
 
     @property
@@ -107,6 +112,18 @@ class Floors:
         paces = (floor + extra, self._additions * costs.addition.low, self._blocks * costs.block.low)
         result: Floats = np.where(floor > 0, np.maximum.reduce(paces), 0.0)
         return result
+
+
+def _maths(gathered: Gathered, pieces: list[tuple[Piece, Work]]) -> list[tuple[str, str]]:
+    """Type and unit of each piece's arithmetic; alike ones are looked at once."""
+    seen: dict[object, tuple[str, str]] = {}
+    result = []
+    for piece, work in pieces:
+        key = id(piece) if piece.alike is None else piece.alike
+        if key not in seen:
+            seen[key] = math_of(work, gathered.kernel_names(piece))
+        result.append(seen[key])
+    return result
 
 
 def _rows_of(keys: list[Key], owner: Int64s, rows: Int64s) -> dict[Key, Int64s]:

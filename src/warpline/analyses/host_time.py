@@ -1,0 +1,226 @@
+"""What the time of each launching thread went into, silences included: the host's side of every idle moment.
+
+A thread's own evidence counts first (`host_activity`), then what other threads did meanwhile, then what silence means:
+mostly Python between ops, which is dispatch; before a copy to the device, the making of a batch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, Activity, activities, joined, prioritised
+from warpline.analyses.steps import covered_before
+from warpline.intervals import EMPTY, Spans, complement, difference, intersection, twice, union
+from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.names import matches
+from warpline.trace.trace import Trace
+
+SHORT_HOLE_NS = 300_000
+"""A pause this short between recorded calls or ops is Python at work; longer ones may be more than that.
+So is as much CPU time between two calls for the device: launching takes tens of µs, making a batch takes longer."""
+NUMBER_BYTES = 8
+"""A copy to the host up to this size is a loss or a flag that is read; the next batch does not hang on it."""
+OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler"})
+"""What one thread does that may keep another: that it waits for data, or records, keeps nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Calls:
+    """Calls that gave a device work, in their order."""
+
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    upload: Bools
+    """Whether it was a copy from the host …"""
+    result: Bools
+    """… or of more than a number to it."""
+
+    def of(self, rows: Int64s) -> _Calls:
+        """Some of them."""
+        return _Calls(self.thread[rows], self.start[rows], self.end[rows], self.upload[rows], self.result[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class _ByThread:
+    """Rows sorted by thread, and within a thread by their begin."""
+
+    rows: Int64s
+    threads: Int64s
+
+    @classmethod
+    def sort(cls, threads: Int64s, starts: Int64s, rows: Int64s) -> _ByThread:
+        """Of these rows of a table."""
+        ordered = rows[np.lexsort((starts[rows], threads[rows]))]
+        return cls(ordered, threads[ordered])
+
+    def of(self, thread: int) -> Int64s:
+        """The rows of one thread."""
+        first, beyond = np.searchsorted(self.threads, [thread, thread + 1])
+        return self.rows[first:beyond]
+
+
+class HostTime:
+    """The threads of a trace, made ready to be asked about one after the other; `known` are its `activities`."""
+
+    def __init__(self, trace: Trace, known: dict[int, Activity] | None = None) -> None:
+        self.threads = activities(trace) if known is None else known
+        self._trace, self._window = trace, trace.window
+        self._step_starts = np.sort(integers(trace.steps["start_ns"]))
+        self._step_end = int(integers(trace.steps["end_ns"]).max(initial=0))
+        self._explained: dict[int, dict[str, Spans]] = {}
+
+    def explained(self, caller: int) -> dict[str, Spans]:
+        """Labels of all time for one thread: its own evidence, then the other threads', then what silence means."""
+        if caller not in self._explained:
+            self._explained[caller] = self._explain(caller)
+        return self._explained[caller]
+
+    def _explain(self, caller: int) -> dict[str, Spans]:
+        own = self.threads.get(caller, Activity({}))
+        holes = complement(own.told, self._window.start_ns, self._window.end_ns)
+        others = self._seen_elsewhere(own)
+        calls = self._calls.of(self._calls_of.of(caller))
+        result = {label: [own.labels.get(label, EMPTY)] for label in PRIORITY}
+        for label, found in result.items():
+            found.append(intersection(others.labels.get(label, EMPTY), holes))
+        silence = difference(holes, others.told)
+        looking = self._after_results(calls)
+        making = self._making_batches(calls, caller, joined([silence, *result["dispatch"][:1]]))
+        making = difference(making, looking)
+        result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
+        result["dispatch"].append(intersection(silence, looking))
+        result["input"].append(making)
+        for label, spans in self._silence(calls, difference(silence, joined([making, looking]))).items():
+            result[label].append(spans)
+        return {label: joined(found) for label, found in result.items()}
+
+    @cached_property
+    def _by_any(self) -> dict[str, tuple[Spans, Spans]]:
+        """By label, when any thread does it, and when several do at once."""
+        found = {}
+        for label in OF_ANY_THREAD:
+            parts = [activity.labels[label] for activity in self.threads.values() if len(activity.labels[label])]
+            found[label] = joined(parts), twice(parts)
+        return found
+
+    def _seen_elsewhere(self, own: Activity) -> Activity:
+        """What the other threads were doing, for the time in which this one left no evidence."""
+        merged = {}
+        for label, (some, several) in self._by_any.items():
+            mine = own.labels.get(label, EMPTY)
+            # The only thread that does it has no other to look at.
+            merged[label] = EMPTY if mine is some else joined([several, difference(some, mine)])
+        return prioritised(merged)
+
+    @cached_property
+    def _calls(self) -> _Calls:
+        """The calls of all threads that gave a device work, in their order."""
+        gpu, api = self._trace.gpu, self._trace.api
+        calls = integers(gpu["api_id"])
+        upload = matches(gpu["copy_kind"], "^HtoD$").to_numpy()
+        result = matches(gpu["copy_kind"], "^DtoH$").to_numpy() & (integers(gpu["bytes"], 0) > NUMBER_BYTES)
+        linked = np.flatnonzero(calls != NONE)
+        linked = linked[np.argsort(integers(api["start_ns"])[calls[linked]], kind="stable")]
+        thread, start, end = (integers(api[name])[calls[linked]] for name in ("thread", "start_ns", "end_ns"))
+        return _Calls(thread, start, end, upload[linked], result[linked])
+
+    @cached_property
+    def _calls_of(self) -> _ByThread:
+        calls = self._calls
+        return _ByThread.sort(calls.thread, calls.start, np.arange(len(calls.start)))
+
+    @cached_property
+    def _waits_of(self) -> _ByThread:
+        api = self._trace.api
+        waits = np.flatnonzero(matches(api["name"], SYNCHRONISE).to_numpy())
+        return _ByThread.sort(integers(api["thread"]), integers(api["start_ns"]), waits)
+
+    @cached_property
+    def _outermost_ops_of(self) -> _ByThread:
+        ops = self._trace.ops
+        outermost = np.flatnonzero(ops["parent"].is_null().to_numpy())
+        return _ByThread.sort(integers(ops["thread"]), integers(ops["start_ns"]), outermost)
+
+    @cached_property
+    def _last_end(self) -> Int64s:
+        """The latest end of each call for work and of all before it."""
+        latest: Int64s = np.maximum.accumulate(self._calls.end)
+        return latest
+
+    def _silence(self, calls: _Calls, holes: Spans) -> dict[str, Spans]:
+        """What a thread does while nothing of it is recorded: mostly Python between ops, which is dispatch.
+
+        A long silence within a step that ends in a copy to the device is the making of a batch. One before the first
+        step, in a trace that has steps, is the making ready of the program.
+        """
+        long = (holes.ends - holes.starts) > SHORT_HOLE_NS
+        loading, starting = np.zeros(len(holes), bool), np.zeros(len(holes), bool)
+        if len(self._step_starts):
+            begin, end = int(self._step_starts[0]), self._step_end
+            starting = long & (holes.ends <= begin)
+            loading = long & (holes.starts < end) & (holes.ends > begin) & self._before_batch(calls, holes.ends)
+        rest = ~(loading | starting)
+        kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
+        return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
+
+    def _making_batches(self, calls: _Calls, caller: int, free: Spans) -> Spans:
+        """The free time between the last work that any thread gave the device and a copy to it, where that is long.
+
+        Whatever functions and ops of the CPU fill it, and however short each of them: they make what is copied.
+        """
+        uploads = calls.start[calls.upload]
+        if not len(uploads) or not len(self._step_starts):
+            return EMPTY
+        begin, end = int(self._step_starts[0]), self._step_end
+        starts, ends = self._free_since(caller, uploads, begin), self._entered(caller, uploads)
+        chosen = (starts < end) & (ends > begin) & self._before_batch(calls, uploads)
+        chosen &= covered_before(free, ends) - covered_before(free, starts) > SHORT_HOLE_NS
+        return intersection(free, union(starts[chosen], ends[chosen]))
+
+    def _free_since(self, caller: int, moments: Int64s, begin: int) -> Int64s:
+        """When the last call for work, or the last wait of this thread, that began before each moment had returned."""
+        api, waits = self._trace.api, self._waits_of.of(caller)
+        waited = np.maximum.accumulate(integers(api["end_ns"])[waits])
+        calls_before = np.searchsorted(self._calls.start, moments, side="left")
+        waits_before = np.searchsorted(integers(api["start_ns"])[waits], moments, side="left")
+        never = np.iinfo(np.int64).min
+        latest = np.maximum(
+            np.append(self._last_end, never)[calls_before - 1], np.append(waited, never)[waits_before - 1]
+        )
+        return np.where((calls_before > 0) | (waits_before > 0), latest, begin)
+
+    def _after_results(self, calls: _Calls) -> Spans:
+        """From each copy of a result that no more work follows in its step, to the end of that step: the program looks
+        at what it got, and the next batch begins with the next step."""
+        begins = self._step_starts
+        if not len(calls.start) or not len(begins):
+            return EMPTY
+        following = np.searchsorted(begins, calls.start, side="right")
+        last = np.append(following[1:] != following[:-1], True)
+        chosen = np.flatnonzero(calls.result & last & (following > 0) & (following < len(begins)))
+        chosen = chosen[begins[following[chosen]] > calls.end[chosen]]
+        return union(calls.end[chosen], begins[following[chosen]])
+
+    def _entered(self, caller: int, called: Int64s) -> Int64s:
+        """When the outermost op around each moment of the thread began; the moment itself where there is none."""
+        ops = self._outermost_ops_of.of(caller)
+        starts, ends = (integers(self._trace.ops[name])[ops] for name in ("start_ns", "end_ns"))
+        slot = np.searchsorted(starts, called, side="right") - 1
+        inside = (slot >= 0) & (np.append(ends, -1)[slot] > called)
+        return np.where(inside, np.append(starts, 0)[slot], called)
+
+    def _before_batch(self, calls: _Calls, moments: Int64s) -> Bools:
+        """Whether the thread's next work for the device is a copy from the host, which may be of a batch.
+
+        It is none if the work before it fetched more than a number in the same step: then it is made of that result.
+        """
+        following = np.searchsorted(calls.start, moments, side="left")
+        upload = np.append(calls.upload, False)[following]
+        result = np.append(calls.result, False)[following - 1]
+        step = np.searchsorted(self._step_starts, np.append(calls.start, 0), side="right")
+        found: Bools = upload & ~(result & (step[following - 1] == step[following]))
+        return found
