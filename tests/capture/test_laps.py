@@ -95,8 +95,8 @@ def test_steps_that_still_get_faster_are_not_settled(clock: list[int]) -> None:
 @pytest.mark.parametrize(
     ("settled", "kept", "note"),
     [
-        (True, True, "recording changed the program, or its surroundings did"),
-        (False, False, "the bare ones were not warm yet; give a larger --skip"),
+        (True, True, "the recording or the environment changed the program"),
+        (False, False, "the bare steps were not warm yet; use a larger --skip"),
     ],
     ids=["steady", "warming"],
 )

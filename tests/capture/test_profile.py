@@ -133,7 +133,7 @@ def test_a_block_without_steps_says_what_to_write(capsys: pytest.CaptureFixture[
     assert p.trace is None
     assert p.folder is not None
     assert p.folder.name.endswith("-none-of-it-at-all")
-    assert "warpline: no-steps: no step was found; leave out steps= to record all of it" in capsys.readouterr().err
+    assert "warpline: no-steps: no step was found; omit steps= to record everything" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bounds", [{"steps": 0}, {"steps": -1}, {"skip": -1}, {"seconds": 0.0}, {"warmup": -1}])

@@ -133,7 +133,7 @@ def test_a_folder_that_cannot_be_is_one_line(tmp_path: Path, monkeypatch: pytest
     monkeypatch.chdir(tmp_path)
     (tmp_path / ".warpline").write_text("")
     with pytest.raises(
-        WarplineError, match=r"no-folder: \.warpline cannot be a folder: .*; choose another with --output"
+        WarplineError, match=r"no-folder: \.warpline cannot be created as a folder: .*; choose another with --output"
     ):
         new_folder("name")
     with pytest.raises(WarplineError, match="no-folder"):

@@ -157,7 +157,7 @@ def test_a_hard_end_says_plainly_what_is_lost(tmp_path: Path) -> None:
         "50",
     )
     assert run.code == 137
-    assert "warpline: recording-lost: the program ended hard (SIGKILL)" in run.err
+    assert "warpline: recording-lost: the program was terminated (SIGKILL)" in run.err
     assert run.manifest["signal"] == "SIGKILL"
     assert [path.name for path in run.folder.iterdir()] == ["manifest.json"]
 
@@ -189,11 +189,11 @@ def test_the_whole_of_a_short_program_can_be_asked_for(tmp_path: Path) -> None:
     [
         (
             MODEL + "for step in range(5): train()",
-            "too-few-steps: the program ended after 5 steps (optimizer.step), and the recording would have begun after 26; try --skip 1 --warmup 1 --steps 2",
+            "too-few-steps: the program ended after 5 steps (optimizer.step), but the recording starts after 26; try --skip 1 --warmup 1 --steps 2",
         ),
         (
             "import torch; torch.ones(1)",
-            "no-steps: no step was found, and the program ended before the window of time opened",
+            "no-steps: no step was found, and the program ended before the time window opened",
         ),
         ("print('no torch here')", "no-torch: no Python process of the program imported torch"),
     ],

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from warpline.capture.signals import SILENT
+from warpline.capture.signals import ENDING_SIGNALS
 
 HOLD = """
 import os, signal, sys
@@ -23,7 +23,7 @@ def outcome(code: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.parametrize("number", SILENT, ids=lambda number: number.name)
+@pytest.mark.parametrize("number", ENDING_SIGNALS, ids=lambda number: number.name)
 def test_a_signal_that_ends_a_program_has_the_word_said_first_also_when_it_comes_twice(number: int) -> None:
     code = f"""
 def say(name):
@@ -33,7 +33,7 @@ def say(name):
 LastWords(say).hold()
 os.kill(os.getpid(), {int(number)})
 """
-    name = "SIGTERM" if number == SILENT[0] else "SIGHUP"
+    name = "SIGTERM" if number == ENDING_SIGNALS[0] else "SIGHUP"
     assert outcome(code) == (-number, f"{name} said\n")
 
 

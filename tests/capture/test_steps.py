@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.capture.steps import ACCUMULATING_PATIENCE, EXPLICIT, FORWARD, OPTIMIZER, REPLAY, StepFinder
+from warpline.capture.steps import ACCUMULATING_CALLS_BEFORE_USE, EXPLICIT, FORWARD, OPTIMIZER, REPLAY, StepFinder
 
 
 def test_training_follows_the_optimizer_although_the_forward_comes_first() -> None:
@@ -20,14 +20,14 @@ def test_inference_is_believed_at_the_third_forward_and_counts_those_before() ->
 def test_micro_batches_are_not_steps_while_an_optimizer_may_come() -> None:
     finder = StepFinder()
     for _ in range(8):
-        assert finder.hear(FORWARD, patience=ACCUMULATING_PATIENCE) == 0
+        assert finder.hear(FORWARD, patience=ACCUMULATING_CALLS_BEFORE_USE) == 0
     assert finder.hear(OPTIMIZER) == 1
 
 
 def test_gradients_without_an_optimizer_are_steps_in_the_end() -> None:
     finder = StepFinder()
-    heard = [finder.hear(FORWARD, patience=ACCUMULATING_PATIENCE) for _ in range(ACCUMULATING_PATIENCE)]
-    assert heard[-1] == ACCUMULATING_PATIENCE
+    heard = [finder.hear(FORWARD, patience=ACCUMULATING_CALLS_BEFORE_USE) for _ in range(ACCUMULATING_CALLS_BEFORE_USE)]
+    assert heard[-1] == ACCUMULATING_CALLS_BEFORE_USE
     assert not any(heard[:-1])
 
 

@@ -1,5 +1,5 @@
-"""Capture: run a program under a profiler and keep what it recorded.
+"""Capture: run a program under a profiler and store the recording.
 
-Everything here also runs inside the profiled program, with that program's Python: the standard library and, where it
-is already loaded, torch; nothing newer than Python 3.9 (hence no slots on dataclasses and no ``zip(strict=)``).
+This package also runs inside the profiled program, with that program's Python. It uses only the standard library and,
+if already loaded, torch, and nothing newer than Python 3.9 (hence no slots on dataclasses and no ``zip(strict=)``).
 """

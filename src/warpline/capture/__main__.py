@@ -1,4 +1,4 @@
-"""`python3 -m warpline.capture`: `warpline run` less the diagnosis, where there is only Python and torch."""
+"""`python3 -m warpline.capture`: `warpline run` without the diagnosis, for machines with only Python and torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.errors import WarplineError
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs and records; the exit code is the program's."""
+    """Run and record a program; return its exit code."""
     options = _parser().parse_args(arguments)
     words = options.program[1:] if options.program[:1] == ["--"] else options.program
     try:

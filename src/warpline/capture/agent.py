@@ -1,4 +1,4 @@
-"""What `warpline run` puts into the program: it arms a session once torch is loaded, in every process anew."""
+"""The agent that `warpline run` injects into the program: it starts a session in every process that loads torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.capture.watch import Watch, first_here
 
 
 class Agent:
-    """The session of this process and what listens for it."""
+    """The session of this process and its listeners."""
 
     def __init__(self, torch: Any, plan: Plan) -> None:
         self._torch, self._plan = torch, plan
@@ -38,7 +38,7 @@ class Agent:
         self.session.close("exit")
 
     def _after_fork(self) -> None:
-        """A forked process starts anew: a recording that its parent runs is its parent's."""
+        """Reset a forked process: a running recording belongs to its parent."""
         self._listeners.remove()
         self.session.abandon()
         self.session, self._listeners = self._armed(speaks=False)

@@ -1,4 +1,4 @@
-"""The `docker run` that gives a program in a container its GPU, and a profiler that works."""
+"""The `docker run` command that gives a containerised program its GPU and a working profiler."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ NSYS_AT = "/opt/warpline-nsys"
 
 
 def docker_flags(image: str, tool: str, inner: Sequence[str], work: Path) -> list[Flag]:
-    """Every flag with its reason; `inner` is what `python3 -m warpline.capture` gets."""
+    """Every flag with its reason; `inner` holds the arguments of `python3 -m warpline.capture`."""
     package = Path(__file__).parents[1]
     flags = [
-        flag("docker", "run", "--rm", why="a container that is gone when the program ends"),
+        flag("docker", "run", "--rm", why="remove the container when the program ends"),
         flag("--gpus", "all", why="the GPUs, through NVIDIA's container toolkit"),
-        flag("--ipc=host", why="shared memory for DataLoader workers and NCCL: Docker gives 64 MB otherwise"),
-        flag("--ulimit", "memlock=-1", why="pinned memory without a limit"),
-        flag("--ulimit", "stack=67108864", why="64 MB of stack, as NVIDIA's images expect"),
-        flag("-v", f"{work}:{WORK_AT}", why="the work folder: the program, and where the trace goes"),
+        flag("--ipc=host", why="shared memory for DataLoader workers and NCCL; Docker's default is 64 MB"),
+        flag("--ulimit", "memlock=-1", why="unlimited pinned memory"),
+        flag("--ulimit", "stack=67108864", why="64 MB of stack, as NVIDIA recommends"),
+        flag("-v", f"{work}:{WORK_AT}", why="the work folder, with the program and the trace"),
         flag("-w", WORK_AT, why="start there"),
-        flag("-v", f"{package}:{PACKAGE_AT}/warpline:ro", why="warpline itself, read-only; it needs nothing installed"),
+        flag("-v", f"{package}:{PACKAGE_AT}/warpline:ro", why="warpline itself, read-only; it needs no packages"),
         flag("-e", f"PYTHONPATH={PACKAGE_AT}", why="so that Python finds it"),
     ]
     if tool in {NSYS, NCU}:
@@ -35,7 +35,7 @@ def docker_flags(image: str, tool: str, inner: Sequence[str], work: Path) -> lis
     if mounted is not None:
         flags += [
             flag("-v", f"{mounted.parents[1]}:{NSYS_AT}:ro", why="this machine's nsys: it must run in the container"),
-            flag("-e", f"WARPLINE_NSYS={NSYS_AT}/{mounted.parent.name}/nsys", why="and be the one that is used"),
+            flag("-e", f"WARPLINE_NSYS={NSYS_AT}/{mounted.parent.name}/nsys", why="use this nsys"),
         ]
     return [*flags, flag(image, why="the image"), flag("python3", "-m", "warpline.capture", *inner, why=_why(tool))]
 
@@ -43,10 +43,10 @@ def docker_flags(image: str, tool: str, inner: Sequence[str], work: Path) -> lis
 def _why(tool: str) -> str:
     if tool == TORCH:
         return "the program, with torch.profiler injected; standard library only"
-    return f"{tool} inside the container: from outside it sees only the Docker client"
+    return f"{tool} inside the container; from outside it records only the Docker client"
 
 
 def _host_nsys() -> Path | None:
-    """The nsys of this machine; its folder moves as a whole."""
+    """The folder of this machine's nsys, which is mounted as a whole."""
     found = shutil.which(os.environ.get("WARPLINE_NSYS", "") or "nsys")
     return Path(found).resolve() if found else None

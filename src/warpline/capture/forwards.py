@@ -1,8 +1,8 @@
-"""Calls of a program's outermost modules, heard without slowing the modules inside them.
+"""Detect calls of a program's outermost modules without slowing the modules inside them.
 
-A hook on all modules finds the outermost ones in their first calls and is then taken away: while it is there, every
-module call takes torch's slow path. From then on calls of the outermost modules are heard at their class: a hook would
-be in the module, and so in what the program saves, copies or scripts.
+A hook on all modules finds the outermost ones in their first calls and is then removed: while it is installed, every
+module call takes torch's slow path. After that, calls of the outermost modules are detected through their class. A hook
+on the module itself would become part of what the program saves, copies or scripts.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from collections.abc import Callable
 from typing import Any
 
 from warpline.capture.patches import Undo, replaced
-from warpline.capture.steps import ACCUMULATING_PATIENCE
+from warpline.capture.steps import ACCUMULATING_CALLS_BEFORE_USE
 from warpline.capture.this_process import tracing_check
 
-ENOUGH_CALLS = 2
-"""A module that was called this often is one that a program calls again and again."""
-MOST_MODULES = 8
-PARAMETERS_LOOKED_AT = 4
+MIN_CALLS = 2
+"""A module called this often is one that the program calls repeatedly."""
+MAX_MODULES = 8
+PARAMETERS_CHECKED = 4
 
 Hear = Callable[[int, int], None]
-"""Called with a module's identity, and with the patience its calls deserve (0 for the usual)."""
+"""Called with a module's identity and the number of calls to wait for (0 for the default)."""
 
 
 class Forwards:
-    """Hears the outermost forward calls of a process."""
+    """Detects the outermost forward calls of a process."""
 
     def __init__(self, torch: Any, hear: Hear) -> None:
         self._torch, self._hear = torch, hear
@@ -39,13 +39,13 @@ class Forwards:
         self._undo_compile = replaced(torch, "compile", self._compiling)
 
     def stop_searching(self) -> None:
-        """A better sign of steps was found, or enough was seen."""
+        """Stop: a better source of steps was found, or enough calls were seen."""
         if self._search is not None:
             self._search.remove()
             self._search = None
 
     def remove(self) -> None:
-        """Takes away everything that was put in."""
+        """Remove all hooks and patches."""
         self.stop_searching()
         self._undo_compile()
         for undo in self._undo.values():
@@ -58,19 +58,19 @@ class Forwards:
         if who in self._inside:
             return
         if who not in self._calls:
-            if len(self._calls) >= MOST_MODULES:
+            if len(self._calls) >= MAX_MODULES:
                 return
             self._inside.update(id(inner) for inner in module.modules() if inner is not module)
         self._calls[who] = self._calls.get(who, 0) + 1
         if who in self._outermost:
-            return  # its class tells
+            return  # its class reports the calls
         self._tell(module)
-        if self._calls[who] >= ENOUGH_CALLS:
+        if self._calls[who] >= MIN_CALLS:
             self._attach(module)
             self.stop_searching()
 
     def _attach(self, module: Any) -> None:
-        if len(self._outermost) >= MOST_MODULES:
+        if len(self._outermost) >= MAX_MODULES:
             return
         self._outermost.add(id(module))
         if type(module) not in self._undo:
@@ -87,7 +87,7 @@ class Forwards:
             try:
                 return original(module, *arguments, **named)
             except BaseException as error:
-                if error.__traceback__ is not None:  # the program's own errors do not speak of us
+                if error.__traceback__ is not None:  # keep our frames out of the program's own error messages
                     error.__traceback__ = error.__traceback__.tb_next
                 raise
 
@@ -95,12 +95,12 @@ class Forwards:
 
     def _tell(self, module: Any) -> None:
         training = self._torch.is_grad_enabled() and any(
-            parameter.grad is not None for parameter in itertools.islice(module.parameters(), PARAMETERS_LOOKED_AT)
+            parameter.grad is not None for parameter in itertools.islice(module.parameters(), PARAMETERS_CHECKED)
         )
-        self._hear(id(module), ACCUMULATING_PATIENCE if training else 0)
+        self._hear(id(module), ACCUMULATING_CALLS_BEFORE_USE if training else 0)
 
     def _compiling(self, compile_: Any) -> Any:
-        """torch.compile warns of hooks on all modules, and its result is an outermost module itself."""
+        """Whether torch.compile made the module: it warns about global hooks, and is an outermost module itself."""
 
         def replacement(*arguments: Any, **named: Any) -> Any:
             self.stop_searching()

@@ -1,4 +1,4 @@
-"""Step times taken while a program runs, without making it wait."""
+"""Time the steps of a running program without making it wait."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import time
 from dataclasses import dataclass
 from typing import Any
 
-COLD = 2
-"""First steps, which load, tune and allocate: these and a third of all are left out where enough others follow."""
-FEWEST = 3
-SLOWER = 1.03
-STILL_WARMING = 0.95
-"""Later steps that take less than this share of earlier ones: the program is not warm yet."""
+COLD_STEPS = 2
+"""The first steps load, tune and allocate: these and a third of all steps are left out if enough others follow."""
+MIN_TIMED_STEPS = 3
+MAX_BARE_TO_RECORDED = 1.03
+MIN_STEADY_RATIO = 0.95
+"""If later steps take less than this share of earlier ones, the program is not warm yet."""
 
 
 @dataclass(frozen=True)
 class StepTime:
-    """Wall time of a step, over some steps."""
+    """The wall time of a step, over several steps."""
 
     median_ns: int
     min_ns: int
@@ -36,9 +36,9 @@ class _Mark:
 
 
 class Laps:
-    """A clock read at the end of each step; on CUDA an event in the stream, which waits for the work before it.
+    """A clock read at the end of each step; on CUDA, an event in the stream.
 
-    The CPU runs ahead of the GPU, so that its own clock shows when a step was submitted. Events show when it was done.
+    The CPU runs ahead of the GPU, so the CPU's clock shows when a step was submitted. An event shows when it was done.
     """
 
     def __init__(self, torch: Any) -> None:
@@ -47,13 +47,13 @@ class Laps:
         self._begins: list[_Mark] = []
 
     def lap(self) -> None:
-        """A step has ended, and the next begins."""
+        """Record the end of a step and the start of the next."""
         mark = self._mark()
         self._ends.append(mark)
         self._begins.append(mark)
 
     def resume(self) -> None:
-        """The next begins only now: what was done since the last one ended is nobody's."""
+        """Restart the clock: the time since the last step belongs to no step."""
         if self._begins:
             self._begins[-1] = self._mark()
 
@@ -73,12 +73,12 @@ class Laps:
         return (self._ends[-1].clock_ns - self._ends[0].clock_ns) / 1e9 if self._ends else 0.0
 
     def restart(self) -> None:
-        """Forget what was timed."""
+        """Discard all laps."""
         self._ends.clear()
         self._begins.clear()
 
-    def summary(self, cold: int = COLD) -> StepTime | None:
-        """What the laps say of a step; None with fewer than two of them. Waits for the last one."""
+    def summary(self, cold: int = COLD_STEPS) -> StepTime | None:
+        """Summarise the laps; None with fewer than two. Waits for the last one."""
         by_events = bool(self._ends) and all(mark.event is not None for mark in self._ends)
         if by_events:
             self._ends[-1].event.synchronize()
@@ -86,27 +86,27 @@ class Laps:
         if not times:
             return None
         cold = max(cold, len(times) // 3) if cold else 0
-        kept = times[min(cold, max(len(times) - FEWEST, 0)) :]
+        kept = times[min(cold, max(len(times) - MIN_TIMED_STEPS, 0)) :]
         how = "cuda events" if by_events else "clock"
         return StepTime(round(statistics.median(kept)), min(kept), max(kept), len(kept), how, _settled(kept))
 
 
 def believed(bare: StepTime | None, recorded: StepTime | None) -> tuple[StepTime | None, str]:
-    """The bare steps as far as they can be believed, and what speaks against them, if anything.
+    """The bare steps if they are reliable, and a note if they are not.
 
     Recording makes no step faster: bare steps that are slower and still get faster were not warm.
     """
-    if not bare or not recorded or bare.median_ns <= SLOWER * recorded.median_ns:
+    if not bare or not recorded or bare.median_ns <= MAX_BARE_TO_RECORDED * recorded.median_ns:
         return bare, ""
     times = f"bare steps took {bare.median_ns:,} ns, recorded ones {recorded.median_ns:,} ns"
     if bare.settled:
-        return bare, f"{times}: recording changed the program, or its surroundings did"
-    return None, f"{times}: the bare ones were not warm yet; give a larger --skip"
+        return bare, f"{times}: the recording or the environment changed the program"
+    return None, f"{times}: the bare steps were not warm yet; use a larger --skip"
 
 
 def _settled(times: list[int]) -> bool:
     half = len(times) // 2
-    return not half or statistics.median(times[half:]) >= STILL_WARMING * statistics.median(times[:half])
+    return not half or statistics.median(times[half:]) >= MIN_STEADY_RATIO * statistics.median(times[:half])
 
 
 def _between(begin: _Mark, end: _Mark, by_events: bool) -> int:

@@ -1,4 +1,4 @@
-"""Runs a program in our place: its input, output and exit code are ours, and signals reach it."""
+"""Run a program with our input and output, forward signals to it, and return its exit code."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Ending:
     """How the program ended."""
 
     exit_code: int
-    """Its own, or 128 and the signal's number, as a shell has it."""
+    """Its own exit code, or 128 plus the signal number, as in a shell."""
     signal: str | None
     seconds: float
     interrupted: bool
@@ -36,7 +36,7 @@ def launch(
     output_to_stderr: bool = False,
     look: Callable[[subprocess.Popen[bytes]], None] = lambda child: None,
 ) -> Ending:
-    """Runs the command to its end; `look` is called with the process some times a second while it runs."""
+    """Run the command to its end; `look` is called with the process a few times per second."""
     sys.stdout.flush()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
     started = time.monotonic()
@@ -45,7 +45,7 @@ def launch(
             list(command),
             env=dict(environment),
             stdout=sys.stderr.fileno() if output_to_stderr else None,
-            # We have no threads yet, and the mask would be inherited.
+            # There are no threads yet, and the child would inherit the mask.
             preexec_fn=lambda: signal.pthread_sigmask(signal.SIG_SETMASK, before),  # noqa: PLW1509
         )
     except OSError as error:
@@ -67,19 +67,19 @@ def launch(
 def _name(number: int) -> str:
     try:
         return signal.Signals(number).name
-    except ValueError:  # the real-time signals have none
+    except ValueError:  # real-time signals have no name
         return f"signal {number}"
 
 
 def _wait_and_forward(child: subprocess.Popen[bytes]) -> bool:
-    """Sleeps for a moment, or until a signal comes, which the child gets too; says whether one came."""
+    """Sleep briefly, or until a signal arrives, and forward it to the child; return whether one arrived."""
     if not hasattr(signal, "sigtimedwait"):  # macOS
         time.sleep(POLL_S)
         return _forward_pending(child)
     came = signal.sigtimedwait((*FORWARDED, signal.SIGCHLD), POLL_S)
     if came is None or came.si_signo == signal.SIGCHLD:
         return False
-    # A terminal's Ctrl-C goes to all of its foreground processes: the child has had it already.
+    # A terminal sends Ctrl-C to all of its foreground processes: the child already has it.
     from_terminal = came.si_code > 0
     if not from_terminal and child.poll() is None:
         child.send_signal(came.si_signo)
@@ -96,12 +96,12 @@ def _forward_pending(child: subprocess.Popen[bytes]) -> bool:
 
 
 def _forget_pending() -> None:
-    """Signals that were meant for the program do not end us once it has ended."""
+    """Ignore signals for the program that arrive after it has ended."""
     while signal.sigpending() & set(FORWARDED):
         signal.sigwait(FORWARDED)
 
 
 def forwarding_environment(environment: Mapping[str, str], injected: str) -> dict[str, str]:
-    """The environment with a folder in front of PYTHONPATH."""
+    """The environment with a folder prepended to PYTHONPATH."""
     before = environment.get("PYTHONPATH", "")
     return {**environment, "PYTHONPATH": os.pathsep.join([injected, before] if before else [injected])}

@@ -1,4 +1,4 @@
-"""Everything in torch that tells of steps, of CUDA graphs, and of a profiler of the program's own."""
+"""Listeners in torch for steps, CUDA graphs, and the program's own profiler."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpline.capture.steps import EXPLICIT, FORWARD, NVTX, OPTIMIZER, PROFILER,
 
 
 class Listeners:
-    """Listens on behalf of a session until it has heard enough."""
+    """Listens for a session until it needs no more steps."""
 
     def __init__(self, torch: Any, session: Session) -> None:
         self._torch, self._session = torch, session
@@ -36,14 +36,14 @@ class Listeners:
         ]
 
     def remove(self) -> None:
-        """Leaves torch as it was."""
+        """Restore torch."""
         self._forwards.remove()
         for undo in self._undo:
             undo()
         self._undo.clear()
 
     def keep_only_profiler(self) -> None:
-        """Hears of nothing more but where the program's own profiler writes."""
+        """Stop all listeners except the one for the output of the program's own profiler."""
         undo = self._undo.pop() if self._undo else None
         self.remove()
         if undo is not None:
@@ -54,7 +54,7 @@ class Listeners:
         module = importlib.import_module("torch.optim.optimizer")
         register = getattr(module, "register_optimizer_step_post_hook", None)
         if register is None:
-            return lambda: None  # torch before 2.0: forward calls tell of steps
+            return lambda: None  # torch before 2.0: forward calls mark steps
         return register(self._optimizer).remove  # type: ignore[no-any-return]
 
     def _optimizer(self, optimizer: Any, *_: Any) -> None:
@@ -95,8 +95,8 @@ class Listeners:
             return
         caller = str(sys._getframe(2).f_globals.get("__name__", ""))
         if caller.startswith("torch._inductor") and not self._session.recording_since:
-            return  # it times kernels while it compiles, and is done before we begin
-        self._session.stand_down("the program uses torch.profiler itself, so warpline left it alone")
+            return  # Inductor times kernels while it compiles, and ends before we start
+        self._session.stand_down("the program uses torch.profiler itself, so warpline did not record it")
 
     def _profiler_exports(self, profiler: Any, path: Any, *_: Any, **__: Any) -> None:
         if not ours():

@@ -1,4 +1,4 @@
-"""`manifest.json` of a run: what was run, on what, how it was recorded, and what each process said."""
+"""The `manifest.json` of a run: the program, the machine, the settings, and the report of each process."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ SCHEMA = "warpline.run/1"
 MANIFEST = "manifest.json"
 PROBLEMS = "problems.txt"
 COMPRESSION = 3
-"""Five times smaller in a tenth of the time that torch's own level 9 takes."""
+"""Files five times smaller than plain text, in a tenth of the time that torch's own level 9 takes."""
 _HOME = ".warpline"
 
 
 def new_folder(name: str, output: Path | None = None) -> Path:
-    """The folder of a new run: `.warpline/runs/NAME`, or the one asked for, if it is not in use."""
+    """Create the folder of a new run: `.warpline/runs/NAME`, or the given one if it is not in use."""
     if len(Path(name).parts) != 1 or name == os.pardir:
-        raise UsageError("bad-name", f"{name!r} is no name for a folder", "use --output for one elsewhere")
+        raise UsageError("bad-name", f"{name!r} is not a valid folder name", "use --output for a path")
     try:
         if output is None:
             return _made(_home() / "runs", name).absolute()
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        what = f"{error.filename or output or _HOME} cannot be a folder: {error.strerror or error}"
+        what = f"{error.filename or output or _HOME} cannot be created as a folder: {error.strerror or error}"
         raise WarplineError("no-folder", what, "choose another with --output FOLDER") from error
     return output.absolute()
 
@@ -48,12 +48,12 @@ def _home() -> Path:
 
 
 def in_use(folder: Path) -> bool:
-    """Whether a run was written there already."""
+    """Whether the folder already contains a run."""
     return (folder / MANIFEST).exists()
 
 
 def _made(runs: Path, name: str) -> Path:
-    """A new folder of that name, or of one with a number: runs that start together do not share one."""
+    """Create a folder of that name, with a number if needed: runs that start together get different folders."""
     runs.mkdir(exist_ok=True)
     for number in itertools.count(1):
         folder = runs / (name if number == 1 else f"{name}-{number}")
@@ -64,7 +64,7 @@ def _made(runs: Path, name: str) -> Path:
 
 
 def gather(folder: Path) -> list[dict[str, Any]]:
-    """What the processes wrote, their traces packed; the working files are gone afterwards."""
+    """Collect the reports of the processes, compress their traces, and delete the working files."""
     parts = read_parts(folder)
     for part in parts:
         if part["file"]:
@@ -73,7 +73,7 @@ def gather(folder: Path) -> list[dict[str, Any]]:
     (folder / ".first").unlink(missing_ok=True)
     for left in folder.glob("*.json"):
         if left.name != MANIFEST and not left.stat().st_size:
-            left.unlink()  # a name taken by a process that was killed before it could write
+            left.unlink()  # a name reserved by a process that was killed before it could write
     return parts
 
 
@@ -84,7 +84,7 @@ def _packed(path: Path) -> Path:
     try:
         with path.open("rb") as plain, gzip.open(target, "wb", compresslevel=COMPRESSION) as packed:
             shutil.copyfileobj(plain, packed, 1 << 20)
-    except OSError:  # no room for both: the plain one will do
+    except OSError:  # no space for both: keep the uncompressed file
         target.unlink(missing_ok=True)
         return path
     path.unlink()
@@ -92,7 +92,7 @@ def _packed(path: Path) -> Path:
 
 
 def manifest_of(plan: Plan, parts: list[dict[str, Any]], **facts: Any) -> dict[str, Any]:
-    """The manifest: facts of the run first, then one entry for each trace."""
+    """The manifest: facts about the run, then one entry per trace."""
     versions = {"warpline": __version__, **_versions(parts), **facts.pop("versions", {})}
     recorded = [part for part in parts if part["state"] != NOTHING]
     silent = [part for part in parts if part["state"] == NOTHING]
@@ -130,11 +130,13 @@ def _versions(parts: list[dict[str, Any]]) -> dict[str, str | None]:
 
 
 def write_manifest(folder: Path, manifest: dict[str, Any]) -> Path:
-    """Writes it, readable by people too."""
+    """Write the manifest as readable JSON."""
     path = folder / MANIFEST
     try:
         path.write_text(json.dumps(manifest, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
     except OSError as error:
         what = f"{path} could not be written: {error.strerror or error}"
-        raise WarplineError("not-written", what, "make room, or choose another folder with --output") from error
+        raise WarplineError(
+            "not-written", what, "free some disk space, or choose another folder with --output"
+        ) from error
     return path

@@ -1,6 +1,6 @@
 """Marks that a program sets for its profile: the end of a step, and named regions.
 
-They cost next to nothing while nobody records: torch is not imported, and no range is opened.
+They cost almost nothing while no profiler is active: torch is not imported, and no range is opened.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNDER_NSYS = any(name.startswith("NSYS_PROFILING_SESSION") for name in os.envir
 
 
 def step() -> None:
-    """Says that a step of the program has ended.
+    """Mark the end of a step.
 
     >>> for batch in loader:
     ...     train(batch)
@@ -29,7 +29,7 @@ def step() -> None:
 
 
 def listen(listener: Callable[[], None]) -> Callable[[], None]:
-    """Has the listener called at the end of every step; the result takes it away again."""
+    """Call the listener at the end of every step; the result removes it again."""
     _listeners.append(listener)
 
     def undo() -> None:
@@ -42,7 +42,7 @@ def listen(listener: Callable[[], None]) -> Callable[[], None]:
 class region:  # noqa: N801 - reads as a word of the language, like contextlib.suppress
     """A named part of the program, as a context manager or a decorator: `with region("forward"): …`.
 
-    It shows in the trace as a record_function under torch.profiler and as an NVTX range under nsys. Regions nest.
+    It appears in the trace as a record_function under torch.profiler and as an NVTX range under nsys. Regions nest.
 
     >>> with warpline.region("forward"):
     ...     loss = model(batch)
@@ -76,7 +76,7 @@ class region:  # noqa: N801 - reads as a word of the language, like contextlib.s
             function.__exit__(*reason)
 
     def __call__(self, function: Function) -> Function:
-        """The function with this region over every call of it."""
+        """Wrap the function so that every call is this region."""
 
         @functools.wraps(function)
         def within(*arguments: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Replacing an attribute of somebody else's module or class, and putting it back."""
+"""Replace an attribute of another module or class, and restore it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Undo = Callable[[], None]
 
 
 def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
-    """Puts `make(original)` in the place of `owner.name`; nothing happens where there is no such thing."""
+    """Replace `owner.name` with `make(original)`; do nothing if it does not exist."""
     original = getattr(owner, name, None)
     if original is None:
         return lambda: None
@@ -20,7 +20,7 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
 
     def undo() -> None:
         if getattr(owner, name, None) is not replacement:
-            return  # somebody else has replaced it since
+            return  # other code has replaced it since
         if inherited:
             delattr(owner, name)
         else:
@@ -30,7 +30,7 @@ def replaced(owner: Any, name: str, make: Callable[[Any], Any]) -> Undo:
 
 
 def before(owner: Any, name: str, call: Callable[..., None]) -> Undo:
-    """Has `call` called with the arguments of every call of `owner.name`, first."""
+    """Call `call` with the arguments of every call of `owner.name`, before it."""
 
     def make(original: Any) -> Any:
         def replacement(*arguments: Any, **named: Any) -> Any:
@@ -43,7 +43,7 @@ def before(owner: Any, name: str, call: Callable[..., None]) -> Undo:
 
 
 def after(owner: Any, name: str, call: Callable[..., None]) -> Undo:
-    """The same, after it."""
+    """Call `call` with the arguments of every call of `owner.name`, after it."""
 
     def make(original: Any) -> Any:
         def replacement(*arguments: Any, **named: Any) -> Any:

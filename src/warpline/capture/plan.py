@@ -1,4 +1,4 @@
-"""What to record and how much of it: the same words on the command line, in code and inside the program."""
+"""What to record and how much: the same settings on the command line, in code and inside the program."""
 
 from __future__ import annotations
 
@@ -8,45 +8,46 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 VARIABLE = "WARPLINE_CAPTURE"
-"""How the plan reaches the program: its environment."""
-MOST_SKIPS = 3
+"""The environment variable that passes the plan to the program."""
+MAX_SKIP_FACTOR = 3
 TORCH, NSYS, NCU = "torch", "nsys", "ncu"
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A bounded recording: some bare steps, a warm-up, some recorded steps, and never more than the bounds.
+    """A bounded recording: bare steps, warm-up steps, recorded steps, and limits.
 
-    Eight bare steps at least, and until a fifth of a second has passed or three times as many: first steps load, tune
-    and allocate, and the clocks of an idle GPU take that long to rise. Two of warm-up, because the profiler's
-    own first calls are in the first. Six recorded, because a median and its spread want that many, and a file of six
-    steps is read in a second. Shapes, because work and roofline come from them; no stacks, because every Python call
-    then costs as much as an op.
+    At least eight bare steps, until a fifth of a second has passed or three times as many have run: first steps load,
+    tune and allocate, and the clocks of an idle GPU take that long to rise. Two warm-up steps, because the first
+    contains the profiler's own first calls. Six recorded steps, because a median and its spread need that many, and a
+    file of six steps is read in a second. Shapes are on, because work models and the roofline need them. Stacks are
+    off, because every Python call then costs as much as an op.
     """
 
     folder: str
     tool: str = TORCH
     skip: int = 8
     settle_s: float = 0.2
-    """Bare steps go on for so long, but not beyond three times `skip`; 0 where `skip` is asked for."""
+    """Bare steps continue for this long, but not beyond three times `skip`; 0 if `skip` is given."""
     warmup: int = 2
     steps: int = 6
     seconds: float = 10.0
-    """Longest recording. A CPU records some 300,000 events a second at most, so this bounds the file too."""
+    """Maximum length of the recording. A CPU records at most about 300,000 events per second, so this bounds the file
+    too."""
     megabytes: int = 2000
-    """Most that the process may grow by while it records."""
+    """Maximum growth of the process while it records."""
     after_s: float = 5.0
-    """Without any step found by then, a window of `seconds` is recorded instead."""
+    """If no step is found by then, a window of `seconds` is recorded instead."""
     whole: bool = False
-    """Record from the beginning, steps or none."""
+    """Record from the start of the program, with or without steps."""
     shapes: bool = True
     stacks: bool = False
     memory: bool = False
     step_range: str = ""
-    """An NVTX range that is a step, where the program names one."""
+    """The name of the NVTX range that is a step."""
 
     def to_text(self) -> str:
-        """For the environment."""
+        """The plan as text for the environment."""
         return json.dumps(asdict(self))
 
     @classmethod
@@ -56,15 +57,15 @@ class Plan:
         return cls(**json.loads(text)) if text else None
 
     def has_settled(self, steps: int, seconds: float) -> bool:
-        """Whether enough bare steps have passed."""
-        return steps >= max(self.skip, 1) and (seconds >= self.settle_s or steps >= MOST_SKIPS * self.skip)
+        """Whether enough bare steps have run."""
+        return steps >= max(self.skip, 1) and (seconds >= self.settle_s or steps >= MAX_SKIP_FACTOR * self.skip)
 
     @property
     def first_recorded(self) -> int:
-        """Steps that pass before the first recorded one, at most."""
-        return (MOST_SKIPS * self.skip if self.settle_s else max(self.skip, 1)) + self.warmup
+        """Maximum number of steps before the first recorded one."""
+        return (MAX_SKIP_FACTOR * self.skip if self.settle_s else max(self.skip, 1)) + self.warmup
 
 
 def skipping(skip: int | None) -> dict[str, Any]:
-    """The fields of a plan that say how many bare steps come first: so many, or as many as it takes."""
+    """The fields of a plan for the bare steps: a given number, or as many as needed."""
     return {} if skip is None else {"skip": skip, "settle_s": 0.0}

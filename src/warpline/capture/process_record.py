@@ -1,6 +1,6 @@
-"""What one process has to say about its recording: a small file, written as it goes along.
+"""The report of one process about its recording: a small file, updated as it proceeds.
 
-It is there while the recording runs, so that a process that is killed still leaves word of what was lost.
+It exists while the recording runs, so that a killed process still reports what was lost.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ProcessRecord:
 
     state: str = NOTHING
     file: str | None = None
-    """The trace, in the folder of the run."""
+    """The trace, relative to the folder of the run."""
     pid: int = 0
     rank: int | None = None
     world_size: int | None = None
@@ -36,16 +36,16 @@ class ProcessRecord:
     device: str | None = None
     steps_found_by: str | None = None
     steps_seen: dict[str, int] = field(default_factory=dict)
-    """How often each source spoke, until the recording was done."""
+    """How often each source of steps fired, until the recording ended."""
     steps_recorded: int = 0
     first_step: int | None = None
-    """Steps that passed before the first recorded one."""
+    """The number of steps before the first recorded one."""
     bare_step_ns: StepTime | None = None
-    """A step before anything was recorded."""
+    """The step time before the recording."""
     recorded_step_ns: StepTime | None = None
-    """A step while it was recorded."""
+    """The step time during the recording."""
     later_step_ns: StepTime | None = None
-    """A step after the recording."""
+    """The step time after the recording."""
     host_costs: dict[str, Any] | None = None
     """What ops, launches and their recording cost this host (`capture.calibration`), measured after the recording."""
     recorded_s: float | None = None
@@ -55,10 +55,10 @@ class ProcessRecord:
     """Traces that the program's own profiler wrote."""
     notes: list[str] = field(default_factory=list)
     number: int = field(default_factory=itertools.count().__next__)
-    """A process may record several times, by warpline.profile."""
+    """A process may record several times, with warpline.profile."""
 
     def write(self, folder: Path) -> None:
-        """Writes it whole or not at all."""
+        """Write the report atomically."""
         parts = folder / PARTS
         parts.mkdir(parents=True, exist_ok=True)
         draft = parts / f".{self.pid}.{os.getpid()}"
@@ -67,7 +67,7 @@ class ProcessRecord:
 
 
 def describe(record: ProcessRecord, torch: Any) -> None:
-    """Fills in what can be said of this process and its torch."""
+    """Fill in the facts about this process and its torch."""
     record.pid = os.getpid()
     record.python = platform.python_version()
     record.torch = str(torch.__version__)
@@ -78,7 +78,7 @@ def describe(record: ProcessRecord, torch: Any) -> None:
 
 
 def _rank(torch: Any) -> tuple[int | None, int | None]:
-    with contextlib.suppress(Exception):  # a torch built without it, or a group that is already gone
+    with contextlib.suppress(Exception):  # a torch built without it, or a group that no longer exists
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             return int(torch.distributed.get_rank()), int(torch.distributed.get_world_size())
     rank, size = os.environ.get("RANK", ""), os.environ.get("WORLD_SIZE", "")
@@ -86,7 +86,7 @@ def _rank(torch: Any) -> tuple[int | None, int | None]:
 
 
 def claim_name(folder: Path, record: ProcessRecord, suffix: str) -> Path:
-    """A name for this process's trace that no other process has taken."""
+    """A unique name for this process's trace."""
     first = f"rank{record.rank}" if record.rank is not None else "trace"
     for name in (first, f"{first}-{record.pid}"):
         path = folder / f"{name}{suffix}"
@@ -97,7 +97,7 @@ def claim_name(folder: Path, record: ProcessRecord, suffix: str) -> Path:
 
 
 def read_parts(folder: Path) -> list[dict[str, Any]]:
-    """What all processes wrote: those with steps first, since one that starts others only waits, and low ranks."""
+    """The reports of all processes: those with steps first, because a launcher only waits, then by rank."""
     parts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / PARTS).glob("*.json"))]
     return sorted(
         parts,

@@ -1,4 +1,4 @@
-"""`warpline.profile`: recording a part of a program from within it."""
+"""`warpline.profile`: record a part of a program from its own code."""
 
 from __future__ import annotations
 
@@ -17,27 +17,27 @@ from warpline.capture.agent import agent
 from warpline.capture.launch import Ending
 from warpline.capture.listeners import Listeners
 from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
+from warpline.capture.missing_trace import why_nothing
 from warpline.capture.plan import Plan, skipping
 from warpline.capture.process_record import RECORDED
 from warpline.capture.program import plain_name
 from warpline.capture.session import DONE, Session
-from warpline.capture.silence import why_nothing
 from warpline.capture.steps import EXPLICIT
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.watch import Watch
 from warpline.errors import UsageError, WarplineError
 
-NEVER_S = 1e9
+UNLIMITED_S = 1e9
 
 
 class profile:  # noqa: N801 - reads as a word of the language, like torch.profiler.profile
-    """Records a block, some steps within one, or some calls of a function.
+    """Record a block, some steps within it, or some calls of a function.
 
-    `with profile("name"): …` records the whole block. With `steps`, it leaves out `skip` bare steps, which are timed,
-    and `warmup` steps of the profiler, and records so many; steps are found as `warpline run` finds them, or told by
-    `p.step()`. Over a function, `@profile`, every call is a step. The recording ends at `seconds` at the latest.
+    `with profile("name"): …` records the whole block. With `steps`, it runs and times `skip` bare steps, runs `warmup`
+    steps under the profiler, and records that many steps. Steps are found as in `warpline run`, or marked by
+    `p.step()`. As a decorator, `@profile`, every call is a step. The recording ends after `seconds` at the latest.
 
-    Afterwards `folder` is where it went, and `trace` the file, or None if nothing was recorded.
+    Afterwards `folder` is the output folder, and `trace` the file, or None if nothing was recorded.
 
     >>> with warpline.profile("training", steps=4) as recorded:
     ...     train()
@@ -59,7 +59,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         output: str | Path | None = None,
     ) -> None:
         if (steps is not None and steps < 1) or (skip or 0) < 0 or warmup < 0 or seconds <= 0 or megabytes < 1:
-            raise UsageError("bad-bounds", "a recording has at least one step, and some time and memory")
+            raise UsageError("bad-bounds", "steps must be at least 1, and seconds and megabytes positive")
         self.folder: Path | None = None
         self.trace: Path | None = None
         self._function = name if callable(name) else None
@@ -73,7 +73,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             steps=steps or Plan.steps,
             seconds=seconds,
             megabytes=megabytes,
-            after_s=NEVER_S,
+            after_s=UNLIMITED_S,
             whole=steps is None,
             shapes=shapes,
             stacks=stacks,
@@ -95,7 +95,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         self._end("exit" if kind is None else "exception")
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        """A call of the function over which this is written; or, before there is one, that function."""
+        """Call the decorated function; or, without one, decorate the given function."""
         if self._function is None:
             self._function = arguments[0]
             functools.update_wrapper(self, self._function)
@@ -113,7 +113,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         return self if instance is None else functools.partial(self, instance)
 
     def step(self) -> None:
-        """Says that a step has ended."""
+        """Mark the end of a step."""
         if self._listeners is not None:
             marks.step()
         elif self._session is not None and self.trace is None:
@@ -126,10 +126,10 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         running = agent()
         self._within_run = running is not None
         if running is not None:
-            running.session.stand_down("the program uses warpline.profile as well", says_so=False)
+            running.session.stand_down("the program also uses warpline.profile", says_so=False)
             folder = Path(running.session.plan.folder)
         else:
-            now = datetime.datetime.now()  # the user's own clock
+            now = datetime.datetime.now()  # the program's own clock
             folder = new_folder(f"{now:%Y%m%d-%H%M%S}-{self._name}", self._output)
         self.folder, self.trace = folder, None
         self._session = Session(torch, Plan(**{**self._plan.__dict__, "folder": str(folder)}), self._stop_listening)
@@ -139,7 +139,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         os.register_at_fork(after_in_child=self._forget)
 
     def _forget(self) -> None:
-        """A forked process has no part in the recording."""
+        """Reset a forked process, which has no part in the recording."""
         self._stop_listening()
         if self._session is not None:
             self._session.abandon()
@@ -183,7 +183,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             print(f"warpline: {nothing.line()}", file=sys.stderr)
             return
         self.trace = folder / facts["files"][0]
-        print(f"warpline: wrote {self.trace}; type: warpline {_short(self.trace)}", file=sys.stderr)
+        print(f"warpline: wrote {self.trace}; next: warpline {_short(self.trace)}", file=sys.stderr)
 
 
 def _short(path: Path) -> str:
@@ -194,7 +194,7 @@ def _torch() -> Any:
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
-        raise WarplineError("no-torch", "torch is not installed, and warpline.profile records with it") from error
+        raise WarplineError("no-torch", "torch is not installed, and warpline.profile needs it") from error
     if torch.autograd._profiler_enabled():
-        raise WarplineError("profiler-on", "another torch profiler is on already", "use one at a time")
+        raise WarplineError("profiler-on", "another torch profiler is already active", "use one at a time")
     return torch

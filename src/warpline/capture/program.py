@@ -16,7 +16,7 @@ from warpline.errors import UsageError
 
 PYTHON = re.compile(r"(?:python|pypy)[\d.]*w?(?:\.exe)?")
 STARTERS = frozenset(("torchrun", "accelerate", "deepspeed"))
-"""Programs that start Python with the environment they were given."""
+"""Programs that start Python with their own environment."""
 WRAPPERS = frozenset(
     (
         "sh",
@@ -41,30 +41,30 @@ WRAPPERS = frozenset(
         "mpirun",
     )
 )
-"""Programs that start whatever they are told to, with the environment they were given."""
-ASK_SECONDS = 60
-LONGEST_NAME = 60
-"""Of a run: letters take up to four bytes, and a folder's name has 255."""
+"""Programs that start another program with their own environment."""
+TIMEOUT_SECONDS = 60
+MAX_NAME_CHARS = 60
+"""Of a run: letters take up to four bytes, and a folder name up to 255."""
 
 
 @dataclass(frozen=True)
 class Program:
-    """A command line, and what is known of it."""
+    """A command line, and what is known about it."""
 
     command: tuple[str, ...]
     python: str | None
-    """The Python that runs it; None where that cannot be told from the command."""
+    """The Python that runs it; None if the command does not show it."""
     is_python: bool
     name: str
-    """A word for it: the script's or the module's name."""
+    """A short name: that of the script or module."""
     wraps: bool = False
-    """Whether it is not Python, and likely starts it."""
+    """Whether it is not Python itself but probably starts it."""
 
 
 def program_of(words: Sequence[str], module: bool = False) -> Program:
-    """Reads `python train.py …`, `train.py …`, `-m package.module …` or any other command."""
+    """Parse `python train.py …`, `train.py …`, `-m package.module …` or any other command."""
     if not words:
-        raise UsageError("no-program", "there is nothing to run", "type: warpline run -- python train.py")
+        raise UsageError("no-program", "there is no program to run", "type: warpline run -- python train.py")
     if module:
         python = _python()
         return Program((python, "-m", *words), python, is_python=True, name=plain_name(words[0]))
@@ -75,7 +75,7 @@ def program_of(words: Sequence[str], module: bool = False) -> Program:
         return Program((python, *words), python, is_python=True, name=plain_name(Path(words[0]).stem))
     found = shutil.which(words[0])
     if found is None:
-        raise UsageError("no-program", f"{words[0]} is not a program that can be found", "check PATH or its spelling")
+        raise UsageError("no-program", f"{words[0]} was not found", "check PATH and the spelling")
     interpreters = [found, *_first_line(Path(found))]
     named = next((_on_path(word) for word in interpreters if PYTHON.fullmatch(Path(word).name)), None)
     is_python = named is not None or Path(found).name in STARTERS
@@ -84,11 +84,15 @@ def program_of(words: Sequence[str], module: bool = False) -> Program:
 
 
 def has_torch(python: str) -> bool:
-    """Whether that Python can import torch; asked without importing it."""
+    """Whether that Python can import torch; checked without importing it."""
     question = "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"
     try:
         answer = subprocess.run(
-            [python, "-c", question], stdin=subprocess.DEVNULL, capture_output=True, timeout=ASK_SECONDS, check=False
+            [python, "-c", question],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=TIMEOUT_SECONDS,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired):
         return False
@@ -96,19 +100,19 @@ def has_torch(python: str) -> bool:
 
 
 def run_name(program: Program, now: datetime.datetime) -> str:
-    """Date, time and script: runs list themselves in order."""
+    """Date, time and script, so that runs sort by time."""
     return f"{now:%Y%m%d-%H%M%S}-{program.name}"
 
 
 def _python() -> str:
-    """Ours if it has torch, else the one that `python` means."""
+    """Our Python if it has torch, otherwise the `python` on PATH."""
     if importlib.util.find_spec("torch") is not None:
         return sys.executable
     return shutil.which("python") or shutil.which("python3") or sys.executable
 
 
 def _first_line(script: Path) -> list[str]:
-    """The words after `#!`; none where there is no such line."""
+    """The words after `#!`; empty if there is no such line."""
     try:
         with script.open("rb") as file:
             first = file.readline(512).decode("utf-8", "replace").strip()
@@ -122,7 +126,7 @@ def _on_path(word: str) -> str | None:
 
 
 def _script_name(words: Sequence[str], is_python: bool) -> str:
-    """The first word that names a script or a module, else the program itself."""
+    """The first word that names a script or a module, otherwise the program itself."""
     rest = list(words[1:])
     for position, word in enumerate(rest):
         if is_python and word == "-m" and position + 1 < len(rest):
@@ -133,5 +137,5 @@ def _script_name(words: Sequence[str], is_python: bool) -> str:
 
 
 def plain_name(text: str) -> str:
-    """A name that a folder can have."""
-    return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:LONGEST_NAME] or "program"
+    """A valid folder name."""
+    return re.sub(r"[^\w.-]+", "-", text).strip("-.")[:MAX_NAME_CHARS] or "program"

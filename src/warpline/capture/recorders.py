@@ -1,4 +1,4 @@
-"""What is switched on for the recorded steps: torch.profiler, or the range that nsys and ncu wait for."""
+"""The recorders of the recorded steps: torch.profiler, or the range that nsys and ncu wait for."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any, Protocol
 from warpline.capture.plan import TORCH, Plan
 
 _ours = False
-"""Whether a profiler that is being made or driven right now is ours, and not the program's."""
+"""Whether the profiler that is being created or called now is ours, not the program's."""
 
 
 def ours() -> bool:
-    """Whether we are in a call to our own profiler."""
+    """Whether the current call is to our own profiler."""
     return _ours
 
 
@@ -28,7 +28,7 @@ def as_ours() -> Iterator[None]:
     global _ours  # noqa: PLW0603 - one profiler a process, as torch has it
     before, _ours = _ours, True
     try:
-        with warnings.catch_warnings():  # torch's advice on profilers is meant for whoever wrote one
+        with warnings.catch_warnings():  # torch's advice is for the author of a profiler call
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -36,47 +36,47 @@ def as_ours() -> Iterator[None]:
 
 
 class Recorder(Protocol):
-    """Started at the end of a step, told of every later one, and stopped."""
+    """Started at the end of a step, notified of every later one, and stopped."""
 
     suffix: str
 
     def can_stop_here(self) -> bool:
-        """Whether this thread can be the one that ends it."""
+        """Whether this thread can stop the recording."""
 
     def start(self, by_steps: bool) -> None:
-        """Begins the warm-up, or at once where there are no steps."""
+        """Start the warm-up, or record immediately if there are no steps."""
 
     def step(self) -> None:
-        """A step has ended."""
+        """Notify the recorder of the end of a step."""
 
     def stop(self, whole: bool) -> None:
-        """Ends the recording, at the end of a step or, where that is not `whole`, within one."""
+        """Stop the recording, at the end of a step or, if not `whole`, within one."""
 
     def export(self, path: Path) -> None:
-        """Writes it down."""
+        """Write the recording."""
 
 
 def recorder_for(torch: Any, plan: Plan) -> Recorder:
-    """The recorder that the plan asks for."""
+    """The recorder for the plan."""
     return TorchRecorder(torch, plan) if plan.tool == TORCH else RangeRecorder(torch, plan)
 
 
 def export_whole(recorder: Recorder, path: Path) -> None:
-    """Writes it down whole, or leaves nothing of it and says so."""
+    """Write the file completely, or remove it and raise an error."""
     try:
         recorder.export(path)
-        if not path.stat().st_size:  # torch says nothing where it cannot write
-            raise OSError("the trace could not be written: is the disk full, or is there a limit on the size of files?")
+        if not path.stat().st_size:  # torch reports nothing if it cannot write
+            raise OSError("the trace could not be written: is the disk full, or is the file size limited?")
     except (OSError, RuntimeError):
         for left in (path, path.with_name(f"{path.name}.tmp")):
             with contextlib.suppress(OSError):
-                os.truncate(left, 0)  # torch may have it open; this makes room to say what happened
+                os.truncate(left, 0)  # torch may have it open; truncating frees space for the report
                 left.unlink()
         raise
 
 
 class TorchRecorder:
-    """torch.profiler, its steps driven from outside."""
+    """torch.profiler, with its steps driven from outside."""
 
     suffix = ".json"
 
@@ -88,13 +88,13 @@ class TorchRecorder:
         self._thread: threading.Thread | None = None
 
     def can_stop_here(self) -> bool:
-        """torch keeps a profiler with the thread that starts it; stopping it from another one ends the process."""
+        """torch ties a profiler to the thread that starts it; stopping it from another thread ends the process."""
         return self._thread is None or self._thread is threading.current_thread()
 
     def start(self, by_steps: bool) -> None:
         torch, plan = self._torch, self._plan
         kinds = torch.profiler.ProfilerActivity
-        # Asking whether CUDA is available starts the driver, which a program that forks may not survive.
+        # Checking whether CUDA is available starts the driver, which a forking program may not survive.
         with_cuda = torch.cuda.is_initialized() or (not by_steps and torch.cuda.is_available())
         wanted: dict[str, Any] = {
             "activities": [kinds.CPU, kinds.CUDA] if with_cuda else [kinds.CPU],
@@ -103,7 +103,7 @@ class TorchRecorder:
             "profile_memory": plan.memory,
         }
         all_threads = None
-        if threading.current_thread() is not threading.main_thread():  # which may end before the recording does
+        if threading.current_thread() is not threading.main_thread():  # the thread may end before the recording does
             all_threads = _all_threads()
         with as_ours():
             if all_threads is not None:
@@ -122,7 +122,7 @@ class TorchRecorder:
     def step(self) -> None:
         self._passed += 1
         if self._passed <= self._plan.warmup:
-            wait_for_gpu(self._torch)  # else kernels of the warm-up would run inside the first recorded step
+            wait_for_gpu(self._torch)  # otherwise kernels of the warm-up would run inside the first recorded step
         with as_ours():
             self._profiler.step()
 
@@ -145,7 +145,7 @@ class TorchRecorder:
 
 
 def _all_threads() -> Any:
-    """The setting that makes a profiler one of the whole process; None where torch does not have it yet."""
+    """The setting that profiles all threads of the process; None if torch does not have it."""
     try:
         return importlib.import_module("torch._C._profiler")._ExperimentalConfig(profile_all_threads=True)
     except (ImportError, AttributeError, TypeError):
@@ -153,7 +153,7 @@ def _all_threads() -> Any:
 
 
 class RangeRecorder:
-    """cudaProfilerStart and cudaProfilerStop around the recorded steps, and an NVTX range over each of them."""
+    """cudaProfilerStart and cudaProfilerStop around the recorded steps, and an NVTX range around each of them."""
 
     suffix = ""
 
@@ -184,7 +184,7 @@ class RangeRecorder:
             self._push()
 
     def stop(self, whole: bool) -> None:
-        if whole:  # a step that was cut short stays open: without an end it is not taken for one
+        if whole:  # an interrupted step stays open: without an end it does not count as a step
             self._pop()
         wait_for_gpu(self._torch)
         if self._recording:
@@ -195,7 +195,7 @@ class RangeRecorder:
         """nsys and ncu write their own files."""
 
     def _begin(self) -> None:
-        # One recording covers all processes: the first on each machine switches it on and off for all of them.
+        # One recording covers all processes: the first process on each machine starts and stops it for all of them.
         if os.environ.get("LOCAL_RANK", "0") == "0":
             self._torch.cuda.profiler.start()
             self._recording = True
@@ -213,12 +213,12 @@ class RangeRecorder:
 
 
 def _rename_step(path: Path, number: int) -> None:
-    """A step that was cut short is not one: it would spoil the median and the spread."""
+    """Drop an interrupted step, which would distort the median and the spread."""
     text = path.read_bytes()
     path.write_bytes(text.replace(b'"ProfilerStep#%d"' % number, b'"unfinished step"'))
 
 
 def wait_for_gpu(torch: Any) -> None:
-    """Waits for the work that was submitted, where there is a GPU in use."""
+    """Wait for the submitted GPU work, if a GPU is in use."""
     if torch.cuda.is_initialized():
         torch.cuda.synchronize()

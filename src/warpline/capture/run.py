@@ -1,4 +1,4 @@
-"""`warpline run` without its command line: runs a program under a profiler and leaves a folder with a manifest."""
+"""`warpline run` without its command line: run a program under a profiler and write a folder with a manifest."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from typing import Any
 
 from warpline.capture.launch import Ending, forwarding_environment, launch
 from warpline.capture.manifest import gather, in_use, manifest_of, new_folder, write_manifest
+from warpline.capture.missing_trace import why_nothing
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, read_parts
 from warpline.capture.program import Program, has_torch, run_name
-from warpline.capture.silence import why_nothing
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
 from warpline.errors import UsageError, WarplineError
 
 INJECTED = str(Path(__file__).parent / "inject")
-LOOK_EVERY_S = 0.4
+CHECK_INTERVAL_S = 0.4
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """The settings of a run."""
 
     program: Program
     tool: str | None = None
@@ -48,20 +48,20 @@ class Request:
 
 @dataclass(frozen=True)
 class Run:
-    """What came of it."""
+    """The result of a run."""
 
     folder: Path
     manifest: dict[str, Any]
     ending: Ending
     exit_code: int
     trace: Path | None
-    """The trace to diagnose: the first rank's."""
+    """The trace to diagnose: that of the first rank."""
     nothing: WarplineError | None
-    """Why there is none."""
+    """Why there is no trace."""
 
 
 def chosen_tool(request: Request) -> str:
-    """The tool asked for; else torch.profiler, unless it is plain that there is no Python, or that it has no torch."""
+    """The requested tool; otherwise torch.profiler, unless the program clearly has no Python or no torch."""
     if request.tool is not None:
         if request.tool not in {TORCH, NSYS, NCU}:
             raise UsageError("unknown-tool", f"--with takes torch, nsys or ncu, not {request.tool!r}")
@@ -73,7 +73,7 @@ def chosen_tool(request: Request) -> str:
         raise WarplineError(
             "no-torch",
             f"the program's Python ({Path(program.python).name}) has no torch, so torch.profiler cannot record it",
-            "name the right Python (warpline run -- /path/to/python train.py), or use --with nsys",
+            "give the right Python (warpline run -- /path/to/python train.py), or use --with nsys",
         )
     return TORCH
 
@@ -92,26 +92,26 @@ def command_of(request: Request, plan: Plan) -> list[Flag]:
 
 
 def explanation(request: Request, plan: Plan) -> list[Flag]:
-    """The same, and for torch.profiler what stands in the place of flags."""
+    """The command line and, for torch.profiler, the settings that replace flags."""
     return [*(torch_flags(plan, INJECTED) if plan.tool == TORCH else []), *command_of(request, plan)]
 
 
 def prepared(request: Request, plan: Plan) -> Plan:
-    """The plan with a folder to write to."""
+    """The plan with an output folder."""
     if request.output is not None and in_use(request.output):
         raise UsageError(
-            "folder-in-use", f"{request.output} holds a run already", "choose another with --output or --name"
+            "folder-in-use", f"{request.output} already contains a run", "choose another with --output or --name"
         )
     name = request.name or run_name(request.program, datetime.datetime.now())
     return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output))})
 
 
 def run(request: Request, plan: Plan, say: Say) -> Run:
-    """Runs the program to its end under the profiler, and writes down what came of it."""
+    """Run the program to its end under the profiler, and write the results."""
     folder = Path(plan.folder)
     command = words_of(command_of(request, plan))
     environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
-    environment.setdefault("KINETO_LOG_LEVEL", "99")  # Kineto tells of its stages on stderr
+    environment.setdefault("KINETO_LOG_LEVEL", "99")  # Kineto reports its stages on stderr
     environment.setdefault(TEARDOWN, "1")
     before, revision = gpu_states(), git_state()
     started = datetime.datetime.now(datetime.timezone.utc)  # noqa: UP017 - Python 3.9
@@ -146,7 +146,7 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
     )
     try:
         write_manifest(folder, manifest)
-    except WarplineError as error:  # the trace may be there all the same
+    except WarplineError as error:  # the trace may exist anyway
         say(error.line())
     own = [Path(path) for part in parts for path in part["own_traces"] if Path(path).is_file()]
     trace = next(iter(traces), None) or next(reversed(own), None)
@@ -168,7 +168,7 @@ def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endi
         return known
     return WarplineError(
         "no-report",
-        f"{plan.tool} left no report in {folder.name}",
+        f"{plan.tool} wrote no report to {folder.name}",
         "see its messages above; warpline doctor checks this machine",
         ending.exit_code or 1,
     )
@@ -183,7 +183,7 @@ def _tool_versions(plan: Plan, devices: list[dict[str, object]]) -> dict[str, ob
 
 
 class _Watcher:
-    """Looks at what the processes write while they run: for a word to the user, and the GPU's state just then."""
+    """Watch the reports of running processes, to inform the user and to record the GPU's state at that moment."""
 
     def __init__(self, folder: Path, request: Request, plan: Plan, say: Say) -> None:
         self._folder, self._request, self._plan, self._say = folder, request, plan, say
@@ -193,7 +193,7 @@ class _Watcher:
         self.stopped = False
 
     def look(self, child: subprocess.Popen[bytes]) -> None:
-        if time.monotonic() - self._looked < LOOK_EVERY_S:
+        if time.monotonic() - self._looked < CHECK_INTERVAL_S:
             return
         self._looked = time.monotonic()
         parts = [part for part in read_parts(self._folder) if part["state"] != NOTHING]
@@ -211,15 +211,15 @@ class _Watcher:
         processes = len({part["pid"] for part in done})
         ranks = f" in each of {processes} processes" if processes > 1 else ""
         if self._request.stop and self._plan.tool == TORCH:
-            self._say(f"recorded {what}{ranks}; ending the program, as asked")
+            self._say(f"recorded {what}{ranks}; ending the program as requested")
             self.stopped = True
-            for pid in {child.pid, *(part["pid"] for part in done)}:  # as Ctrl-C does: a shell does not pass it on
+            for pid in {child.pid, *(part["pid"] for part in done)}:  # like Ctrl-C; a shell does not pass it on
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGINT)
         elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
-            self._say(f"recorded {what}{ranks}; the program runs on, and Ctrl-C ends it")
+            self._say(f"recorded {what}{ranks}; the program continues, Ctrl-C ends it")
 
 
 def say_on_stderr(text: str) -> None:
-    """Progress, for people."""
+    """Progress messages."""
     print(f"warpline: {text}", file=sys.stderr, flush=True)

@@ -1,6 +1,6 @@
-"""One process's recording from its first step to the written file.
+"""One process's recording, from its first step to the written file.
 
-Everything that the hooks call ends here. Whatever goes wrong is noted and ends the recording, never the program.
+All hooks end here. An error is noted and ends the recording, never the program.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from warpline.capture.steps import NAMES, StepFinder
 from warpline.capture.this_process import is_data_worker, keep_attached_with_graphs, resident_bytes, tracing_check
 
 WAITING, RECORDS, WINDOW, DONE = "waiting", "records", "window", "done"
-LATER_STEPS = 8
-"""Steps timed after the recording, to show what it leaves behind."""
+STEPS_AFTER_RECORDING = 8
+"""Steps timed after the recording, to show its lasting effect."""
 
 
 class Session:
-    """The recording of this process: `boundary` at the end of every step, `close` at the end of everything."""
+    """The recording of this process: `boundary` at the end of every step, `close` at exit."""
 
     def __init__(self, torch: Any, plan: Plan, on_idle: Callable[[], None] = lambda: None, speaks: bool = True) -> None:
         self.plan = plan
         self.speaks = speaks
-        """Whether it leaves word even if nothing was recorded."""
+        """Whether to write a report even if nothing was recorded."""
         self.record = ProcessRecord(pid=os.getpid())
         self.phase = WAITING
         self.finder = StepFinder()
         self.recording_since = 0.0
         self.window_taken = False
-        """Whether a window of time was recorded for want of steps."""
+        """Whether a time window was recorded because there were no steps."""
         self._torch = torch
         self._is_traced = tracing_check(torch)
         self._on_idle = on_idle
@@ -53,7 +53,7 @@ class Session:
         self._last_words = LastWords(self.close)
 
     def boundary(self, source: int, who: int = 0, patience: int = 0) -> None:
-        """Something that may be the end of a step has happened."""
+        """Handle a possible end of a step."""
         if self._busy or self._is_traced():
             return
         with self._careful():
@@ -73,17 +73,17 @@ class Session:
             self._advance(position)
 
     def graph_captured(self) -> None:
-        """A CUDA graph is about to be captured: what came before were warm-ups of another kind."""
+        """Handle the start of a CUDA graph capture: earlier steps were warm-up."""
         keep_attached_with_graphs(self._torch)
         if self.phase == WAITING:
             self.finder.restart()
             self._laps.restart()
             self._position = 0
         elif self.phase == RECORDS:
-            self.note("a CUDA graph was captured while recording: record later with a larger --skip")
+            self.note("a CUDA graph was captured during the recording: record later with a larger --skip")
 
     def open_window(self) -> None:
-        """No step was found in time: record a stretch of time instead."""
+        """Record a time window, because no step was found in time."""
         if self._busy or self.phase != WAITING or self.window_taken or self.capturing():
             return
         with self._careful():
@@ -92,7 +92,7 @@ class Session:
             self._start(by_steps=False)
 
     def close(self, reason: str) -> None:
-        """Ends the recording wherever it is, writes it, and stays silent from then on."""
+        """End the recording in any state, write it, and ignore all later calls."""
         with signals_held(), self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish(reason, whole=False)
@@ -103,18 +103,18 @@ class Session:
         self.phase = DONE
 
     def cut(self, bound: str) -> None:
-        """Ends the recording at a bound, within a step; where another thread is recorded, its next step does."""
+        """End the recording at a limit, within a step; if another thread is recorded, its next step ends it."""
         if not self._busy and self.phase in {RECORDS, WINDOW} and self._recorder and self._recorder.can_stop_here():
             with self._careful():
                 self._finish(bound, whole=False)
 
     def abandon(self) -> None:
-        """Forgets the recording: it belongs to the process that this one was forked from."""
+        """Forget the recording: it belongs to the parent process."""
         self.phase, self._recorder = DONE, None
         self._last_words.release()
 
     def stand_down(self, note: str, says_so: bool = True) -> None:
-        """The program profiles itself: leave it alone."""
+        """Stop, because the program profiles itself."""
         with self._careful():
             if self.phase in {RECORDS, WINDOW}:
                 self._finish("other profiler", whole=False)
@@ -124,18 +124,18 @@ class Session:
         self._rest()
 
     def note(self, text: str) -> None:
-        """Something that the manifest should say."""
+        """Add a note to the manifest."""
         if text not in self.record.notes:
             self.record.notes.append(text)
 
     def own_trace(self, path: str) -> None:
-        """The program's own profiler writes a trace."""
+        """Note a trace that the program's own profiler wrote."""
         self.record.own_traces.append(str(Path(path).absolute()))
         with self._careful():
             self._keep()
 
     def over_bounds(self, grace: float = 1.0) -> str | None:
-        """Which bound the recording has passed, if any; `grace` times the bound."""
+        """The limit that the recording has exceeded, if any; limits are multiplied by `grace`."""
         if self.phase not in {RECORDS, WINDOW} or not self.recording_since:
             return None
         if time.monotonic() - self.recording_since > grace * self.plan.seconds:
@@ -143,29 +143,29 @@ class Session:
         return "megabytes" if self._grown_bytes > grace * self.plan.megabytes * 1_000_000 else None
 
     def weigh(self) -> None:
-        """Looks at how much the process has grown while it recorded; called from the side, since it takes a while."""
+        """Check how much the process has grown while it records; called from the watching thread because it is slow."""
         if self.recording_since:
             self._grown_bytes = resident_bytes() - self._before_bytes
 
     def capturing(self) -> bool:
-        """Whether a CUDA graph is being captured, when nothing may wait for the GPU."""
+        """Whether a CUDA graph is being captured; then nothing may wait for the GPU."""
         cuda = self._torch.cuda
         return bool(cuda.is_initialized() and cuda.is_current_stream_capturing())
 
     def _is_our_thread(self) -> bool:
-        """Whether this thread's steps count: those of one thread do, and of another once that one has ended."""
+        """Whether this thread's steps count: those of one thread, or of another once that one has ended."""
         thread = self._thread
         return thread is None or thread is threading.current_thread() or not thread.is_alive()
 
     def _leave_window(self) -> bool:
-        """Steps are better than a window, which is then thrown away; nsys records only once."""
+        """Discard the time window when steps appear, which are better; nsys records only once."""
         if self.plan.tool != TORCH or self.plan.whole:
             return False
         self._start_over()
         return True
 
     def _look_again(self) -> None:
-        """Steps that fell silent before the first was recorded are none: a trial run, and then the training."""
+        """Discard steps that stopped before the first was recorded, such as a trial run before training."""
         if self.finder.lost and self.phase == RECORDS and not self.recording_since:
             self.finder.restart()
             self._position = 0
@@ -176,7 +176,7 @@ class Session:
         self._last_words.release()
         if recorder is not None:
             recorder.stop(whole=True)
-        self.note("the profiler was on before the bare steps were timed")
+        self.note("the profiler was active before the bare steps were timed")
         self.record.state, self.record.bare_step_ns, self.recording_since = NOTHING, None, 0.0
         self._laps.restart()
 
@@ -185,7 +185,7 @@ class Session:
             self._laps.lap()
             if self.plan.has_settled(position, self._laps.elapsed_s()):
                 self.finder.lock()
-                if self.plan.tool != NCU:  # which holds up every launch, recorded or not
+                if self.plan.tool != NCU:  # which slows every launch, recorded or not
                     self.record.bare_step_ns = self._laps.summary()
                 self.record.first_step = position + self.plan.warmup
                 self._start(by_steps=True)
@@ -193,7 +193,7 @@ class Session:
             self._recorded_step(position)
         elif self.phase == DONE and self.record.state == RECORDED and self.record.later_step_ns is None:
             self._laps.lap()
-            if len(self._laps) > LATER_STEPS:
+            if len(self._laps) > STEPS_AFTER_RECORDING:
                 self._note_later_steps()
                 self._rest()
 
@@ -234,7 +234,7 @@ class Session:
         if recorder is None:
             return
         if not recorder.can_stop_here():
-            raise RuntimeError("the recorded thread has ended, and torch's profiler with it")
+            raise RuntimeError("the recorded thread has ended, which stopped torch's profiler")
         with signals_held():
             self.record.recorded_step_ns = self._laps.summary(cold=0) if self.record.steps_recorded else None
             recorder.stop(whole)
@@ -255,8 +255,8 @@ class Session:
             self._calibrate()
         self._laps.restart()
         if not by_steps and reason in {"seconds", "megabytes"} and self.plan.tool == TORCH and not self.plan.whole:
-            self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still come
-            self.note("the profiler was on before the bare steps were timed")
+            self.phase, self._thread, self.recording_since = WAITING, None, 0.0  # steps may still appear
+            self.note("the profiler was active before the bare steps were timed")
         elif not by_steps or not whole:
             self._rest()
 

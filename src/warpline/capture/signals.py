@@ -1,4 +1,4 @@
-"""Signals while a program is recorded: its trace comes first, and then what they were meant to do."""
+"""Signals while a program is recorded: write its trace first, then let the signal act."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 
-SILENT = (signal.SIGTERM, signal.SIGHUP)
-"""End a program without a word: a scheduler's, and that of a terminal that is closed."""
+ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+"""Signals that end a program without cleanup: from a scheduler, or from a closed terminal."""
 
 
 class LastWords:
-    """While they are held, signals that end a program without a word have the word said first.
+    """While active, write the trace before a signal ends the program.
 
-    Handlers of the program's own are left alone, and so is SIGHUP under nohup.
+    The program's own handlers stay, and so does SIGHUP under nohup.
     """
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -23,16 +23,16 @@ class LastWords:
         self._held: list[int] = []
 
     def hold(self) -> None:
-        """From here on."""
+        """Install the handlers."""
         if threading.current_thread() is not threading.main_thread():
             return
-        for number in SILENT:
+        for number in ENDING_SIGNALS:
             if signal.getsignal(number) == signal.SIG_DFL:
                 signal.signal(number, self._on_signal)
                 self._held.append(number)
 
     def release(self) -> None:
-        """As it was, unless the program has set a handler since."""
+        """Restore the handlers, unless the program has set its own since."""
         for number in self._held:
             # Compared by equality: a bound method is a new object each time.
             if signal.getsignal(number) == self._on_signal:
@@ -49,12 +49,12 @@ class LastWords:
 
 @contextlib.contextmanager
 def signals_held() -> Iterator[None]:
-    """Ctrl-C and the like wait until the trace is written."""
+    """Delay Ctrl-C and similar signals until the trace is written."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[int] = []
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *SILENT)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, *ENDING_SIGNALS)}
     known = {number: handler for number, handler in handlers.items() if handler is not None}
     for number in known:
         signal.signal(number, lambda number, _: came.append(number))

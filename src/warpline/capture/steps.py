@@ -1,23 +1,23 @@
-"""Which of the things that a program does again and again is its step."""
+"""Decide which of a program's repeated actions is its step."""
 
 from __future__ import annotations
 
 EXPLICIT, PROFILER, OPTIMIZER, FORWARD, REPLAY, NVTX = range(6)
-"""From the one to believe most to the one to believe least."""
+"""Ordered from most to least trusted."""
 NAMES = ("warpline.step", "ProfilerStep", "optimizer.step", "forward", "CUDA graph replay", "NVTX range")
-PATIENCE = (1, 1, 1, 3, 3, 3)
-"""How often a source must speak, with no better one speaking, before it is believed."""
-ACCUMULATING_PATIENCE = 32
-"""The same for forwards whose module holds gradients: most likely micro-batches of one step."""
-RIVALS = 20
-"""A leader that is silent while another speaks this often is gone."""
+CALLS_BEFORE_USE = (1, 1, 1, 3, 3, 3)
+"""How often a source must fire, without a better one, before it is used."""
+ACCUMULATING_CALLS_BEFORE_USE = 32
+"""The same for forward calls whose module holds gradients: most likely micro-batches of one step."""
+MAX_IGNORED_CALLS = 20
+"""A leader that stays inactive while another fires this often is dropped."""
 
 
 class StepFinder:
-    """Listens to every source, and follows the best one that is alive.
+    """Listens to every source, and follows the best active one.
 
-    Among several optimizers (or models) the last to join leads: it is the rarest or the last of the cycle, so that
-    a cycle of all of them is one step.
+    Among several optimizers (or models) the last to appear leads: it is the rarest or the last of the cycle, so that a
+    cycle of all of them is one step.
     """
 
     def __init__(self) -> None:
@@ -31,21 +31,21 @@ class StepFinder:
 
     @property
     def lost(self) -> bool:
-        """Whether others that deserve as much belief have spoken again and again since the chosen one fell silent."""
-        return self._ignored >= RIVALS
+        """Whether equally trusted sources have fired repeatedly since the chosen one stopped."""
+        return self._ignored >= MAX_IGNORED_CALLS
 
     def lock(self) -> None:
-        """From here on only the chosen source and its leader count."""
+        """From now on, only the chosen source and its leader count."""
         self._locked = True
 
     def restart(self) -> None:
-        """Forget what was heard: the program has changed its ways."""
+        """Forget all sources: the program has changed its behaviour."""
         self.chosen = None
         self._quiet = [0] * len(NAMES)
         self._locked, self._ignored = False, 0
 
     def hear(self, source: int, who: int = 0, patience: int = 0) -> int:
-        """The number of steps of the chosen source that have passed, or 0 if this was not the end of one."""
+        """The number of steps of the chosen source so far, or 0 if this was not the end of one."""
         leads = self._leads(source, who)
         if self._locked and self.chosen is not None and source <= self.chosen:
             self._ignored = 0 if leads and source == self.chosen else self._ignored + 1
@@ -58,7 +58,7 @@ class StepFinder:
             self._quiet[lesser] = 0
         self._quiet[source] += 1
         if source != self.chosen:
-            if self._quiet[source] < (patience or PATIENCE[source]):
+            if self._quiet[source] < (patience or CALLS_BEFORE_USE[source]):
                 return 0
             self.chosen = source
         return self._quiet[source]
@@ -77,7 +77,7 @@ class StepFinder:
             return False
         is_new = who not in spoken
         spoken[who] = spoken.get(who, -1) + 1
-        if not is_new and spoken[who] < RIVALS:
+        if not is_new and spoken[who] < MAX_IGNORED_CALLS:
             return False
         self._leaders[source] = who
         self._quiet[source] = 0

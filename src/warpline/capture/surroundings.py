@@ -1,7 +1,7 @@
-"""What a run's numbers depend on: versions, the device and its state, the source's revision, some variables.
+"""The environment that a run's numbers depend on: versions, the device and its state, the revision, some variables.
 
-Nothing here that could be a secret: variables are named only where they matter to speed, and their values are kept
-only where they are known to be harmless.
+No secrets are stored: variables are named only if they affect speed, and their values are stored only if they are known
+to be harmless.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ import subprocess
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ASK_SECONDS = 10
+TIMEOUT_SECONDS = 10
 SET = "(set)"
-MATTERING = re.compile(
+AFFECTING_SPEED = re.compile(
     r"(?:CUDA|NVIDIA|NCCL|TORCH|PYTORCH|TRITON|CUBLAS|CUDNN|KINETO|NVTE|OMP|MKL|KMP|OPENBLAS|GOMP|MALLOC|ACCELERATE|XLA|VLLM)_"
     r"|(?:RANK|LOCAL_RANK|WORLD_SIZE|LOCAL_WORLD_SIZE|LD_PRELOAD|TOKENIZERS_PARALLELISM|TEARDOWN_CUPTI)$"
 )
-"""Names of variables that change how fast a program runs."""
+"""Names of variables that affect the speed of a program."""
 HARMLESS = re.compile(
     r"CUDA_(?:VISIBLE_DEVICES|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS|DEVICE_ORDER|MODULE_LOADING)"
     r"|NVIDIA_TF32_OVERRIDE|NCCL_(?:DEBUG|P2P_DISABLE|IB_DISABLE|ALGO|PROTO|MAX_NCHANNELS|NVLS_ENABLE)"
@@ -33,14 +33,14 @@ _SECRET = re.compile(
     r"(?i)token(?!s\b|iz)|secret|passw|passphrase|credential|auth(?!or\b)|cookie"
     r"|(?:api|access|private|account)[_-]?key|(?:^|[\W_])(?:key|pw|pwd|pat)$"
 )
-"""Names of what a manifest must not hold."""
+"""Names whose values must not be in a manifest."""
 _KNOWN_SECRET = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_|gh[a-z]_|github_pat_|glpat-|sk-|nvapi-|xox[a-z]-|A[KS]IA|eyJ|(?i:bearer) )[\w.~+/=-]{12,}"
     r"|(?<=://)[^/@\s]+(?=@)"
 )
-"""Keys by their published beginnings, and user and password in an address."""
+"""Keys by their published prefixes, and user and password in a URL."""
 _TOLD_SECRET = re.compile(r"(?i)((?:token|secret|passw\w*|credentials?|key)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;}]+")
-"""A secret within a word, its name before it."""
+"""A secret within a word, after its name."""
 GPU_FACTS = {
     "index": "index",
     "name": "name",
@@ -55,20 +55,20 @@ GPU_FACTS = {
     "persistence": "persistence_mode",
     "throttling": "clocks_throttle_reasons.active",
 }
-"""Our names of what nvidia-smi can be asked for."""
+"""Our names for nvidia-smi's fields."""
 
 
 def mattering_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables that matter to speed: the value where it is known to be harmless, else only that it is set."""
+    """Variables that affect speed: the value if it is known to be harmless, otherwise only that it is set."""
     return {
         name: value if HARMLESS.fullmatch(name) and _PLAIN_VALUE.fullmatch(value) else SET
         for name, value in sorted(environment.items())
-        if MATTERING.match(name) and not _SECRET.search(name)
+        if AFFECTING_SPEED.match(name) and not _SECRET.search(name)
     }
 
 
 def scrubbed_command(command: Sequence[str]) -> list[str]:
-    """The command without secrets and without the name of the home folder."""
+    """The command without secrets and without the path of the home folder."""
     home = str(Path.home())
     kept: list[str] = []
     hide_next = False
@@ -82,7 +82,7 @@ def scrubbed_command(command: Sequence[str]) -> list[str]:
 
 
 def git_state() -> dict[str, object] | None:
-    """Revision and whether something was changed since; None outside a repository."""
+    """The git revision and whether files have changed since; None outside a repository."""
     revision = _ask("git", "rev-parse", "HEAD")
     if not revision:
         return None
@@ -91,7 +91,7 @@ def git_state() -> dict[str, object] | None:
 
 
 def gpu_states() -> list[dict[str, object]]:
-    """Name, driver, clocks, power and temperature of every GPU, as nvidia-smi says them; empty without one."""
+    """Name, driver, clocks, power and temperature of every GPU, from nvidia-smi; empty without one."""
     said = _ask("nvidia-smi", f"--query-gpu={','.join(GPU_FACTS.values())}", "--format=csv,noheader,nounits")
     states = []
     for line in (said or "").splitlines():
@@ -115,12 +115,12 @@ def _value(text: str) -> object:
 
 
 def _ask(*command: str) -> str | None:
-    """A program's answer; None where it is absent or fails."""
+    """A program's output; None if it is missing or fails."""
     if shutil.which(command[0]) is None:
         return None
     try:
         answer = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=ASK_SECONDS, check=False
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT_SECONDS, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None

@@ -1,4 +1,4 @@
-"""Command lines of nsys and ncu, flag by flag, each with its reason."""
+"""The command lines of nsys and ncu, each flag with its reason."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from warpline.capture.plan import NCU, NSYS, Plan
 from warpline.errors import WarplineError
 
 NCU_LAUNCHES = 20
-"""Kernels that ncu takes apart: each is run some 20 times over."""
+"""Kernels that ncu profiles: each is replayed about 20 times."""
 _WHERE = {NSYS: "WARPLINE_NSYS", NCU: "WARPLINE_NCU"}
 _NAMES = {NSYS: ("Nsight Systems", "nsight-systems"), NCU: ("Nsight Compute", "nsight-compute")}
 
 
 @dataclass(frozen=True)
 class Flag:
-    """A part of a command line and what it is for."""
+    """A part of a command line and its reason."""
 
     words: tuple[str, ...]
     why: str
 
 
-_RUN_ON = Flag(("--kill=none",), "and let the program run on")
+_KEEP_RUNNING = Flag(("--kill=none",), "let the program continue")
 
 
 def flag(*words: str, why: str) -> Flag:
@@ -39,7 +39,7 @@ def words_of(flags: Sequence[Flag]) -> list[str]:
 
 
 def find_tool(tool: str) -> str:
-    """Where nsys or ncu is, or one line on what to type."""
+    """The path of nsys or ncu; raise an error with a hint if it is missing."""
     named = os.environ.get(_WHERE[tool], "")
     found = shutil.which(named or tool)
     if found is None:
@@ -51,23 +51,23 @@ def find_tool(tool: str) -> str:
 
 
 def nsys_flags(nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (), stop: bool = False) -> list[Flag]:
-    """Records what CUDA, NVTX and the operating system do, in the range that the program's steps open and close."""
+    """Record CUDA, NVTX and operating-system events in the range that the program's steps open and close."""
     flags = [
         flag(nsys, "profile", why="Nsight Systems: a timeline of the whole process"),
-        flag("--trace=cuda,nvtx,osrt", why="CUDA calls and kernels, named ranges, and calls that wait in the system"),
-        flag("--sample=none", why="no CPU sampling: it needs permissions, and makes reports large"),
-        flag("--cpuctxsw=none", why="no thread scheduling: the same"),
+        flag("--trace=cuda,nvtx,osrt", why="CUDA calls and kernels, NVTX ranges, and blocking OS calls"),
+        flag("--sample=none", why="no CPU sampling: it needs permissions and makes reports large"),
+        flag("--cpuctxsw=none", why="no thread scheduling, for the same reasons"),
         flag("--cuda-graph-trace=node", why="kernels inside CUDA graphs one by one; `graph` shows one bar"),
-        flag("--force-overwrite=true", why="the folder is this run's own"),
+        flag("--force-overwrite=true", why="the folder belongs to this run"),
     ]
     if by_range:
         flags += [
             flag("--capture-range=cudaProfilerApi", why="record only the steps that warpline's step finder opens"),
-            flag(f"--capture-range-end=stop{'-shutdown' if stop else ''}", why="stop where it closes them"),
+            flag(f"--capture-range-end=stop{'-shutdown' if stop else ''}", why="stop recording when it closes them"),
         ]
     else:
-        flags.append(flag(f"--duration={max(round(plan.seconds), 1)}", why="at most so many seconds"))
-    kill = flag("--kill=sigterm", why="and then end the program") if stop else _RUN_ON
+        flags.append(flag(f"--duration={max(round(plan.seconds), 1)}", why="maximum length in seconds"))
+    kill = flag("--kill=sigterm", why="then end the program") if stop else _KEEP_RUNNING
     flags.append(kill)
     flags += [Flag((word,), "yours") for word in extra]
     return [*flags, flag(f"--output={Path(plan.folder) / 'trace'}", why="where the report goes")]
@@ -76,34 +76,39 @@ def nsys_flags(nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (),
 def ncu_flags(
     ncu: str, plan: Plan, by_range: bool, kernel: str = "", launches: int = NCU_LAUNCHES, extra: Sequence[str] = ()
 ) -> list[Flag]:
-    """Takes some kernels apart, counter by counter."""
+    """Profile some kernels with hardware counters."""
     flags = [
-        flag(ncu, why="Nsight Compute: hardware counters of single kernels, each run many times over"),
-        flag("--target-processes=all", why="also what the program starts: torchrun, workers"),
-        flag("--clock-control=none", why="leave the clocks as they are: locked ones give other times than yours"),
+        flag(ncu, why="Nsight Compute: hardware counters of single kernels, each replayed many times"),
+        flag("--target-processes=all", why="include child processes: torchrun, workers"),
+        flag("--clock-control=none", why="do not lock the clocks, which would change the times"),
         flag("--set=detailed", why="throughputs, occupancy, memory, source counters; `full` takes twice as long"),
-        flag(f"--launch-count={launches}", why="so many kernels and no more"),
-        flag("--force-overwrite", why="the folder is this run's own"),
+        flag(f"--launch-count={launches}", why="maximum number of kernels"),
+        flag("--force-overwrite", why="the folder belongs to this run"),
     ]
     if kernel:
         flags.append(flag("--kernel-name", f"regex:{kernel}", why="only kernels of that name"))
     if by_range:
-        flags.append(flag("--profile-from-start=off", why="wait until warpline's step finder says that it is warm"))
+        flags.append(
+            flag("--profile-from-start=off", why="start when warpline's step finder has seen the warm-up steps")
+        )
     flags += [Flag((word,), "yours") for word in extra]
     return [*flags, flag("--export", str(Path(plan.folder) / "kernels"), why="where the report goes")]
 
 
 def torch_flags(plan: Plan, injected: str) -> list[Flag]:
-    """What stands in the place of a command line for torch.profiler."""
+    """The settings that replace a command line for torch.profiler."""
     return [
         flag(f"PYTHONPATH={injected}:…", why="Python imports warpline's sitecustomize, which waits for torch"),
-        flag(f"skip={plan.skip}", why="steps that run bare and are timed: the first are cold, the rest are the truth"),
-        flag(f"settle_s={plan.settle_s:g}", why="bare steps go on for so long, up to three times as many"),
-        flag(f"warmup={plan.warmup}", why="steps under the profiler that are not kept: its own first calls are there"),
+        flag(f"skip={plan.skip}", why="bare steps, timed without a profiler; the first ones are cold and left out"),
+        flag(f"settle_s={plan.settle_s:g}", why="minimum time for bare steps, up to three times as many"),
+        flag(f"warmup={plan.warmup}", why="steps under the profiler that are discarded, with its own first calls"),
         flag(f"steps={plan.steps}", why="recorded steps"),
-        flag(f"seconds={plan.seconds:g}", why="the recording never lasts longer"),
-        flag(f"megabytes={plan.megabytes}", why="and never makes the process grow by more"),
-        flag(f"shapes={plan.shapes}", why="shapes of inputs: work and roofline come from them"),
-        flag(f"stacks={plan.stacks}", why="Python frames: findings name lines, and every call costs as much as an op"),
+        flag(f"seconds={plan.seconds:g}", why="maximum length of the recording"),
+        flag(f"megabytes={plan.megabytes}", why="maximum growth of the process"),
+        flag(f"shapes={plan.shapes}", why="input shapes, for work models and roofline"),
+        flag(
+            f"stacks={plan.stacks}",
+            why="Python frames: findings name source lines, but every call costs as much as an op",
+        ),
         flag(f"memory={plan.memory}", why="every allocation as an event"),
     ]

@@ -1,7 +1,7 @@
-"""Looks at a session's bounds from the side, and acts on them in the program's main thread.
+"""Watch a session's limits from a thread, and act on them in the program's main thread.
 
-torch.profiler records the thread that starts it, so the recording cannot be started or stopped from here. Python
-runs a pending call in the main thread, between two bytecodes, without a signal that the program might use itself.
+torch.profiler records the thread that starts it, so this thread cannot start or stop the recording. Python runs a
+pending call in the main thread, between two bytecodes, without a signal that the program might use itself.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from warpline.capture.session import DONE, RECORDS, WAITING, Session
 from warpline.capture.this_process import is_data_worker
 
 TICK_S = 0.1
-GRACE = 1.5
-"""How far over its bounds a step may run, so that the recording can end with it."""
+LIMIT_GRACE_FACTOR = 1.5
+"""A step may exceed the limits by this factor, so that the recording can end with it."""
 LAUNCHERS = ("torch.distributed.elastic.agent.server.api", "deepspeed.launcher.launch")
 """Modules that only a process that starts the ranks has loaded."""
 
 _kept: list[Any] = []
-"""Functions that Python may still call when nothing else knows of them."""
+"""Functions that Python may still call when no other reference exists."""
 
 
 class Watch:
-    """A thread that opens the time window where no step is found, and ends what outgrows its bounds."""
+    """A thread that opens the time window if no step is found, and ends a recording that exceeds its limits."""
 
     def __init__(self, torch: Any, session: Session) -> None:
         self._torch, self._session = torch, session
@@ -57,7 +57,7 @@ class Watch:
             self._end_soon()
 
     def _grace(self) -> float:
-        return GRACE if self._session.phase == RECORDS else 1.0
+        return LIMIT_GRACE_FACTOR if self._session.phase == RECORDS else 1.0
 
     def _open(self) -> None:
         if not _importing():  # starting the profiler imports parts of torch, which may be half imported
@@ -69,14 +69,14 @@ class Watch:
             self._session.cut(bound)
 
     def _may_open(self) -> bool:
-        """Whether this process does the work: not a launcher, not a loader of data, not one that only imports torch."""
+        """Whether this process does the work: not a launcher, a data loader, or a process that only imports torch."""
         if any(name in sys.modules for name in LAUNCHERS) or is_data_worker():
             return False
         return bool(self._torch.cuda.is_initialized() or (self._session.speaks and not _has_gpu(self._torch)))
 
 
 def in_main_thread(call: Callable[[], None]) -> Callable[[], None]:
-    """A function that has the call made in the main thread, soon."""
+    """A function that runs a call in the main thread, soon."""
 
     def pending(_: Any) -> int:
         call()
@@ -98,7 +98,7 @@ def _importing() -> bool:
 
 
 def _has_gpu(torch: Any) -> bool:
-    """Whether a GPU could be used, found out without starting the driver."""
+    """Whether a GPU could be used, determined without starting the driver."""
     built_for_one = bool(getattr(torch.version, "cuda", None) or getattr(torch.version, "hip", None))
     devices = ("/dev/nvidiactl", "/dev/dxg", "/dev/kfd")
     hidden = os.environ.get("CUDA_VISIBLE_DEVICES") == ""

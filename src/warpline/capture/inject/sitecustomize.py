@@ -1,11 +1,11 @@
 """Python imports this before the profiled program: it waits for torch, and does nothing else.
 
-``warpline run`` puts this folder in front of PYTHONPATH. A sitecustomize that it hides is run as if it did not.
-Nothing that goes wrong here may stop the program.
+``warpline run`` prepends this folder to PYTHONPATH. A sitecustomize that it hides still runs. No error here may stop
+the program.
 """
 
 # ruff: noqa: PTH100, PTH118, PTH120, PTH123
-# pathlib is slow to import, and every Python of the program would pay for it.
+# pathlib is slow to import, and every Python process of the program would pay for it.
 from __future__ import annotations
 
 import os
@@ -22,7 +22,7 @@ PLAN = "WARPLINE_CAPTURE"
 
 
 class TorchWatcher:
-    """Arms the recorder once torch has been imported, and serves ``import warpline`` from where we are."""
+    """Arm the recorder once torch has been imported, and serve ``import warpline`` from this installation."""
 
     def __init__(self) -> None:
         self.looking = False
@@ -51,7 +51,7 @@ class TorchWatcher:
 
 
 def watch(loader: Any) -> None:
-    """Has the recorder armed when the loader is done."""
+    """Arm the recorder when the loader is done."""
     load = loader.exec_module
 
     def exec_module(module: Any) -> None:
@@ -67,7 +67,7 @@ def watch(loader: Any) -> None:
 
 
 def complain(error: Exception) -> None:
-    """Leaves a word for ``warpline run``, which looks for it."""
+    """Leave a message for ``warpline run``, which looks for it."""
     try:
         import json  # noqa: PLC0415
 
@@ -79,7 +79,7 @@ def complain(error: Exception) -> None:
 
 
 def run_the_hidden_one() -> None:
-    """The sitecustomize that this one shadows, if there is one."""
+    """The sitecustomize that this one hides, if there is one."""
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or os.curdir) != HERE]
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is None or spec.loader is None:

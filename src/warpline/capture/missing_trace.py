@@ -1,4 +1,4 @@
-"""Why nothing was recorded, from what the processes left behind, and what to type instead."""
+"""Why nothing was recorded, from the reports of the processes, and what to type instead."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import RECORDED, RECORDING
 from warpline.errors import EXIT_INCONCLUSIVE, WarplineError
 
-_ALL_OF_IT = "leave out steps= to record all of it"
-_ELSEWHERE = "make room, or choose a folder elsewhere with --output"
+_RECORD_ALL = "omit steps= to record everything"
+_FREE_DISK = "free some disk space, or choose another folder with --output"
 
 
 def why_nothing(
     folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending, in_code: bool = False
 ) -> WarplineError | None:
-    """The reason that there is no trace; None where there is one. What to type is a command, or `in_code` arguments."""
+    """Why there is no trace; None if there is one. The hint is a command, or arguments if `in_code`."""
     if any(part["state"] == RECORDED for part in parts):
         return None
     code, message, hint = _reason(folder, plan, parts, ending, in_code)
@@ -31,14 +31,14 @@ def _reason(
     problems = folder / PROBLEMS
     if problems.exists():
         first = problems.read_text(encoding="utf-8", errors="replace").splitlines()[0][:300]
-        return "not-armed", f"warpline could not start within the program: {first}", "try --with nsys"
+        return "not-armed", f"warpline could not start inside the program: {first}", "try --with nsys"
     if any(part["state"] == RECORDING for part in parts):
         if not ending.exit_code:
-            return "not-recorded", "the program ended well and left no trace: is the disk full?", _ELSEWHERE
+            return "not-recorded", "the program succeeded but wrote no trace: is the disk full?", _FREE_DISK
         return (
             "recording-lost",
-            f"the program ended hard ({ending.signal or f'exit code {ending.exit_code}'}) while it was recorded; "
-            f"torch.profiler keeps what it records inside the program, so all of it is lost",
+            f"the program was terminated ({ending.signal or f'exit code {ending.exit_code}'}) during the recording; "
+            f"torch.profiler holds its events in the program's memory, so all of them are lost",
             "try --with nsys, which records from outside, or fewer steps: --steps 1",
         )
     if not parts:
@@ -47,18 +47,18 @@ def _reason(
     if part["ended_by"] == "other profiler":
         return "own-profiler", part["notes"][0], "diagnose the trace that it writes: warpline TRACE"
     if part["ended_by"] == "error":
-        hint = _ELSEWHERE if _is_about_files(part) else "try --with nsys, and report it"
+        hint = _FREE_DISK if _is_about_files(part) else "try --with nsys, and report it"
         return "not-recorded", f"the recording failed: {part['notes'][-1]}", hint
     seen = max(part["steps_seen"].values(), default=0)
     if seen:
         source = max(part["steps_seen"], key=lambda name: part["steps_seen"][name])
         return _too_few(plan, seen, source, in_code)
     if in_code:
-        return "no-steps", "no step was found", f"{_ALL_OF_IT}, or call warpline.step() at the end of each step"
+        return "no-steps", "no step was found", f"{_RECORD_ALL}, or call warpline.step() at the end of each step"
     return (
         "no-steps",
-        f"no step was found, and the program ended before the window of time opened ({plan.after_s:g} s)",
-        "record it from its beginning with --whole, or call warpline.step() at the end of each step",
+        f"no step was found, and the program ended before the time window opened ({plan.after_s:g} s)",
+        "record it from the start with --whole, or call warpline.step() at the end of each step",
     )
 
 
@@ -70,21 +70,25 @@ def _is_about_files(part: dict[str, Any]) -> bool:
 def _nobody(plan: Plan, ending: Ending) -> tuple[str, str, str]:
     if ending.exit_code:
         how = ending.signal or f"exit code {ending.exit_code}"
-        return "nothing-recorded", f"the program ended with {how} before anything was recorded", "see its own message"
+        return (
+            "nothing-recorded",
+            f"the program ended with {how} before anything was recorded",
+            "see its own error message",
+        )
     return (
         "no-torch",
         "no Python process of the program imported torch (or Python ran with -I, -E or -S)",
-        "try --with nsys" if plan.tool == TORCH else "record it from its beginning with --whole",
+        "try --with nsys" if plan.tool == TORCH else "record it from the start with --whole",
     )
 
 
 def _too_few(plan: Plan, seen: int, source: str, in_code: bool) -> tuple[str, str, str]:
     message = (
-        f"the program ended after {seen} step{'s' if seen > 1 else ''} ({source}), and the recording would have begun "
+        f"the program ended after {seen} step{'s' if seen > 1 else ''} ({source}), but the recording starts "
         f"after {plan.first_recorded}"
     )
     if seen < 3:
-        return "too-few-steps", message, _ALL_OF_IT if in_code else "record it from its beginning with --whole"
+        return "too-few-steps", message, _RECORD_ALL if in_code else "record it from the start with --whole"
     numbers = {"skip": max(seen // 4, 1), "warmup": 1, "steps": max(seen - max(seen // 4, 1) - 2, 1)}
     options = " ".join(f"--{name} {number}" for name, number in numbers.items())
     arguments = ", ".join(f"{name}={number}" for name, number in numbers.items())
