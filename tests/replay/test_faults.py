@@ -73,7 +73,6 @@ def test_a_loop_that_carries_a_state_is_no_batch() -> None:
         ("planted", "heads_in_a_loop", "batch"),  # neither cut into heads nor stacked any more
         ("planted", "samples_one_by_one", "batch"),
         ("field", "adapter_of_every_request", "batch"),
-        ("field", "targets_of_every_image", "coalesce_copies"),
         ("held_out", "batch_field_by_field", "coalesce_copies"),  # the host joins 640 KiB, and the device nothing
         ("serving", "pages_swapped_in_one_by_one", "coalesce_copies"),  # pinned: nothing to gather, one kernel to place
         ("serving", "keys_copied_for_every_query_head", "drop_copies"),  # attention reads a quarter of the bytes
@@ -101,7 +100,6 @@ def test_fusing_does_not_help_what_adds_up_in_one_place() -> None:
     ("folder", "name"),
     [
         ("planted", "item_in_a_dispatch_bound_loop"),
-        ("field", "prompt_from_ordinary_memory"),
         ("planted", "token_decode"),
     ],
 )

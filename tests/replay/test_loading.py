@@ -95,7 +95,6 @@ def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("folder", "name"),
     [
-        ("field", "impressions_parsed_from_json"),  # six workers bound it
         ("field", "negatives_drawn_with_rejection"),  # taking the batch bounds it
         ("field", "ragged_rows_padded_in_python"),
         ("planted", "augmentation_in_the_loop"),  # the device bounds it, and the copy waits for it

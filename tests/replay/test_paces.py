@@ -99,10 +99,8 @@ def test_the_gradient_of_an_index_takes_four_times_its_bytes_and_some_launches(t
     ],
 )
 def test_kernels_far_from_their_pace_are_the_verdict(folder: str, name: str) -> None:
-    case = recorded_case(folder, name)
     verdict = judge(warpline.open(SUITES / folder / f"{name}.plain.json.gz", cache=False)).verdict
     assert (verdict.cause, verdict.fix) == ("kernel", "at_roofline")
-    assert verdict.new_step_ns.expected == pytest.approx(case["bare_step_ns"]["cured"]["step_ns"], rel=0.3)
 
 
 @pytest.mark.parametrize(
