@@ -8,7 +8,7 @@ from typing import Any
 import kineto_files as files
 import pytest
 from kineto_files import Event
-from paths import SUITES, recorded_case
+from paths import SUITES
 
 import warpline
 from warpline.findings.rank import judge
