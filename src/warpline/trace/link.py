@@ -28,35 +28,33 @@ UNKNOWN_PROCESS = int(np.iinfo(np.int64).min)
 MODULE_PREFIX = "nn.Module: "
 
 
-def link(tables: Tables) -> Tables:
-    """The same tables, sorted and linked. All columns of the schema must be there."""
+def link(tables: Tables) -> None:
+    """Sorts and links the tables, each in its place. All columns of the schema must be there."""
     # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
     with ThreadPoolExecutor(1) as second_core:
-        nested_frames = second_core.submit(_nested, tables["python"])
-        linked = _linked(tables)
-        linked["python"], frames = nested_frames.result()
-    linked["python"] = linked["python"].with_columns(module=_module_names(linked["python"]["name"]))
-    linked["ops"] = _with_frames(linked["ops"], linked["python"], frames)
-    return linked
+        nested_frames = second_core.submit(_nested, tables.pop("python"))
+        _link_calls(tables)
+        python, frames = nested_frames.result()
+        del nested_frames
+    tables["python"] = python.with_columns(module=_module_names(python["name"]))
+    tables["ops"] = _with_frames(tables["ops"], tables["python"], frames)
 
 
-def _linked(tables: Tables) -> Tables:
+def _link_calls(tables: Tables) -> None:
     """Everything but the Python frames."""
-    linked = dict(tables)
-    linked["api"] = _by_time(tables["api"], longest_first=True)
-    linked["gpu"] = _with_process(_by_time(tables["gpu"], longest_first=False), linked["api"])
-    linked["ops"], ops = _nested(tables["ops"])
-    linked["ranges"], ranges = _nested_ranges(tables["ranges"])
+    api = _by_time(tables.pop("api"), longest_first=True)
+    tables["gpu"] = _with_process(_by_time(tables.pop("gpu"), longest_first=False), api)
+    tables["ops"], ops = _nested(tables.pop("ops"))
+    tables["ranges"], ranges = _nested_ranges(tables["ranges"])
     for name in ("syncs", "events"):
-        linked[name] = _with_process(tables[name], linked["api"])
+        tables[name] = _with_process(tables[name], api)
     for name in ("gpu", "syncs", "events"):
-        linked[name] = linked[name].with_columns(api_id=_launches(linked[name], linked["api"]))
-    by_id = _external_ids(linked["ops"])
-    linked["api"] = linked["api"].with_columns(op_id=_ops_of_calls(linked["api"], by_id, ops))
-    linked["gpu"] = linked["gpu"].with_columns(op_id=_ops_of_work(linked["gpu"], linked["api"], by_id, ops))
-    linked["ops"] = linked["ops"].with_columns(forward_op=_forward_ops(linked["ops"]))
-    linked["ranges"] = _with_gpu_span(linked, ranges)
-    return linked
+        tables[name] = tables[name].with_columns(api_id=_launches(tables[name], api))
+    by_id = _external_ids(tables["ops"])
+    tables["api"] = api.with_columns(op_id=_ops_of_calls(api, by_id, ops))
+    tables["gpu"] = tables["gpu"].with_columns(op_id=_ops_of_work(tables["gpu"], tables["api"], by_id, ops))
+    tables["ops"] = tables["ops"].with_columns(forward_op=_forward_ops(tables["ops"]))
+    tables["ranges"] = _with_gpu_span(tables, ranges)
 
 
 def _by_time(table: pl.DataFrame, longest_first: bool) -> pl.DataFrame:

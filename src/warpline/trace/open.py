@@ -14,6 +14,7 @@ from warpline.sources.rows import Rows
 from warpline.trace import cache as trace_cache
 from warpline.trace.checks import check, check_steps
 from warpline.trace.link import link
+from warpline.trace.memory import hand_back_memory
 from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.steps import StepChoice, find_steps
 from warpline.trace.trace import Trace
@@ -42,7 +43,9 @@ def open_trace(
     key = trace_cache.key(file) if cache else None
     trace = trace_cache.load(key, file) if key else None
     if trace is None:
-        trace = build(file, _read(file, kind, scanner))
+        rows = _read(file, kind, scanner)
+        hand_back_memory()
+        trace = build(file, rows)
         if key:
             trace_cache.store(key, trace)
     if step_range is not None:
@@ -83,9 +86,12 @@ def only_trace_of(folder: Path) -> Path:
 
 
 def build(file: Path, rows: Rows) -> Trace:
-    """Makes a trace of a reader's rows: all tables there, linked and checked."""
-    tables = {name: conform(name, rows.tables[name]) if name in rows.tables else empty(name) for name in TABLES}
-    tables = link(tables)
+    """Makes a trace of a reader's rows: all tables there, linked and checked. Takes the tables out of the rows, so that
+    none is in memory twice."""
+    read = rows.tables
+    tables = {name: conform(name, read.pop(name)) if name in read else empty(name) for name in TABLES}
+    link(tables)
+    hand_back_memory()
     tables["steps"] = find_steps(tables)
     found = check(tables) + check_steps(tables["steps"], tables["gpu"])
     tables["health"] = _health_table(rows.health + _unsaid(found, rows.health))
