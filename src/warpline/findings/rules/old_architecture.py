@@ -18,7 +18,7 @@ LEAST_SHARE = 0.05
 
 def look(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Makes the claim where the evidence supports it."""
-    old, slow = old_kernels(evidence.scene), evidence.changed(RULE.fix).work
+    old, slow = evidence.scene.once(old_kernels), evidence.changed(RULE.fix).work
     chosen = slow if evidence.per_step(slow) else old
     time = evidence.time_per_step(chosen)
     if time < LEAST_SHARE * evidence.step_ns:

@@ -74,8 +74,7 @@ def torch_compile(bench: Workbench, case: int) -> int:
 
 
 def _fusible(scene: Scene) -> Bools:
-    names = scene.trace.ops["name"].unique().cast(pl.String).to_list()
-    library = scene.under_op(*(name for name in names if name and LIBRARY.fullmatch(name)))
+    library = scene.under_op(*(name for name in scene.known_ops if LIBRARY.fullmatch(name)))
     copies = (scene.work_text("copy_kind") == "DtoD") & (scene.op != NONE)
     fusible: Bools = (scene.kernels(*FUSIBLE) | copies) & ~library & scene.in_steps
     return fusible

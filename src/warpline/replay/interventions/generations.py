@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import polars as pl
 
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import constants
@@ -34,8 +33,7 @@ def old_kernels(scene: Scene) -> Bools:
         matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
         return matrix and made_for is not None and int(made_for[1]) < int(major[0])
 
-    names = scene.trace.ops["name"].cast(pl.String).unique()
-    convolving = scene.under_op(*names.filter(names.str.contains("conv")))
+    convolving = scene.under_op(*(name for name in scene.known_ops if "conv" in name))
     chosen: Bools = scene.kernels_where(old) & ~scene.once(misaligned) & ~convolving
     return chosen
 
@@ -51,7 +49,7 @@ def old_kernels(scene: Scene) -> Bools:
 def newer_kernels(bench: Workbench, case: int) -> int:
     """Slow old kernels take the usual time of their work."""
     scene = bench.scene
-    old = np.flatnonzero(old_kernels(scene) & scene.in_steps & ~bench.gone)
+    old = np.flatnonzero(scene.once(old_kernels) & scene.in_steps & ~bench.gone)
     floor = scene.floor_ns()
     single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
     for dtype, kind in (("tf32", single), ("bf16", ~single)):
