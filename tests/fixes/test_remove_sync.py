@@ -11,7 +11,7 @@ from kineto_files import Event
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
-from warpline.replay.costs.recording import KINETO
+from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.trace.open import open_trace
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
@@ -230,4 +230,4 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
 
     _, step_us = asked(tmp_path, body)
     # Waiting, the three follow each other: 900 µs less what the profiler takes for itself.
-    assert step_us == pytest.approx(400 if beside else 900 - KINETO.step_ns / 1e3, rel=0.05)
+    assert step_us == pytest.approx(400 if beside else 900 - DEFAULT_KINETO.step.expected / 1e3, rel=0.05)

@@ -17,9 +17,8 @@ from warpline.cli.whatif import whatif as command
 from warpline.errors import CannotAnswer, UsageError
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.whatif import question_about, whatif
-from warpline.replay import replay
 from warpline.replay.costs import constants
-from warpline.replay.costs.recording import CASES, KINETO, REFERENCE_LAUNCH_NS, RecordedEvents, recording_cost
+from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.reports.terminal import render
 from warpline.reports.whatif import report
 from warpline.trace.open import open_trace
@@ -89,7 +88,7 @@ def test_removing_a_sync_gains_what_the_wait_hid(tmp_path: Path) -> None:
     body = [(10, 17, 400, SGEMM)]
     trace = opened(tmp_path, loop(920, body, sync_at=16, sync_length=404))
     prediction = whatif(trace, ["remove_sync"])
-    assert prediction.new_step_ns.expected == pytest.approx(516_000 - KINETO.step_ns, rel=0.03)
+    assert prediction.new_step_ns.expected == pytest.approx(516_000 - DEFAULT_KINETO.step.expected, rel=0.03)
     assert prediction.gain.low == pytest.approx(1.0, abs=0.02), "the worst case keeps one wait in each step"
 
 
@@ -114,7 +113,7 @@ def test_a_pinned_copy_is_faster_and_does_not_block(tmp_path: Path) -> None:
     prediction = whatif(opened(tmp_path, events), ["pin_memory"])
     # 20 MB at 55 GB/s are 364 µs, beside the 1 ms of CPU that remains, less what the profiler's own step() takes; of
     # the 90 µs before the next launch 25 stay, and half of its 5: the copy through the CPU had emptied the caches.
-    assert prediction.new_step_ns.expected == pytest.approx(1_000_000 - KINETO.step_ns - 67_500, rel=0.02)
+    assert prediction.new_step_ns.expected == pytest.approx(1_000_000 - DEFAULT_KINETO.step.expected - 67_500, rel=0.02)
 
 
 def test_fixes_combine_on_one_graph(tmp_path: Path) -> None:
@@ -133,33 +132,6 @@ def test_a_fix_that_finds_nothing_says_so(tmp_path: Path) -> None:
 def test_an_unknown_fix_names_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cuda_graph"):
         whatif(opened(tmp_path, dispatch_bound()), ["magic"])
-
-
-def test_recording_costs_are_taken_from_the_cpu_and_never_from_the_device(tmp_path: Path) -> None:
-    trace = opened(tmp_path, dispatch_bound())
-    graph = replay(trace).graph
-    cost = recording_cost(trace, graph)
-    work = graph.kind == 4
-    assert (cost[work] == 0).all()
-    assert (cost <= graph.duration).all()
-    assert cost.sum() > 0
-    costs = [recording_cost(trace, graph, case).sum() for case in CASES]
-    assert costs == sorted(costs, reverse=True)
-
-
-def test_a_slow_host_is_known_by_launches_that_follow_another_call(tmp_path: Path) -> None:
-    """A launch after a pause is slow on any host; close ones take twice as long here as they take on a calm host."""
-    events: list[Event] = [files.annotation("ProfilerStep#0", 0, 1_000)]
-    for number in range(8):
-        at = 100.0 * number
-        events += [
-            files.call("cudaLaunchKernel", at, 30, 2 * number + 1),
-            files.kernel(ELEMENTWISE, at + 35, 2, 2 * number + 1),
-            files.call("cudaLaunchKernel", at + 40, 2 * REFERENCE_LAUNCH_NS / 1e3, 2 * number + 2),
-            files.kernel(ELEMENTWISE, at + 55, 2, 2 * number + 2),
-        ]
-    trace = opened(tmp_path, events)
-    assert RecordedEvents(trace, replay(trace).graph).slowness == pytest.approx(2.0)
 
 
 def run_manifest(folder: Path, file: str, median_ns: int, steps: int = 6) -> None:

@@ -32,8 +32,8 @@ def usual_length(scene: Scene) -> Floats:
         return result
     rows = pl.DataFrame(
         {
-            "name": pl.Series(scene.name[nodes].tolist()),
-            "shapes": pl.Series(scene.op_column("shapes")[nodes].tolist()),
+            "name": scene.name.codes[nodes],
+            "shapes": scene.op_column("shapes").codes[nodes],
             **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
             "length": scene.graph.duration[nodes],
         }
@@ -46,9 +46,8 @@ def usual_length(scene: Scene) -> Floats:
     return result
 
 
-def stragglers(scene: Scene) -> Bools:
+def stragglers(scene: Scene, usual: Floats) -> Bools:
     """Kernels that take many times the usual; collectives wait for others, and are left out."""
-    usual = usual_length(scene)
     extra = scene.graph.duration - usual
     late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual) & (extra > LEAST_EXTRA_NS)
     return late & ~scene.kernels("comm")
@@ -57,8 +56,9 @@ def stragglers(scene: Scene) -> Bools:
 def apply(bench: Workbench, case: int) -> int:
     """Stragglers take the median of their siblings."""
     scene = bench.scene
-    late = np.flatnonzero(stragglers(scene) & scene.in_steps & ~bench.gone)
-    usual = usual_length(scene)[late]
+    lengths = usual_length(scene)
+    late = np.flatnonzero(stragglers(scene, lengths) & scene.in_steps & ~bench.gone)
+    usual = lengths[late]
     extra = np.maximum(bench.graph.duration[late] - usual, 0.0)
     bench.shorten(late, usual + LEFT.at(case) * extra)
     return len(late)

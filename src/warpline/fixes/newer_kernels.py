@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
@@ -41,8 +40,7 @@ def old_kernels(scene: Scene) -> Bools:
         matrix = identity.kernel_class == "gemm" and identity.tensor_core is True
         return matrix and made_for is not None and int(made_for[1]) < int(major[0])
 
-    names = scene.trace.ops["name"].cast(pl.String).unique()
-    convolving = scene.under_op(*names.filter(names.str.contains("conv")))
+    convolving = scene.under_op(*(name for name in scene.known_ops if "conv" in name))
     chosen: Bools = scene.kernels_where(old) & ~scene.once(misaligned) & ~convolving
     return chosen
 
@@ -50,7 +48,7 @@ def old_kernels(scene: Scene) -> Bools:
 def apply(bench: Workbench, case: int) -> int:
     """Slow old kernels take the usual time of their work."""
     scene = bench.scene
-    old = np.flatnonzero(old_kernels(scene) & scene.in_steps & ~bench.gone)
+    old = np.flatnonzero(scene.once(old_kernels) & scene.in_steps & ~bench.gone)
     floor = scene.floor_ns()
     single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
     for dtype, kind in (("tf32", single), ("bf16", ~single)):
@@ -63,7 +61,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Matrix kernels of an older architecture than the chip has."""
-    old, slow = old_kernels(evidence.scene), evidence.changed(FIX.name).work
+    old, slow = evidence.scene.once(old_kernels), evidence.changed(FIX.name).work
     chosen = slow if evidence.per_step(slow) else old
     time = evidence.time_per_step(chosen)
     if time < LEAST_SHARE * evidence.step_ns:

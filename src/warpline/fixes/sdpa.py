@@ -111,6 +111,8 @@ def _with_half_types(scene: Scene) -> Bools:
 
 def _op_around(scene: Scene, name: str) -> Int64s:
     """The row of the op of this name around each work; NONE without."""
+    if name not in scene.known_ops:
+        return np.full(len(scene.graph), NONE, np.int64)
     named = np.append((scene.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
     parents, found = np.append(integers(scene.trace.ops["parent"]), NONE), np.full(len(scene.graph), NONE, np.int64)
     around = scene.op

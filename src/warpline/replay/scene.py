@@ -224,6 +224,11 @@ class Scene:
         names, which = distinct(self.trace.ops["name"])
         return names.to_list(), which
 
+    @property
+    def known_ops(self) -> list[str]:
+        """The different names of ops."""
+        return self._op_names[0]
+
     @cached_property
     def _ops_around(self) -> Int64s:
         """Rows of `ops` around the launch of each of `work`: one row a level, the innermost first, NONE beyond."""
@@ -284,9 +289,9 @@ class Scene:
 
     @cached_property
     def engine_ops(self) -> Bools:
-        """Which ops are autograd's engine at work; False at last, for NONE."""
-        names = self.trace.ops["name"].cast(pl.String)
-        return np.append(names.str.starts_with(AUTOGRAD).fill_null(False).to_numpy(), False)
+        """Which ops are autograd's engine at work; a trailing False stands for NONE."""
+        names, which = self._op_names
+        return np.append(np.array([*(name.startswith(AUTOGRAD) for name in names), False])[which], False)
 
     @cached_property
     def of_autograd(self) -> Bools:

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-Int64s = npt.NDArray[np.int64]
+from warpline.trace.columns import Int64s, integers
+
 Texts = npt.NDArray[np.object_]
 
 
@@ -48,7 +49,7 @@ def distinct(column: pl.Series) -> tuple[pl.Series, Int64s]:
     codes = column.to_physical()
     beyond = int(codes.max() or 0) + 1  # type: ignore[arg-type]
     # Arrays are indexed several times faster with int64 than with anything else.
-    code = (codes.cast(pl.UInt32).fill_null(beyond) if codes.null_count() else codes).to_numpy().astype(np.int64)
+    code = integers(codes, beyond)
     row_of = np.full(beyond + 1, len(column), np.uint32)
     row_of[code] = np.arange(len(column), dtype=np.uint32)
     present = np.flatnonzero(row_of[:beyond] < len(column))

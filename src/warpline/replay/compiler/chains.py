@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import polars as pl
 
 from warpline.hardware.chips import VECTOR
 from warpline.replay.compiler.units import Fused
@@ -47,8 +46,7 @@ ADDING = (
 
 def fusible_kernels(scene: Scene) -> Bools:
     """Kernels of steps that a compiler writes itself."""
-    names = scene.trace.ops["name"].unique().cast(pl.String).to_list()
-    library = scene.under_op(*(name for name in names if name and LIBRARY.fullmatch(name)))
+    library = scene.under_op(*(name for name in scene.known_ops if LIBRARY.fullmatch(name)))
     copies = (scene.work_text("copy_kind") == "DtoD") & (scene.op != NONE)
     fusible: Bools = (scene.kernels(*FUSIBLE) | copies) & ~library & scene.in_steps
     return fusible

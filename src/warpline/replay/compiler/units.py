@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import prod
 from weakref import WeakKeyDictionary
 
@@ -158,7 +159,9 @@ class _Compiler:
     def _fuse(self, nodes: Int64s, begins: Bools) -> Fused:
         rows = self._op[nodes]
         op_starts = np.flatnonzero(begins | (np.diff(rows, prepend=NONE) != 0) | (rows == NONE))
-        numbers = np.array([self._number(launched) for launched in np.split(nodes, op_starts[1:])], np.int64)
+        names, bounds = self._name[nodes].tolist(), [*op_starts.tolist(), len(nodes)]
+        called = zip(rows[op_starts].tolist(), pairwise(bounds), strict=True)
+        numbers = np.array([self._number(op, tuple(names[first:beyond])) for op, (first, beyond) in called], np.int64)
         first_ops = np.flatnonzero(begins[op_starts])
         backward = self._of_autograd[nodes[begins]].tolist()
         patterns = list(map(self._pattern, np.split(numbers, first_ops[1:]), backward))
@@ -189,14 +192,13 @@ class _Compiler:
             )
         return self._patterns[key]
 
-    def _number(self, nodes: Int64s) -> int:
+    def _number(self, op: int, kernels: tuple[str, ...]) -> int:
         """Which of the units the op is that launched these kernels."""
-        op = int(self._op[nodes[0]])
         if op == NONE:
             return 0
-        launches = tuple(Launch(name) for name in self._name[nodes].tolist())
-        key = self._calls.recorded(op), launches
+        key = self._calls.number(op), kernels
         if key not in self._numbers:
+            launches = tuple(map(Launch, kernels))
             self._numbers[key] = len(self._units)
             self._units.append(unit_of(self._calls.call(op, launches), self._calls.work(op, launches)))
             self._names.append(self._calls.recorded(op)[0].removeprefix("aten::").split(".")[0])

@@ -87,4 +87,4 @@ class _Lanes:
             spot = np.searchsorted(self._starts[lane], moments[mine], side="right") - 1
             inside = spot >= 0
             weight = cost[mine][inside] if isinstance(cost, np.ndarray) else np.full(int(inside.sum()), cost)
-            np.add.at(totals, nodes[spot[inside]], weight)
+            totals += np.bincount(nodes[spot[inside]], weight, len(totals))

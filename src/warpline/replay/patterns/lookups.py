@@ -51,7 +51,7 @@ def looked_up(scene: Scene, reads: Int64s) -> Int64s:
     numbers = reads[scene.bytes[reads] <= NUMBER_BYTES]
     if not len(numbers):
         return NOTHING
-    flags, bounds, scalars = scene.under_op(*CONDITIONS), _bounds(scene), _arithmetic(scene)
+    flags, bounds, scalars = scene.under_op(*CONDITIONS), scene.once(_bounds), scene.once(_arithmetic)
     checks = scene.under_op(*CHECKS)
     order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
     place = np.zeros(len(scene.graph), np.int64)
