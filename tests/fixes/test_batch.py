@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from kineto_files import op, write
-from paths import DATA, SUITES, recorded_case
+from paths import SUITES, recorded_case
 from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
 import warpline
@@ -307,7 +307,7 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
     ],
 )
 def test_the_batch_is_near_the_stopwatch(name: str, stacks: str) -> None:
-    (recording,) = DATA.glob(f"*/{name}.plain.json.gz")
+    (recording,) = SUITES.glob(f"*/{name}.plain.json.gz")
     folder = recording.parent
     question = question_about(warpline.open(folder / f"{name}{stacks}.json.gz", cache=False))
     measured = recorded_case(folder.name, name)["bare_step_ns"]["cured"]["step_ns"]
