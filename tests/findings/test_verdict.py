@@ -214,7 +214,7 @@ def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:
         "8 synchronising calls a step",
         "not waiting would bring the step",
         "from 3.00 ms to 1.50 ms",
-        "(2.0×, range 1.8–2.2×)",
+        "(2.00×, range 1.80–2.20×)",
     ):
         assert part in verdict.sentence
     assert verdict.gain == chosen.gain
@@ -231,7 +231,7 @@ def test_a_step_that_the_claim_names_is_not_named_again() -> None:
     chosen = finding("launch_bound", 12.0, "The GPU waits 87 % of each 3.00 ms step for the CPU.")
     assert verdict_of([chosen], EVIDENCE).sentence == (
         "Dispatch-bound: the GPU waits 87 % of each 3.00 ms step for the CPU; a CUDA graph would bring the step to 250 µs "
-        "(12×, range 11–13×)."
+        "(12.0×, range 10.8–13.2×)."
     )
 
 
@@ -242,10 +242,10 @@ def test_a_kernel_as_long_as_the_step_is_not_taken_for_it() -> None:
 
 def test_a_range_that_is_none_is_not_said() -> None:
     chosen = replace(finding("hidden_sync", 2.0), gain=Estimate(2.0, 2.0, 2.0))
-    assert verdict_of([chosen], EVIDENCE).sentence.endswith("to 1.50 ms (2.0×).")
+    assert verdict_of([chosen], EVIDENCE).sentence.endswith("to 1.50 ms (2.00×).")
 
 
-@pytest.mark.parametrize(("gain", "said"), [(1.361, "1.36×"), (4.0, "4.0×"), (177.1, "177×"), (1251.8, "1,252×")])
+@pytest.mark.parametrize(("gain", "said"), [(1.361, "1.36×"), (4.0, "4.00×"), (177.1, "177×"), (1251.8, "1,252×")])
 def test_speed_ups_have_the_digits_that_matter(gain: float, said: str) -> None:
     assert f"({said}, range" in verdict_of([finding("cold_start", gain)], EVIDENCE).sentence
 

@@ -74,6 +74,9 @@ def test_places_of_one_line_are_said_together_and_ops_without_a_line_alone() -> 
     where = (Place("a", "train.py", 12, 6), Place("b", "train.py", 12, 3), Place("c", None, None, 1))
     assert places(where) == "in train.py:12 a, b; c"
     assert first_place(where) == "train.py:12 +1"
+    assert first_place((Place("a", "src/models/gpt.py", 7, 1),)) == "src/models/gpt.py:7"
+    assert first_place((Place("a", "src/models/gpt.py", 7, 1),), brief=True) == "gpt.py:7"
+    assert first_place((Place("a/b", None, None, 1),), brief=True) == "a/b"
     assert places(()) == ""
     assert first_place(()) is None
 

@@ -13,26 +13,31 @@ from warpline.errors import UsageError
 
 def bench(
     what: Annotated[
-        str | None, typer.Argument(metavar="[WHAT]", help="An experiment (see --list), or file.py:function.")
+        str | None, typer.Argument(metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function.")
     ] = None,
     shape: Annotated[
-        str | None, typer.Option("--shape", metavar="SHAPE", help="Shape of an experiment: 4096, 4096x4096x11008, 64M.")
+        str | None,
+        typer.Option("--shape", metavar="SHAPE", help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M."),
     ] = None,
     dtype: Annotated[
-        str | None, typer.Option("--dtype", metavar="TYPE", help="Data type, or several: fp32,tf32,bf16.")
+        str | None, typer.Option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16.")
     ] = None,
     against: Annotated[
         str | None, typer.Option("--against", metavar="FILE.PY:FUNCTION", help="Time this one in turn, and compare.")
     ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="What a fresh process pays before its steady state.")] = False,
+    cold: Annotated[
+        bool, typer.Option("--cold", help="Time what a fresh process pays before its steady state.")
+    ] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Time many calls captured in a CUDA graph.")] = False,
     hot: Annotated[bool, typer.Option("--hot", help="Leave the L2 as the calls leave it.")] = False,
-    copies: Annotated[int, typer.Option("--copies", min=1, help="Copies of the inputs, used in turn.")] = 1,
-    seconds: Annotated[float, typer.Option("--seconds", help="How long to take samples, after the warm-up.")] = 0.5,
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="Fresh processes of each kind, with --cold.")] = 3,
-    flops: Annotated[float | None, typer.Option("--flops", help="FLOPs of one call of your function.")] = None,
-    bytes_: Annotated[float | None, typer.Option("--bytes", help="Bytes that one call must move.")] = None,
-    device: Annotated[str, typer.Option("--device", metavar="auto|cuda|cpu", help="Where to run.")] = "auto",
+    copies: Annotated[int, typer.Option("--copies", min=1, help="Use so many copies of the inputs in turn.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", help="Take samples for so long, after the warm-up.")] = 0.5,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Start so many fresh processes of each kind, with --cold.")
+    ] = 3,
+    flops: Annotated[float | None, typer.Option("--flops", help="Set the FLOPs of one call of your function.")] = None,
+    bytes_: Annotated[float | None, typer.Option("--bytes", help="Set the bytes that one call must move.")] = None,
+    device: Annotated[str, typer.Option("--device", metavar="auto|cuda|cpu", help="Run on this device.")] = "auto",
     list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     as_json: JsonOption = False,
 ) -> None:

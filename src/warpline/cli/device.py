@@ -25,7 +25,10 @@ def device(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where measure writes; your ceilings without.")
+        Path | None,
+        typer.Option(
+            "-o", "--output", metavar="FILE", help="Write what was measured here; by default to your ceilings."
+        ),
     ] = None,
     force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
 ) -> None:

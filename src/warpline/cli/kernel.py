@@ -15,7 +15,7 @@ def kernel(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Kernel names; - reads them from stdin.")],
     device: Annotated[
         str | None,
-        typer.Option("--device", metavar="ARCH", help="Architecture that ran it (sm90), for remarks on the fit."),
+        typer.Option("--device", metavar="ARCH", help="Say how well it fits this architecture (sm90)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:

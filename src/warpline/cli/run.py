@@ -24,62 +24,74 @@ _WHAT = "What"
 _WHERE = "Where"
 
 ProgramArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="PROGRAM…", help="What to run: a command, a script, or a module with -m.")
+    list[str] | None, typer.Argument(metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m.")
 ]
-ModuleOption = Annotated[bool, typer.Option("-m", help="The program is a Python module.")]
+ModuleOption = Annotated[bool, typer.Option("-m", help="Run the program as a Python module.")]
 ToolOption = Annotated[
     str | None,
-    typer.Option("--with", metavar="TOOL", help="torch (by default), nsys or ncu.", rich_help_panel=_WHAT),
+    typer.Option("--with", metavar="TOOL", help="Record with torch (by default), nsys or ncu.", rich_help_panel=_WHAT),
 ]
 SkipOption = Annotated[
     int | None,
-    typer.Option("--skip", min=0, help="Bare steps first, timed; by default 8 to 24.", rich_help_panel=_HOW_MUCH),
+    typer.Option("--skip", min=0, help="Time so many bare steps first; by default 8 to 24.", rich_help_panel=_HOW_MUCH),
 ]
 WarmupOption = Annotated[
-    int, typer.Option("--warmup", min=0, help="Steps under the profiler, not kept.", rich_help_panel=_HOW_MUCH)
+    int, typer.Option("--warmup", min=0, help="Profile so many steps first, and drop them.", rich_help_panel=_HOW_MUCH)
 ]
-StepCountOption = Annotated[int, typer.Option("--steps", min=1, help="Recorded steps.", rich_help_panel=_HOW_MUCH)]
+StepCountOption = Annotated[
+    int, typer.Option("--steps", min=1, help="Record so many steps.", rich_help_panel=_HOW_MUCH)
+]
 SecondsOption = Annotated[
-    float, typer.Option("--seconds", min=0.1, help="Longest recording.", rich_help_panel=_HOW_MUCH)
+    float, typer.Option("--seconds", min=0.1, help="Stop recording after this time.", rich_help_panel=_HOW_MUCH)
 ]
 MegabytesOption = Annotated[
     int,
-    typer.Option("--megabytes", min=1, help="Most memory that recording may take.", rich_help_panel=_HOW_MUCH),
+    typer.Option("--megabytes", min=1, help="Stop recording at this much memory.", rich_help_panel=_HOW_MUCH),
 ]
 AfterOption = Annotated[
     float,
-    typer.Option("--after", min=0, help="Seconds without a step, then a window of time.", rich_help_panel=_HOW_MUCH),
+    typer.Option(
+        "--after", min=0, help="Without steps for so many seconds, record a window of time.", rich_help_panel=_HOW_MUCH
+    ),
 ]
 WholeOption = Annotated[
-    bool, typer.Option("--whole", help="From the beginning, steps or none.", rich_help_panel=_HOW_MUCH)
+    bool, typer.Option("--whole", help="Record from the beginning, with or without steps.", rich_help_panel=_HOW_MUCH)
 ]
 StopOption = Annotated[
     bool, typer.Option("--stop", help="End the program once it is recorded.", rich_help_panel=_HOW_MUCH)
 ]
 ShapesOption = Annotated[
-    bool, typer.Option("--shapes/--no-shapes", help="Shapes of inputs: roofline needs them.", rich_help_panel=_WHAT)
+    bool,
+    typer.Option("--shapes/--no-shapes", help="Record shapes of inputs (roofline needs them).", rich_help_panel=_WHAT),
 ]
 StacksOption = Annotated[
-    bool, typer.Option("--stacks/--no-stacks", help="Python lines: dearer steps.", rich_help_panel=_WHAT)
+    bool, typer.Option("--stacks/--no-stacks", help="Record Python stacks (slower).", rich_help_panel=_WHAT)
 ]
-MemoryOption = Annotated[bool, typer.Option("--memory/--no-memory", help="Every allocation.", rich_help_panel=_WHAT)]
+MemoryOption = Annotated[
+    bool, typer.Option("--memory/--no-memory", help="Record every allocation.", rich_help_panel=_WHAT)
+]
 KernelOption = Annotated[
-    str, typer.Option("--kernel", metavar="REGEX", help="ncu: only these kernels.", rich_help_panel=_WHAT)
+    str, typer.Option("--kernel", metavar="REGEX", help="Profile only these kernels (ncu).", rich_help_panel=_WHAT)
 ]
-LaunchesOption = Annotated[int, typer.Option("--launches", min=1, help="ncu: so many.", rich_help_panel=_WHAT)]
+LaunchesOption = Annotated[
+    int, typer.Option("--launches", min=1, help="Profile so many launches (ncu).", rich_help_panel=_WHAT)
+]
 ArgumentOption = Annotated[
     list[str] | None,
-    typer.Option("--tool-arg", metavar="FLAG", help="One more flag for nsys or ncu.", rich_help_panel=_WHAT),
+    typer.Option("--tool-arg", metavar="FLAG", help="Pass one more flag to nsys or ncu.", rich_help_panel=_WHAT),
 ]
 NameOption = Annotated[
-    str | None, typer.Option("--name", help="Name of the run's folder in .warpline/runs.", rich_help_panel=_WHERE)
+    str | None, typer.Option("--name", help="Name the run's folder in .warpline/runs.", rich_help_panel=_WHERE)
 ]
 OutputOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="FOLDER", help="Another folder.", rich_help_panel=_WHERE)
+    Path | None,
+    typer.Option("--output", "-o", metavar="FOLDER", help="Write to another folder.", rich_help_panel=_WHERE),
 ]
 ContainerOption = Annotated[
     str | None,
-    typer.Option("--container", metavar="IMAGE", help="Print the docker command for it.", rich_help_panel=_WHERE),
+    typer.Option(
+        "--container", metavar="IMAGE", help="Print the docker command for this image.", rich_help_panel=_WHERE
+    ),
 ]
 ExecOption = Annotated[bool, typer.Option("--exec", help="Run that docker command.", rich_help_panel=_WHERE)]
 DiagnoseOption = Annotated[bool, typer.Option("--diagnose/--no-diagnose", help="Diagnose what was recorded.")]

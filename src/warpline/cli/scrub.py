@@ -25,7 +25,8 @@ def scrub(
         Path, typer.Argument(metavar="FILE", help="A torch.profiler trace (.json, .json.gz) or an nsys export.")
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="OUT", help="Where to write; by default NAME.scrubbed.ext.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="OUT", help="Write to this file; by default NAME.scrubbed.ext."),
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Write nothing; say what would leak (exit code 1).")] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Replace the file itself.")] = False,

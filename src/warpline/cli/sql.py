@@ -17,7 +17,7 @@ def sql(
     query: Annotated[
         str | None, typer.Argument(metavar="QUERY", help="A SELECT over the tables; none lists them.")
     ] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="How to print the rows.")] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Print the rows as this.")] = Format.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     step_range: StepRangeOption = None,
     no_cache: NoCacheOption = False,

@@ -30,15 +30,16 @@ def stats(
     report: Annotated[
         list[str] | None,
         typer.Option(
-            "-r", "--report", metavar="REPORT[,REPORT…]", help="Reports to print; otherwise nsys's default set."
+            "-r", "--report", metavar="REPORT[,REPORT…]", help="Print these reports; by default those of nsys stats."
         ),
     ] = None,
     output_format: Annotated[
-        Format | None, typer.Option("--format", help="How to write them; table unless -o says otherwise.")
+        Format | None, typer.Option("--format", help="Write them as this; a table unless -o says otherwise.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="File to write; its suffix picks the format.")
+        Path | None,
+        typer.Option("-o", "--output", metavar="FILE", help="Write to this file; its suffix picks the format."),
     ] = None,
     force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
     no_cache: NoCacheOption = False,

@@ -63,7 +63,7 @@ def report(diagnosis: Diagnosis, verbose: bool = False, top: int = 10, again: st
     again = again or f"warpline diagnose {_quoted(diagnosis)}"
     sections = _everything(diagnosis, top) if verbose else _first_screen(diagnosis)
     following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
-    return Report(_title(diagnosis), (*sections, following))
+    return Report(_title(diagnosis, verbose), (*sections, following))
 
 
 def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
@@ -111,10 +111,11 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield tables.waits(diagnosis)
 
 
-def _title(diagnosis: Diagnosis) -> str:
+def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     trace = diagnosis.trace
+    source = [SOURCES.get(trace.source, trace.source)] if verbose else []
     device = diagnosis.device_name or ("unnamed GPU" if diagnosis.devices else "no GPU activity")
-    words = [trace.path.name, SOURCES.get(trace.source, trace.source), device]
+    words = [trace.path.name, *source, device]
     number = len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:

@@ -14,7 +14,7 @@ BEST_FIXES = 3
 MIN_GAIN = 1.02
 """Fixes that gain less are hidden unless asked for."""
 LISTED_OPS = 5
-BRIEF_ADVICE = 200
+BRIEF_ADVICE = 150
 """Characters of advice on the first screen; more is shown with the findings."""
 _FIX = Column("fix", "fix", key=True)
 _GAINS = (
@@ -40,7 +40,7 @@ def best_fixes(findings: Sequence[Finding]) -> Table | None:
         return None
     columns = (_FIX, *_GAINS, _WHERE)
     hidden = len(findings) - len(shown)
-    rows = tuple((finding.fix, *_gains(finding), first_place(finding.where)) for finding in shown)
+    rows = tuple((finding.fix, *_gains(finding), first_place(finding.where, brief=True)) for finding in shown)
     return Table(columns, rows, hidden, _hidden_note(len(worth) - len(shown), len(findings) - len(worth)))
 
 
@@ -75,12 +75,16 @@ def places(where: Sequence[Place]) -> str:
     return "in " + "; ".join(parts)
 
 
-def first_place(where: Sequence[Place]) -> str | None:
-    """The line to look at first, or the op where no line is known, and how many more there are."""
+def first_place(where: Sequence[Place], brief: bool = False) -> str | None:
+    """The line to look at first, or the op where no line is known, and how many more there are.
+
+    A brief place has the file's name without its folders.
+    """
     spots = list(dict.fromkeys(place.spot or place.op or "?" for place in where))
     if not spots:
         return None
-    return spots[0] + (f" +{len(spots) - 1}" if len(spots) > 1 else "")
+    first = spots[0].replace("\\", "/").rpartition("/")[2] if brief and where[0].spot else spots[0]
+    return first + (f" +{len(spots) - 1}" if len(spots) > 1 else "")
 
 
 def brief_advice(how: str) -> str:
