@@ -10,7 +10,6 @@ import pytest
 from paths import SHARED
 from scan_checks import by_json, decoded, difference
 
-from warpline.sources.kineto import native
 from warpline.sources.kineto.stream import read_arguments, scan_file
 
 pytest_plugins = ["scan_build"]

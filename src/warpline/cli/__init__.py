@@ -25,7 +25,7 @@ app = typer.Typer(
 )
 
 
-def _add(verb: Callable[..., None], **settings: Any) -> None:
+def _add(verb: Callable[..., int | None], **settings: Any) -> None:
     """Adds a command, listed with the whole first line of its docstring."""
     app.command(short_help=(verb.__doc__ or "").partition("\n")[0], **settings)(verb)
 

@@ -72,9 +72,7 @@ def innermost(
     lanes, starts, ends, parents = map(np.ascontiguousarray, (lanes, starts, ends, parents))
     asked_lanes, moments = np.ascontiguousarray(asked_lanes, np.int64), np.ascontiguousarray(moments, np.int64)
     found = np.empty(len(moments), np.int64)
-    library.nest_innermost(
-        lanes, starts, ends, parents, len(starts), asked_lanes, moments, len(moments), found
-    )
+    library.nest_innermost(lanes, starts, ends, parents, len(starts), asked_lanes, moments, len(moments), found)
     return found
 
 
