@@ -4,7 +4,7 @@
 
 Everything is measured in fresh processes, best of several, from a warm file cache: the scan of a gigabyte, a first
 and a second (cached) open, `warpline diagnose` with findings on 1 to 20 copies of the source, start-up, and, with
---hta, Holistic Trace Analysis on ten copies in the same run (it gets an environment of its own, made on the first call).
+--hta, Holistic Trace Analysis on ten copies in the same run (in an environment of its own, made on the first call).
 """
 
 from __future__ import annotations

@@ -12,7 +12,6 @@ from warpline.trace.link import Tables
 from warpline.trace.names import by_name, named
 from warpline.trace.period import LEAST_REPEATS
 
-
 FILLED = 0.9
 """Share of the time from the first to the last that the turns of a loop must cover."""
 OWN_WORK = 0.5
