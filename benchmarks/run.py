@@ -3,8 +3,8 @@
     python benchmarks/run.py [--source small.json.gz] [--hta] [--output results.json]
 
 Everything is measured in fresh processes, best of several, from a warm file cache: the scan of a gigabyte, a first
-and a second (cached) open, `warpline diagnose` on 1 to 20 copies of the source, the Python reader, and, with --hta,
-Holistic Trace Analysis on ten copies in the same run (it gets an environment of its own, made on the first call).
+and a second (cached) open, `warpline diagnose` with findings on 1 to 20 copies of the source, start-up, and, with
+--hta, Holistic Trace Analysis on ten copies in the same run (in an environment of its own, made on the first call).
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ PROBE = """
 import resource, subprocess, sys, time
 begin = time.perf_counter()
 code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
-print(code, time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024)
+seconds, used = time.perf_counter() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+print(code, seconds, used.ru_utime + used.ru_stime, used.ru_maxrss * 1024)
 """
 OPEN = """
 import sys, time
@@ -48,16 +49,17 @@ print(TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="").get_temporal_bre
 
 
 def best(command: list[str], environment: dict[str, str], runs: int = RUNS) -> dict[str, Any]:
-    """Seconds and peak memory of a command, of the fastest of several runs."""
+    """Seconds, CPU seconds of all cores and peak memory of a command, of the fastest of several runs."""
     rows = []
     for _ in range(runs):
         out = subprocess.run(
             [sys.executable, "-c", PROBE, *command], capture_output=True, text=True, env=environment, check=True
         )
-        code, seconds, peak = out.stdout.split()
+        code, seconds, used, peak = out.stdout.split()
         if code != "0":
             raise SystemExit(f"{' '.join(command)} failed: {out.stderr[-300:]}")
-        rows.append({"seconds": round(float(seconds), 3), "peak_mb": round(float(peak) / 1e6)})
+        row = {"seconds": round(float(seconds), 3), "cpu_s": round(float(used), 2), "peak_mb": round(float(peak) / 1e6)}
+        rows.append(row)
     return min(rows, key=lambda row: row["seconds"])
 
 
@@ -69,7 +71,7 @@ def make(source: Path, target: Path, *amount: str) -> Path:
 def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
     warpline = [sys.executable, "-c", "from warpline.cli import main; main()"]
     fresh = {**os.environ, "WARPLINE_CACHE": str(folder / "cache")}
-    result: dict[str, Any] = {"source": source.name, "diagnose": {}}
+    result: dict[str, Any] = {"source": source.name, "start-up": start_up(warpline, fresh), "diagnose": {}}
     for copies in COPIES:
         trace = make(source, folder / f"x{copies}.json.gz", "--copies", str(copies))
         command = [*warpline, "diagnose", str(trace), "--json", "--no-cache"]
@@ -85,10 +87,14 @@ def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
                 "ratio": round(first / second, 1),
             }
             result["diagnose x10, cached"] = best([*warpline, "diagnose", str(trace), "--json"], fresh)
+            result["diagnose x10, no findings"] = best([*command, "--no-why"], fresh)
             if with_hta:
                 result["hta x10"] = best([str(hta_python()), "-c", HTA, str(trace)], fresh, runs=1)
-                ratio = result["hta x10"]["seconds"] / result["diagnose"]["x10"]["seconds"]
-                result["times faster than HTA"] = round(ratio, 1)
+                hta = result["hta x10"]["seconds"]
+                result["times faster than HTA"] = {
+                    "first": round(hta / result["diagnose"]["x10"]["seconds"], 1),
+                    "cached": round(hta / result["diagnose x10, cached"]["seconds"], 1),
+                }
         trace.unlink()
     plain = make(source, folder / "gigabyte.json", "--bytes", str(GIGABYTE))
     out = subprocess.run(
@@ -97,6 +103,15 @@ def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
     result["scan of a gigabyte"] = json.loads(out.stdout)["results"]
     result["open, plain gigabyte"] = best([*warpline, "diagnose", str(plain), "--json", "--no-cache"], fresh)
     return result
+
+
+def start_up(warpline: list[str], environment: dict[str, str]) -> dict[str, Any]:
+    """What it takes to begin: the list of verbs beside the library that prints it, and a verb that opens no trace."""
+    typer = best([sys.executable, "-c", "import typer"], environment, runs=2 * RUNS)
+    verbs = best([*warpline, "--help"], environment, runs=2 * RUNS)
+    kernel = best([*warpline, "kernel", "ampere_sgemm_128x64_tn"], environment, runs=2 * RUNS)
+    ratio = round(verbs["seconds"] / typer["seconds"], 2)
+    return {"import typer": typer, "--help": verbs, "--help over import typer": ratio, "kernel NAME": kernel}
 
 
 def hta_python() -> Path:

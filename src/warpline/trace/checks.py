@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
-from warpline.trace.columns import NONE, integers
+from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import is_migration, named
 from warpline.units import duration, share
@@ -124,7 +123,7 @@ def _severity(part: float, whole: float) -> Severity:
     return "warning" if part > NOTABLE_SHARE * whole else "info"
 
 
-def _captured(api: pl.DataFrame) -> npt.NDArray[np.bool_]:
+def _captured(api: pl.DataFrame) -> Bools:
     """Calls made while their thread captured a CUDA graph: they launch nothing yet."""
     events = api.select(
         pl.col("thread").fill_null(0),

@@ -7,15 +7,11 @@ launched. Positions that point to a row that was left out become null.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.columns import NONE, ids, integers
+from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.steps import StepChoice, on_device
 from warpline.trace.trace import Trace, Window
-
-Bools = npt.NDArray[np.bool_]
-Int64s = npt.NDArray[np.int64]
 
 _REFERENCES = {
     "gpu": {"api_id": "api", "op_id": "ops"},

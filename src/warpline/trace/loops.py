@@ -5,15 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.columns import NONE, integers
+from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import by_name, named
 from warpline.trace.period import LEAST_REPEATS
-
-Int64s = npt.NDArray[np.int64]
 
 FILLED = 0.9
 """Share of the time from the first to the last that the turns of a loop must cover."""

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from math import lgamma, log
 
 import numpy as np
-import numpy.typing as npt
 
-Int64s = npt.NDArray[np.int64]
+from warpline.trace.columns import Int64s
 
 LEAST_PAUSES = 3
 CLEARLY_LONGER, FAR_LONGER = 1.25, 1.5

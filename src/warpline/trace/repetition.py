@@ -9,18 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline.trace.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
-from warpline.trace.columns import NONE, integers
+from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import named
-from warpline.trace.pauses import Int64s, longest_place, regular_pauses
+from warpline.trace.pauses import longest_place, regular_pauses
 from warpline.trace.period import LEAST_REPEATS, Codes, Period, find_period
 from warpline.trace.schema import conform, empty
-
-Bools = npt.NDArray[np.bool_]
 
 HOW_ALIKE = (
     (("kind", "name", "grid_x", "grid_y", "grid_z", "block_x", "bytes", "copy_kind"), 0.98),

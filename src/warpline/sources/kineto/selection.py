@@ -33,8 +33,9 @@ class Source:
         rows = np.flatnonzero(wanted)
         matching = pl.Series(self.raw.names, dtype=pl.String).str.contains(pattern).to_numpy()
         found = np.append(matching, False).take(self.raw.name.take(rows))
-        rest = rows if not found.any() else rows.compress(~found)
-        return Selection(self, rows.compress(found)), Selection(self, rest)
+        return Selection(self, rows.compress(found)), Selection(
+            self, rows if not found.any() else rows.compress(~found)
+        )
 
 
 class Selection:
@@ -47,6 +48,10 @@ class Selection:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+    def after(self, other: Selection) -> Selection:
+        """Those events, then these."""
+        return Selection(self._source, np.append(other.rows, self.rows))
 
     def joined(self, other: Selection) -> Selection:
         """These events and those, in the file's order."""
@@ -66,6 +71,13 @@ class Selection:
     def name(self) -> pl.Series:
         """The events' names."""
         return gathered(self._source.names, self._raw.name.take(self.rows))
+
+    def from_name(self, pattern: str, first: int) -> pl.Series:
+        """What a pattern finds in each name, from the event at position `first` on; null before."""
+        found = pl.Series(self._raw.names, dtype=pl.String).str.extract(pattern).cast(pl.Categorical)
+        codes = self._raw.name.take(self.rows)
+        codes[:first] = -1
+        return gathered(found, codes)
 
     def constant(self, word: str) -> pl.Series:
         """The same word for all."""
@@ -135,10 +147,20 @@ class Selection:
     def _scatter(self, field: Sparse | None, values: Int64s) -> None:
         if field is None or not len(field.rows) or not len(self.rows):
             return
-        first, beyond = np.searchsorted(field.rows, [self.rows[0], self.rows[-1] + 1])
+        first, beyond = np.searchsorted(field.rows, [self.rows.min(), self.rows.max() + 1])
         slots = self._slots.take(field.rows[first:beyond])
         ours = np.flatnonzero(slots >= 0)
         values[slots.take(ours)] = field.values[first:beyond].take(ours)
+
+
+def one_after_the_other(parts: dict[str, Selection]) -> tuple[Selection, pl.Series]:
+    """All of them as one selection, and for each event the word of its part."""
+    whole, *others = parts.values()
+    for other in others:
+        whole = other.after(whole)
+    words = pl.Series(list(parts)).cast(pl.Categorical)
+    codes = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part) for part in parts.values()])
+    return whole, gathered(words, codes)
 
 
 def gathered(values: pl.Series, codes: npt.NDArray[np.integer]) -> pl.Series:

@@ -13,7 +13,7 @@ import polars as pl
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import MISSING, RawEvents
 from warpline.sources.kineto.facts import devices, meta
-from warpline.sources.kineto.selection import Mask, Selection, Source
+from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
 from warpline.sources.kineto.threads import Threads
 from warpline.sources.rows import PROFILER_STEP, Rows
 
@@ -78,8 +78,8 @@ def tables(raw: RawEvents) -> Rows:
     annotations = events("annotation").joined(steps)
     memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
     result = {
-        "gpu": pl.concat([_gpu(events(kind), kind) for kind in ("kernel", "memcpy", "memset")]),
-        "api": pl.concat([_api(events(layer), layer, threads) for layer in ("runtime", "driver")]),
+        "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
+        "api": _api({layer: events(layer) for layer in ("runtime", "driver")}, threads),
         "ops": _ops(ops, threads),
         "ranges": pl.concat(
             [_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"), raw)], how="diagonal"
@@ -125,12 +125,13 @@ def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     return near, int(chosen.min()) if len(chosen) else centre
 
 
-def _gpu(events: Selection, kind: str) -> pl.DataFrame:
-    name = events.name()
+def _gpu(kinds: dict[str, Selection]) -> pl.DataFrame:
+    events, kind = one_after_the_other(kinds)
+    kernels = len(kinds["kernel"])
     return pl.DataFrame(
         {
-            "kind": events.constant(kind),
-            "name": name,
+            "kind": kind,
+            "name": events.name(),
             "device": events.small("device"),
             "context": events.integer("context"),
             "stream": events.integer("stream"),
@@ -144,26 +145,21 @@ def _gpu(events: Selection, kind: str) -> pl.DataFrame:
             "registers": events.small("registers per thread"),
             "shared_bytes": events.integer("shared memory"),
             "bytes": events.integer("bytes"),
-            "copy_kind": _from_name(name, r"^Memcpy (\wto\w)", kind),
-            "source_memory": _from_name(name, r"\((\w+) -> ", kind),
-            "target_memory": _from_name(name, r"(?:-> |Memset \()(\w+)\)", kind),
+            # Copies say in their names what they copy: `Memcpy HtoD (Pinned -> Device)`.
+            "copy_kind": events.from_name(r"^Memcpy (\wto\w)", kernels),
+            "source_memory": events.from_name(r"\((\w+) -> ", kernels),
+            "target_memory": events.from_name(r"(?:-> |Memset \()(\w+)\)", kernels),
             **events.arguments(),
         }
     )
 
 
-def _from_name(name: pl.Series, pattern: str, kind: str) -> pl.Series:
-    """Copies say in their names what they copy: `Memcpy HtoD (Pinned -> Device)`."""
-    if kind == "kernel":
-        return pl.Series([None], dtype=pl.Categorical).new_from_index(0, len(name))
-    return name.cast(pl.String).str.extract(pattern).cast(pl.Categorical)
-
-
-def _api(events: Selection, layer: str, threads: Threads) -> pl.DataFrame:
+def _api(layers: dict[str, Selection], threads: Threads) -> pl.DataFrame:
+    events, layer = one_after_the_other(layers)
     return pl.DataFrame(
         {
             "name": events.name(),
-            "layer": events.constant(layer),
+            "layer": layer,
             **threads.columns(events.rows),
             **events.span(),
             "correlation": events.integer("correlation"),
