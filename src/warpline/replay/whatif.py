@@ -13,6 +13,7 @@ from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.graph.model import CALL, Graph
 from warpline.replay.interventions import Intervention, find_interventions, interventions
 from warpline.replay.interventions.registry import EXPECTED, OPTIMISTIC, PESSIMISTIC
+from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
@@ -216,7 +217,7 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
-    prediction = WhatIf(trace).ask(*fixes)
+    prediction = WhatIf(steps_to_judge(trace)).ask(*fixes)
     if not prediction.applies:
         raise CannotAnswer(
             "nothing-to-fix",
@@ -228,6 +229,6 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
 def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, those that change something, the largest gain first."""
-    question = WhatIf(trace)
+    question = WhatIf(steps_to_judge(trace))
     predictions = [question.ask(name) for name in interventions() if any(question.trial(name).changed)]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))
