@@ -155,12 +155,12 @@ def test_equal_correlations_of_two_processes_are_kept_apart(tmp_path: Path) -> N
 
 def test_a_frame_that_ends_a_rounding_error_after_its_caller_stays_in_it(tmp_path: Path) -> None:
     frames = [frame("train.py(1): main", 0.001, 99.998, 1, None), frame("train.py(9): step", 10.002, 89.998, 2, 1)]
-    trace = warpline.open(write(tmp_path, [*frames, frame("train.py(20): loss", 50.0, 20.0, 3, 2)]))
+    trace = open_trace(write(tmp_path, [*frames, frame("train.py(20): loss", 50.0, 20.0, 3, 2)]))
     assert (trace.python["end_ns"] - trace.python["end_ns"][0]).to_list()[1] == 1
     assert trace.python["parent"].to_list() == [None, 0, 1]
 
 
 def test_a_range_begun_before_a_step_and_ended_in_it_hides_no_parent(tmp_path: Path) -> None:
     spans = [("step 0", 0, 100), ("crossing", 90, 20), ("step 1", 105, 100), ("loading", 130, 10)]
-    trace = warpline.open(write(tmp_path, [annotation(name, start, length) for name, start, length in spans]))
+    trace = open_trace(write(tmp_path, [annotation(name, start, length) for name, start, length in spans]))
     assert trace.ranges["parent"].to_list() == [None, None, None, 2]

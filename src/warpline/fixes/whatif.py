@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.errors import CannotAnswer
 from warpline.fixes.registry import all_fixes
+from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.trace import Trace
 
@@ -18,7 +19,7 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
-    prediction = question_about(trace).ask(*fixes)
+    prediction = question_about(steps_to_judge(trace)).ask(*fixes)
     if not prediction.applies:
         raise CannotAnswer(
             "nothing-to-fix",
@@ -30,6 +31,6 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
 def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, those that change something, the largest gain first."""
-    question = question_about(trace)
+    question = question_about(steps_to_judge(trace))
     predictions = [question.ask(name) for name in all_fixes() if any(question.trial(name).changed)]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))

@@ -1,18 +1,20 @@
 """Which steps of a trace are replayed: as few as stand for all, so that a long trace takes no longer than a short one.
 
 Steps that are alike say the same, so a few of them in a row are enough; where they are uneven, the cold ones belong to
-the answer. The steps taken are those whose typical length (see `typical_ns`) is that of the whole trace.
+the answer. Steps are taken from one stretch of the recording: what lies in a pause between two stretches (the profiler
+was off, the program did something else) is no part of a step. docs/steps.md says all this to users.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from warpline.replay.replay import UNEVEN, are_uneven
-from warpline.trace.columns import Floats, integers
+from warpline.replay.replay import UNEVEN, are_uneven, typical_ns
+from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
@@ -22,6 +24,10 @@ ENOUGH_CALLS = 12_000
 """With so many API calls in a few steps, more steps would add time and no certainty."""
 SAME_LENGTH = 0.01
 """Typical lengths that differ by this share are the same: steps of one program differ by more among themselves."""
+PAUSE_NS, PAUSE_SHARE = 1_000_000, 0.02
+"""A pause between two steps that is longer, in all and as a share of a step, is more than the profiler's own call."""
+UNUSUAL = 3
+"""A pause this many times the usual one is not what the program does between all steps."""
 LONGER_BY = 1.4
 """The trace is cut to the chosen steps where it has this many times as many."""
 
@@ -30,14 +36,40 @@ def steps_to_judge(trace: Trace) -> Trace:
     """The trace, looked at during the steps that stand for all of it; steps that were asked for stay."""
     steps = trace.table("steps")
     if trace.chosen_steps is None and len(steps):
+        starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+        lengths = (ends - starts).astype(np.float64)
+        pauses = _long_pauses(starts, ends, is_exact=steps["found_by"][0] == "profiler_step")
+        first, beyond = _stretch(lengths, pauses)
         calls_per_step = max(len(trace.api), 1) / len(steps)
-        lengths = (integers(steps["end_ns"]) - integers(steps["start_ns"])).astype(np.float64)
-        trace = trace.with_steps(representative_steps(lengths, round(ENOUGH_CALLS / calls_per_step)))
+        chosen = representative_steps(lengths[first:beyond], round(ENOUGH_CALLS / calls_per_step))
+        trace = trace.with_steps(StepChoice(first + chosen.start, first + chosen.stop))
     # What lies outside the steps is left out where it is most of the trace.
     return cut_to_steps(trace) if len(trace.steps_in_view) * LONGER_BY < len(steps) else trace
 
 
-def representative_steps(lengths: Floats, enough: int) -> StepChoice:
+def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:
+    """Steps before which the recording paused. Between profiler steps a program does nothing; between others it may
+    load or log, as it then does every time."""
+    pause = starts[1:] - ends[:-1]
+    long = pause > max(PAUSE_NS, PAUSE_SHARE * float(np.median(ends - starts)))
+    if not is_exact and len(pause):
+        long &= pause > UNUSUAL * np.median(pause)
+    return np.flatnonzero(long) + 1
+
+
+def _stretch(lengths: Floats, pauses: Int64s) -> tuple[int, int]:
+    """Of the stretches between pauses, a longest; of several, the one whose typical step is that of all, and of these
+    the one in the middle."""
+    stretches = list(pairwise([0, *pauses.tolist(), len(lengths)]))
+    most = max(beyond - first for first, beyond in stretches)
+    longest = [(first, beyond) for first, beyond in stretches if beyond - first == most]
+    typical = max(typical_ns(np.concatenate([lengths[slice(*stretch)] for stretch in longest])), 1.0)
+    misses = [abs(typical_ns(lengths[slice(*stretch)]) / typical - 1) for stretch in longest]
+    good = [stretch for stretch, miss in zip(longest, misses, strict=True) if miss <= max(SAME_LENGTH, min(misses))]
+    return min(good, key=lambda stretch: abs(sum(stretch) - len(lengths)))
+
+
+def representative_steps(lengths: Floats, enough: int) -> range:
     """A run of consecutive steps that stands for all; `enough` steps are enough where all are alike.
 
     Of runs that stand for the whole equally well, the longest is taken, and of these the one nearest to the middle.
@@ -45,7 +77,7 @@ def representative_steps(lengths: Floats, enough: int) -> StepChoice:
     most, uneven = min(MAX_STEPS, len(lengths)), _stays_uneven(lengths)
     if uneven and len(lengths) <= MAX_STEPS:
         # A cold first step must not be left out for having many calls.
-        return StepChoice(0, len(lengths))
+        return range(len(lengths))
     typical = float(np.mean(lengths) if uneven else np.median(lengths))
     counts = range(most, 1, -1) if uneven else [min(max(enough, 1), most)]
     misses = [_misses(lengths, count, typical, np.mean if uneven else np.median) for count in counts]
@@ -53,7 +85,7 @@ def representative_steps(lengths: Floats, enough: int) -> StepChoice:
     count, miss = next(pair for pair in zip(counts, misses, strict=True) if pair[1].min() <= good)
     fitting = np.flatnonzero(miss <= good)
     first = int(fitting[np.abs(fitting - (len(lengths) - count + 1) // 2).argmin()])
-    return StepChoice(first, first + count)
+    return range(first, first + count)
 
 
 def _stays_uneven(lengths: Floats) -> bool:
