@@ -1,6 +1,7 @@
-"""Honest timing: `warpline.bench(fn)`. Imports nothing but the standard library, and torch where it is there already.
+"""Reliable timing: `warpline.bench(fn)`.
 
-The package is callable, so that `warpline.bench(fn)` and `warpline.bench.compare(a, b)` go together.
+Imports only the standard library, and torch if it is installed. The package is callable, so that both
+`warpline.bench(fn)` and `warpline.bench.compare(a, b)` work.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ __all__ = ["ColdStart", "Comparison", "Note", "Orders", "Result", "bench", "cold
 
 
 class Bench(ModuleType):
-    """What `warpline.bench` is: this package, which can be called."""
+    """The type of `warpline.bench`: this package, made callable."""
 
     __call__ = staticmethod(bench)
     bench = staticmethod(bench)

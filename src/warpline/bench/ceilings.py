@@ -1,10 +1,10 @@
-"""Measures what the GPU at hand reaches: copies, caches, matrix products, host transfers and launches.
+"""Measure what this GPU reaches: copies, caches, matmuls, host transfers and launches.
 
     python3 -m warpline.bench.ceilings -o h200.json
 
-Needs torch and a CUDA device, and nothing else: it runs where only the program being profiled is installed. It
-takes under a minute. GPU times come from CUDA events, after warm-up, on random data (zeros draw less power and
-run faster), as medians over repeats with the range of the middle half.
+Needs only torch and a CUDA device, so it runs in the environment of the profiled program. It takes less than a minute.
+GPU times come from CUDA events, after a warm-up, on random data (zeros draw less power and run faster), as medians over
+repeats with the interquartile range.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ BYTES_PER_SECOND, FLOPS_PER_SECOND, SECONDS = "bytes/s", "FLOP/s", "s"
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A median, the range of its middle half, and how it was taken."""
+    """A median with its interquartile range, and how it was measured."""
 
     value: float
     unit: str
@@ -53,7 +53,7 @@ def summarise(samples: Sequence[float], unit: str, how: str) -> Measurement:
 
 
 def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Every measurement as a document of schema `warpline.ceilings/1`; what fails is listed with its reason."""
+    """All measurements as a document of schema `warpline.ceilings/1`; failed ones are listed with their reason."""
     from warpline.bench.ceilings_compute import compute_benchmarks  # noqa: PLC0415 - they need torch
     from warpline.bench.ceilings_host import host_benchmarks  # noqa: PLC0415
 
@@ -88,7 +88,7 @@ def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]
 
 
 def clocks() -> dict[str, str]:
-    """What nvidia-smi says of clocks and power; empty where it says nothing."""
+    """Clocks and power from nvidia-smi; empty if unavailable."""
     fields = "clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,power.limit,temperature.gpu,driver_version"
     answer = query_smi(fields, "")
     return dict(zip(fields.split(","), answer[0], strict=False)) if answer else {}
@@ -97,7 +97,7 @@ def clocks() -> dict[str, str]:
 def gpu_samples(
     torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3, pause_s: float = 0.0
 ) -> list[float]:
-    """Seconds per call of `work`, on the GPU's own clock: each sample times `inner` calls between two events.
+    """Seconds per call of `work`, on the GPU's clock: each sample times `inner` calls between two events.
 
     A pause before each sample lets the chip cool, so that its power limit does not lower the clock.
     """
@@ -109,13 +109,13 @@ def gpu_samples(
     samples = []
     for _ in range(repeats):
         time.sleep(pause_s)
-        work()  # wakes the clock up again
+        work()  # raises the clock again
         samples.append(stopwatch.time([sample])[0] / 1e9 / inner)
     return samples
 
 
 def wall_samples(torch: Any, work: Callable[[], object], *, repeats: int, warm_up: int = 3) -> list[float]:
-    """Seconds per call on the CPU's clock, each call followed by a synchronisation."""
+    """Seconds per call on the CPU's clock, with a synchronisation after each call."""
     times = WallStopwatch(GpuStopwatch(torch, flush=False)).time([work] * (warm_up + repeats))
     return [time_ns / 1e9 for time_ns in times[warm_up:]]
 
@@ -123,7 +123,7 @@ def wall_samples(torch: Any, work: Callable[[], object], *, repeats: int, warm_u
 def submit_samples(
     torch: Any, work: Callable[[], object], *, inner: int, repeats: int, warm_up: int = 3
 ) -> list[float]:
-    """CPU seconds per call, not waiting for the GPU: each sample submits `inner` calls to an idle device."""
+    """CPU seconds per call, without waiting for the GPU: each sample submits `inner` calls to an idle device."""
     stopwatch, sample = GpuStopwatch(torch, flush=False), Repeated(work, inner)
     times = [stopwatch.host(sample).submit_ns / 1e9 / inner for _ in range(warm_up + repeats)]
     torch.cuda.synchronize()
@@ -152,14 +152,16 @@ def _torch() -> Any:
     except ImportError as error:
         raise CannotAnswer("no-torch", "measuring needs torch, which is not installed", "pip install torch") from error
     if not torch.cuda.is_available():
-        raise CannotAnswer("no-gpu", "measuring needs a CUDA device, and torch finds none", "run it on the GPU machine")
+        raise CannotAnswer(
+            "no-gpu", "measuring needs a CUDA device, but torch finds none", "run it on a machine with a GPU"
+        )
     return torch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line of `python -m warpline.bench.ceilings`."""
     parser = argparse.ArgumentParser(prog="python -m warpline.bench.ceilings", description="Measure this GPU.")
-    parser.add_argument("-o", "--output", type=Path, help="file to write; standard output without")
+    parser.add_argument("-o", "--output", type=Path, help="output file; standard output if omitted")
     options = parser.parse_args(arguments)
     try:
         document = measure(lambda line: print(line, file=sys.stderr, flush=True))
