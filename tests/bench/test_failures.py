@@ -102,9 +102,7 @@ def test_a_file_that_cannot_be_loaded_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("timed_and_broken.py").write_text(text)
     assert run(["bench", "timed_and_broken.py:f"]) == 1
-    assert capsys.readouterr().err.startswith(
-        "warpline: program-failed: loading timed_and_broken.py failed"
-    )
+    assert capsys.readouterr().err.startswith("warpline: program-failed: loading timed_and_broken.py failed")
 
 
 def test_what_a_program_prints_stays_out_of_the_answer(file: str, capfd: pytest.CaptureFixture[str]) -> None:

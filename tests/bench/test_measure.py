@@ -123,7 +123,7 @@ def test_what_cannot_be_captured_is_timed_call_by_call_and_the_reason_given() ->
             device.wait()
 
     for call, reason in (
-        (waiting, "it waits for the GPU itself"),
+        (waiting, "it synchronises with the GPU"),
         (refusing, "operation not permitted when stream is capturing"),
     ):
         result = timed(device, call, graph=True)
