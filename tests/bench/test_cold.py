@@ -72,7 +72,7 @@ def test_a_slow_run_without_anything_in_the_caches_is_no_compilation() -> None:
 def test_it_reads_as_the_first_call_against_the_steady_state() -> None:
     text = cold_text(cold_start(Orders("matmul"), repeats=1, run=Processes(compiles=True)))
     assert "first kernel   5.00 ms" in text
-    assert text.endswith("shows 100 ms; a call in the steady state takes 2.00 ms: 50 times less")
+    assert text.endswith("shows 100 ms; a steady-state call takes 2.00 ms: 50× less")
 
 
 def test_a_process_that_fails_is_one_line() -> None:

@@ -71,15 +71,15 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["{}:fails"], 1, "program-failed: fails failed in line 7, ValueError: my mistake; run it alone"),
+        (["{}:fails"], 1, "program-failed: fails failed in line 7, ValueError: my mistake; run it without bench"),
         (["{}:fine", "--against", "{}:fails"], 1, "program-failed: fails failed in line 7, ValueError: my mistake"),
         (["{}:leaves"], 1, "program-failed: leaves failed in line 10, SystemExit: 3"),
-        (["{}:by_hand"], 130, "interrupted: stopped at your request"),
-        (["{}:lazy"], 2, "nothing-runs: calling {}:lazy only makes a generator"),
-        (["{}:waits"], 2, "nothing-runs: calling {}:waits only makes a coroutine"),
-        (["{}:named"], 2, "by-name: it needs scale by name"),
+        (["{}:by_hand"], 130, "interrupted: stopped by Ctrl-C"),
+        (["{}:lazy"], 2, "nothing-runs: calling {}:lazy only creates a generator"),
+        (["{}:waits"], 2, "nothing-runs: calling {}:waits only creates a coroutine"),
+        (["{}:named"], 2, "by-name: it needs keyword arguments: scale"),
         (["{}:pair"], 1, "program-failed: pair_inputs of pair failed in line 31, RuntimeError: no inputs today"),
-        (["{}:one"], 2, "no-inputs: one_inputs() gave nothing"),
+        (["{}:one"], 2, "no-inputs: one_inputs() returned nothing"),
         (["{}:fine", "--flops", "nan", "--dtype", "fp32"], 2, "bad-work"),
         (["{}:fine", "--bytes", "inf"], 2, "bad-work"),
     ],
@@ -102,9 +102,7 @@ def test_a_file_that_cannot_be_loaded_is_one_line(
     monkeypatch.chdir(tmp_path)
     Path("timed_and_broken.py").write_text(text)
     assert run(["bench", "timed_and_broken.py:f"]) == 1
-    assert capsys.readouterr().err.startswith(
-        "warpline: program-failed: timed_and_broken.py, when it was loaded, failed"
-    )
+    assert capsys.readouterr().err.startswith("warpline: program-failed: loading timed_and_broken.py failed")
 
 
 def test_what_a_program_prints_stays_out_of_the_answer(file: str, capfd: pytest.CaptureFixture[str]) -> None:

@@ -123,7 +123,7 @@ def test_what_cannot_be_captured_is_timed_call_by_call_and_the_reason_given() ->
             device.wait()
 
     for call, reason in (
-        (waiting, "it waits for the GPU itself"),
+        (waiting, "it synchronises with the GPU"),
         (refusing, "operation not permitted when stream is capturing"),
     ):
         result = timed(device, call, graph=True)
@@ -204,8 +204,8 @@ def test_a_time_below_the_floor_is_impossible() -> None:
     note = next(note for note in result.notes if note.code == "impossible")
     assert "cannot do this work in less than 127 µs" in note.message
     assert "FLOP count" in note.message
-    assert str(result).startswith("it on NVIDIA H200: impossible, 50.2 µs was read")
-    assert repr(result) == "<Result it on NVIDIA H200: impossible, 50.2 µs was read>"
+    assert str(result).startswith("it on NVIDIA H200: impossible, measured 50.2 µs")
+    assert repr(result) == "<Result it on NVIDIA H200: impossible, measured 50.2 µs>"
     assert "impossible" in result._repr_html_()
 
 
@@ -216,7 +216,7 @@ def test_fp32_that_runs_in_tf32_is_named_as_the_reason() -> None:
     subject = Subject("it", Calls(lambda: device.launch(340_000), [()]), Work(2 * 4096**3, 0, "fp32"))
     result = measure([subject], Settings(now=device.now, seconds=0.01), torch)[0]
     assert result.verdict == "impossible"
-    assert "say dtype tf32" in result.notes[0].message
+    assert "use dtype tf32" in result.notes[0].message
 
 
 def test_data_that_fit_the_cache_may_be_faster_than_memory() -> None:
@@ -242,8 +242,8 @@ def test_rates_and_the_share_of_the_roof_follow_from_the_work() -> None:
     [
         ([1980, 1980, 1980], ""),
         ([1980, 1965, 1950], ""),
-        ([1980, 1700, 1410], "the clock fell from 1,980 to 1,410 MHz while it was timed (power cap)"),
-        ([1410, 1700, 1980], "the clock moved between 1,410 and 1,980 MHz while it was timed (power cap)"),
+        ([1980, 1700, 1410], "the clock fell from 1,980 to 1,410 MHz during the measurement (power cap)"),
+        ([1410, 1700, 1980], "the clock varied between 1,410 and 1,980 MHz during the measurement (power cap)"),
     ],
 )
 def test_a_moving_clock_marks_the_result(clocks: list[int], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,7 +290,7 @@ def test_equal_functions_show_no_difference(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setitem(sys.modules, "torch", fake_torch(device))
     found = warpline.bench.compare(call, call, settings=Settings(now=device.now, seconds=0.05))
     assert found.faster is None
-    assert str(found).startswith("no difference shown")
+    assert str(found).startswith("no significant difference")
 
 
 def test_a_call_without_gpu_work_is_timed_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,7 +87,7 @@ def test_a_clock_held_low_for_a_reason_is_said() -> None:
     clocks = steady.clocks()
     assert clocks is not None
     assert not clocks.fell
-    assert clocks.sentence == "the clock stood at 1,410 of 1,980 MHz (power cap)"
+    assert clocks.sentence == "the clock was at 1,410 of 1,980 MHz (power cap)"
     steady.restart()
     assert steady.clocks() is None
 

@@ -64,7 +64,7 @@ def test_impossible_times_leave_with_4(monkeypatch: pytest.MonkeyPatch, capsys: 
     results = engine.measure([subject], Settings(now=device.now, seconds=0.01), fake_torch(device))
     monkeypatch.setattr(command, "answer", lambda request, report: command.Answer(tuple(results)))
     assert run(["bench", "matmul"]) == 4
-    assert "matmul on NVIDIA H200: impossible, 50.2 µs was read" in capsys.readouterr().out
+    assert "matmul on NVIDIA H200: impossible, measured 50.2 µs" in capsys.readouterr().out
 
 
 def test_the_experiments_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -75,7 +75,7 @@ def test_the_experiments_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
     assert document["schema"] == "warpline.experiments/1"
     assert {"matmul", "copy", "launch"} <= {row["name"] for row in document["experiments"]}
     assert plain(["--list"]) == 0
-    assert "or a function of your own" in capsys.readouterr().out
+    assert "or your own function" in capsys.readouterr().out
 
 
 MISTAKES = {

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from nsys_files import PID, Export, small
 
-from warpline.sources.nsys.evidence import LONGEST_OUTPUT, read_evidence
+from warpline.sources.nsys.evidence import MAX_OUTPUT_CHARS, read_evidence
 
 
 def test_everything_that_a_recording_tells(tmp_path: Path) -> None:
-    export = small().error_output("x" * (LONGEST_OUTPUT + 5) + "the end\n").option("PROCESS_0:COMMAND", "python")
+    export = small().error_output("x" * (MAX_OUTPUT_CHARS + 5) + "the end\n").option("PROCESS_0:COMMAND", "python")
     export.remark("Loaded CUPTI library: /opt/nsys/target-linux-x64/libcupti.so.12.9", severity=1)
     evidence = read_evidence(export.write(tmp_path / "r.sqlite"))
     assert evidence.facts.program == "python"
     assert evidence.outputs[0].endswith("the end\n")
-    assert len(evidence.outputs[0]) == LONGEST_OUTPUT
+    assert len(evidence.outputs[0]) == MAX_OUTPUT_CHARS
     assert evidence.remarks == ("Loaded CUPTI library: /opt/nsys/target-linux-x64/libcupti.so.12.9",)
     assert evidence.kernel_processes == {PID}
     assert evidence.rows["CUPTI_ACTIVITY_KIND_KERNEL"] == 2

@@ -103,9 +103,7 @@ def test_launches_without_kernels_under_wsl2(tmp_path: Path) -> None:
     health = health_of(export, tmp_path)
     assert set(health) == {"launches-without-kernels", "wsl2"}
     assert health["launches-without-kernels"].severity == "error"
-    assert health["launches-without-kernels"].message.startswith(
-        "2 launches were recorded but not one kernel: under WSL2"
-    )
+    assert health["launches-without-kernels"].message.startswith("2 launches were recorded, but no kernel: under WSL2")
 
 
 def test_a_host_function_is_no_launch(tmp_path: Path) -> None:
@@ -152,7 +150,7 @@ def test_nothing_used_cuda(tmp_path: Path) -> None:
 def test_calls_without_a_launch_quote_what_the_program_said(tmp_path: Path) -> None:
     export = idle().call(1, 2, "cudaMalloc_v3020").error_output("waiting for input\n")
     message = health_of(export, tmp_path)["no-kernels"].message
-    assert "launched nothing while it was recorded; its error output ends with: waiting for input" in message
+    assert "launched nothing during the recording; its error output ends with: waiting for input" in message
 
 
 def test_benign_remarks_make_no_noise(tmp_path: Path) -> None:
@@ -196,7 +194,7 @@ def test_cupti_that_could_not_be_used(tmp_path: Path) -> None:
     export = idle().remark("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED: cannot enable", severity=3)
     health = health_of(export, tmp_path)
     assert health["cupti-failed"].severity == "error"
-    assert "nsys could not trace CUDA" in health["no-kernels"].message
+    assert "could not trace CUDA" in health["no-kernels"].message
 
 
 def test_clocks_that_nsys_doubts(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Honest timing: `warpline.bench(fn)`. Imports nothing but the standard library, and torch where it is there already.
+"""Reliable timing: `warpline.bench(fn)`.
 
 The package is callable, so that `warpline.bench(fn)` and `warpline.bench.compare(a, b)` go together.
 
@@ -19,7 +19,7 @@ __all__ = ["ColdStart", "Comparison", "Note", "Orders", "Result", "bench", "cold
 
 
 class Bench(ModuleType):
-    """What `warpline.bench` is: this package, which can be called."""
+    """The type of `warpline.bench`: this package, made callable."""
 
     __call__ = staticmethod(bench)
     bench = staticmethod(bench)

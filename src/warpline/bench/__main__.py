@@ -1,4 +1,4 @@
-"""`python -m warpline.bench`: the same command where only the standard library and torch are installed."""
+"""`python -m warpline.bench`: the same command, for machines with only the standard library and torch."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from warpline.errors import WarplineError
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m warpline.bench", description="Time a function, honestly.")
+    parser = argparse.ArgumentParser(prog="python -m warpline.bench", description="Time a function reliably.")
     parser.add_argument("what", nargs="?", help="an experiment, or file.py:function")
     parser.add_argument("--list", action="store_true", help="list the experiments")
     parser.add_argument("--shape")
-    parser.add_argument("--dtype", default="", help="one, or several with commas between them")
+    parser.add_argument("--dtype", default="", help="one data type, or several separated by commas")
     parser.add_argument("--against", metavar="FILE.PY:FUNCTION", help="compare with this function")
-    parser.add_argument("--hot", action="store_true", help="leave the L2 as the calls leave it")
+    parser.add_argument("--hot", action="store_true", help="do not flush the L2 between calls")
     parser.add_argument("--graph", action="store_true", help="time many calls in a CUDA graph")
     parser.add_argument("--cold", action="store_true", help="measure a cold start in fresh processes")
-    parser.add_argument("--copies", type=int, default=1, help="copies of the inputs, used in turn")
+    parser.add_argument("--copies", type=int, default=1, help="number of copies of the inputs to alternate between")
     parser.add_argument("--seconds", type=float, default=0.5)
-    parser.add_argument("--repeats", type=int, default=3, help="fresh processes of each kind, with --cold")
+    parser.add_argument("--repeats", type=int, default=3, help="number of fresh processes of each kind, with --cold")
     parser.add_argument("--flops", type=float)
     parser.add_argument("--bytes", type=float)
     parser.add_argument("--device", default="auto")

@@ -1,4 +1,4 @@
-"""`warpline.bench`: the time of a function, or of two in turn."""
+"""`warpline.bench`: time one function, or compare two."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def bench(
     device: Device = "auto",
     settings: Settings | None = None,
 ) -> Result:
-    """The time of `function(*args)` in its steady state, with its 95 % interval and what speaks against it.
+    """Time `function(*args)` in its steady state: the median, its 95 % interval, and notes on its reliability.
 
-    `inputs` gives several tuples of arguments, or a function of a number that makes one, and they are used in turn;
-    `copies` makes copies of the tensors in `args` for the same. `flush=False` leaves the L2 as the calls leave it, and
-    `graph=True` times many calls captured in a CUDA graph. With `flops`, `bytes` and `dtype` of one call the result
-    has rates and the share of the roof, and a time below what the device can do is called impossible.
+    `inputs` is several tuples of arguments, or a function that returns the tuple of a given number; calls alternate
+    between them. `copies` makes copies of the tensors in `args` for the same purpose. `flush=False` does not flush the
+    L2, and `graph=True` times many calls captured in a CUDA graph. With the `flops`, `bytes` and `dtype` of one call,
+    the result has rates and the share of the roof, and a time below the device's limit is reported as impossible.
 
     >>> warpline.bench(torch.mm, a, b, flops=2 * 4096**3, dtype="tf32")
     """
@@ -49,7 +49,7 @@ def bench(
     if torch is not None and device == "auto" and nothing_ran(result):
         again = _subject(function, subject.calls, name, subject.work)
         again.first_call_ns = subject.first_call_ns
-        _say_cpu([again], "the current stream has no GPU work of this call, and the device is idle when it returns")
+        _say_cpu([again], "the call enqueues no GPU work on the current stream, and the device is idle when it returns")
         return measure([again], settings, None)[0]
     return result
 
@@ -67,7 +67,7 @@ def compare(
     device: Device = "auto",
     settings: Settings | None = None,
 ) -> Comparison:
-    """Which of two functions of the same arguments is faster: they are timed in turn, and compared pair by pair.
+    """Compare two functions of the same arguments: their calls alternate, and are compared pair by pair.
 
     >>> warpline.bench.compare(eager, compiled, x)
     """
@@ -85,28 +85,28 @@ def _subject(function: Callable[..., object], calls: Calls, name: str | None, wo
 
 
 def _started(subjects: list[Subject], device: Device, settings: Settings) -> Any | None:
-    """Runs every function once and says on which clock to time them: torch for the GPU's, None for the CPU's."""
+    """Run every function once and choose the clock: torch for the GPU's clock, None for the CPU's."""
     if device not in ("auto", "cuda", "cpu"):
-        raise UsageError("bad-device", f"no device is called {device!r}", "auto, cuda or cpu")
+        raise UsageError("bad-device", f"there is no device {device!r}", "auto, cuda or cpu")
     for subject in subjects:
         first_call(subject, settings.now, _synchronise)
     torch = sys.modules.get("torch")
     cuda = torch is not None and torch.cuda.is_available()
     if device == "cuda" and not cuda:
-        raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on the GPU machine, or with device cpu")
+        raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on a machine with a GPU, or with device cpu")
     if device == "cuda":
         return torch
     tensors = [tensor for subject in subjects for tensor in subject.calls.tensors()]
     if device == "cpu":
-        why = "as asked for"
+        why = "as requested"
     elif torch is None:
-        why = "nothing has loaded torch, so there is no GPU work to time"
+        why = "torch is not loaded, so there is no GPU work to time"
     elif not cuda:
         why = "torch finds no CUDA device"
     elif tensors and not any(getattr(tensor, "is_cuda", False) for tensor in tensors):
         why = "its inputs are on the host"
     elif not torch.cuda.is_initialized():
-        why = "it has not started CUDA, so there is no GPU work to time"
+        why = "it has not initialised CUDA, so there is no GPU work to time"
     else:
         return torch
     _say_cpu(subjects, why)
@@ -126,5 +126,5 @@ def _synchronise() -> None:
 
 def _positive(seconds: float) -> float:
     if not 0 < seconds <= 600:
-        raise UsageError("bad-seconds", f"{seconds} seconds cannot be measured for", "between 0 and 600")
+        raise UsageError("bad-seconds", f"cannot measure for {seconds} seconds", "between 0 and 600")
     return seconds

@@ -1,4 +1,4 @@
-"""The call that is timed: a function with one or several sets of arguments, used in turn."""
+"""The call to time: a function with one or several sets of arguments, which alternate."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpline.errors import UsageError
 Arguments = tuple[Any, ...]
 Inputs = Sequence[Arguments] | Callable[[int], Arguments]
 FACTORY_SETS = 4
-"""How often a factory is asked for arguments when nobody says how often."""
+"""Number of argument sets to take from a factory by default."""
 
 
 class Calls:
@@ -28,30 +28,30 @@ class Calls:
         return self.function(*arguments)
 
     def tensors(self) -> Iterator[Any]:
-        """Every tensor among the arguments, in lists, tuples and dictionaries too."""
+        """Every tensor among the arguments, also inside lists, tuples and dictionaries."""
         for arguments in self.sets:
             yield from _tensors(arguments)
 
     @property
     def input_bytes(self) -> int:
-        """Distinct bytes that the tensors of all sets hold."""
+        """Distinct bytes of the tensors of all sets."""
         seen = {tensor.data_ptr(): tensor.numel() * tensor.element_size() for tensor in self.tensors()}
         return sum(seen.values())
 
 
 def calls_of(function: Callable[..., object], args: Arguments, inputs: Inputs | None, copies: int) -> Calls:
-    """The calls as `bench` is asked for them: plain arguments, copies of them, several sets, or a factory of sets."""
+    """The calls for `bench`: plain arguments, copies of them, several sets, or a factory of sets."""
     if not callable(function):
-        raise UsageError("not-callable", f"{function!r} cannot be called", "give bench a function")
+        raise UsageError("not-callable", f"{function!r} is not callable", "give bench a function")
     if copies < 1:
-        raise UsageError("bad-copies", f"{copies} copies of the inputs are too few", "copies=1 or more")
+        raise UsageError("bad-copies", f"copies is {copies}, but must be at least 1", "copies=1 or more")
     if inputs is None:
         return Calls(function, [args, *(_copied(args) for _ in range(copies - 1))])
     if args:
-        raise UsageError("two-inputs", "arguments and inputs= were both given", "give one of them")
+        raise UsageError("two-inputs", "arguments and inputs= were both given", "give only one of them")
     sets = [inputs(index) for index in range(max(copies, FACTORY_SETS))] if callable(inputs) else list(inputs)
     if not sets or not all(isinstance(arguments, tuple) for arguments in sets):
-        raise UsageError("bad-inputs", "inputs= must be tuples of arguments, at least one", "inputs=[(a, b), (c, d)]")
+        raise UsageError("bad-inputs", "inputs= must be at least one tuple of arguments", "inputs=[(a, b), (c, d)]")
     if not callable(inputs):
         sets += [_copied(arguments) for _ in range(copies - 1) for arguments in sets]
     return Calls(function, sets)
@@ -70,7 +70,7 @@ def _tensors(value: Any) -> Iterator[Any]:
 
 
 def _copied(value: Any) -> Any:
-    """Tensors cloned, containers rebuilt, all else shared."""
+    """Clone tensors, rebuild containers, share everything else."""
     if isinstance(value, (tuple, list)):
         return type(value)(_copied(part) for part in value)
     if isinstance(value, dict):

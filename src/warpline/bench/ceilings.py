@@ -1,10 +1,10 @@
-"""Measures what the GPU at hand reaches: copies, caches, matrix products, host transfers and launches.
+"""Measure what this GPU reaches: copies, caches, matmuls, host transfers and launches.
 
     python3 -m warpline.bench.ceilings -o h200.json
 
-Needs torch and a CUDA device, and nothing else: it runs where only the program being profiled is installed. It
-takes under a minute. GPU times come from CUDA events, after warm-up, on random data (zeros draw less power and
-run faster), as medians over repeats with the range of the middle half.
+Needs only torch and a CUDA device, so it runs in the environment of the profiled program. It takes less than a minute.
+GPU times come from CUDA events, after a warm-up, on random data (zeros draw less power and run faster), as medians over
+repeats with the interquartile range.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def measure(report: Callable[[str], None] = lambda line: None) -> dict[str, Any]
 
 
 def clocks() -> dict[str, str]:
-    """What nvidia-smi says of clocks and power; empty where it says nothing."""
+    """Clocks and power from nvidia-smi; empty if unavailable."""
     fields = "clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.draw,power.limit,temperature.gpu,driver_version"
     answer = query_smi(fields, "")
     return dict(zip(fields.split(","), answer[0], strict=False)) if answer else {}
@@ -95,14 +95,16 @@ def _torch() -> Any:
     except ImportError as error:
         raise CannotAnswer("no-torch", "measuring needs torch, which is not installed", "pip install torch") from error
     if not torch.cuda.is_available():
-        raise CannotAnswer("no-gpu", "measuring needs a CUDA device, and torch finds none", "run it on the GPU machine")
+        raise CannotAnswer(
+            "no-gpu", "measuring needs a CUDA device, but torch finds none", "run it on a machine with a GPU"
+        )
     return torch
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line of `python -m warpline.bench.ceilings`."""
     parser = argparse.ArgumentParser(prog="python -m warpline.bench.ceilings", description="Measure this GPU.")
-    parser.add_argument("-o", "--output", type=Path, help="file to write; standard output without")
+    parser.add_argument("-o", "--output", type=Path, help="output file; standard output if omitted")
     options = parser.parse_args(arguments)
     try:
         document = measure(lambda line: print(line, file=sys.stderr, flush=True))

@@ -1,6 +1,6 @@
-"""The part of `device measure` that runs on the GPU alone: memory, L2 and matrix products.
+"""The part of `device measure` that runs on the GPU alone: memory, L2 and matmuls.
 
-Peaks depend on data: random bits switch more transistors than zeros and lower the clock, so operands are random.
+Peaks depend on the data: random bits switch more transistors than zeros and lower the clock, so operands are random.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from warpline.bench.ceilings_samples import (
     summarise,
 )
 from warpline.bench.experiments import precision
-from warpline.bench.products import ONE_LAYOUT, multiplication, operands
+from warpline.bench.matmuls import ONE_LAYOUT, multiplication, operands
 
 COPY_BYTES = 1 << 30
-"""Far beyond any L2, so that every byte travels to memory and back."""
+"""Far larger than any L2, so that every byte is read from and written to memory."""
 GEMM_SIZE = 8192
-"""Cube on which every recent chip reaches its plateau; 128 MiB per 16-bit operand."""
+"""Matmul size at which every recent chip reaches its plateau; 128 MiB per 16-bit operand."""
 FP64_GEMM_SIZE = 4096
 PAUSE_S = 0.1
-"""Between bursts: on an H200 a second of bf16 products without a pause meets the power limit and is 15 % slower."""
+"""Pause between bursts: on an H200, one second of bf16 matmuls without a pause reaches the power limit and is 15 %
+slower."""
 MINIMUM_CAPABILITY = {"fp8": (8, 9), "int8": (7, 5), "bf16": (8, 0), "tf32": (8, 0)}
 
 _L2_READER = r"""
@@ -43,11 +44,11 @@ extern "C" __global__ void read_again(const float4* data, float* out, int count,
     if (total == 12345.678f) out[0] = total;
 }
 """
-"""Reads a buffer again and again; `.cg` loads are cached in L2 and not in L1."""
+"""Reads a buffer repeatedly; `.cg` loads are cached in L2 and not in L1."""
 
 
 def compute_benchmarks(torch: Any) -> dict[str, Benchmark]:
-    """Each measurement's name, and the function that takes it."""
+    """The name of each measurement, and its function."""
     products = ("bf16", "fp16", "tf32", "fp32_vector", "fp64", "fp8", "int8")
     return {
         "copy.dram": partial(_copy_bandwidth, torch),
@@ -67,7 +68,7 @@ def _copy_bandwidth(torch: Any) -> Measurement:
 
 
 def _l2_bandwidth(torch: Any) -> Measurement:
-    """The best of several working sets within the L2: chips with a divided L2 prefer small ones."""
+    """The best of several working sets within the L2: chips with a partitioned L2 prefer small ones."""
     l2_bytes = getattr(torch.cuda.get_device_properties(0), "L2_cache_size", 0) or 32 << 20
     candidates = [_l2_reads(torch, l2_bytes // part) for part in (2, 4, 8)]
     return max(candidates, key=lambda candidate: candidate.value)
@@ -87,7 +88,7 @@ def _l2_reads(torch: Any, size: int) -> Measurement:
 
 
 def _product(torch: Any, kind: str, *, sustained: bool = False) -> Measurement:
-    """The best of the layouts, in bursts too short for the power limit; sustained, without a pause."""
+    """The best of the layouts, in bursts too short for the power limit; if sustained, without a pause."""
     capability = torch.cuda.get_device_capability(0)
     if torch.version.hip is None and capability < MINIMUM_CAPABILITY.get(kind, (0, 0)):
         raise RuntimeError(f"compute capability {capability[0]}.{capability[1]} has no {kind} tensor cores")

@@ -1,4 +1,4 @@
-"""The part of `device measure` about the host: transfers, what a launch costs, and what a CUDA graph saves."""
+"""The part of `device measure` about the host: transfers, the cost of a launch, and what a CUDA graph saves."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from warpline.bench.stopwatch import GpuStopwatch
 
 TRANSFER_BYTES = 256 << 20
 LAUNCHES = 500
-"""Below the 1,024 launches that the driver queues before a launch begins to wait."""
+"""Below the 1,024 launches that the driver queues before a launch blocks."""
 NODES = 200
 HOLD_NS = 10_000_000
-"""As long as a chain takes to submit, several times over."""
+"""Several times as long as a chain takes to submit."""
 SPINS = (2_000, 20_000)
-"""Clock cycles that the kernels of a chain spin; the gap between them is what remains at zero."""
+"""Clock cycles that the kernels of a chain spin; extrapolated to zero, the rest is the gap between kernels."""
 
 
 def host_benchmarks(torch: Any) -> dict[str, Benchmark]:
-    """Each measurement's name, and the function that takes it."""
+    """The name of each measurement, and its function."""
     return {
         "host.h2d_pinned": partial(_transfer, torch, pinned=True, to_device=True),
         "host.d2h_pinned": partial(_transfer, torch, pinned=True, to_device=False),
@@ -57,7 +57,7 @@ def _transfer(torch: Any, *, pinned: bool, to_device: bool) -> Measurement:
         samples = gpu_samples(torch, copy, inner=2, repeats=10, warm_up=2)
     else:
         samples = wall_samples(torch, copy, repeats=10, warm_up=2)
-    clock = "on the GPU's clock" if pinned else "until the host may go on"
+    clock = "on the GPU's clock" if pinned else "until the call returns"
     how = f"{TRANSFER_BYTES >> 20} MiB at a time into memory touched before, {clock}"
     return summarise([TRANSFER_BYTES / seconds for seconds in samples], BYTES_PER_SECOND, how)
 
@@ -65,12 +65,12 @@ def _transfer(torch: Any, *, pinned: bool, to_device: bool) -> Measurement:
 def _dispatch(torch: Any) -> Measurement:
     left, right = torch.randn(8, device="cuda"), torch.randn(8, device="cuda")
     samples = submit_samples(torch, partial(torch.add, left, right), inner=LAUNCHES, repeats=20)
-    return summarise(samples, SECONDS, "CPU time of torch.add on 8 elements, not waiting for the GPU")
+    return summarise(samples, SECONDS, "CPU time of torch.add on 8 elements, without waiting for the GPU")
 
 
 def _launch(torch: Any) -> Measurement:
     samples = submit_samples(torch, partial(torch.cuda._sleep, 1), inner=LAUNCHES, repeats=20)
-    return summarise(samples, SECONDS, "CPU time of launching an empty kernel through a bare binding")
+    return summarise(samples, SECONDS, "CPU time of launching an empty kernel through a minimal binding")
 
 
 def _round_trip(torch: Any) -> Measurement:
@@ -95,7 +95,7 @@ def _chain(torch: Any, spin: int, *, graph: bool) -> Callable[[], object]:
 
 
 def _kernel_gap(torch: Any, *, graph: bool) -> Measurement:
-    """From one kernel's end to the next one's begin: a chain's time per kernel, extrapolated to no spinning."""
+    """From the end of one kernel to the start of the next: a chain's time per kernel, extrapolated to zero spinning."""
     medians = []
     for spin in SPINS:
         samples = _behind_a_long_kernel(torch, _chain(torch, spin, graph=graph))
@@ -104,11 +104,11 @@ def _kernel_gap(torch: Any, *, graph: bool) -> Measurement:
     ratio = SPINS[0] / (SPINS[1] - SPINS[0])
     gaps = [max(few - (many - few) * ratio, 0.0) for few, many in zip(short, long, strict=True)]
     where = "a CUDA graph" if graph else "a stream with its queue full"
-    return summarise(gaps, SECONDS, f"time per kernel in {where}, extrapolated to kernels of no length")
+    return summarise(gaps, SECONDS, f"time per kernel in {where}, extrapolated to kernels of zero length")
 
 
 def _behind_a_long_kernel(torch: Any, work: Callable[[], object], repeats: int = 10) -> list[float]:
-    """Seconds on the GPU of work that was all enqueued while the GPU was busy with something else."""
+    """GPU seconds of operations that were all enqueued while the GPU was busy."""
     work()
     stopwatch = GpuStopwatch(torch, flush=False)
     stopwatch.hold_ns = HOLD_NS
@@ -116,6 +116,6 @@ def _behind_a_long_kernel(torch: Any, work: Callable[[], object], repeats: int =
 
 
 def _graph_launch(torch: Any) -> Measurement:
-    """CPU time of replaying a graph of many kernels: what replaces as many launches."""
+    """CPU time of replaying a graph of many kernels, which replaces as many launches."""
     samples = submit_samples(torch, _chain(torch, 1, graph=True), inner=1, repeats=100)
     return summarise(samples, SECONDS, f"CPU time of replaying a CUDA graph of {NODES} kernels")

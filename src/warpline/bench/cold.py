@@ -1,8 +1,8 @@
-"""Cold start: what the first call of a fresh process costs, split into its parts.
+"""Cold start: the cost of the first call in a fresh process, split into its parts.
 
-Each run is a process of its own. The first only brings files into the page cache. The second starts with empty compile
-caches (Triton's, Inductor's, the driver's) and the others with what it left there: what its first call takes longer is
-the compiler's. In the last runs nothing is split: their first call is what a stopwatch around it shows.
+Each run is a separate process. The first only fills the page cache. The second starts with empty compile caches
+(Triton's, Inductor's, the driver's) and the others with the caches it filled: the difference between their first calls
+is the compilers' time. The last runs are not split: their first call is what a stopwatch around it shows.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ CHILD = Path(__file__).with_name("cold_child.py")
 MEANINGS = {
     "python": "the interpreter starts",
     "import": "import torch: libraries are loaded and modules run",
-    "driver": "torch.cuda.init(): the driver finds its devices",
-    "context": "a context on the device: memory, streams, the first wait",
+    "driver": "torch.cuda.init(): the driver enumerates its devices",
+    "context": "a context on the device: memory, streams, the first synchronisation",
     "allocator": "the first allocation on the device",
     "first_kernel": "the first kernel: its module is loaded onto the device",
     "library": "the library's handle and workspace (cuBLAS)",
-    "program": "the file is run, with what it imports",
-    "inputs": "the inputs are made; without the parts above, they are in here",
-    "jit": "compilers (Triton, Inductor, PTX): first call with empty caches, less the same with full ones",
-    "first_call": "the first call: its kernels are loaded, its algorithm is chosen",
+    "program": "the file runs, with its imports",
+    "inputs": "the inputs are created; if the parts above are not split, they are included here",
+    "jit": "compilers (Triton, Inductor, PTX): first call with empty caches minus first call with full ones",
+    "first_call": "the first call: kernels are loaded, the algorithm is chosen",
     "second_call": "the second call",
-    "steady": "a call in the steady state, waited for",
+    "steady": "a synchronised call in the steady state",
 }
-IDLE = "compilers: nothing was compiled"
+NOTHING_COMPILED = "compilers: nothing was compiled"
 CACHES = {"TRITON_CACHE_DIR": "triton", "TORCHINDUCTOR_CACHE_DIR": "inductor", "CUDA_CACHE_PATH": "cuda"}
 TIMEOUT_S = 600
 
@@ -67,12 +67,12 @@ class ColdStart:
     processes: int
     parts: tuple[Part, ...]
     first_call_ns: float
-    """What a stopwatch around the first call shows when nothing was split off before it."""
+    """What a stopwatch around the first call shows if no part was run separately before it."""
     steady_ns: float
 
     @property
     def ratio(self) -> float:
-        """How many times longer the first call is."""
+        """The first call as a multiple of the steady state."""
         return self.first_call_ns / self.steady_ns
 
     def to_dict(self) -> dict[str, Any]:
@@ -82,7 +82,7 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """What a process is to call."""
+    """What a process calls."""
 
     name: str
     program: str = ""
@@ -94,21 +94,21 @@ class Orders:
 
 
 ERROR = re.compile(r"[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)\b")
-"""How the last part of a traceback begins; its message may have several lines."""
+"""The start of the last part of a traceback; its message may have several lines."""
 Runner = Callable[[Orders, bool, dict[str, str]], dict[str, Any]]
 
 
 def cold_start(
     orders: Orders, *, repeats: int = 3, report: Callable[[str], None] = lambda line: None, run: Runner | None = None
 ) -> ColdStart:
-    """Measures in fresh processes, `repeats` of each kind."""
+    """Measure in fresh processes, `repeats` of each kind."""
     run = run or run_child
     with tempfile.TemporaryDirectory(prefix="warpline-cold-") as folder:
 
         def caches(name: str) -> dict[str, str]:
             return {variable: str(Path(folder, name, place)) for variable, place in CACHES.items()}
 
-        report("cold start: a process that brings the files into memory")
+        report("cold start: a process that fills the file cache")
         run(orders, True, caches("unused"))
         report("cold start: with empty compile caches")
         empty = run(orders, True, caches("used"))
@@ -127,13 +127,13 @@ def assembled(
     *,
     compiled: bool,
 ) -> ColdStart:
-    """The parts of all runs together; a compiler that left nothing in its cache took no time."""
+    """Combine the parts of all runs; a compiler that wrote nothing to its cache took no time."""
     names = [name for name in MEANINGS if name in split[0]["parts"]]
     columns = {name: [float(run["parts"][name]) for run in split] for name in names}
     longer_ns = empty["parts"]["first_call"] - statistics.median(columns["first_call"])
     columns["jit"] = [max(0.0, longer_ns) if compiled else 0.0]
     parts = tuple(
-        Part(name, statistics.median(column), min(column), max(column), meaning if any(column) else IDLE)
+        Part(name, statistics.median(column), min(column), max(column), meaning if any(column) else NOTHING_COMPILED)
         for name, meaning in MEANINGS.items()
         if (column := columns.get(name)) is not None
     )
@@ -144,7 +144,7 @@ def assembled(
 
 
 def run_child(orders: Orders, split: bool, environment: dict[str, str]) -> dict[str, Any]:
-    """One fresh process."""
+    """Run one fresh process."""
     with tempfile.TemporaryDirectory(prefix="warpline-cold-") as folder:
         output = Path(folder, "times.json")
         package = str(Path(__file__).parents[2])
@@ -156,9 +156,9 @@ def run_child(orders: Orders, split: bool, environment: dict[str, str]) -> dict[
                 command, env=everything, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
             )
         except subprocess.TimeoutExpired as error:
-            raise CannotAnswer("cold-timeout", f"a fresh process took over {TIMEOUT_S} s") from error
+            raise CannotAnswer("cold-timeout", f"a fresh process took more than {TIMEOUT_S} s") from error
         if done.returncode != 0 or not output.exists():
-            said = done.stderr.strip().splitlines() or ["it said nothing"]
+            said = done.stderr.strip().splitlines() or ["no error message"]
             reason = next((line for line in reversed(said) if ERROR.match(line)), said[-1])
             hint = "pip install torch" if "torch" in reason else "run it without --cold"
             raise CannotAnswer("cold-failed", f"a fresh process ended with {done.returncode}: {reason}", hint)

@@ -1,6 +1,6 @@
-"""The program that a cold start is measured in: a fresh process that stamps the clock between its first steps.
+"""The program whose cold start is measured: a fresh process that reads the clock between its first steps.
 
-Run as a file, so that nothing is imported before the first stamp; it needs the standard library and torch.
+Run as a file, so that nothing is imported before the first reading; it needs the standard library and torch.
 """
 
 import time
@@ -17,25 +17,25 @@ STEADY_CALLS = 30
 
 
 class Marks:
-    """Times between stamps, by name."""
+    """Times between readings, by name."""
 
     def __init__(self, began_ns: int) -> None:
         self.parts: dict[str, int] = {}
         self._last = began_ns
 
     def skip(self) -> None:
-        """What happened since the last stamp belongs to nobody."""
+        """Discard the time since the last reading."""
         self._last = time.monotonic_ns()
 
     def stamp(self, name: str) -> None:
-        """What happened since the last stamp has this name."""
+        """Assign the time since the last reading to this name."""
         now = time.monotonic_ns()
         self.parts[name] = now - self._last
         self._last = time.monotonic_ns()
 
 
 def main() -> None:
-    """Follows the orders of its first argument and writes the times to its second."""
+    """Follow the instructions in the first argument and write the times to the second."""
     orders, output = json.loads(sys.argv[1]), Path(sys.argv[2])
     marks = Marks(_FIRST_LINE_NS)
     marks.parts["python"] = _FIRST_LINE_NS - orders["spawned_ns"]
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def _start_cuda(torch: Any, marks: Marks, library: str) -> None:
-    """The steps that CUDA would take by itself within the first op, one at a time."""
+    """Run the steps that CUDA would otherwise take within the first op, one at a time."""
     torch.cuda.init()
     marks.stamp("driver")
     torch.cuda.synchronize()

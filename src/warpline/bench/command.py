@@ -1,4 +1,4 @@
-"""What `warpline bench` does, for both its command lines: the full one, and `python -m warpline.bench`."""
+"""The implementation of `warpline bench` and of `python -m warpline.bench`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked for."""
+    """The arguments."""
 
     what: str
     shape: str | None = None
@@ -39,7 +39,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What was found."""
+    """The results."""
 
     results: tuple[Result, ...] = ()
     comparison: Comparison | None = None
@@ -47,7 +47,7 @@ class Answer:
 
     @property
     def exit_code(self) -> int:
-        """4 where a time is impossible, else 0."""
+        """4 if a time is impossible, otherwise 0."""
         return EXIT_INCONCLUSIVE if any(result.verdict == "impossible" for result in self.results) else 0
 
     def to_dict(self) -> dict[str, Any]:
@@ -56,24 +56,24 @@ class Answer:
 
 
 def answer(request: Request, report: Report = lambda line: None) -> Answer:
-    """Measures what is asked for."""
+    """Run the requested measurement."""
     with failures_said(), prints_on_stderr():
         return _measured(request, report)
 
 
 def _measured(request: Request, report: Report) -> Answer:
     if request.device not in ("auto", "cuda", "cpu"):
-        raise UsageError("bad-device", f"no device is called {request.device!r}", "auto, cuda or cpu")
+        raise UsageError("bad-device", f"there is no device {request.device!r}", "auto, cuda or cpu")
     if names_a_program(request.what):
         return _program(request, report)
     if request.what not in EXPERIMENTS:
         known = f"{', '.join(EXPERIMENTS)}, or file.py:function"
-        raise UsageError("unknown-experiment", f"no experiment is called {request.what!r}", known)
+        raise UsageError("unknown-experiment", f"there is no experiment {request.what!r}", known)
     if request.against is not None:
         hint = "warpline bench a.py:f --against a.py:g"
-        raise UsageError("no-comparison", "--against compares functions of your own", hint)
+        raise UsageError("no-comparison", "--against compares two functions given as file.py:function", hint)
     if request.flops is not None or request.bytes is not None:
-        raise UsageError("work-known", f"the work of {request.what} is known", "leave --flops and --bytes out")
+        raise UsageError("work-known", f"the work of {request.what} is already known", "omit --flops and --bytes")
     return _experiment(request, EXPERIMENTS[request.what], report)
 
 
@@ -85,7 +85,7 @@ def _experiment(request: Request, experiment: Experiment, report: Report) -> Ans
     torch = _torch()
     device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
     if request.device == "cuda" and device == "cpu":
-        raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on the GPU machine, or with --device cpu")
+        raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on a GPU machine, or with --device cpu")
     results = []
     for dtype in dtypes:
         with precision(torch, dtype):
@@ -93,7 +93,7 @@ def _experiment(request: Request, experiment: Experiment, report: Report) -> Ans
                 ready = prepared(experiment, torch, shape, dtype, device)
             except (RuntimeError, MemoryError) as error:
                 reason = (str(error).splitlines() or ["out of memory"])[0]
-                message = f"its inputs cannot be made: {reason}"
+                message = f"its inputs cannot be created: {reason}"
                 raise CannotAnswer("does-not-fit", message, "try a smaller --shape") from error
             report(f"timing {ready.name}")
             results.append(
@@ -118,7 +118,7 @@ def _cold_experiment(
     request: Request, experiment: Experiment, shape: tuple[int, ...], dtype: str, report: Report
 ) -> ColdStart:
     if dtype not in experiment.dtypes:
-        raise UsageError("bad-dtype", f"{experiment.name} is not done in {dtype!r}", ", ".join(experiment.dtypes))
+        raise UsageError("bad-dtype", f"{experiment.name} does not support {dtype!r}", ", ".join(experiment.dtypes))
     name = f"{experiment.name} {'x'.join(map(str, shape))} {dtype}"
     orders = Orders(name, "", experiment.name, shape, dtype, experiment.library, request.device)
     return cold_start(orders, repeats=request.repeats, report=report)
@@ -126,17 +126,17 @@ def _cold_experiment(
 
 def _program(request: Request, report: Report) -> Answer:
     if request.shape is not None:
-        raise UsageError("no-shape", "a function of your own brings its inputs", "leave --shape out")
+        raise UsageError("no-shape", "a function from a file defines its own inputs", "omit --shape")
     if request.cold:
         orders = Orders(request.what, program=request.what, device=request.device)
         return Answer(cold=(cold_start(orders, repeats=request.repeats, report=report),))
     if len(request.dtypes) > 1:
-        raise UsageError("one-dtype", "the FLOPs of a function have one data type", "--dtype bf16")
+        raise UsageError("one-dtype", "--flops needs exactly one data type", "--dtype bf16")
     program = load(request.what)
     device = cast(Device, request.device)
     if request.against is not None:
         other = load(request.against)
-        report(f"timing {program.name} and {other.name} in turn")
+        report(f"timing {program.name} and {other.name} alternately")
         found = compare(
             program.function,
             other.function,

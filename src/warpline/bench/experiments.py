@@ -1,4 +1,4 @@
-"""The experiments that come with warpline: a few ops whose work is known, from a launch alone to attention."""
+"""The built-in experiments: a few ops whose work is known, from a single launch to attention."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpline.bench.products import NAMES, multiplication, operands
+from warpline.bench.matmuls import NAMES, multiplication, operands
 from warpline.bench.work import Work
 from warpline.errors import UsageError
 
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SIZES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
 OUT_SIZES = {"fp8": 2, "int8": 4}
-"""Products whose result is of another type than their operands: bf16 and int32."""
+"""Matmuls whose result type differs from the operands: bf16 and int32."""
 FLOATS = ("fp32", "bf16", "fp16")
 
 
@@ -43,12 +43,12 @@ class Experiment:
     dimensions: str
     """What the numbers of a shape mean."""
     shape: Shape
-    """Unless another is asked for."""
+    """The default shape."""
     dtypes: tuple[str, ...]
-    """The first is the default."""
+    """The data types; the first is the default."""
     prepare: Prepare
     library: str = ""
-    """The library that the first call loads, for the table of a cold start."""
+    """The library that the first call loads, for the cold-start table."""
 
 
 def _matmul(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
@@ -102,7 +102,7 @@ EXPERIMENTS = {
     for experiment in (
         Experiment(
             "matmul",
-            "a matrix product (cuBLAS)",
+            "a matmul (cuBLAS)",
             "M x N x K",
             (4096, 4096, 4096),
             ("fp32", "tf32", "bf16", "fp16", "fp64", "fp8", "int8"),
@@ -121,7 +121,7 @@ EXPERIMENTS = {
         Experiment("layernorm", "layer norm over rows", "rows x columns", (8192, 8192), FLOATS, _layernorm),
         Experiment("add", "sum of two vectors", "elements", (64 << 20,), FLOATS, _add),
         Experiment("copy", "copy within the device", "elements", (256 << 20,), FLOATS, _copy),
-        Experiment("launch", "the smallest kernel there is: what a launch costs", "elements", (1,), FLOATS, _launch),
+        Experiment("launch", "the smallest kernel: the cost of a launch", "elements", (1,), FLOATS, _launch),
     )
 }
 
@@ -142,7 +142,7 @@ def listed() -> dict[str, Any]:
 
 
 def prepared(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
-    """The experiment with its inputs, named after them; random ones, since zeros run faster."""
+    """The experiment with random inputs, because zeros run faster; its name includes their shape and type."""
     if dtype not in experiment.dtypes:
         known = ", ".join(experiment.dtypes)
         raise UsageError("bad-dtype", f"{experiment.name} is not done in {dtype!r}", f"one of {known}")
@@ -152,7 +152,7 @@ def prepared(experiment: Experiment, torch: Any, shape: Shape, dtype: str, devic
 
 
 def shape_of(experiment: Experiment, text: str | None) -> Shape:
-    """A shape as the command line writes it: 4096, 4096x4096x11008, 64M; one number stands for all of them."""
+    """Parse a shape such as 4096, 4096x4096x11008 or 64M; one number sets all dimensions."""
     if text is None:
         return experiment.shape
     wanted = len(experiment.shape)
@@ -161,14 +161,14 @@ def shape_of(experiment: Experiment, text: str | None) -> Shape:
     if len(sizes) == 1 and experiment.name != "attention":
         sizes *= wanted
     if len(sizes) != wanted or any(size is None or size < 1 for size in sizes):
-        message = f"{text!r} is no shape for {experiment.name} ({experiment.dimensions})"
+        message = f"{text!r} is not a valid shape for {experiment.name} ({experiment.dimensions})"
         raise UsageError("bad-shape", message, f"as {'x'.join(map(str, experiment.shape))}")
     return tuple(size for size in sizes if size is not None)
 
 
 @contextlib.contextmanager
 def precision(torch: Any, dtype: str) -> Iterator[None]:
-    """fp32 products in fp32, or in TF32 where that is asked for, whatever the program's setting."""
+    """Run fp32 matmuls in fp32, or in TF32 if requested, whatever the program's setting."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("high" if dtype == "tf32" else "highest")
     try:

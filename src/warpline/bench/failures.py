@@ -1,4 +1,4 @@
-"""Whatever goes wrong in the program that is timed, as one line; and what it prints, out of the answer's way."""
+"""Report errors of the timed program as one line, and keep its output apart from the answer."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from warpline.bench.calls import Calls
 from warpline.errors import WarplineError
 
 INTERRUPTED = 130
-LONGEST = 300
+MAX_MESSAGE_CHARS = 300
 
 
 def program_failed(what: str, error: BaseException, file: str) -> WarplineError:
-    """An error of the program's own, with the last of its lines that led to it."""
+    """An error of the program, with its last source line."""
     path = str(Path(file).absolute())
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     where = f" in line {lines[-1]}" if lines else ""
-    reason = " ".join(f"{type(error).__name__}: {error}".split())[:LONGEST]
-    return WarplineError("program-failed", f"{what} failed{where}, {reason}", "run it alone")
+    reason = " ".join(f"{type(error).__name__}: {error}".split())[:MAX_MESSAGE_CHARS]
+    return WarplineError("program-failed", f"{what} failed{where}, {reason}", "run it without bench")
 
 
 @contextlib.contextmanager
 def failures_said() -> Iterator[None]:
-    """Errors of the functions that are timed are their own, and Ctrl-C is the user's; all others are ours."""
+    """Report errors of the timed functions as theirs and Ctrl-C as the user's; raise all others."""
     try:
         yield
     except KeyboardInterrupt:
-        raise WarplineError("interrupted", "stopped at your request", exit_code=INTERRUPTED) from None
+        raise WarplineError("interrupted", "stopped by Ctrl-C", exit_code=INTERRUPTED) from None
     except WarplineError:
         raise
     except (Exception, SystemExit) as error:
@@ -44,14 +44,14 @@ def failures_said() -> Iterator[None]:
 
 
 def _called(error: BaseException) -> Any:
-    """The function that was being timed when it happened; None where none was."""
+    """The function that was being timed; None if none was."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code is Calls.__call__.__code__]
     return frames[-1].f_locals["self"].function if frames else None
 
 
 @contextlib.contextmanager
 def prints_on_stderr() -> Iterator[None]:
-    """What the program prints goes to stderr, also from its libraries: stdout is for the answer."""
+    """Redirect the program's output, including that of its libraries, to stderr: stdout is for the answer."""
     sys.stdout.flush()
     with contextlib.ExitStack() as undo:
         with contextlib.suppress(OSError):  # closed

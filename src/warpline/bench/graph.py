@@ -1,4 +1,4 @@
-"""Many calls captured in one CUDA graph: no launch between them but the GPU's own."""
+"""Many calls captured in one CUDA graph, without host launches between them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from warpline.bench.stopwatch import Call
 
 REPLAY_NS = 2_000_000
-"""How long a replay should take: the events' own time is then a thousandth."""
-MOST_CALLS = 2_000
+"""Target length of a replay: the events' own time is then a thousandth of it."""
+MAX_CALLS = 2_000
 WARM_CALLS = 3
-"""Calls on a side stream before the capture, as torch.cuda.graph's documentation asks for."""
+"""Calls on a side stream before the capture, as torch.cuda.graph's documentation requires."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Replay:
     calls: int
 
     def __call__(self) -> None:
-        """All of them, once."""
+        """Replay all calls once."""
         self.graph.replay()
 
 
@@ -34,8 +34,8 @@ class Refusal:
 
 
 def capture(torch: Any, call: Call, expected_ns: float, sets: int) -> Replay | Refusal:
-    """Captures as many calls as fill a replay, at least one for each set of inputs."""
-    count = min(max(round(REPLAY_NS / max(expected_ns, 1.0)), sets), max(MOST_CALLS, sets))
+    """Capture as many calls as fill a replay, at least one for each set of inputs."""
+    count = min(max(round(REPLAY_NS / max(expected_ns, 1.0)), sets), max(MAX_CALLS, sets))
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     try:
@@ -57,14 +57,14 @@ def capture(torch: Any, call: Call, expected_ns: float, sets: int) -> Replay | R
 
 
 def _forget_capture(torch: Any) -> None:
-    """Frees the random generators: a failed capture leaves them marked as captured, and they draw no more numbers."""
+    """Reset the random generators: a failed capture leaves them marked as captured and unusable."""
     for generator in getattr(torch.cuda, "default_generators", ()):
         if hasattr(generator, "graphsafe_set_state"):
             generator.graphsafe_set_state(generator.clone_state())
 
 
 def _reason(error: BaseException) -> str:
-    """What went wrong first: the end of a failed capture raises an error of its own."""
+    """The original error: the end of a failed capture raises another one."""
     while error.__context__ is not None:
         error = error.__context__
     return (str(error).splitlines() or [""])[0].removeprefix("CUDA error: ")[:200] or type(error).__name__

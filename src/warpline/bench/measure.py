@@ -1,4 +1,4 @@
-"""Takes a measurement: warm-up, the host's view, then samples, of one function alone or of several in turn."""
+"""Take a measurement: warm-up, host times, then samples, of one function or of several that alternate."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from typing import Any
 from warpline.bench.graph import Refusal, Replay, capture
 from warpline.bench.notes import notes_on
 from warpline.bench.result import Note, Place, Result
-from warpline.bench.sampling import SLOW_NS, collect, warmed
+from warpline.bench.sampling import SLOW_CALL_NS, collect, warmed
 from warpline.bench.stopwatch import (
     CLOCK_READS_PER_SAMPLE,
-    L2_TIMES,
+    FLUSH_L2_MULTIPLE,
     CpuStopwatch,
     GpuStopwatch,
     Repeated,
@@ -27,21 +27,21 @@ from warpline.bench.stopwatch import (
     overhead_ns,
 )
 from warpline.bench.subject import Settings, Subject
-from warpline.bench.submission import NOTHING_NS, hold_needed_ns, host_view, runs_elsewhere
+from warpline.bench.submission import MIN_DETECTABLE_NS, hold_needed_ns, host_view, runs_elsewhere
 from warpline.bench.summary import summarise
 from warpline.bench.watch import watch_device
 from warpline.bench.work import judge, roof_at_hand
 
 WARM_SECONDS = 0.05
-"""A GPU's clock rises from idle within some tens of milliseconds."""
-ELSEWHERE = (
-    "part of the work runs on another stream than the current one, which its events do not see: timed on the host's "
+"""A GPU's clock rises from idle within tens of milliseconds."""
+OTHER_STREAM = (
+    "part of the work runs on another stream, which the events do not cover: timed on the host's "
     "clock instead, from an idle device until it is idle again, submission included"
 )
 
 
 def measure(subjects: Sequence[Subject], settings: Settings, torch: Any | None) -> list[Result]:
-    """The results of one or several functions, sampled in turn; on the CPU where no torch is given."""
+    """The results of one or several functions, sampled alternately; on the CPU if no torch is given."""
     with _no_collections():
         if torch is None:
             return _on_cpu(subjects, settings)
@@ -51,7 +51,7 @@ def measure(subjects: Sequence[Subject], settings: Settings, torch: Any | None) 
 
 def nothing_ran(result: Result) -> bool:
     """Whether the events read no more than they do with nothing between them."""
-    return result.clock == "events" and result.median_ns - result.overhead_ns < NOTHING_NS
+    return result.clock == "events" and result.median_ns - result.overhead_ns < MIN_DETECTABLE_NS
 
 
 def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
@@ -59,7 +59,7 @@ def _on_cpu(subjects: Sequence[Subject], settings: Settings) -> list[Result]:
     resolution = stopwatch.resolution_ns()
     for subject in subjects:
         subject.clock = "cpu"
-        few = 3 if subject.first_call_ns < SLOW_NS else 1
+        few = 3 if subject.first_call_ns < SLOW_CALL_NS else 1
         expected = max(min(stopwatch.time([subject.calls] * few)), 1.0)
         subject.per_sample = max(1, round(CLOCK_READS_PER_SAMPLE * resolution / expected))
         subject.call = Repeated(subject.calls, subject.per_sample) if subject.per_sample > 1 else subject.calls
@@ -102,7 +102,7 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
         stopwatch, overhead = WallStopwatch(events), idle_ns
         for subject in subjects:
             subject.clock = "wall"
-            subject.notes.append(Note("other-stream", "warning", ELSEWHERE))
+            subject.notes.append(Note("other-stream", "warning", OTHER_STREAM))
     else:
         for subject in subjects:
             if settings.graph:
@@ -116,7 +116,7 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
     place, clocks, roof = Place(str(properties.name), "cuda", *versions), watch.clocks(), roof_at_hand(properties)
     results = []
     for subject, taken in zip(subjects, samples, strict=True):
-        rotated = len(subject.calls.sets) > 1 and subject.calls.input_bytes >= L2_TIMES * events.l2_bytes
+        rotated = len(subject.calls.sets) > 1 and subject.calls.input_bytes >= FLUSH_L2_MULTIPLE * events.l2_bytes
         summary, work = summarise(taken), subject.work
         result = Result(
             subject.name,
@@ -138,20 +138,20 @@ def _on_gpu(subjects: Sequence[Subject], settings: Settings, torch: Any) -> list
 
 
 def _capture(torch: Any, subject: Subject, stopwatch: GpuStopwatch) -> None:
-    """The function as a graph of many calls, or a note of why not."""
-    captured: Replay | Refusal = Refusal("it waits for the GPU itself")
+    """The function as a graph of many calls, or a note saying why not."""
+    captured: Replay | Refusal = Refusal("it synchronises with the GPU")
     if subject.host is None or not subject.host.waits:
         expected_ns = min(stopwatch.time([subject.calls] * 3))
         captured = capture(torch, subject.calls, expected_ns, len(subject.calls.sets))
     if isinstance(captured, Refusal):
-        message = f"it cannot be captured in a CUDA graph ({captured.reason}), so it was timed call by call"
+        message = f"it cannot be captured in a CUDA graph ({captured.reason}), so its calls were timed one by one"
         subject.notes.append(Note("no-graph", "warning", message))
         return
     subject.call, subject.per_sample, subject.clock = captured, captured.calls, "graph"
 
 
 def _device_of(subjects: Sequence[Subject], torch: Any) -> contextlib.AbstractContextManager[Any]:
-    """The device that the inputs are on, as the current one: events and buffers must be there too."""
+    """Make the device of the inputs the current one: events and buffers must be there too."""
     tensors = [tensor for subject in subjects for tensor in subject.calls.tensors()]
     indices = {tensor.device.index for tensor in tensors if getattr(tensor, "is_cuda", False)}
     index = indices.pop() if len(indices) == 1 else None
@@ -162,7 +162,7 @@ def _device_of(subjects: Sequence[Subject], torch: Any) -> contextlib.AbstractCo
 
 @contextlib.contextmanager
 def _no_collections() -> Iterator[None]:
-    """Keeps Python's garbage collector out of the samples."""
+    """Disable Python's garbage collector during the samples."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What the driver says of a device while it works, through NVML: read only, nothing is set."""
+"""The state of a device while it runs, through NVML; read-only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REASONS = {
     0x80: "power brake",
     0x100: "display clock setting",
 }
-"""nvmlClocksEventReasons in nvml.h; 0x1 is an idle device, which is no reason to worry."""
+"""nvmlClocksEventReasons in nvml.h; 0x1 is an idle device and is not a slowdown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,18 +32,18 @@ class Reading:
     temperature_c: int | None
     power_w: float | None
     reasons: tuple[str, ...]
-    """Why the clock is held below its highest."""
+    """Why the clock is below its maximum."""
 
 
 class Nvml:
-    """One device's sensors."""
+    """The sensors of one device."""
 
     def __init__(self, library: Any, handle: Any) -> None:
         self._library = library
         self._handle = handle
 
     def read(self) -> Reading:
-        """The device now; what the driver does not answer is None."""
+        """The current state; values that the driver does not report are None."""
         power = self._number(ctypes.c_uint, "nvmlDeviceGetPowerUsage")
         mask = self._number(ctypes.c_ulonglong, "nvmlDeviceGetCurrentClocksThrottleReasons") or 0
         return Reading(
@@ -65,7 +65,7 @@ class Nvml:
 
 
 def open_nvml(uuid: str, library: Any = None) -> Nvml | None:
-    """The sensors of the device with this UUID, or of the only device there is; None where there is no NVML."""
+    """The sensors of the device with this UUID, or of the only device; None without NVML."""
     try:
         nvml = ctypes.CDLL(LIBRARY) if library is None else library
     except OSError:

@@ -1,4 +1,4 @@
-"""A user's own function, named as `file.py:function`, with the inputs that its file has for it."""
+"""A user's function, given as `file.py:function`, with the inputs that its file defines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpline.bench.failures import program_failed
 from warpline.errors import UsageError, WarplineError
 
 INPUTS = "inputs"
-"""The function that a file may have to make arguments: a tuple, or a list of tuples to be used in turn."""
+"""The function in a file that returns arguments: a tuple, or a list of tuples that alternate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def names_a_program(text: str) -> bool:
 
 
 def load(text: str, loaded: Callable[[], None] = lambda: None) -> Program:
-    """The function, after running its file; `loaded` is called between that and making its inputs."""
+    """The function, after running its file; `loaded` is called before its inputs are created."""
     path, _, name = text.partition(":")
     if not name:
         raise UsageError("no-function", f"{text} names a file and no function", f"warpline bench {path}:FUNCTION")
@@ -48,7 +48,7 @@ def load(text: str, loaded: Callable[[], None] = lambda: None) -> Program:
 
 
 def load_module(path: str) -> ModuleType:
-    """Runs a file as a module, its own folder first on the path, as `python file.py` has it."""
+    """Run a file as a module, with its folder first on the path, as `python file.py` does."""
     file = Path(path)
     if not file.is_file():
         raise WarplineError("no-such-file", f"{path} does not exist", "check the path")
@@ -61,18 +61,18 @@ def load_module(path: str) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
-        raise program_failed(f"{path}, when it was loaded,", error, str(file)) from error
+        raise program_failed(f"loading {path}", error, str(file)) from error
     return module
 
 
 def arguments_for(module: ModuleType, function: Callable[..., object], name: str) -> list[Arguments]:
-    """What `NAME_inputs` or `inputs` of the file gives; nothing for a function that needs nothing."""
+    """The result of `NAME_inputs` or `inputs` in the file; empty for a function without arguments."""
     maker: Any = getattr(module, f"{name}_{INPUTS}", None) or getattr(module, INPUTS, None)
     needed = _needed(function)
     if not needed:
         return [()]
     if not callable(maker):
-        hint = f"add def {INPUTS}() to the file, which returns them as a tuple"
+        hint = f"add def {INPUTS}() to the file, returning them as a tuple"
         raise UsageError("no-inputs", f"{name} needs {', '.join(needed)}", hint)
     try:
         made = maker()
@@ -80,7 +80,7 @@ def arguments_for(module: ModuleType, function: Callable[..., object], name: str
     except (Exception, SystemExit) as error:
         raise program_failed(f"{maker.__name__} of {name}", error, str(module.__file__)) from error
     if made is None:
-        raise UsageError("no-inputs", f"{maker.__name__}() gave nothing", "have it return a tuple of arguments")
+        raise UsageError("no-inputs", f"{maker.__name__}() returned nothing", "return a tuple of arguments")
     return [arguments if isinstance(arguments, tuple) else (arguments,) for arguments in sets]
 
 
@@ -91,7 +91,7 @@ def _needed(function: Callable[..., object]) -> list[str]:
         return []
     by_name = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY and each.default is each.empty]
     if by_name:
-        raise UsageError("by-name", f"it needs {', '.join(by_name)} by name", "wrap it in a function that gives them")
+        raise UsageError("by-name", f"it needs keyword arguments: {', '.join(by_name)}", "wrap it in a function")
     return [
         parameter.name
         for parameter in parameters

@@ -1,4 +1,4 @@
-"""What `bench` answers: times with their interval, how they were taken, and what speaks against them."""
+"""The results of `bench`: times with their intervals, how they were measured, and notes on their reliability."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Verdict = Literal["sound", "doubtful", "impossible"]
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something that a reader of the number must know."""
+    """A note that the reader of the number needs."""
 
     code: str
     severity: Severity
@@ -42,14 +42,14 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """The call as the host sees it, medians over some calls on an idle device."""
+    """The call as the host sees it: medians over some calls on an idle device."""
 
     submit_ns: float
-    """Until the call returned: what a stopwatch shows that does not wait for the GPU."""
+    """Until the call returns: what a stopwatch without a synchronisation shows."""
     wall_ns: float
-    """Until its work was done."""
+    """Until its work is done."""
     waits: bool
-    """Whether the call itself waits for the GPU, so that submitting it is waiting for it."""
+    """Whether the call itself synchronises with the GPU, so that submission includes execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Result:
     cache: Literal["flushed", "rotated", "hot"]
     calls_per_sample: int
     overhead_ns: float
-    """What the stopwatch reads when nothing lies between its two readings; it is not taken off."""
+    """What the stopwatch reads with nothing to time; it is not subtracted."""
     warm_up: WarmUp
     summary: Summary
     samples_ns: tuple[float, ...] = field(repr=False)
@@ -78,17 +78,17 @@ class Result:
 
     @property
     def median_ns(self) -> float:
-        """The result in one number."""
+        """The result as one number."""
         return self.summary.median_ns
 
     @property
     def interval(self) -> Interval | None:
-        """Where the median lies with 95 % confidence; None for fewer than six samples."""
+        """The interval of the median with 95 % confidence; None for fewer than six samples."""
         return self.summary.interval
 
     @property
     def verdict(self) -> Verdict:
-        """`impossible` below the physical floor, `doubtful` when something speaks against the number, else `sound`."""
+        """`impossible` below the physical floor, `doubtful` if there are warnings, otherwise `sound`."""
         severities = {note.severity for note in self.notes}
         return "impossible" if "error" in severities else "doubtful" if "warning" in severities else "sound"
 
@@ -145,14 +145,14 @@ class Comparison:
     ratios: tuple[float, ...] = field(repr=False)
     """Time of the first over the time of the second, pair by pair."""
     ratio: float
-    """Their median: above 1 the second is faster."""
+    """The median ratio: above 1 the second is faster."""
     low: float
     high: float
-    """Where that median lies with 95 % confidence."""
+    """The interval of the median ratio with 95 % confidence."""
 
     @property
     def faster(self) -> Result | None:
-        """The faster one; None where the pairs do not show one."""
+        """The faster function; None if the pairs show no difference."""
         return None if self.low <= 1 <= self.high else self.second if self.ratio > 1 else self.first
 
     def to_dict(self) -> dict[str, Any]:
@@ -174,7 +174,7 @@ class Comparison:
 
 
 def comparison(first: Result, second: Result) -> Comparison:
-    """The comparison of two results whose samples were taken in turn."""
+    """Compare two results whose samples alternate."""
     ratios = tuple(one / other for one, other in zip(first.samples_ns, second.samples_ns, strict=True))
     interval = interval_of_median(ratios)
     low, high = (interval.low_ns, interval.high_ns) if interval else (min(ratios), max(ratios))
@@ -182,7 +182,7 @@ def comparison(first: Result, second: Result) -> Comparison:
 
 
 def document(results: list[Result], compared: Comparison | None, cold: list[dict[str, Any]]) -> dict[str, Any]:
-    """Everything as one document of schema `warpline.bench/1`."""
+    """All results as one document of schema `warpline.bench/1`."""
     return {
         "schema": SCHEMA,
         "results": [result.to_dict() for result in results],

@@ -1,4 +1,4 @@
-"""Warm-up: run until the times stop changing, and say how that was seen."""
+"""Warm-up: run until the times stop changing, and say how this was detected."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 WINDOWS = 3
-"""How many windows in a row must agree."""
+"""Consecutive windows that must agree."""
 TOLERANCE = 0.01
-"""Medians within a percent agree; those of a noisy function may differ by as much as its own middle half does."""
+"""Medians within a percent agree; those of a noisy function may differ by half of its interquartile range."""
 
 
 @dataclass(frozen=True, slots=True)
 class WarmUp:
-    """How the warm-up went."""
+    """The result of the warm-up."""
 
     calls: int
     seconds: float
     settled: bool
     reason: str
     first_call_ns: float
-    """Wall time of the very first call, with whatever it loaded, compiled or allocated."""
+    """Wall time of the very first call, including loading, compiling and allocating."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Settling:
     noises: list[float] = field(default_factory=list)
 
     def add(self, window: Sequence[float]) -> None:
-        """One more window."""
+        """Add a window."""
         middle = statistics.median(window)
         self.medians.append(middle)
         quartiles = statistics.quantiles(window, n=4, method="inclusive") if len(window) > 1 else [middle] * 3
@@ -40,12 +40,12 @@ class Settling:
 
     @property
     def tolerance(self) -> float:
-        """How far apart the last windows may be: noise within windows counts, a trend between them does not."""
+        """The allowed difference between the last windows: their own noise, not a trend between them."""
         return max(TOLERANCE, statistics.median(self.noises[-WINDOWS:]))
 
     @property
     def distance(self) -> float:
-        """How far apart the last windows are, relative to the fastest of them."""
+        """The difference between the last windows, relative to the fastest of them."""
         last = self.medians[-WINDOWS:]
         return (max(last) - min(last)) / min(last) if min(last) > 0 else 0.0
 
@@ -64,7 +64,7 @@ def settle(
     first_call_ns: float = 0.0,
     calls_before: int = 0,
 ) -> WarmUp:
-    """Times windows until they agree, or until the time is up."""
+    """Time windows until they agree, or until the time limit."""
     watch, began, calls = Settling(), now(), calls_before
     while True:
         window = time_window()

@@ -1,8 +1,8 @@
-"""Two stopwatches: CUDA events on the current stream for the GPU, and the process's own clock for the CPU.
+"""Two stopwatches: CUDA events on the current stream for the GPU, and the process's clock for the CPU.
 
-A GPU stopwatch reads the time between two events around each call. Before each call it empties the L2, if asked, and
-holds the stream with a kernel that spins while the host submits the call: otherwise the gap between the first event and
-the host's launch would be read as the kernel's time.
+The GPU stopwatch reads the time between two events around each call. Before each call it optionally flushes the L2, and
+blocks the stream with a spinning kernel while the host submits the call: otherwise the gap between the first event and
+the launch would count as kernel time.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from warpline.errors import CannotAnswer
 Call = Callable[[], object]
 Now = Callable[[], int]
 SPIN_HZ = 2_000_000_000
-"""Cycles a second of the spinning kernel: no chip's clock is far above, and a slower one only holds for longer."""
-L2_TIMES = 2
-"""The buffer that empties the L2 is this often its size, so that every line is replaced whatever the policy."""
+"""Assumed clock of the spinning kernel: no chip is much faster, and on a slower one the kernel only spins longer."""
+FLUSH_L2_MULTIPLE = 2
+"""The buffer that flushes the L2 has this multiple of its size, so that every line is replaced under any policy."""
 DEFAULT_L2_BYTES = 64 << 20
-SHORTEST_HOLD_NS = 20_000
-LONGEST_PROBE_NS = 100_000_000
+MIN_HOLD_NS = 20_000
+MAX_PROBE_NS = 100_000_000
 CLOCK_READS_PER_SAMPLE = 200
-"""A CPU sample is long enough that reading the clock, some 50 ns, is half a percent of it."""
+"""A CPU sample is so long that reading the clock, about 50 ns, takes half a percent of it."""
 
 
-LONGEST_TICK_READS = 1_000_000
-"""A tenth of a second: no clock worth the name stands still for so long."""
+MAX_TICK_READS = 1_000_000
+"""A tenth of a second: a usable clock ticks at least this often."""
 
 
 class Stopwatch(Protocol):
     """Times calls one by one."""
 
     def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
-        """Nanoseconds of each call; `meanwhile` runs on the host while they are under way."""
+        """Nanoseconds of each call; `meanwhile` runs on the host during execution."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,12 +54,12 @@ class GpuStopwatch:
         self._now = now
         self.hold_ns = 0.0
         self.l2_bytes = l2_bytes(torch)
-        buffer_bytes = L2_TIMES * self.l2_bytes
+        buffer_bytes = FLUSH_L2_MULTIPLE * self.l2_bytes
         self._buffer = torch.empty(buffer_bytes, dtype=torch.uint8, device="cuda") if flush else None
         self._events: list[tuple[Any, Any]] = []
 
     def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
-        """GPU time of each call: all are enqueued, then waited for once."""
+        """GPU time of each call: all are enqueued, then synchronised once."""
         cuda = self._torch.cuda
         while len(self._events) < len(calls):
             self._events.append((cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)))
@@ -75,7 +75,7 @@ class GpuStopwatch:
         return [start.elapsed_time(end) * 1e6 for start, end in pairs]
 
     def host(self, call: Call) -> HostTimes:
-        """One call on an idle device, timed from the host."""
+        """One call on an idle device, timed on the host."""
         if self._buffer is not None:
             self._buffer.zero_()
         self._torch.cuda.synchronize()
@@ -86,8 +86,8 @@ class GpuStopwatch:
         return HostTimes(returned - began, self._now() - began)
 
     def waits(self, call: Call, submit_ns: float) -> bool:
-        """Whether the call itself waits for the GPU: then it does not return while the stream is held."""
-        if not self.can_hold or submit_ns > LONGEST_PROBE_NS:
+        """Whether the call itself synchronises with the GPU: then it does not return while the stream is blocked."""
+        if not self.can_hold or submit_ns > MAX_PROBE_NS:
             return False
         hold_ns = 2 * submit_ns + 1e6
         self._torch.cuda.synchronize()
@@ -111,13 +111,13 @@ class GpuStopwatch:
 
 
 class WallStopwatch:
-    """Reads the host's clock, from an idle device until the device is idle again: for work on several streams."""
+    """Reads the host's clock, from an idle device until it is idle again: for work on several streams."""
 
     def __init__(self, gpu: GpuStopwatch) -> None:
         self._gpu = gpu
 
     def time(self, calls: Sequence[Call], meanwhile: Call | None = None) -> list[float]:
-        """Wall time of each call with all that it put on the device."""
+        """Wall time of each call, including all its GPU work."""
         samples = [self._gpu.host(call).wall_ns for call in calls]
         if meanwhile is not None:
             meanwhile()
@@ -138,19 +138,19 @@ class CpuStopwatch:
             call()
             samples.append(float(self._now() - began))
         if min(samples) < 0:
-            raise CannotAnswer("bad-clock", "the clock went backwards while it was timed", "measure again")
+            raise CannotAnswer("bad-clock", "the clock went backwards during the measurement", "measure again")
         if meanwhile is not None:
             meanwhile()
         return samples
 
     def resolution_ns(self) -> float:
-        """Time that two readings with nothing between them show, at its middle; a whole tick of a coarse clock."""
+        """The median time between two readings with nothing between them; a whole tick of a coarse clock."""
         readings = sorted(self.time([_nothing] * 101))
         return readings[50] or self._tick_ns()
 
     def _tick_ns(self) -> float:
         began = self._now()
-        for _ in range(LONGEST_TICK_READS):
+        for _ in range(MAX_TICK_READS):
             passed = self._now() - began
             if passed > 0:
                 return float(passed)
@@ -158,22 +158,22 @@ class CpuStopwatch:
 
 
 class Repeated:
-    """A call several times over, as one."""
+    """Several calls as one."""
 
     def __init__(self, call: Call, times: int) -> None:
         self._call = call
         self._times = times
 
     def __call__(self) -> None:
-        """All of them."""
+        """Run all calls."""
         call = self._call
         for _ in range(self._times):
             call()
 
 
 def event_overhead_ns(watch: GpuStopwatch) -> float:
-    """What the events read when nothing lies between them and the host is not waited for, at its middle."""
-    before, watch.hold_ns = watch.hold_ns, SHORTEST_HOLD_NS if watch.can_hold else 0.0
+    """The median reading of two events with nothing between them, without waiting for the host."""
+    before, watch.hold_ns = watch.hold_ns, MIN_HOLD_NS if watch.can_hold else 0.0
     watch.time([_nothing] * 5)
     readings = sorted(watch.time([_nothing] * 21))
     watch.hold_ns = before
@@ -181,12 +181,12 @@ def event_overhead_ns(watch: GpuStopwatch) -> float:
 
 
 def overhead_ns(watch: Stopwatch) -> float:
-    """What a stopwatch reads with nothing to time, at its middle."""
+    """The median reading of a stopwatch with nothing to time."""
     return sorted(watch.time([_nothing] * 21))[10]
 
 
 def l2_bytes(torch: Any) -> int:
-    """The device's L2, or a guess that is no smaller than most where torch does not say."""
+    """The size of the device's L2; if torch does not report it, a guess that is at least as large as most."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     return int(getattr(properties, "L2_cache_size", 0) or DEFAULT_L2_BYTES)
 

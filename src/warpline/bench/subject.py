@@ -1,4 +1,4 @@
-"""What is measured, and how: a function with its work, and the settings of a measurement."""
+"""What to measure and how: a function with its work, and the settings of a measurement."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How to measure."""
+    """The settings of a measurement."""
 
     flush: bool = True
     graph: bool = False
@@ -44,7 +44,7 @@ class Subject:
 
 
 def first_call(subject: Subject, now: Now, synchronise: Callable[[], None]) -> None:
-    """The function once, with whatever it loads, compiles or allocates."""
+    """Run the function once, including loading, compiling and allocating."""
     synchronise()
     began = now()
     result = subject.calls()
@@ -52,5 +52,5 @@ def first_call(subject: Subject, now: Now, synchronise: Callable[[], None]) -> N
     subject.first_call_ns = now() - began
     if isinstance(result, (Generator, Coroutine)):
         result.close()
-        what = f"calling {subject.name} only makes a {type(result).__name__}, of which nothing runs"
-        raise UsageError("nothing-runs", what, "time a function that uses it up")
+        what = f"calling {subject.name} only creates a {type(result).__name__}, which has not run yet"
+        raise UsageError("nothing-runs", what, "time a function that consumes it")

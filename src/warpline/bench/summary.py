@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 CONFIDENCE = 0.95
-FAR_OUT = 3.0
+OUTER_FENCE_IQRS = 3.0
 """Tukey's outer fence: beyond it, in quartile distances, a value is far out (Exploratory Data Analysis, 1977)."""
 
 
@@ -81,7 +81,7 @@ def summarise(samples: Sequence[float]) -> Summary:
     if not samples:
         raise ValueError("no samples")
     quartiles = statistics.quantiles(samples, n=4, method="inclusive") if len(samples) > 1 else [samples[0]] * 3
-    fence = FAR_OUT * (quartiles[2] - quartiles[0])
+    fence = OUTER_FENCE_IQRS * (quartiles[2] - quartiles[0])
     return Summary(
         count=len(samples),
         median_ns=statistics.median(samples),
@@ -94,7 +94,7 @@ def summarise(samples: Sequence[float]) -> Summary:
     )
 
 
-DRIFT = 0.01
+MIN_DRIFT_SHARE = 0.01
 """A shift between the halves of a measurement that is worth a word."""
 
 
@@ -105,4 +105,4 @@ def drift(samples: Sequence[float]) -> tuple[float, float] | None:
     if first is None or second is None or first.overlaps(second):
         return None
     before, after = statistics.median(samples[:middle]), statistics.median(samples[middle:])
-    return (before, after) if abs(after - before) > DRIFT * before else None
+    return (before, after) if abs(after - before) > MIN_DRIFT_SHARE * before else None

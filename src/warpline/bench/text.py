@@ -1,4 +1,4 @@
-"""Results as plain text, for `print` and for where nothing but the standard library is installed."""
+"""Results as plain text, for `print` and where only the standard library is installed."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ if TYPE_CHECKING:
 
 CLOCKS = {"events": "CUDA events", "graph": "CUDA graph", "wall": "the host's clock", "cpu": "the CPU's clock"}
 CACHES = {
-    "flushed": "L2 emptied before each call",
-    "rotated": "inputs in turn, more than the L2 holds",
-    "hot": "caches as the calls leave them",
+    "flushed": "L2 flushed before each call",
+    "rotated": "alternating inputs, larger than the L2",
+    "hot": "caches not flushed",
 }
 _WIDTH = 11
 _UNITS = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns"))
 
 
 def result_text(result: Result) -> str:
-    """A headline, then a line for each thing that a reader may ask."""
+    """A headline, then one line per fact."""
     lines = [headline(result), *(f"  {label:{_WIDTH}} {text}" for label, text in facts(result))]
     lines += [f"  {note.severity + ':':{_WIDTH}} {note.message}" for note in result.notes]
     return "\n".join(lines)
 
 
 def headline(result: Result) -> str:
-    """The number, or that there is none worth the name."""
+    """The time, or that it is impossible."""
     time, interval = duration(result.median_ns), result.interval
     if result.verdict == "impossible":
-        return f"{result.name} on {result.place.device}: impossible, {time} was read"
+        return f"{result.name} on {result.place.device}: impossible, measured {time}"
     if interval is None:
         return f"{result.name} on {result.place.device}: {time} (too few samples for an interval)"
     return f"{result.name} on {result.place.device}: {time} (95 % interval {span(interval.low_ns, interval.high_ns)})"
@@ -49,18 +49,20 @@ def span(low_ns: float, high_ns: float) -> str:
 
 
 def facts(result: Result) -> Iterator[tuple[str, str]]:
-    """What each line is about, and what it says."""
+    """The label and text of each line."""
     summary, warm_up = result.summary, result.warm_up
     how = f"{CLOCKS[result.clock]}, {CACHES[result.cache]}"
     batch = f" of {result.calls_per_sample:,} calls" if result.calls_per_sample > 1 else ""
     yield "execution", f"{duration(summary.median_ns)}: {how}; {summary.count:,} samples{batch}"
     if result.host is not None:
-        why = "the call waits for the GPU itself" if result.host.waits else "all that a clock without a wait shows"
+        why = (
+            "the call synchronises with the GPU" if result.host.waits else "what a clock without synchronisation shows"
+        )
         yield "submission", f"{duration(result.host.submit_ns)}: {why}"
-        yield "wall", f"{duration(result.host.wall_ns)}: submitted to an idle device and waited for"
-    outliers = f", {summary.outliers} far out" if summary.outliers else ""
+        yield "wall", f"{duration(result.host.wall_ns)}: submitted to an idle device and synchronised"
+    outliers = f", {summary.outliers} outliers" if summary.outliers else ""
     ends = f"{duration(summary.min_ns)} to {duration(summary.max_ns)}"
-    yield "spread", f"middle half {summary.spread_pct:.1f} % wide, {ends}{outliers}"
+    yield "spread", f"interquartile range {summary.spread_pct:.1f} %, {ends}{outliers}"
     first = f"; first call {duration(warm_up.first_call_ns)}" if warm_up.first_call_ns else ""
     yield "warm-up", f"{warm_up.calls:,} calls, {warm_up.seconds:.2g} s: {warm_up.reason}{first}"
     if result.judgement is not None:
@@ -78,12 +80,12 @@ def work_text(result: Result) -> str:
     parts += [f"{judgement.bytes_per_second / 1e12:,.3g} TB/s"] if work.bytes else []
     rates = ", ".join(parts)
     if judgement.roof_pct is None or judgement.roof_ns is None:
-        return f"{rates}; no roof is known for this device"
+        return f"{rates}; the roof of this device is unknown"
     return f"{rates}; {judgement.roof_pct:.1f} % of the roof ({judgement.bound}, {duration(judgement.roof_ns)})"
 
 
 def clocks_text(result: Result) -> str:
-    """The device while it was timed."""
+    """The device's state during the measurement."""
     clocks = result.clocks
     assert clocks is not None
     parts = []
@@ -104,22 +106,22 @@ def comparison_text(comparison: Comparison) -> str:
 
 
 def comparison_sentence(comparison: Comparison) -> str:
-    """Which of the two is faster, and how surely."""
+    """Which of the two is faster, with its interval."""
     faster, pairs = comparison.faster, f"{len(comparison.ratios):,} pairs"
     low, high = comparison.low, comparison.high
     if faster is None:
         span = f"{100 * (low - 1):+.2f} to {100 * (high - 1):+.2f} %"
-        return f"no difference shown: the median ratio lies between {span} (95 % interval, {pairs})"
+        return f"no significant difference: the median ratio is {span} (95 % interval, {pairs})"
     if faster is comparison.first:
         low, high = 1 / high, 1 / low
     ratio = comparison.ratio if faster is comparison.second else 1 / comparison.ratio
     slower = comparison.first if faster is comparison.second else comparison.second
     surely = f"(95 % interval {low:.4g} to {high:.4g}, {pairs})"
-    return f"{faster.name} is {ratio:.4g} times as fast as {slower.name} {surely}"
+    return f"{faster.name} is {ratio:.4g}× as fast as {slower.name} {surely}"
 
 
 def cold_text(cold: ColdStart) -> str:
-    """The parts of a cold start, one a line, and what they make of the first call."""
+    """The parts of a cold start, one per line, and their effect on the first call."""
     lines = [f"{cold.name} on {cold.device}: a cold start, in {cold.processes} fresh processes"]
     for part in cold.parts:
         lines.append(f"  {part.name.replace('_', ' '):12} {duration(part.median_ns):>9}  {part.meaning}")
@@ -127,11 +129,11 @@ def cold_text(cold: ColdStart) -> str:
 
 
 def cold_sentence(cold: ColdStart) -> str:
-    """The first call against the steady state."""
+    """The first call compared with the steady state."""
     first, steady = duration(cold.first_call_ns), duration(cold.steady_ns)
     ratio = f"{cold.ratio:,.0f}" if cold.ratio >= 10 else f"{cold.ratio:.2g}"
-    times = f"{ratio} times less" if cold.ratio > 1.05 else "no cold start to speak of"
-    return f"a stopwatch around the first call shows {first}; a call in the steady state takes {steady}: {times}"
+    times = f"{ratio}× less" if cold.ratio > 1.05 else "no cold start"
+    return f"a stopwatch around the first call shows {first}; a steady-state call takes {steady}: {times}"
 
 
 def answer_text(answer: Answer) -> str:
@@ -141,9 +143,9 @@ def answer_text(answer: Answer) -> str:
 
 
 def list_text() -> str:
-    """The experiments, one a line."""
+    """The experiments, one per line."""
     lines = []
     for experiment in EXPERIMENTS.values():
         shape, types = "x".join(map(str, experiment.shape)), ", ".join(experiment.dtypes)
         lines.append(f"{experiment.name:10} {experiment.summary}\n{'':10} {experiment.dimensions}: {shape}; {types}")
-    return "\n".join([*lines, "or a function of your own: file.py:function"])
+    return "\n".join([*lines, "or your own function: file.py:function"])

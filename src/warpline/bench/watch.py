@@ -1,4 +1,4 @@
-"""Clocks, temperature and power during a measurement, and what to say of them."""
+"""Clocks, temperature and power during a measurement, and notes about them."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 
 from warpline.bench.nvml import Reading, open_nvml
 
-FELL = 0.97
-"""A clock that loses more than three percent changed the result by about as much."""
+MIN_STEADY_CLOCK_SHARE = 0.97
+"""If the clock drops by more than three percent, the result changes by about as much."""
 SMI_PAUSE_S = 0.25
-"""nvidia-smi starts a process and asks every device of the machine: tens to hundreds of milliseconds."""
+"""nvidia-smi starts a process and queries every device: tens to hundreds of milliseconds."""
 _FIELDS = "clocks.sm,clocks.mem,clocks.max.sm,temperature.gpu,power.draw"
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """How the device stood over a measurement."""
+    """The device's state during a measurement."""
 
     readings: int
     first_sm_mhz: int | None
@@ -28,29 +28,34 @@ class Clocks:
     max_sm_mhz: int | None
     last_sm_mhz: int | None
     limit_sm_mhz: int | None
-    """The highest clock that the device has."""
+    """The device's maximum clock."""
     memory_mhz: int | None
     temperature_c: int | None
-    """The highest seen."""
+    """Maximum of the readings."""
     power_w: float | None
-    """The highest seen."""
+    """Maximum of the readings."""
     reasons: tuple[str, ...]
 
     @property
     def fell(self) -> bool:
-        """Whether the clock moved enough to change the result."""
-        return bool(self.min_sm_mhz and self.max_sm_mhz and self.min_sm_mhz < FELL * self.max_sm_mhz)
+        """Whether the clock changed enough to affect the result."""
+        return bool(self.min_sm_mhz and self.max_sm_mhz and self.min_sm_mhz < MIN_STEADY_CLOCK_SHARE * self.max_sm_mhz)
 
     @property
     def sentence(self) -> str:
-        """What a reader of the result must know; empty when all is well."""
+        """A note for the reader of the result; empty if the clock was steady."""
         why = f" ({', '.join(self.reasons)})" if self.reasons else ""
         if self.fell:
             low, high = f"{self.min_sm_mhz:,}", f"{self.max_sm_mhz:,}"
-            path = f"fell from {high} to {low}" if self._falling else f"moved between {low} and {high}"
-            return f"the clock {path} MHz while it was timed{why}"
-        if self.reasons and self.max_sm_mhz and self.limit_sm_mhz and self.max_sm_mhz < FELL * self.limit_sm_mhz:
-            return f"the clock stood at {self.max_sm_mhz:,} of {self.limit_sm_mhz:,} MHz{why}"
+            path = f"fell from {high} to {low}" if self._falling else f"varied between {low} and {high}"
+            return f"the clock {path} MHz during the measurement{why}"
+        if (
+            self.reasons
+            and self.max_sm_mhz
+            and self.limit_sm_mhz
+            and self.max_sm_mhz < MIN_STEADY_CLOCK_SHARE * self.limit_sm_mhz
+        ):
+            return f"the clock was at {self.max_sm_mhz:,} of {self.limit_sm_mhz:,} MHz{why}"
         return ""
 
     @property
@@ -64,12 +69,12 @@ class Watch:
 
     source: Callable[[], Reading | None] | None
     pause_s: float = 0.0
-    """Between readings: a source that takes long must not slow down what it watches."""
+    """Minimum time between readings: a slow source must not slow down the measurement."""
     readings: list[Reading] = field(default_factory=list)
     _last_s: float = field(default=-math.inf, repr=False)
 
     def read(self) -> None:
-        """One more reading, unless it is too early."""
+        """Take a reading, unless it is too early."""
         if self.source is None or time.monotonic() - self._last_s < self.pause_s:
             return
         reading = self.source()
@@ -78,12 +83,12 @@ class Watch:
             self.readings.append(reading)
 
     def restart(self) -> None:
-        """Forgets what was read: the warm-up's clock rises from idle and says nothing."""
+        """Discard all readings: during the warm-up the clock rises from idle."""
         self.readings.clear()
         self._last_s = -math.inf
 
     def clocks(self) -> Clocks | None:
-        """All readings together; None without any."""
+        """A summary of all readings; None without any."""
         if not self.readings:
             return None
         sm = [reading.sm_mhz for reading in self.readings if reading.sm_mhz is not None]
@@ -104,7 +109,7 @@ class Watch:
 
 
 def watch_device(torch: Any) -> Watch:
-    """A watch over the current device: by NVML, else by nvidia-smi, else none."""
+    """Watch the current device with NVML, otherwise nvidia-smi, otherwise nothing."""
     properties = torch.cuda.get_device_properties(torch.cuda.current_device())
     uuid = str(getattr(properties, "uuid", "") or "")
     sensors = open_nvml(uuid)
@@ -115,7 +120,7 @@ def watch_device(torch: Any) -> Watch:
 
 
 def smi_reading(uuid: str) -> Reading | None:
-    """The same from nvidia-smi, which says less and takes longer; None where it is absent."""
+    """A reading from nvidia-smi, which reports less and takes longer; None if it is missing."""
     rows = query_smi(_FIELDS, uuid)
     if len(rows) != 1:
         return None
@@ -124,7 +129,7 @@ def smi_reading(uuid: str) -> Reading | None:
 
 
 def query_smi(fields: str, uuid: str) -> list[list[str]]:
-    """What nvidia-smi answers, a row for each device, or for one where its UUID is given; none where it is absent."""
+    """Query nvidia-smi: one row per device, or for one if its UUID is given; empty if it is missing."""
     device = ["-i", f"GPU-{uuid}"] if uuid else []
     command = ["nvidia-smi", *device, f"--query-gpu={fields}", "--format=csv,noheader,nounits"]
     try:

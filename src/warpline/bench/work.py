@@ -1,4 +1,4 @@
-"""The work that a call does, what the device makes of it, and whether the time can be real."""
+"""The work of a call, its rates on the device, and whether the time is possible."""
 
 from __future__ import annotations
 
@@ -12,63 +12,63 @@ from warpline.hardware.find import find_device
 from warpline.hardware.roof import Roof, roof_of
 
 TYPES = ("fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "int8")
-BOOST = 1.09
-"""Data sheets quote tensor peaks below the highest clock: an H200's at 1.83 GHz, and it runs at up to 1.98."""
+BOOST_ALLOWANCE = 1.09
+"""Data sheets quote tensor peaks below the maximum clock: an H200's at 1.83 GHz, while it runs at up to 1.98 GHz."""
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one call must do at least."""
+    """The minimum work of one call."""
 
     flops: float = 0.0
     bytes: float = 0.0
     dtype: str = "fp32"
-    """Of the arithmetic: fp32 data multiplied on tensor cores are tf32."""
+    """The type of the arithmetic: fp32 data multiplied on tensor cores are tf32."""
     unit: str = ""
-    """`tensor` or `vector`; by the type where it is empty."""
+    """`tensor` or `vector`; if empty, determined by the type."""
 
     @property
     def where(self) -> str:
-        """The unit that does it: matrix products in fp32 run on CUDA cores, all others on tensor cores."""
+        """The unit that computes it: fp32 matmuls run on CUDA cores, all others on tensor cores."""
         return self.unit or (VECTOR if self.dtype == "fp32" else TENSOR)
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A time held against the device's peaks."""
+    """A time compared with the device's peaks."""
 
     work: Work
     flops_per_second: float
     bytes_per_second: float
     roof_ns: float | None
-    """What the work takes at the measured ceilings (the data sheet's where none were measured); None: unknown chip."""
+    """The time at the measured ceilings (the data sheet's if none were measured); None for an unknown chip."""
     roof_pct: float | None
     bound: str
     """`compute`, `memory`, or empty without a roof."""
     floor_ns: float | None
-    """What the data sheet allows at best, caches granted: no time below it is real."""
+    """The minimum time by the data sheet, allowing for caches: no shorter time is possible."""
     sources: tuple[str, ...] = ()
 
     def impossible(self, time_ns: float) -> bool:
-        """Whether no such time can be."""
+        """Whether the time is impossible."""
         return self.floor_ns is not None and time_ns < self.floor_ns
 
 
 def checked_work(flops: float | None, bytes_: float | None, dtype: str | None, unit: str = "") -> Work | None:
-    """The work as the caller states it; None where nothing is stated."""
+    """The work as given by the caller; None if nothing is given."""
     if dtype is not None and dtype not in TYPES:
         raise UsageError("bad-dtype", f"no data type is called {dtype!r}", f"one of {', '.join(TYPES)}")
     if flops is None and bytes_ is None:
         return None
     if not all(0 <= amount < math.inf for amount in (flops or 0.0, bytes_ or 0.0)):
-        raise UsageError("bad-work", "flops and bytes must be numbers, and not negative")
+        raise UsageError("bad-work", "flops and bytes must be non-negative numbers")
     if flops and dtype is None:
-        raise UsageError("no-dtype", "FLOPs have a peak per data type", "add dtype='bf16' or another")
+        raise UsageError("no-dtype", "flops need a data type", "add dtype='bf16' or similar")
     return Work(flops or 0.0, bytes_ or 0.0, dtype or "fp32", unit)
 
 
 def roof_at_hand(properties: Any) -> Roof | None:
-    """The roof of the device that torch describes so; None for a chip that is not in the tables."""
+    """The roof of the device that torch describes; None for an unknown chip."""
     compute = (int(properties.major), int(properties.minor))
     chip = find_device(str(properties.name), int(properties.multi_processor_count), compute)
     return None if chip is None else roof_of(chip)
@@ -77,8 +77,8 @@ def roof_at_hand(properties: Any) -> Roof | None:
 def judge(work: Work, time_ns: float, roof: Roof | None, *, cached_bytes: int) -> Judgement:
     """The rates, the share of the roof, and the floor.
 
-    `cached_bytes` is what may stay in caches and need not travel. It is granted twice, to what is read and to what is
-    written: even after a flush, results may lie in the L2 when the clock is stopped.
+    `cached_bytes` is what may stay in caches instead of memory. It is subtracted twice, from the reads and from the
+    writes: even after a flush, results may be in the L2 when the clock stops.
     """
     rates = (work.flops / time_ns * 1e9, work.bytes / time_ns * 1e9)
     compute = roof.compute(work.dtype, work.where) if roof and work.flops else None
@@ -90,7 +90,7 @@ def judge(work: Work, time_ns: float, roof: Roof | None, *, cached_bytes: int) -
     paper_memory = roof.bandwidth(DRAM, on_paper=True) or memory
     cached = 2 * max(cached_bytes, roof.chip.cache_bytes)
     roof_ns = max(compute_ns, memory_ns)
-    floor_ns = max(_ns(work.flops, paper_compute) / BOOST, _ns(max(0.0, work.bytes - cached), paper_memory))
+    floor_ns = max(_ns(work.flops, paper_compute) / BOOST_ALLOWANCE, _ns(max(0.0, work.bytes - cached), paper_memory))
     return Judgement(
         work,
         *rates,

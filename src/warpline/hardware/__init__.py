@@ -1,4 +1,4 @@
-"""What devices can do: cited peaks, and ceilings measured on the device itself."""
+"""What devices can do: peaks with citations, and ceilings measured on the device itself."""
 
 from warpline.hardware.chips import Chip, Figure, chip_named, chips
 from warpline.hardware.find import find_device

@@ -1,7 +1,7 @@
-"""What a device reaches in practice: ceilings measured on it, stored as JSON, used before the data sheet's.
+"""Ceilings measured on a device, stored as JSON and used instead of the data sheet's peaks.
 
-Files are looked for in `$WARPLINE_CEILINGS` (a file or a directory), then `~/.config/warpline/ceilings`, then
-among those that come with warpline. Each is the output of `warpline device measure`.
+Files are searched in `$WARPLINE_CEILINGS` (a file or a directory), then `~/.config/warpline/ceilings`, then among those
+shipped with warpline. Each is the output of `warpline device measure`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SHIPPED = ("h200.json",)
 
 @dataclass(frozen=True, slots=True)
 class Ceilings:
-    """One file of measurements. Values are in FLOP/s, bytes/s or seconds, keyed as the file keys them."""
+    """One file of measurements. Values are in FLOP/s, bytes/s or seconds, with the file's keys."""
 
     device: str
     sm_count: int | None
     compute: tuple[int, int] | None
     date: str
     origin: str
-    """Who measured, for people: `warpline device measure, torch 2.11`, …"""
+    """A readable origin: `warpline device measure, torch 2.11`, …"""
     path: str
     values: dict[str, float]
     """For example `gemm.bf16`, `copy.dram`, `host.h2d_pinned`, `cpu.dispatch`."""
@@ -41,7 +41,7 @@ class Ceilings:
     """Calibration of the host (schema `warpline.host_costs/1`), as the file has it."""
 
     def figure(self, key: str) -> Figure | None:
-        """The measurement under that key, with its source; None when the file lacks it."""
+        """The measurement of that key, with its source; None if the file lacks it."""
         value = self.values.get(key)
         if value is None or value <= 0:
             return None
@@ -49,7 +49,7 @@ class Ceilings:
 
 
 def measured_for(chip: Chip) -> Ceilings | None:
-    """The first file of measurements that was taken on such a chip."""
+    """The first file of measurements of such a chip."""
     for ceilings in _candidates(os.environ.get(VARIABLE), user_directory()):
         if find_device(ceilings.device, ceilings.sm_count, ceilings.compute) == chip:
             return ceilings
@@ -57,13 +57,13 @@ def measured_for(chip: Chip) -> Ceilings | None:
 
 
 def user_directory() -> Path:
-    """Where `warpline device measure` keeps its results."""
+    """The folder where `warpline device measure` stores its results."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "warpline" / "ceilings"
 
 
 def read_ceilings(path: Path) -> Ceilings:
-    """A file of measurements."""
+    """Read a file of measurements."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
@@ -72,13 +72,13 @@ def read_ceilings(path: Path) -> Ceilings:
 
 
 def parse_ceilings(text: str, path: str) -> Ceilings:
-    """The same, from its text."""
+    """Parse measurements from text."""
     try:
         document = json.loads(text)
     except ValueError as error:
         raise UnreadableFile("bad-ceilings", f"{path} is not JSON: {error}", "measure again") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise UnreadableFile("bad-ceilings", f"{path} is not {SCHEMA}", "write it with warpline device measure")
+        raise UnreadableFile("bad-ceilings", f"{path} is not {SCHEMA}", "create it with warpline device measure")
     device = document.get("device") or {}
     return Ceilings(
         device=str(device.get("name", "")),

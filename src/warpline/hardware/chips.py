@@ -1,4 +1,4 @@
-"""What each chip can do at best: dense peaks per data type, and bandwidths, each figure with its source."""
+"""The peaks of each chip: dense FLOP/s per data type, and bandwidths, each figure with its source."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PCIE_SOURCE = "PCI-SIG base specification: 16 lanes, 128b/130b encoding, one di
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One number, in FLOP/s or bytes per second, and where it comes from."""
+    """One number, in FLOP/s or bytes per second, and its source."""
 
     value: float
     source: str
@@ -44,29 +44,29 @@ class Chip:
     tensor: dict[str, Figure] = field(repr=False)
     vector: dict[str, Figure] = field(repr=False)
     bandwidth: dict[str, Figure] = field(repr=False)
-    """By `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
+    """Keys are `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
     last_level_bytes: int = 0
-    """Cache in front of the memory, beyond the L2 (AMD's Infinity Cache); 0 where there is none."""
+    """Cache in front of the memory, beyond the L2 (AMD's Infinity Cache); 0 if there is none."""
 
     def is_called(self, name: str) -> bool:
-        """Whether a driver's name for a device means this chip, with or without the vendor's words before it."""
+        """Whether a driver's device name means this chip, with or without the vendor's name before it."""
         patterns = (rf"(?:.*\s)?(?:{pattern.removesuffix('$')})" for pattern in self.matches)
         return any(re.fullmatch(pattern, name.strip(), re.IGNORECASE) for pattern in patterns)
 
     @property
     def cache_bytes(self) -> int:
-        """The most data that can be reused without going to memory."""
+        """The amount of data that can be reused without going to memory."""
         return self.l2_bytes + self.last_level_bytes
 
 
 @cache
 def chips() -> tuple[Chip, ...]:
-    """Every chip that is known, in the order of the tables."""
+    """All known chips, in the order of the tables."""
     return tuple(chip for table in _TABLES for chip in _read(table))
 
 
 def chip_named(name: str) -> Chip:
-    """The chip of that name (`H200-SXM`), as a driver calls it (`NVIDIA H200`), or beginning so (`MI300`)."""
+    """The chip of that name (`H200-SXM`), of a driver's name (`NVIDIA H200`), or with that prefix (`MI300`)."""
     wanted = _plain(name)
     named = [chip for chip in chips() if _plain(chip.name) == wanted]
     named = named or [chip for chip in chips() if chip.is_called(name)]
@@ -74,7 +74,7 @@ def chip_named(name: str) -> Chip:
     if len(named) == 1:
         return named[0]
     candidates = ", ".join(chip.name for chip in (named or chips()))
-    problem = f"{name!r} could be several chips" if named else f"no chip is called {name!r}"
+    problem = f"{name!r} could be several chips" if named else f"there is no chip {name!r}"
     raise UsageError("unknown-device", problem, f"one of: {candidates}")
 
 
@@ -90,7 +90,7 @@ def _read(table: str) -> list[Chip]:
 
 def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
     source = sources[entry["source"]]
-    tensor_source = f"{source}; half of the figure with sparsity" if entry.get("half_of_sparse") else source
+    tensor_source = f"{source}; half of the figure quoted with sparsity" if entry.get("half_of_sparse") else source
     major, minor = map(int, entry["compute"].split("."))
     links = {"dram": "dram_gbs", "nvlink": "nvlink_gbs", "pcie": "pcie_gbs", "c2c": "c2c_gbs"}
     return Chip(

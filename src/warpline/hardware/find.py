@@ -1,4 +1,4 @@
-"""Which chip a trace was recorded on, from what the trace says of its device."""
+"""Find the chip of a trace from its device facts."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _SLICE = re.compile(r"\bMIG\b", re.IGNORECASE)
 
 
 def find_device(name: str | None, sm_count: int | None = None, compute: tuple[int, int] | None = None) -> Chip | None:
-    """The chip with this name, SM count and compute capability; None rather than a guess.
+    """The chip with this name, SM count and compute capability; None if unsure.
 
-    A name decides, unless the SM count or compute capability contradict it. Without a name, they must fit one
-    chip alone.
+    A name decides, unless the SM count or compute capability contradict it. Without a name, they must match exactly one
+    chip.
     """
     text = (name or "").strip()
     if _SLICE.search(text):

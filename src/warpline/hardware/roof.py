@@ -1,5 +1,6 @@
-"""The roof of one device: the ceiling of each unit and memory, measured where it was measured, else as the data
-sheet has it, and the time that work must take under it.
+"""The roof of one device: the ceiling of each unit and memory, and the minimum time of work under it.
+
+A ceiling is the measured one if there is a measurement, otherwise the data sheet's.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class Roof:
     ceilings: Ceilings | None
 
     def compute(self, dtype: str, unit: str, *, on_paper: bool = False) -> Figure | None:
-        """FLOP/s of a unit (`tensor` or `vector`) in a data type; None where nobody says.
+        """FLOP/s of a unit (`tensor` or `vector`) in a data type; None if unknown.
 
-        `on_paper` asks for the data sheet even where there is a measurement: only that is a physical limit.
+        `on_paper` selects the data sheet even if there is a measurement: only that is a physical limit.
         """
         if unit == VECTOR:
-            # Half-precision arithmetic outside matrix products is done in fp32 by PyTorch's kernels.
+            # PyTorch's kernels do half-precision arithmetic outside matmuls in fp32.
             key = "fp64" if dtype == "fp64" else "fp32"
             measured = self._measured("gemm.fp32_vector") if key == "fp32" else None
             paper = self.chip.vector.get(key)
@@ -82,12 +83,12 @@ class RooflinePoint:
     flops_per_second: float
     bytes_per_second: float
     ceiling_flops_per_second: float
-    """What the roof allows at this intensity."""
+    """The FLOP/s that the roof allows at this intensity."""
     floor_seconds: float
     roof_pct: float
     bound: Bound
     possible: bool
-    """False when the time is below what the data sheet's peaks allow."""
+    """False if the time is shorter than the data sheet's peaks allow."""
     sources: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,7 +107,7 @@ class RooflinePoint:
 
 
 def roof_of(device: str | Chip) -> Roof:
-    """The roof of a chip, with the measurements that are at hand."""
+    """The roof of a chip, with the available measurements."""
     chip = chip_named(device) if isinstance(device, str) else device
     return Roof(chip, measured_for(chip))
 
@@ -120,19 +121,19 @@ def roofline(
     dtype: str = "bf16",
     unit: str = TENSOR,
 ) -> RooflinePoint:
-    """Back-of-envelope roofline: how close `flops` and `bytes` in `seconds` come to what the device can do.
+    """Quick roofline check: how close `flops` and `bytes` in `seconds` come to the device's roof.
 
     The roofline of a trace is `trace.roofline()`.
 
     >>> print(warpline.roofline(flops=2 * 8192**3, bytes=3 * 2 * 8192**2, seconds=1.6e-3, device="H200"))
     """
     if flops < 0 or bytes < 0 or seconds <= 0:
-        raise UsageError("bad-work", "flops and bytes must not be negative and seconds must be positive")
+        raise UsageError("bad-work", "flops and bytes must be non-negative, and seconds positive")
     roof = roof_of(device)
     compute, memory = roof.compute(dtype, unit), roof.bandwidth(DRAM)
     if compute is None or memory is None:
         known = ", ".join(sorted(roof.chip.tensor if unit == TENSOR else roof.chip.vector))
-        raise UsageError("no-peak", f"no {unit} peak in {dtype} is known for {roof.chip.name}", f"known: {known}")
+        raise UsageError("no-peak", f"the {unit} peak in {dtype} is unknown for {roof.chip.name}", f"known: {known}")
     paper, paper_memory = roof.compute(dtype, unit, on_paper=True), roof.bandwidth(DRAM, on_paper=True)
     compute_seconds, memory_seconds = flops / compute.value, bytes / memory.value
     floor = max(compute_seconds, memory_seconds)

@@ -1,7 +1,6 @@
-"""A kernel's name -> what it is: library, op, class, data types, tile, tensor cores, with a reason each.
+"""Decode a kernel's name: library, op, class, data types, tile, tensor cores, each with its reason.
 
-``identify`` is the one entry. Families are modules of this folder; none imports anything of warpline
-outside it.
+``identify`` is the only entry point. Families are modules of this folder; none imports other parts of warpline.
 """
 
 from warpline.kernels.decode import identify

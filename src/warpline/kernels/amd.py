@@ -157,4 +157,4 @@ def _composable(name: NormalName) -> Draft | None:
         return draft.kind("reduction", "reduction", what[:60])
     if "softmax" in what.lower():
         return draft.kind("softmax", "softmax", what[:60])
-    return draft.abstain("a Composable Kernel entry whose operation is not known here")
+    return draft.abstain("a Composable Kernel entry of an unknown operation")

@@ -1,8 +1,8 @@
-"""PyTorch's native CUDA kernels: the base identifier gives the shape of the work, the functor the op.
+"""PyTorch's native CUDA kernels: the base identifier gives the access pattern, the functor gives the op.
 
-``elementwise`` kernels: ``vectorized_`` (contiguous, with the access width), ``unrolled_`` (with casts or
-odd strides), plain (strided). AT_DISPATCH case numbers (``#12``) are never decoded: they differ between
-releases. A run-time cast (``LoadWithCast``) means that one data type is not in the name.
+``elementwise`` kernels: ``vectorized_`` (contiguous, with the access width), ``unrolled_`` (with casts or irregular
+strides), plain (strided). AT_DISPATCH case numbers (``#12``) are never decoded: they differ between releases. With a
+run-time cast (``LoadWithCast``), one data type is not in the name.
 """
 
 from __future__ import annotations
@@ -138,12 +138,12 @@ def _cut(name: NormalName) -> Entry | None:
 def _elementwise(name: NormalName) -> Draft:
     position, shape = _ELEMENTWISE[name.base]
     draft = Draft("aten", "aten")
-    draft.token(name.base, f"one thread a few elements, {shape}")
+    draft.token(name.base, f"a few elements per thread, {shape}")
     parts = split_arguments(name.arguments)
     draft.kind("elementwise", "elementwise", f"{name.base} of ATen")
     if name.base.startswith("vectorized") and parts and is_integer(parts[0]):
-        draft.set("vector_width", int(parts[0]), "first template argument: elements an access")
-        draft.token(parts[0], f"{parts[0]} elements an access")
+        draft.set("vector_width", int(parts[0]), "first template argument: elements per access")
+        draft.token(parts[0], f"{parts[0]} elements per access")
     functor = read_functor(parts[position], name.truncated) if len(parts) > position else None
     if functor is None:
         if name.truncated:
@@ -169,7 +169,7 @@ def _elementwise(name: NormalName) -> Draft:
 
 
 def _partial(draft: Draft, start: str) -> None:
-    """A functor that the profiler cut: only a start that fits one op is believed."""
+    """A functor truncated by the profiler: accepted only if its start matches one op."""
     if start.startswith("direct_cop"):
         draft.kind("memory", "copy", f"functor starts with {start}")
     elif start.startswith("FillFunct"):
@@ -238,7 +238,7 @@ def _cat(draft: Draft, name: NormalName) -> None:
     if parts and not parts[0].endswith(">"):
         draft.types("element type", a=dtype_of(parts[0]), out=dtype_of(parts[0]))
     elif parts and "OpaqueType<" in parts[0]:
-        draft.token(head(parts[0]), f"{inside(parts[0], 'OpaqueType<')} bytes an element; the type is hidden")
+        draft.token(head(parts[0]), f"{inside(parts[0], 'OpaqueType<')} bytes per element; the type is hidden")
 
 
 def _random(draft: Draft, name: NormalName) -> None:

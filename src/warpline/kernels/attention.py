@@ -107,7 +107,7 @@ def _flash2(name: NormalName) -> Draft:
     draft.kind("attention", op, f"{base} of FlashAttention 2")
     draft.set("direction", "bwd" if backward else "fwd", base)
     if name.arguments or not name.truncated:
-        reason = "a helper without matrix products" if helper else "the loop multiplies on tensor cores"
+        reason = "a helper without matrix arithmetic" if helper else "the loop multiplies on tensor cores"
         draft.set("tensor_core", not helper, reason)
     draft.token(base, "FlashAttention 2: " + ("helper around the loop" if helper else "the attention loop"))
     traits = inside(name.arguments, "kernel_traits<")
@@ -145,7 +145,7 @@ def _wrapped(name: NormalName) -> Draft:
     op = "flash_attention_backward" if backward else "flash_attention_forward"
     draft.kind("attention", op, f"{what} inside device_kernel")
     if not (name.truncated and text.endswith(what)):
-        draft.set("tensor_core", not helper, "a helper without matrix products" if helper else "wgmma main loop")
+        draft.set("tensor_core", not helper, "a helper without matrix arithmetic" if helper else "wgmma main loop")
     draft.set("direction", "bwd" if backward else "fwd", what)
     arch = re.search(r"arch::Sm(\d+)", text) or re.search(r"Sm(\d+)", what)
     if arch is not None:
@@ -196,7 +196,7 @@ def _memory_efficient(name: NormalName) -> Draft:
     draft.set("arch", f"sm{arch}", f"sm{arch}; runs on every later chip")
     draft.token(f"sm{arch}", "architecture the kernel was built for; runs on later chips too")
     if element == "f32" and int(arch) >= 80:
-        draft.set("tensor_core", True, "f32 on sm80 is multiplied as three TF32 products (OpMultiplyAddFastF32)")
+        draft.set("tensor_core", True, "f32 on sm80 is computed as three TF32 multiplications (OpMultiplyAddFastF32)")
         draft.types("element type", a="f32", b="f32", out="f32", acc="f32")
     elif element == "f32":
         draft.set("tensor_core", False, "f32 before sm80 runs on CUDA cores")
@@ -251,7 +251,7 @@ def _amd(name: NormalName) -> Draft | None:
     helper = any(word in what for word in ("DotO", "Convert", "Combine", "AppendKV", "reduce"))
     backward = "Bwd" in what or "bwd" in what
     draft.kind("attention", "fmha_" + ("backward" if backward else "forward"), what, tensor_core=not helper)
-    draft.reasons["tensor_core"] = "a helper without matrix products" if helper else "MFMA matrix cores"
+    draft.reasons["tensor_core"] = "a helper without matrix arithmetic" if helper else "MFMA matrix cores"
     draft.set("direction", "bwd" if backward else "fwd", what)
     if (size := re.search(r"hd(\d+)", what)) is not None:
         draft.set("head_dim", int(size.group(1)), size.group())

@@ -1,7 +1,7 @@
 """Tables of kernel identifiers: ``class op [fwd|bwd] [tensor|cores|either]: identifier …`` on every line.
 
-A family keeps its table as text, one op a line, so that adding a kernel is adding a word. An identifier
-that ends in ``*`` matches as a prefix.
+A family stores its table as text, one op per line, so that adding a kernel means adding a word. An identifier that ends
+in ``*`` matches as a prefix.
 """
 
 from __future__ import annotations
@@ -9,23 +9,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BUCKET = 3
-"""Prefixes are found by their first letters; none is shorter."""
+"""Prefixes are indexed by their first letters; none is shorter."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an identifier stands for."""
+    """What an identifier means."""
 
     kernel_class: str
     op: str
     direction: str | None = None
     tensor_core: bool | None = None
     either: bool = False
-    """Some kernels of this kind use tensor cores and some do not, whatever the class suggests."""
+    """Some kernels of this kind use tensor cores and some do not, whatever their class."""
 
 
 class Catalogue:
-    """Identifiers of one family, looked up whole, by prefix, and, for cut names, by what they agree on."""
+    """The identifiers of one family, looked up exactly, by prefix, or, for truncated names, by common meaning."""
 
     __slots__ = ("_exact", "_prefixes")
 
@@ -62,7 +62,7 @@ class Catalogue:
         return None
 
     def complete(self, start: str) -> Entry | None:
-        """For an identifier that was cut: what all identifiers with this start agree on, else None."""
+        """For a truncated identifier: what all identifiers with this start agree on, otherwise None."""
         if len(start) < 6:
             return None
         found = self.find(start)

@@ -1,7 +1,7 @@
 """Communication: NCCL and RCCL, the custom collectives of vLLM, SGLang, TensorRT-LLM and PyTorch, DeepEP.
 
-Of an NCCL name only the collective and, for reductions, the data type can be trusted: every operation
-is shown as Sum, every protocol as LL and every algorithm but TREE as RING.
+Of an NCCL name only the collective and, for reductions, the data type are reliable: every operation is shown as Sum,
+every protocol as LL and every algorithm except TREE as RING.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _nccl(name: NormalName) -> Draft:
         tail = dtype_of("_".join(words[-2:])) if len(words) > 2 else None
         draft.types("element type of the reduction", a=kind or (tail if tail in _FLOATS else None))
     if not symmetric and len(words) > 1:
-        draft.token("_".join(words[1:]), "operation, algorithm and protocol as printed; only the type is to be trusted")
+        draft.token("_".join(words[1:]), "operation, algorithm and protocol as printed; only the type is reliable")
     return draft
 
 

@@ -49,7 +49,7 @@ def decode(name: NormalName) -> Draft | None:
     if base.startswith("nvkernel_"):
         draft = Draft("directive compiler", "nvhpc")
         draft.token(base, "an OpenACC or OpenMP region: function and line")
-        return draft.abstain("a compiled region of Fortran or C; the name gives its place, not its operation")
+        return draft.abstain("a compiled region of Fortran or C; the name gives its location, not its operation")
     if base.startswith("cuda_parallel_launch"):
         draft = Draft("kokkos", "kokkos")
         draft.token(base, "Kokkos' generic launcher")
@@ -73,7 +73,7 @@ def decode(name: NormalName) -> Draft | None:
     if not kind and not hero:
         draft = Draft("xla", "xla")
         draft.token(text, "an XLA fusion without a hero op")
-        return draft.abstain("XLA's generic fusion name holds no operation")
+        return draft.abstain("XLA's generic fusion name contains no operation")
     return _hero(hero, kind or "", text)
 
 
@@ -100,4 +100,4 @@ def _nvfuser(base: str) -> Draft:
     if heuristic in _HEURISTICS:
         kernel_class, reason = _HEURISTICS[heuristic]
         return draft.kind(kernel_class, heuristic, reason)
-    return draft.abstain("nvFuser's name holds no heuristic")
+    return draft.abstain("nvFuser's name contains no heuristic")

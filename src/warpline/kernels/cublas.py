@@ -1,6 +1,6 @@
-"""cuBLAS' template kernels: matrix-vector products, small GEMMs, split-K reductions, epilogues.
+"""cuBLAS's template kernels: matrix-vector products (GEMV), small GEMMs, split-K reductions, epilogues.
 
-None of them uses tensor cores. A "matmul" with one row usually ends here.
+None of them uses tensor cores. A "matmul" with one row usually runs one of these.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _draft(name: NormalName, meaning: str) -> Draft:
 
 def _gemv(name: NormalName, said: str) -> Draft:
     draft = Draft("cublas template", "cublas")
-    draft.token(said, "matrix-vector product on CUDA cores: bound by memory")
+    draft.token(said, "matrix-vector product (GEMV) on CUDA cores: memory-bound")
     draft.kind("gemm", "gemv", f"{said} is cuBLAS' matrix-vector product", tensor_core=False)
     kinds = [
         kind for part in split_arguments(name.arguments)[:8] if (kind := dtype_of(part)) not in (None, "s32", "s64")

@@ -106,7 +106,7 @@ def _decode2(draft: Draft, tokens: list[str], truncated: bool) -> Draft | None:
     trailing = next((token for token in rest[:3] if dtype_of(token)), None)
     _core2(draft, core, leading, trailing, arch)
     if truncated and not trailing and not any(SHAPE2.fullmatch(token) for token in rest):
-        # The name is cut where an input type may have stood.
+        # The name is truncated where an input type may have been.
         draft.dtype.pop("a", None)
         draft.dtype.pop("b", None)
     _tail2(draft, rest, core.group(5))

@@ -65,7 +65,7 @@ def _setup(name: NormalName) -> Draft | None:
         return None
     draft = Draft("cutlass", "cutlass")
     draft.token(name.base, "writes the pointers and shapes of a grouped GEMM")
-    return draft.kind("other", "grouped_gemm_setup", "prepares a grouped GEMM, does no arithmetic of its own")
+    return draft.kind("other", "grouped_gemm_setup", "prepares a grouped GEMM, does no arithmetic itself")
 
 
 def _wrapped(name: NormalName) -> Draft | None:
@@ -85,7 +85,7 @@ def _wrapped(name: NormalName) -> Draft | None:
     elif any(word in text for word in _GEMM_WORDS):
         draft.kind("gemm", "gemm", f"{head(text)} is a GEMM")
     else:
-        return draft.abstain(f"{name.base} of {head(text) or 'an unreadable type'}: not a CUTLASS operation known here")
+        return draft.abstain(f"{name.base} of {head(text) or 'an unreadable type'}: not a known CUTLASS operation")
     if "CollectiveMma" in text or "Mainloop" in text:
         _collective(draft, text)
     else:
@@ -167,7 +167,7 @@ def _dsl(name: NormalName) -> Draft:
     subject = words.split("_object_at_", 1)[0]
     if words.startswith("prepare_kernel"):
         draft.token("prepare_kernel", "set-up before the kernel proper")
-        return draft.kind("other", "set-up", "prepare_kernel does no arithmetic of its own")
+        return draft.kind("other", "set-up", "prepare_kernel does no arithmetic itself")
     for kernel_class, marks in _DSL_WORDS:
         mark = next((mark for mark in marks if mark in subject), None)
         if mark is None:
@@ -182,4 +182,4 @@ def _dsl(name: NormalName) -> Draft:
             kind = {"f8E4M3FN": "e4m3"}.get(element.group(1), element.group(1))
             draft.types("element type of the first tensor argument", a=kind)
         return draft
-    return draft.abstain("the Python path in the name names no operation known here")
+    return draft.abstain("the Python path in the name contains no known operation")

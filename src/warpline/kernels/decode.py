@@ -1,4 +1,4 @@
-"""A kernel's name -> its identity: the families in the order in which they are asked, and the cache."""
+"""Decode a kernel's name: the families in order of precedence, and the cache."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from warpline.kernels.normalise import NormalName, normalise
 from warpline.kernels.remarks import remarks_of
 
 CACHE_SIZE = 65_536
-"""Distinct names kept; a training run has a few hundred, a day of a fleet a few thousand."""
+"""Distinct names cached; a training run has a few hundred, a fleet a few thousand per day."""
 
 FAMILIES: tuple[Callable[[NormalName], Draft | None], ...] = (
     memory_operations.decode,
@@ -56,7 +56,7 @@ FAMILIES: tuple[Callable[[NormalName], Draft | None], ...] = (
     cublas.decode,
     lexicon.decode,
 )
-"""Specific grammars before general ones; the words come last and always answer."""
+"""Specific grammars come before general ones; the lexicon comes last and always answers."""
 
 
 @lru_cache(maxsize=CACHE_SIZE)
@@ -73,7 +73,7 @@ def identify(name: str, device_arch: str | None = None) -> KernelIdentity:
         draft = family(normal)
         if draft is not None:
             if normal.truncated and normal.dialect == "mangled":
-                # A mangled name that was cut is only scanned, which loses built-in types.
+                # A truncated mangled name is only scanned, which loses built-in types.
                 draft.dtype.clear()
                 draft.reasons.pop("dtype", None)
             identity = draft.build(name, normal.truncated)

@@ -1,4 +1,4 @@
-"""The notepad of a family decoder: fields with their reasons, tokens with their meanings."""
+"""The working state of a family decoder: fields with their reasons, tokens with their meanings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpline.kernels.identity import MATRIX_CLASSES, DataTypes, KernelIdentity,
 
 
 class Draft:
-    """A KernelIdentity in the making. ``set`` is the only way in, so that no value lacks a reason."""
+    """A KernelIdentity under construction. ``set`` is the only way to add a value, so that every value has a reason."""
 
     __slots__ = ("dtype", "family", "library", "reasons", "remarks", "tokens", "values")
 
@@ -30,7 +30,7 @@ class Draft:
         self.reasons["class" if field == "kernel_class" else field] = reason
 
     def kind(self, kernel_class: str, op: str | None, reason: str, tensor_core: bool | None = None) -> Draft:
-        """Class and op at once; a class without matrix arithmetic settles the tensor cores too."""
+        """Set class and op; a class without matrix arithmetic also determines the tensor cores."""
         self.set("kernel_class", kernel_class, reason)
         self.set("op", op, reason)
         if tensor_core is None and kernel_class not in MATRIX_CLASSES and kernel_class != "unknown":
@@ -40,7 +40,7 @@ class Draft:
         return self
 
     def leave_units_open(self) -> None:
-        """Take back what the class suggested about tensor cores."""
+        """Retract what the class implied about tensor cores."""
         self.values.pop("tensor_core", None)
         self.reasons.pop("tensor_core", None)
 
@@ -56,7 +56,7 @@ class Draft:
         self.tokens.append(Token(text, meaning))
 
     def abstain(self, reason: str) -> Draft:
-        """Say that the name does not prove a class, and why."""
+        """Record that the name does not prove a class, and why."""
         self.values["kernel_class"] = "unknown"
         self.reasons["class"] = reason
         return self

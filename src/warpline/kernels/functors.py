@@ -1,4 +1,4 @@
-"""What an ATen elementwise, reduction or foreach kernel computes: its functor."""
+"""The functor of an ATen elementwise, reduction or foreach kernel, which says what it computes."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Functor:
 def read_functor(text: str, cut: bool = False) -> Functor | None:
     """Read the functor of an elementwise kernel, unwrapping ``gpu_kernel_impl<…>::{lambda(int)#1}``.
 
-    In a name that was cut, an identifier that runs to the end is not believed.
+    In a truncated name, an identifier that runs to the end is not used.
     """
     wrapped = _IMPL.search(text[:200])
     if wrapped is not None:
@@ -138,14 +138,14 @@ def op_name(identifier: str) -> str:
 
 
 def snake(text: str) -> str:
-    """``BitwiseAnd`` -> ``bitwise_and``; text that has underscores already is left alone."""
+    """``BitwiseAnd`` -> ``bitwise_and``; text that already has underscores is unchanged."""
     if "_" in text or text.islower():
         return text
     return "".join(f"_{char.lower()}" if char.isupper() and at else char.lower() for at, char in enumerate(text))
 
 
 def class_of(op: str, identifier: str) -> str:
-    """The class of an elementwise kernel by its functor: a copy is memory, a piece of a norm is norm."""
+    """The class of an elementwise kernel by its functor: a copy is memory, a part of a norm is norm."""
     if _COPY.match(op):
         return "memory"
     lowered = identifier.lower()

@@ -1,4 +1,4 @@
-"""Small readers that several families share: tokens, shapes and instruction digits."""
+"""Small parsers shared by several families: tokens, shapes and instruction digits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INSTRUCTIONS = {
     "32816": "32x8x16",
     "83216": "8x32x16",
 }
-"""Digits of a matrix instruction, m n k run together: ambiguous, hence a list and not a rule."""
+"""Digits of a matrix instruction, m n k concatenated: ambiguous, hence a list and not a rule."""
 
 ACCUMULATORS = {"h": "f16", "s": "f32", "d": "f64", "i": "s32", "c": "cf32", "z": "cf64"}
 """The BLAS letter before the instruction digits is the accumulator."""
@@ -42,7 +42,7 @@ SHAPE3 = re.compile(r"\d{1,4}x\d{1,4}x\d{1,4}")
 
 
 def tokens_of(text: str, truncated: bool) -> list[str]:
-    """Tokens between underscores; the last one of a cut name is dropped, for it may be half a token."""
+    """Tokens between underscores; the last one of a truncated name is dropped, because it may be incomplete."""
     tokens = [token for token in text.split("_") if token]
     return tokens[:-1] if truncated and tokens else tokens
 
@@ -61,7 +61,7 @@ def sm_number(arch: str | None) -> int | None:
 
 
 def inside(text: str, opener: str) -> str | None:
-    """What the angle brackets after ``opener`` enclose (``opener`` ends in ``<``), cut names included."""
+    """The text between the angle brackets after ``opener`` (which ends in ``<``), also in truncated names."""
     start = text.find(opener)
     if start < 0:
         return None

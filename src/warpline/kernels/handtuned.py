@@ -1,8 +1,8 @@
 """Hand-tuned SASS of cuBLAS, cuDNN and TensorRT: ``ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_nn``.
 
-The generation is the one the kernel was written for, not the device's. The letter before the digits is
-the accumulator; digits are the matrix instruction, and a core without digits runs on CUDA cores.
-Types are printed only where they differ from the accumulator.
+The generation is the one the kernel was written for, not the device's. The letter before the digits is the accumulator;
+digits are the matrix instruction, and a core without digits runs on CUDA cores. Types are printed only if they differ
+from the accumulator.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _core(draft: Draft, core: re.Match[str], token: str, leading: str | None, tr
 
 
 def _forget_operands(draft: Draft) -> None:
-    """The name is cut where an input type may have stood."""
+    """Whether the name is truncated where an input type may have been."""
     draft.dtype.pop("a", None)
     draft.dtype.pop("b", None)
 
@@ -131,7 +131,7 @@ def _tail(draft: Draft, rest: list[str], conv: bool) -> None:
         elif token.startswith("sliced"):
             draft.token(token, "the block's warps share K (slice-K)")
         elif token.startswith("ldg") and token[3:].isdigit():
-            draft.token(token, f"{token[3:]} elements a global load")
+            draft.token(token, f"{token[3:]} elements per global load")
             draft.set("vector_width", int(token[3:]), token)
         elif token in _LAYOUTS and not conv:
             draft.token(token, "A and B: n = column-major (not transposed), t = transposed, in BLAS terms")
@@ -152,7 +152,7 @@ def _tail(draft: Draft, rest: list[str], conv: bool) -> None:
 
 
 def _direction(draft: Draft, tokens: set[str]) -> None:
-    """Which pass: measured on launching ops (stridedB is dgrad, with splitK it is wgrad, relu is fprop)."""
+    """The pass, as measured on the launching ops (stridedB is dgrad, with splitK it is wgrad, relu is fprop)."""
     if "stridedB" in tokens:
         op = "conv_wgrad" if "splitK" in tokens else "conv_dgrad"
         draft.set("op", op, "stridedB" + ("_splitK" if "splitK" in tokens else ""))

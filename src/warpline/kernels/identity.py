@@ -1,4 +1,4 @@
-"""What a kernel is, as far as its name proves it: every field with its reason, or nothing."""
+"""What a kernel is, as far as its name proves it: every field has a reason or is None."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLASSES = (
 """What a kernel does. ``unknown`` means that the decoder abstained; its reason says why."""
 
 MATRIX_CLASSES = frozenset({"gemm", "conv", "attention", "moe"})
-"""Classes whose kernels may use tensor cores; every other known class does not."""
+"""Classes whose kernels may use tensor cores; no other known class does."""
 
 
 def _no_reasons() -> Mapping[str, str]:
@@ -42,8 +42,8 @@ def _no_reasons() -> Mapping[str, str]:
 class DataTypes:
     """Data types by role: ``f16 bf16 f32 tf32 f64 e4m3 e5m2 e2m1 s8 s32 s64 u8 bool cf32 …``.
 
-    ``a`` and ``b`` are the operands as the arithmetic sees them (an fp32 tensor multiplied in TF32 is
-    ``tf32``), ``out`` is what is written and ``acc`` is the accumulator.
+    ``a`` and ``b`` are the operands as the arithmetic uses them (an fp32 tensor multiplied in TF32 is ``tf32``),
+    ``out`` is the output and ``acc`` is the accumulator.
     """
 
     a: str | None = None
@@ -52,13 +52,13 @@ class DataTypes:
     acc: str | None = None
 
     def to_dict(self) -> dict[str, str | None]:
-        """The four roles as the JSON contract spells them."""
+        """The four roles with the names of the JSON contract."""
         return {"a": self.a, "b": self.b, "out": self.out, "acc": self.acc}
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of the name and what it says."""
+    """A part of the name and its meaning."""
 
     text: str
     meaning: str
@@ -76,7 +76,7 @@ class KernelIdentity:
     library: str | None = None
     """Who wrote the kernel: cublas, cudnn, cutlass, aten, triton, nccl …"""
     family: str | None = None
-    """The grammar that was used to read the name."""
+    """The grammar that decoded the name."""
     op: str | None = None
     kernel_class: str = "unknown"
     tensor_core: bool | None = None
@@ -84,7 +84,7 @@ class KernelIdentity:
     """The architecture the kernel was written for, which may be older than the device."""
     dtype: DataTypes = field(default_factory=DataTypes)
     tile: str | None = None
-    """Output tile of a thread block, M x N, and x K where the name prints it; query x key for attention."""
+    """Output tile of a thread block, M x N, and x K if the name prints it; query x key for attention."""
     stages: int | None = None
     layout: str | None = None
     cluster: str | None = None

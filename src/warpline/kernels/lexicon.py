@@ -1,8 +1,7 @@
-"""The last resort: whole words of an unknown kernel's identifier (user Triton, CUDA and TileLang kernels).
+"""The fallback: whole words of an unknown kernel's identifier (user Triton, CUDA and TileLang kernels).
 
-Strong words name an operation ("rmsnorm", "all_to_all"); the first that fits wins, in order. Weak words
-("copy", "sum", "index") count only if all of them agree. The class is all that is read: no data types,
-no tensor cores.
+Strong words name an operation ("rmsnorm", "all_to_all"); the first match wins, in order. Weak words ("copy", "sum",
+"index") count only if all of them agree. Only the class is decoded: no data types, no tensor cores.
 """
 
 from __future__ import annotations
@@ -58,24 +57,24 @@ _SUBJECTS = {
     "sort_scan": "pack unpack mask remap fill compact metadata ids idx id indices lens scatter combine finalize "
     "schedule routes localize globalize sum swa transform map",
 }
-"""Words that show a strong word to be the subject and not the operation: ``_pack_topk_ids_kernel``."""
+"""Words which show that a strong word is the subject and not the operation: ``_pack_topk_ids_kernel``."""
 _DOUBTS = "score lora mamba ssm kda gdn verify draft spec state states"
-"""Subjects around which weak words mean little."""
+"""Subjects that make weak words unreliable."""
 _EXCEPT = {kernel_class: frozenset(words.split()) for kernel_class, words in _SUBJECTS.items()}
 _DOUBT = frozenset(_DOUBTS.split())
 
 
 def decode(name: NormalName) -> Draft:
-    """Always answers: with a class where the words prove one, else with an abstention."""
+    """Always answers: with a class if the words prove one, otherwise with an abstention."""
     draft = Draft("words", None)
     base = SPECIALISATION.sub("", name.base[:300])
     if not _IDENTIFIER.fullmatch(base):
-        return draft.abstain("not a kernel name of any family known here")
+        return draft.abstain("not a kernel name of a known family")
     words = [word.lower() for word in _WORDS.findall(base)][:MAX_WORDS]
     if name.truncated and not name.arguments and words:
         words = words[:-1]
     joined = "_" + "_".join(words) + "_"
-    draft.token(base, "an identifier of no library known here; read by its words")
+    draft.token(base, "an identifier of an unknown library; decoded by its words")
     present = frozenset(words)
     for kernel_class, marks in _STRONG_WORDS:
         mark = next((mark for mark in marks if f"_{mark}_" in joined), None)
@@ -87,13 +86,13 @@ def decode(name: NormalName) -> Draft:
             continue
         return draft.kind(kernel_class, mark, f"the word {mark} in {base}")
     if name.truncated and not name.arguments:
-        return draft.abstain(f"{base} is cut, and what is left names no operation for sure")
+        return draft.abstain(f"{base} is truncated, and the rest does not clearly name an operation")
     if present & _DOUBT:
-        return draft.abstain(f"{base} belongs to no family known here, and its words leave a doubt")
+        return draft.abstain(f"{base} belongs to no known family, and its words are ambiguous")
     votes = {_WEAK_WORDS[word]: word for word in words if word in _WEAK_WORDS}
     if len(votes) == 1:
         kernel_class, word = next(iter(votes.items()))
         return draft.kind(kernel_class, word, f"the word {word} in {base}")
     if votes:
         return draft.abstain(f"the words of {base} point to different classes: {', '.join(sorted(votes))}")
-    return draft.abstain(f"{base} belongs to no family known here, and its words name no operation")
+    return draft.abstain(f"{base} belongs to no known family, and its words name no operation")

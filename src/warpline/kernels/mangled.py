@@ -14,11 +14,11 @@ from __future__ import annotations
 import re
 
 MAX_DEPTH = 150
-"""Nesting that real names stay well below; CUTLASS 3 reaches about 40."""
+"""Maximum nesting; real names stay well below it, CUTLASS 3 reaches about 40."""
 MAX_OUTPUT = 400_000
-"""Characters built in total before giving up: substitutions can grow a name exponentially."""
+"""Maximum number of characters built in total: substitutions can grow a name exponentially."""
 MAX_SUBSTITUTION = 3_000
-"""A longer substitution is printed as its template's name only; nothing we read lies that deep."""
+"""A longer substitution is printed as its template's name only; nothing that warpline reads is that deep."""
 
 _BUILTIN = {
     "v": "void",
@@ -61,11 +61,11 @@ _NUMBER = re.compile(r"n?\d+")
 
 
 class _Unreadable(Exception):
-    """The string leaves the grammar that this reader knows."""
+    """The string is outside the grammar that this parser knows."""
 
 
 def demangle(name: str) -> str | None:
-    """The qualified name with template arguments of a mangled function, or None if it cannot be read."""
+    """The qualified name with template arguments of a mangled function; None if it cannot be parsed."""
     reader = _Reader(name)
     try:
         return reader.encoding(2, whole=False)
@@ -74,7 +74,7 @@ def demangle(name: str) -> str | None:
 
 
 def scan(name: str) -> str:
-    """A template-like text of the identifiers and literals of a mangled name, in their order."""
+    """The identifiers and literals of a mangled name in order, as text that looks like a template."""
     pieces: list[str] = []
     path: list[str] = []
     at, end, open_template = 2, len(name), False
@@ -108,7 +108,7 @@ def scan(name: str) -> str:
 
 
 class _Reader:
-    """Recursive descent over the Itanium grammar; every method takes and leaves ``self.at``."""
+    """Recursive descent over the Itanium grammar; every method reads and advances ``self.at``."""
 
     def __init__(self, text: str) -> None:
         self.text = text

@@ -1,4 +1,4 @@
-"""Copies and fills that the runtime does: ``Memcpy HtoD (Pinned -> Device)``, ``[CUDA memset]``, ROCm's."""
+"""Copies and fills by the runtime: ``Memcpy HtoD (Pinned -> Device)``, ``[CUDA memset]``, ROCm's."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DIRECTIONS = {
 
 
 def decode(name: NormalName) -> Draft | None:
-    """Runtime copies and fills, and the kernels that stand in for them inside CUDA graphs."""
+    """Runtime copies and fills, and the kernels that replace them inside CUDA graphs."""
     text = name.text
     if text in _ROCM or text.startswith("__amd_rocclr_"):
         draft = Draft("memory operation", "rocm")

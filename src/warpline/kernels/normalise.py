@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from warpline.kernels.mangled import demangle, scan
 
 MAX_NAME = 32_768
-"""Characters that are read. Kineto itself stops demangling at 8,192; nothing we decode lies beyond."""
+"""Maximum number of characters read. Kineto itself stops demangling at 8,192; nothing that warpline decodes is beyond.
+"""
 MAX_ROUNDS = 8
 
 _DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
@@ -36,24 +37,24 @@ _MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class NormalName:
-    """A kernel's name, taken apart as far as every family needs it."""
+    """A kernel's name, split as far as every family needs it."""
 
     raw: str
     text: str
     """Canonical text: qualified name with template arguments."""
     scope: str
-    """What precedes the last ``::`` of the qualified name, ending in ``::``; empty for a bare name."""
+    """The text before the last ``::`` of the qualified name, ending in ``::``; empty for a bare name."""
     base: str
     """The function's own identifier."""
     arguments: str
-    """The text between the outermost angle brackets after ``base``; empty when there are none."""
+    """The text between the outermost angle brackets after ``base``; empty if there are none."""
     dialect: str
     truncated: bool
-    """The name was cut: its last piece is not to be believed."""
+    """Whether the name was truncated: then its last part is unreliable."""
 
 
 def normalise(name: str) -> NormalName:
-    """Take a kernel's name apart, whatever tool printed it. Never raises."""
+    """Split a kernel's name, whatever tool printed it. Never raises."""
     text, truncated = name[:MAX_NAME], len(name) > MAX_NAME
     dialect = _dialect(text)
     for _ in range(MAX_ROUNDS):
@@ -67,7 +68,7 @@ def normalise(name: str) -> NormalName:
 
 
 def split_arguments(text: str) -> list[str]:
-    """Template arguments of one level: split at commas that no bracket encloses."""
+    """Template arguments of one level: split at commas outside brackets."""
     parts: list[str] = []
     depth = start = 0
     for mark in _LISTED.finditer(text):
@@ -126,16 +127,16 @@ def _canonical(text: str) -> tuple[str, bool]:
 
 
 def _glued(found: re.Match[str]) -> bool:
-    """``Cat<unnamed>::Type<2>``: a tool that strips namespaces took a bracket with them."""
+    """``Cat<unnamed>::Type<2>``: a tool that strips namespaces removed a bracket with them."""
     start = found.start()
     return start > 0 and (found.string[start - 1].isalnum() or found.string[start - 1] == "_")
 
 
 def _qualified(text: str) -> str:
-    """Drop the parameter list and the return type, minding brackets.
+    """Drop the parameter list and the return type, respecting brackets.
 
-    A kernel is a function of a namespace, so the first parenthesis outside angle brackets opens its
-    parameters, and what precedes the last space outside brackets is its return type.
+    A kernel is a function in a namespace, so the first parenthesis outside angle brackets opens its parameters, and the
+    text before the last space outside brackets is its return type.
     """
     if "(" not in text and " " not in text:
         return text

@@ -1,8 +1,8 @@
 """nvjet, the GEMMs of cuBLAS since CUDA 12.8: three grammars, all on tensor cores.
 
-``nvjet_[sm90_]tst_128x256_64x4_2x1[_2cta]_v_bz[_coopA][_splitK][_bias]_TNT`` on Hopper and data-centre
-Blackwell, ``nvjet_sm121_tst_mma_192x144x64_2_48x72x64_tmaAB_bz_TNNN`` on consumer Blackwell. NVIDIA
-documents none of it; the reading follows measurements and the launching ops' strides.
+``nvjet_[sm90_]tst_128x256_64x4_2x1[_2cta]_v_bz[_coopA][_splitK][_bias]_TNT`` on Hopper and data-centre Blackwell,
+``nvjet_sm121_tst_mma_192x144x64_2_48x72x64_tmaAB_bz_TNNN`` on consumer Blackwell. NVIDIA does not document it; the
+decoding follows measurements and the launching ops' strides.
 """
 
 from __future__ import annotations

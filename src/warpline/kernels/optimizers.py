@@ -1,7 +1,7 @@
-"""Kernels over lists of tensors: foreach ops, fused optimisers, apex and DeepSpeed.
+"""Kernels over lists of tensors: foreach ops, fused optimizers, apex and DeepSpeed.
 
-``multi_tensor_apply_kernel`` alone proves nothing: the same wrapper runs Adam, gradient norms, copies
-and plain arithmetic. The functor decides.
+``multi_tensor_apply_kernel`` alone proves nothing: the same wrapper runs Adam, gradient norms, copies and plain
+arithmetic. The functor decides.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OPERATIONS = {
 
 
 def decode(name: NormalName) -> Draft | None:
-    """``multi_tensor_apply_kernel`` and optimisers with a kernel of their own."""
+    """``multi_tensor_apply_kernel`` and optimizers with their own kernel."""
     if name.base in ("multi_tensor_apply_kernel", "multi_tensor_apply_for_fused_optimizer"):
         return _multi_tensor(name)
     if (
@@ -44,7 +44,7 @@ def decode(name: NormalName) -> Draft | None:
         and "multi_tensor_apply_kernel".startswith(name.base)
     ):
         draft = Draft("multi-tensor", None)
-        return draft.abstain("the name is cut before the functor: optimiser, norm, copy or arithmetic")
+        return draft.abstain("the name is truncated before the functor: optimizer, norm, copy or arithmetic")
     if name.base in ("cleanup", "cleanup_v2", "cleanup_v3"):
         draft = Draft("multi-tensor", "apex")
         draft.token(name.base, "last step of a multi-tensor norm")
@@ -52,7 +52,7 @@ def decode(name: NormalName) -> Draft | None:
     if _STAND_ALONE.fullmatch(name.base):
         library = "bitsandbytes" if name.base.startswith("k") else None
         draft = Draft("optimizer", library)
-        draft.token(name.base, "an optimiser's update")
+        draft.token(name.base, "an optimizer update")
         return draft.kind("optimizer", name.base, f"{name.base} updates parameters")
     return None
 
@@ -63,7 +63,7 @@ def _multi_tensor(name: NormalName) -> Draft:
     draft.token(name.base, "one launch over a list of tensors")
     parts = split_arguments(name.arguments)
     if len(parts) < 2 or (name.truncated and len(parts) == 2 and "<" not in parts[1]):
-        return draft.abstain("multi_tensor_apply_kernel without its functor: optimiser, norm, copy or arithmetic")
+        return draft.abstain("multi_tensor_apply_kernel without its functor: optimizer, norm, copy or arithmetic")
     functor = head(parts[1])
     operation = head(parts[2]) if len(parts) > 2 else ""
     draft.set("functor", functor, "second template argument")

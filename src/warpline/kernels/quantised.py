@@ -152,7 +152,7 @@ def _trtllm(name: NormalName, found: re.Match[str]) -> Draft:
     out, first, second, accumulator, _ = found.groups()
     draft.kind("gemm", "batched_gemm" if name.base.startswith("bmm") else "gemm", "bmm: batched GEMM", tensor_core=True)
     draft.reasons["tensor_core"] = "generated for tcgen05 matrix instructions"
-    draft.token(name.base.split("_")[0], "TensorRT-LLM's generated GEMM, one batch an expert in MoE layers")
+    draft.token(name.base.split("_")[0], "TensorRT-LLM's generated GEMM, one batch per expert in MoE layers")
     draft.types(
         "types of the output, A, B and the accumulator",
         a=dtype_of(first),

@@ -1,4 +1,4 @@
-"""What follows from a kernel's identity: hints that a performance engineer would give at once."""
+"""Remarks that follow from a kernel's identity: hints for its performance."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024. Rounded up, so 
 
 
 def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tuple[str, ...]:
-    """Remarks on a decoded kernel, and on its fit to the device where the device is given."""
+    """Remarks on a decoded kernel, and on its match with the device if one is given."""
     found: list[str] = []
     matrix = identity.kernel_class in ("gemm", "conv")
     if matrix and identity.tensor_core is False and identity.op != "gemv":
         if identity.dtype.a == "f32":
             found.append(
                 "fp32 on CUDA cores: allow TF32 (torch.set_float32_matmul_precision('high')) or use bf16, "
-                "and the tensor cores take over"
+                "to use the tensor cores"
             )
         elif identity.dtype.a in ("f16", "bf16"):
             found.append("16-bit data on CUDA cores: check alignment (multiples of 8 elements) and shapes")
     if identity.op == "gemv":
-        found.append("a matrix-vector product is bound by memory: batch more rows to use the tensor cores")
+        found.append("a matrix-vector product (GEMV) is memory-bound: batch more rows to use the tensor cores")
     if matrix and identity.tensor_core and identity.alignment is not None and identity.alignment < 4:
         found.append(
-            f"aligned to {identity.alignment} element(s) only: pad the dimensions to a multiple of 8 for wide loads"
+            f"aligned to only {identity.alignment} element(s): pad the dimensions to a multiple of 8 for wide loads"
         )
     if matrix and identity.tensor_core and identity.dtype.a == "tf32":
-        found.append("fp32 data multiplied in TF32: 10 bits of mantissa; bf16 would double the rate")
+        found.append("fp32 data multiplied in TF32, with a 10-bit mantissa; bf16 doubles the rate")
     fit = _fit(identity, device_arch)
     return (*found, fit) if fit else tuple(found)
 

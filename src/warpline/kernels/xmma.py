@@ -49,7 +49,7 @@ def decode(name: NormalName) -> Draft | None:
 def _helper(name: NormalName) -> Draft:
     draft = Draft("xmma", "cudnn" if "cudnn" in name.scope else None)
     draft.token(name.base, "prepares or finishes an xmma kernel")
-    return draft.kind("other", "xmma helper", "a helper stage around an implicit GEMM, no arithmetic of its own")
+    return draft.kind("other", "xmma helper", "a helper stage around an implicit GEMM, no arithmetic itself")
 
 
 def _op(draft: Draft, body: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""The work that an op cannot avoid: FLOPs by type and unit, and bytes, from its shapes, strides and types."""
+"""The minimum work of an op: FLOPs by type and unit, and bytes, from its shapes, strides and types."""
 
 from warpline.work.model import MATRIX, VECTOR, Argument, Flops, Launch, OpCall, Tensor, Work
 from warpline.work.parse import call_from_kineto

@@ -1,8 +1,8 @@
-"""Scaled dot-product attention of PyTorch: flash, memory-efficient, cuDNN; forward and backward.
+"""PyTorch's scaled dot-product attention: flash, memory-efficient, cuDNN; forward and backward.
 
-Forward: two products over every (query, key) pair that the mask allows. Backward: five, one of them to compute the
-scores again. A causal mask halves the pairs, and such kernels skip what it hides; FlopCounterMode does not.
-Query heads share key heads (GQA): products count query heads, bytes the heads that are stored.
+Forward: two matmuls over every (query, key) pair that the mask allows. Backward: five, one of which recomputes the
+scores. A causal mask halves the pairs, and such kernels skip the masked ones; FlopCounterMode does not. Query heads may
+share key heads (GQA): matmuls count query heads, bytes count the stored heads.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from warpline.work.shapes import dense_bytes, total_bytes
 FAMILY = "attention"
 SOFTMAX_STEPS = 5
 """Per score: scale, subtract the maximum, exponential, add to the sum, rescale."""
-VARIABLE_LENGTHS = "lengths of the sequences were not recorded: taken as equal"
+VARIABLE_LENGTHS = "sequence lengths were not recorded: assumed equal"
 
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Sizes of an attention, whatever the layout of its tensors."""
+    """The sizes of an attention, for any layout of its tensors."""
 
     batch: int
     heads: int
@@ -63,9 +63,9 @@ def positions_first(query: Tensor, key: Tensor, value: Tensor) -> Heads:
 
 
 def packed(query: Tensor, key: Tensor, value: Tensor, offsets: Tensor | None, longest: int) -> Heads:
-    """Sizes of sequences of several lengths laid end to end (total, head, width), as if they were equally long.
+    """Sizes of packed sequences of several lengths (total, head, width), assuming equal lengths.
 
-    Equal lengths give the fewest pairs that so many positions in so many sequences can have.
+    Equal lengths give the minimum number of pairs for this number of positions and sequences.
     """
     total, heads, width = query.shape
     sequences = offsets.shape[0] - 1 if offsets is not None and len(offsets.shape) == 1 else 0
@@ -80,7 +80,7 @@ def packed(query: Tensor, key: Tensor, value: Tensor, offsets: Tensor | None, lo
 def forward_work(
     sizes: Heads, tensors: tuple[Tensor, ...], causal: str, *, statistics: bool = True, estimate: str = ""
 ) -> Work:
-    """Forward: scores and weighted values. `tensors` are query, key, value and a bias if there is one."""
+    """Forward: scores and weighted values. `tensors` are query, key, value and an optional bias."""
     query = tensors[0]
     pairs = sizes.batch * sizes.heads * sizes.pairs(causal)
     flops = (
@@ -93,7 +93,7 @@ def forward_work(
 
 
 def backward_work(sizes: Heads, tensors: tuple[Tensor, ...], causal: str, *, estimate: str = "") -> Work:
-    """Backward. `tensors` are the gradient, query, key, value, output and, where given, the statistics."""
+    """Backward. `tensors` are the gradient, query, key, value, output and, if given, the statistics."""
     query, key, value = tensors[1:4]
     pairs = sizes.batch * sizes.heads * sizes.pairs(causal)
     flops = (

@@ -1,7 +1,7 @@
 """Attention outside PyTorch: the flash_attn package, FlashAttention-3, xFormers, and vLLM's paged kernels.
 
-Where keys and values live in a paged cache, how much of it belongs to each request is known to the kernel alone;
-the work is then that of the tokens at hand, a lower bound, and says so.
+If keys and values are in a paged cache, the profile does not show how much of it each request uses. The work is then
+that of the new tokens: a lower bound, marked as an estimate.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from warpline.work.attention import (
 from warpline.work.model import OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 
-PAGED = "what the cache holds was not recorded: only the tokens at hand are counted"
-LONGEST = "lengths in the cache were not recorded: every request taken as the longest"
+PAGED = "the contents of the cache were not recorded: only new tokens are counted"
+LONGEST = "lengths in the cache were not recorded: every request is assumed to be as long as the longest"
 
 
 def _three(call: OpCall, first: int = 0) -> tuple[Tensor, Tensor, Tensor]:
@@ -57,9 +57,9 @@ def package_packed_backward(call: OpCall) -> Work:
 
 @model("FlashAttnFunc", "FlashAttnVarlenFunc", "FlashAttnQKVPackedFunc", "flash_attn_3::fwd")
 def autograd_function(call: OpCall) -> Work:
-    """A Python autograd function: only its tensors are recorded, and whether it is causal is not."""
+    """A Python autograd function: only its tensors are recorded, not whether it is causal."""
     tensors = call.all_tensors()
-    estimate = "whether the mask is causal was not recorded: taken as full"
+    estimate = "whether the mask is causal was not recorded: assumed full"
     if tensors and len(tensors[0].shape) == 5:
         batch, positions, _, heads, width = tensors[0].shape
         sizes = Heads(batch, heads, positions, positions, width, width)
@@ -97,7 +97,7 @@ def xformers_backward(call: OpCall) -> Work:
 
 @model("_vllm_fa2_C::varlen_fwd", "_vllm_fa3_C::fwd")
 def vllm_flash(call: OpCall) -> Work:
-    """FlashAttention on a paged cache: each request's keys are taken to be as many as the longest has."""
+    """FlashAttention on a paged cache: every request is assumed to have as many keys as the longest."""
     query, key, value = _three(call)
     offsets = next(
         (t for t in call.all_tensors(3) if t.dtype == "int32" and len(t.shape) == 1 and t.shape[0] > 1), None
@@ -122,7 +122,7 @@ def vllm_unified(call: OpCall) -> Work:
     if len(query.shape) != 3:
         raise Unknowable("the number of heads was not recorded")
     tokens, heads, width = query.shape
-    # One new token a request is the least that a step can have: each attends at least to itself.
+    # One new token per request is the minimum of a step: each attends at least to itself.
     return forward_work(Heads(tokens, heads, 1, 1, width, value.shape[-1]), (query, key, value), "", estimate=PAGED)
 
 

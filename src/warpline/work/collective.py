@@ -1,8 +1,8 @@
-"""Collectives: the bytes that each rank must put on the wire, and NCCL's two bandwidths.
+"""Collectives: the bytes that each rank must send, and NCCL's two bandwidths.
 
-Algorithm bandwidth is message size over time; bus bandwidth multiplies it by what the operation costs on the wire
-per rank, so that it can be held against the link whatever the operation and number of ranks (NCCL tests,
-doc/PERFORMANCE.md). The message size is that of the larger of input and output.
+Algorithm bandwidth is message size over time. Bus bandwidth multiplies it by the traffic per rank of the operation, so
+that it can be compared with the link bandwidth for any operation and number of ranks (NCCL tests, doc/PERFORMANCE.md).
+The message size is that of the larger of input and output.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpline.work.model import OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 
 FAMILY = "collective"
-UNKNOWN_RANKS = "the number of ranks was not recorded: the least traffic of any number"
+UNKNOWN_RANKS = "the number of ranks was not recorded: minimum traffic of any number"
 _WORDS = (
     ("reduce_scatter", "reduce_scatter"),
     ("reducescatter", "reduce_scatter"),
@@ -45,13 +45,13 @@ class Bandwidth:
 
 
 def kind_of(name: str) -> str:
-    """`all_reduce`, `all_gather`, … from an op's or a collective's name; empty when it is none."""
+    """`all_reduce`, `all_gather`, … from the name of an op or collective; empty if it is neither."""
     plain = re.sub(r"^.*::|^nccl:|^gloo:|^ucc:", "", name.lower()).strip("_")
     return next((kind for word, kind in _WORDS if word in plain), "")
 
 
 def bus_factor(kind: str, ranks: int) -> float:
-    """Wire traffic per rank, as a multiple of the message size."""
+    """Traffic per rank, as a multiple of the message size."""
     if ranks < 2:
         return 0.0
     share = (ranks - 1) / ranks
@@ -61,19 +61,19 @@ def bus_factor(kind: str, ranks: int) -> float:
 def bandwidth(kind: str, message_bytes: int, seconds: float, ranks: int) -> Bandwidth:
     """NCCL's bandwidths of one collective."""
     if seconds <= 0:
-        raise ValueError("a bandwidth needs time to pass")
+        raise ValueError("a bandwidth needs a positive time")
     return Bandwidth(message_bytes / seconds, message_bytes / seconds * bus_factor(kind, ranks))
 
 
 def collective_work(kind: str, message_bytes: int, ranks: int | None) -> Work:
-    """The traffic of one rank. With unknown ranks, that of two, which is the least."""
+    """The traffic of one rank. With an unknown number of ranks, that of two, which is the minimum."""
     factor = bus_factor(kind, ranks if ranks is not None else 2)
     sent = round(message_bytes * factor)
     return Work(FAMILY, (), 0, sent, link="nvlink", estimate="" if ranks is not None else UNKNOWN_RANKS)
 
 
 def work_of_record(arguments: Mapping[str, object]) -> Work | None:
-    """The traffic of an NCCL kernel from the arguments that Kineto records with it; None where it records none."""
+    """The traffic of an NCCL kernel from the arguments that Kineto records with it; None if it records none."""
     kind = kind_of(str(arguments.get("Collective name", "")))
     item = SIZES.get(COLLECTIVE_TYPES.get(str(arguments.get("dtype", "")), ""))
     counts = [arguments.get(key) for key in ("In msg nelems", "Out msg nelems")]
@@ -138,7 +138,7 @@ _FUNCTIONAL = (
     "record_param_comms",
 )
 def collective(call: OpCall) -> Work:
-    """Any of them: the message is the largest tensor given."""
+    """Any collective: the message is the largest tensor given."""
     kind = kind_of(call.name) or (kind_of(call.parent.name) if call.parent is not None else "")
     given = call.all_tensors() + [item for argument in call.arguments for item in argument.tensors if item.dtype]
     if not kind or not given:

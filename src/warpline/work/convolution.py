@@ -1,7 +1,7 @@
 """Convolutions, forward and both gradients, plain, grouped, dilated and transposed.
 
-Each output point sums over the window and the input channels of its group: 2·N·(points)·K·(C/groups)·(window).
-A transposed convolution does this for each input point instead. Padding is counted as if it were data.
+Each output point sums over the window and the input channels of its group: 2·N·(points)·K·(C/groups)·(window). A
+transposed convolution does this for each input point instead. Padding is counted like data.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FAMILY = "convolution"
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """How the window moves."""
+    """Stride, padding, dilation and groups of the window."""
 
     stride: tuple[int, ...]
     padding: tuple[int, ...]
@@ -28,7 +28,7 @@ class Geometry:
     groups: int = 1
 
     def output(self, x: Tensor, weight: Tensor) -> tuple[int, ...]:
-        """Shape of the result."""
+        """The shape of the result."""
         if len(x.shape) != len(weight.shape) or len(x.shape) < 3:
             raise Unknowable("the input and the weight differ in rank")
         window = weight.shape[2:]
@@ -59,7 +59,7 @@ def _spread(values: tuple[int, ...], rank: int) -> tuple[int, ...]:
 
 
 def _steps(batch: int, points: tuple[int, ...], weight: Tensor) -> int:
-    """2 · batch · points · every element of the weight: its second dimension is already that of one group."""
+    """2 · batch · points · all elements of the weight, whose second dimension is already that of one group."""
     return 2 * batch * prod(points) * weight.elements
 
 
@@ -141,7 +141,7 @@ def depthwise(call: OpCall) -> Work:
 
 @model("aten::convolution_backward")
 def backward(call: OpCall) -> Work:
-    """convolution_backward(grad, x, weight, …, transposed, …, groups, wanted): as much work for each gradient."""
+    """convolution_backward(grad, x, weight, …, transposed, …, groups, wanted): equal work for each gradient."""
     grad, x, weight = call.tensor(0), call.tensor(1), call.tensor(2)
     wanted = call.flags(10) or (True, True, False)
     points = x.shape[2:] if call.flag(7) else grad.shape[2:]
@@ -163,7 +163,7 @@ def backward(call: OpCall) -> Work:
     "aten::miopen_convolution_backward_weight",
 )
 def one_gradient(call: OpCall) -> Work:
-    """One gradient, before torch 1.11: (sizes, grad, weight or x, …), sizes known from the op around it."""
+    """One gradient, before torch 1.11: (sizes, grad, weight or x, …); the sizes come from the enclosing op."""
     around = call.parent
     if around is None or "convolution_backward" not in around.name:
         raise Unknowable("the op around it, which has all shapes, was not recorded")

@@ -1,4 +1,4 @@
-"""Data types as Kineto writes them, and what PyTorch makes of two of them together."""
+"""Data types as Kineto writes them, and PyTorch's type promotion."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TYPES = {
     "c10::qint8": "int8",
     "c10::qint32": "int32",
 }
-"""Kineto's `Input type` of a tensor; anything else there is a scalar, a list or nothing."""
+"""Kineto's `Input type` of a tensor; other values are a scalar, a list or nothing."""
 
 SIZES = {
     "fp64": 8,
@@ -59,7 +59,7 @@ SIZES = {
     "complex64": 8,
     "complex32": 4,
 }
-"""Bytes per element; `fp4x2` holds two numbers in one."""
+"""Bytes per element; `fp4x2` holds two numbers in one byte."""
 
 SCALAR_TYPES = {
     0: "uint8",
@@ -86,7 +86,7 @@ SCALAR_TYPES = {
     28: "uint32",
     29: "uint64",
 }
-"""c10::ScalarType's numbers, as `Concrete Inputs` gives a dtype argument (c10/core/ScalarType.h)."""
+"""The numbers of c10::ScalarType, which `Concrete Inputs` uses for a dtype argument (c10/core/ScalarType.h)."""
 
 COLLECTIVE_TYPES = {
     "Float": "fp32",
@@ -129,7 +129,7 @@ _COMPLEX = _ORDER.index("complex32")
 
 
 def category(dtype: str) -> int:
-    """0 for truth values, 1 for whole numbers, 2 for fractions, 3 for complex numbers."""
+    """0 for bool, 1 for integers, 2 for floating point, 3 for complex."""
     rank = _ORDER.index(dtype)
     if rank >= _COMPLEX:
         return 3
@@ -137,7 +137,7 @@ def category(dtype: str) -> int:
 
 
 def promote(dtypes: Iterable[str]) -> str:
-    """The type of a result of arguments of these types (tensors with dimensions; see `Tensor.is_number`)."""
+    """The result type of arguments of these types (tensors with dimensions; see `Tensor.is_number`)."""
     result = ""
     for dtype in dtypes:
         if not result:
@@ -150,10 +150,10 @@ def promote(dtypes: Iterable[str]) -> str:
 
 
 def as_fraction(dtype: str) -> str:
-    """The type of an operation that always gives fractions, such as `exp`: whole numbers become fp32."""
+    """The type of an operation whose result is always floating point, such as `exp`: integers become fp32."""
     return dtype if category(dtype) >= 2 else "fp32"
 
 
 def arithmetic(dtype: str) -> str:
-    """The type in which CUDA cores compute on such data: halves are widened to fp32."""
+    """The type in which CUDA cores compute on such data: half precision is widened to fp32."""
     return "fp64" if dtype in {"fp64", "complex128"} else "fp32"

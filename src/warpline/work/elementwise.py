@@ -1,7 +1,7 @@
-"""Elementwise ops: every operand read once where it is stored, the result written once.
+"""Elementwise ops: every operand is read once as stored, and the result is written once.
 
-Operands broadcast; an in-place op writes into its first operand; tensors beyond an op's operands are `out=`.
-Counts of arithmetic steps are nominal: these ops are bound by memory on every chip.
+Operands broadcast; an in-place op writes into its first operand; tensors beyond an op's operands are `out=`. Counts of
+arithmetic steps are nominal: these ops are memory-bound on every chip.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SAME, FRACTION, TRUTH = "same", "fraction", "truth"
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How many tensor operands an op takes, how many steps an element costs, and the type of its result."""
+    """The number of tensor operands of an op, its steps per element, and its result type."""
 
     operands: int
     steps: int
@@ -50,7 +50,7 @@ _TABLE: dict[Signature, str] = {
         eq ne lt le gt ge equal_elements not_equal less less_equal greater greater_equal logical_and logical_or
         logical_xor isclose isin""",
     Signature(3, 3): "lerp addcmul addcdiv",
-    # Gradients: of an output and of what the forward kept.
+    # Gradients: of an output and of a tensor saved by the forward pass.
     Signature(2, 1, "backward"): "threshold_backward hardtanh_backward relu_backward",
     Signature(2, 3, "backward"): """
         sigmoid_backward tanh_backward leaky_relu_backward elu_backward hardsigmoid_backward hardswish_backward
@@ -63,7 +63,7 @@ SIGNATURES = {f"aten::{name}": signature for signature, names in _TABLE.items() 
 
 
 def result_type(operands: list[Tensor], rule: str = SAME) -> str:
-    """The type that the result has: tensors decide before numbers, and a higher category of number before all."""
+    """The type of the result: tensors take precedence over scalars, and a higher category over both."""
     dimensioned = [tensor.dtype for tensor in operands if not tensor.is_number]
     dtype = promote(dimensioned or (tensor.dtype for tensor in operands))
     if rule == TRUTH:
@@ -77,7 +77,7 @@ def in_place(name: str) -> bool:
 
 
 def elementwise(call: OpCall, operands: list[Tensor], steps: int, rule: str = SAME) -> Work:
-    """The work of an op that makes one element from one of each operand."""
+    """The work of an op that computes one element from one of each operand."""
     if not operands:
         raise Unknowable(f"no tensor of {call.name} was recorded")
     if in_place(call.name):
@@ -114,11 +114,11 @@ def clamp(call: OpCall) -> Work:
 
 @model("aten::where")
 def where(call: OpCall) -> Work:
-    """where(condition, a, b): the condition does not decide the type."""
+    """where(condition, a, b): the condition does not affect the type."""
     condition, left, right = call.tensor(0), call.maybe_tensor(1), call.maybe_tensor(2)
     choices = [tensor for tensor in (left, right) if tensor is not None]
     if not choices:
-        raise Unknowable("where(condition) alone finds positions, and how many was not recorded")
+        raise Unknowable("where(condition) alone finds positions; their number was not recorded")
     shape = broadcast(tensor.shape for tensor in (condition, *choices))
     return Work(
         FAMILY,
@@ -130,16 +130,18 @@ def where(call: OpCall) -> Work:
 
 @model("aten::masked_fill")
 def masked_fill(call: OpCall) -> Work:
-    """masked_fill(x, mask, value); in place, only what is masked is written, and how much that is was not recorded."""
+    """masked_fill(x, mask, value); in place, only masked elements are written, and their number was not recorded."""
     x, mask = call.tensor(0), call.tensor(1)
     if in_place(call.name):
-        return Work(FAMILY, (), mask.bytes, dense_bytes(x.shape, x.dtype), estimate="as if every element were filled")
+        return Work(
+            FAMILY, (), mask.bytes, dense_bytes(x.shape, x.dtype), estimate="assumes that every element is filled"
+        )
     return Work(FAMILY, (), total_bytes((x, mask)), dense_bytes(broadcast((x.shape, mask.shape)), x.dtype))
 
 
 @model("aten::glu")
 def glu(call: OpCall) -> Work:
-    """glu(x, dim): half as many elements come out."""
+    """glu(x, dim): the result has half as many elements."""
     x = call.tensor(0)
     half = x.elements // 2
     return Work(FAMILY, (Flops(4 * half, arithmetic(x.dtype), VECTOR),), x.bytes, half * x.item_bytes)
@@ -147,7 +149,7 @@ def glu(call: OpCall) -> Work:
 
 @model("aten::glu_backward")
 def glu_backward(call: OpCall) -> Work:
-    """glu_backward(grad, x, dim): a gradient as large as the input."""
+    """glu_backward(grad, x, dim): the gradient is as large as the input."""
     grad, x = call.tensor(0), call.tensor(1)
     steps = (Flops(7 * grad.elements, arithmetic(x.dtype), VECTOR),)
     return Work(FAMILY, steps, total_bytes((grad, x)), dense_bytes(x.shape, x.dtype))
@@ -167,7 +169,7 @@ _LOSSES = (
 
 @model(*(f"aten::{name}" for name in _LOSSES))
 def loss(call: OpCall) -> Work:
-    """A loss between two tensors: an element each, reduced unless asked not to (reduction 0)."""
+    """A loss between two tensors: one value per element, reduced unless reduction is 0."""
     operands = call.all_tensors()[:2]
     work = elementwise(call, operands, 3)
     reduction = next((call.integer(i) for i in range(2, 4) if call.integer(i, -1) >= 0), 1)

@@ -1,8 +1,8 @@
 """Inductor's fused kernels and other Triton kernels, from the arguments recorded with their launch.
 
-Inductor names a kernel after the ops it fuses (`triton_poi_fused_mul_silu_2`); its arguments are the tensors, in
-and out, then the numbers of elements. Which tensors are written is not recorded, so each is counted once: a lower
-bound where one is updated in place. A tensor larger than the kernel's elements is read only in part.
+Inductor names a kernel after the ops it fuses (`triton_poi_fused_mul_silu_2`); its arguments are the input and output
+tensors, then the numbers of elements. Which tensors are written is not recorded, so each is counted once: a lower bound
+if one is updated in place. A tensor larger than the kernel's elements is read only in part.
 """
 
 from __future__ import annotations
@@ -66,11 +66,11 @@ _FREE = {
     "tensor",
     "sum",
 }
-"""Words of op names that move or rename data; the others are taken for one arithmetic step each."""
+"""Words of op names that move or rename data; the others count as one arithmetic step each."""
 
 
 def fused_ops(name: str) -> list[str]:
-    """Words of the fused ops in an Inductor kernel's name, arithmetic ones only; empty for any other name."""
+    """The arithmetic ops in an Inductor kernel's name; empty for any other name."""
     match = _NAME.match(name)
     return [word for word in match.group(2).split("_") if word and word not in _FREE] if match else []
 
@@ -85,7 +85,7 @@ def triton(call: OpCall) -> Work:
     if match and match.group(1) == "tem":
         return _template(call, tensors)
     numels = [number for position in range(len(call.arguments)) if (number := _numel(call, position))]
-    # The last numbers are xnumel, ynumel, rnumel: their product is what the kernel iterates over.
+    # The last numbers are xnumel, ynumel, rnumel: their product is the kernel's iteration space.
     iterated = prod(numels) if match and numels else max(tensor.elements for tensor in tensors)
     moved = sum(min(tensor.elements, iterated) * tensor.item_bytes for tensor in tensors)
     steps = len(fused_ops(call.name)) or 1
@@ -98,7 +98,7 @@ def _numel(call: OpCall, position: int) -> int:
 
 
 def _template(call: OpCall, tensors: list[Tensor]) -> Work:
-    """A Triton template of a matrix product: two factors and a result whose sizes fit together."""
+    """A Triton matmul template: two operands and a result whose sizes match."""
     matrices = [tensor for tensor in tensors if len(tensor.shape) >= 2]
     for left in matrices:
         for right in matrices:
@@ -109,4 +109,4 @@ def _template(call: OpCall, tensors: list[Tensor]) -> Work:
                 steps = 2 * prod(left.shape) * right.shape[-1]
                 flops = (Flops(steps, left.dtype, MATRIX),)
                 return Work("matmul", flops, sum(tensor.bytes for tensor in tensors), 0, estimate=ONCE)
-    raise Unknowable("the factors of the template were not recognised")
+    raise Unknowable("the operands of the template were not recognised")

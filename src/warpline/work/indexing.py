@@ -1,4 +1,4 @@
-"""Gathers and scatters: only the rows that are named travel, and the names travel too."""
+"""Gathers and scatters: only the indexed rows are moved, and the indices themselves."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from warpline.work.shapes import broadcast, dense_bytes, size_at, total_bytes
 from warpline.work.sort import radix_bytes
 
 FAMILY = "index"
-REPEATED_NAMES = "rows named twice are counted twice, though a cache may hold them"
+REPEATED_NAMES = "rows indexed twice are counted twice, although a cache may hold them"
 _INDEX_BYTES = 8
 SECTOR_BYTES = 32
-"""What memory and caches carry at least (CUDA C++ Best Practices Guide, coalesced access)."""
+"""The minimum transfer of memory and caches (CUDA C++ Best Practices Guide, coalesced access)."""
 
 
 def _gather(source: Tensor, out: tuple[int, ...], index_bytes: int, run: int) -> Work:
-    """Elements named by an index, read and written once each; so many lie side by side."""
+    """Indexed elements, read and written once each, in contiguous runs of the given length."""
     moved = dense_bytes(out, source.dtype)
     return Work(FAMILY, (), moved + index_bytes, moved, extra_bytes=_beside(prod(out), run, source.item_bytes))
 
 
 def _beside(elements: int, run: int, item_bytes: int) -> int:
-    """Bytes of the sectors beside the elements, if every run lies somewhere else."""
+    """Bytes of the sectors around the elements, if all runs are in different places."""
     run_bytes = max(1, run) * item_bytes
     return elements // max(1, run) * (-run_bytes % SECTOR_BYTES)
 
 
 def _run(index: Tensor) -> int:
-    """How many elements side by side an index of elements names at once: those over which it was expanded."""
+    """The number of contiguous elements that each index covers: those over which it was expanded."""
     strides = index.strides
     if strides is None or len(strides) != len(index.shape):
         return 1
@@ -66,22 +66,22 @@ def gather(call: OpCall) -> Work:
 
 @model("aten::take", "aten::masked_select")
 def take(call: OpCall) -> Work:
-    """take(x, index); masked_select(x, mask), of which how much is kept was not recorded."""
+    """take(x, index); masked_select(x, mask), where the number of kept elements was not recorded."""
     x, index = call.tensor(0), call.tensor(1)
     if index.dtype == "bool":
-        return Work(FAMILY, (), index.bytes, 0, estimate="how many elements the mask keeps was not recorded")
+        return Work(FAMILY, (), index.bytes, 0, estimate="the number of elements that the mask keeps was not recorded")
     return _gather(x, index.shape, index.bytes, 1)
 
 
 def _indexed(x: Tensor, indices: tuple[Tensor, ...]) -> tuple[tuple[int, ...], int]:
-    """Shape of x[i, j, …] and the bytes of the indices. An empty shape is an index that was left out (`:`)."""
+    """The shape of x[i, j, …] and the bytes of the indices. An empty shape is an omitted index (`:`)."""
     given = [index for index in indices if index.shape]
     if not given or len(indices) > len(x.shape):
         raise Unknowable("the indices were not recorded")
     kept = [size for size, index in zip(x.shape, indices, strict=False) if not index.shape]
     common = broadcast(index.shape for index in given)
     if any(index.shape == x.shape and len(x.shape) > 1 for index in given):
-        raise Unknowable("x[mask] depends on how much the mask keeps")
+        raise Unknowable("the size of x[mask] depends on the mask")
     index_bytes = sum(prod(index.shape) * _INDEX_BYTES for index in given)
     return (*common, *kept, *x.shape[len(indices) :]), index_bytes
 
@@ -97,10 +97,10 @@ def index(call: OpCall) -> Work:
 
 @model("aten::index_put", "aten::_index_put_impl", "aten::_unsafe_index_put")
 def index_put(call: OpCall) -> Work:
-    """index_put(x, [i, j, …], values, accumulate): what is accumulated is sorted by its place first.
+    """index_put(x, [i, j, …], values, accumulate): accumulated values are sorted by index first.
 
-    Profilers leave the indices out. A gradient, which is accumulated, has all the elements that they name; other
-    values may be one number for all of them.
+    Profilers do not record the indices. A gradient, which is accumulated, has all indexed elements; other values may be
+    one scalar for all of them.
     """
     x, values, adds = call.tensor(0), call.tensor(2), call.flag(3)
     if adds and not call.arguments[1].tensors:
@@ -119,7 +119,7 @@ def index_put(call: OpCall) -> Work:
 
 @model("aten::scatter", "aten::scatter_add", "aten::scatter_reduce")
 def scatter(call: OpCall) -> Work:
-    """scatter(x, dim, index, source or value): named elements of x, read too where something is added."""
+    """scatter(x, dim, index, source or value): indexed elements of x, which are also read if values are added."""
     x, index, source = call.tensor(0), call.tensor(2), call.maybe_tensor(3)
     moved = min(index.elements * x.item_bytes, x.bytes)
     adds = call.name.removesuffix("_") != "aten::scatter"
@@ -150,7 +150,7 @@ def index_into(call: OpCall) -> Work:
 
 @model("aten::embedding_dense_backward")
 def embedding_backward(call: OpCall) -> Work:
-    """embedding_dense_backward(grad, indices, rows, …): gradients are added into the rows they name."""
+    """embedding_dense_backward(grad, indices, rows, …): gradients are added to the indexed rows."""
     grad, indices = call.tensor(0), call.tensor(1)
     width = size_at(grad.shape, -1)
     rows = min(indices.elements, call.integer(2, indices.elements))
@@ -176,13 +176,13 @@ def embedding_bag(call: OpCall) -> Work:
 
 @model("aten::nonzero")
 def nonzero(call: OpCall) -> Work:
-    """nonzero(x): how many are found was not recorded; reading x is the least."""
-    return Work(FAMILY, (), call.tensor(0).bytes, 0, estimate="how many elements are found was not recorded")
+    """nonzero(x): the number of results was not recorded; reading x is the minimum."""
+    return Work(FAMILY, (), call.tensor(0).bytes, 0, estimate="the number of elements found was not recorded")
 
 
 @model("aten::repeat_interleave")
 def repeat_interleave(call: OpCall) -> Work:
-    """repeat_interleave(repeats): how much comes out was not recorded."""
+    """repeat_interleave(repeats): the size of the result was not recorded."""
     return Work(FAMILY, (), total_bytes(call.all_tensors()), 0, estimate="the size of the result was not recorded")
 
 

@@ -1,8 +1,8 @@
-"""Bounds from a kernel's name and grid alone, where no shapes were recorded (nsys, CUDA graphs).
+"""Bounds from a kernel's name and grid alone, if no shapes were recorded (nsys, CUDA graphs).
 
-Only kernels whose name prints how many elements a block handles can be bounded: PyTorch's elementwise kernels and
-multi_tensor_apply. A matrix product's tile and grid give the size of its result but not the length of its sums, so
-it is left alone. Every figure is an estimate and says so.
+Only kernels whose name contains the number of elements per block can be bounded: PyTorch's elementwise kernels and
+multi_tensor_apply. The tile and grid of a matmul give the size of its result but not its inner dimension, so it has no
+bound. Every figure is marked as an estimate.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from warpline.work.model import VECTOR, Flops, Launch, Work
 from warpline.work.optimizer import work_of_launch as list_work
 from warpline.work.shapes import item_type
 
-FROM_GRID = "from the grid: as if every block were full and every operand as large as the result"
+FROM_GRID = "from the grid: assumes full blocks, and operands as large as the result"
 _UNROLLED = re.compile(r"(?<!vectorized_)(?<!unrolled_)elementwise_kernel<(\d+), (\d+),")
 """elementwise_kernel<threads, elements per thread, …> (ATen/native/cuda/CUDALoops.cuh)."""
 _VECTORIZED = re.compile(r"vectorized_elementwise_kernel<(\d+),")
-"""vectorized_elementwise_kernel<elements per access, …>; a thread makes at least four elements."""
+"""vectorized_elementwise_kernel<elements per access, …>; a thread computes at least four elements."""
 _OPERANDS = re.compile(r"(?:std::array|at::detail::Array)<char ?\*, (\d+)")
-"""How many tensors the kernel touches, its result included."""
-_LEAST_PER_THREAD = 4
+"""The number of tensors that the kernel accesses, including its result."""
+_MIN_PER_THREAD = 4
 
 
 _CAST = re.compile(r"\((?:unsigned )?(?:int|long|bool)\)(?=[\d-])")
@@ -29,7 +29,7 @@ _CAST = re.compile(r"\((?:unsigned )?(?:int|long|bool)\)(?=[\d-])")
 
 
 def work_of_launch(launch: Launch) -> Work | None:
-    """What a launch must at least have been for; None when its name does not say."""
+    """The bound on a launch's work; None if its name does not show it."""
     plain = Launch(_CAST.sub("", launch.name), launch.blocks, launch.threads)
     return list_work(plain) or _elementwise(plain)
 
@@ -39,7 +39,7 @@ def _elementwise(launch: Launch) -> Work | None:
         return None
     unrolled, vectorized = _UNROLLED.search(launch.name), _VECTORIZED.search(launch.name)
     if vectorized:
-        count = launch.blocks * launch.threads * max(_LEAST_PER_THREAD, int(vectorized.group(1)))
+        count = launch.blocks * launch.threads * max(_MIN_PER_THREAD, int(vectorized.group(1)))
     elif unrolled:
         count = launch.blocks * int(unrolled.group(1)) * int(unrolled.group(2))
     else:

@@ -1,6 +1,6 @@
-"""Matrix products: mm, addmm, bmm, baddbmm, linear, matmul, einsum and their relatives.
+"""Matmuls: mm, addmm, bmm, baddbmm, linear, matmul, einsum and similar.
 
-A product of M×K with K×N takes 2·M·N·K operations; both factors are read and the result is written once.
+A matmul of M×K with K×N takes 2·M·N·K operations; both operands are read once and the result is written once.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ FAMILY = "matmul"
 
 
 def product(left: Tensor, right: Tensor, added: Tensor | None = None, out_dtype: str = "") -> Work:
-    """The work of `left @ right`, batched where they have more than two dimensions, with an optional addend."""
+    """The work of `left @ right`, batched if they have more than two dimensions, with an optional addend."""
     if len(left.shape) < 2 or len(right.shape) < 2 or left.shape[-1] != right.shape[-2]:
-        raise Unknowable("the factors do not fit together")
+        raise Unknowable("the operands do not match")
     batch = broadcast((left.shape[:-2], right.shape[:-2]))
     rows, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]
     dtype = promote((left.dtype, right.dtype))
@@ -89,17 +89,17 @@ def outer(call: OpCall) -> Work:
 
 @model("aten::einsum")
 def einsum(call: OpCall) -> Work:
-    """einsum("bij,bjk->bik", [a, b]): two operations for every combination of indices, pair by pair at most."""
+    """einsum("bij,bjk->bik", [a, b]): two operations for every combination of indices, for at most two operands."""
     equation = call.text(0).replace(" ", "")
     operands = typed(call.tensors(1), call)
     terms, _, result = equation.partition("->")
     names = terms.split(",")
     if "..." in equation or not result or len(names) != len(operands) or len(operands) > 2:
-        raise Unknowable("only einsum of one or two operands with a written result is counted")
+        raise Unknowable("only einsum of one or two operands with an explicit result is counted")
     sizes: dict[str, int] = {}
     for name, operand in zip(names, operands, strict=True):
         if len(name) != len(operand.shape):
-            raise Unknowable("the equation does not fit the operands")
+            raise Unknowable("the equation does not match the operands")
         sizes.update(zip(name, operand.shape, strict=True))
     steps = prod(sizes.values()) * (2 if len(operands) == 2 else 1)
     dtype = promote(operand.dtype for operand in operands)

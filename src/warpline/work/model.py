@@ -1,4 +1,4 @@
-"""What an op was called with, and the work that it cannot avoid."""
+"""The arguments of an op, and its minimum work."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from math import prod
 from warpline.work.dtypes import SCALAR_TYPES, SIZES, TYPES
 
 MATRIX = "matrix"
-"""Multiply-adds of matrix products, which tensor cores can do; each counts as two."""
+"""Multiply-adds of matmuls, which tensor cores can compute; each counts as two."""
 VECTOR = "vector"
-"""Everything else: one for each arithmetic step, a transcendental function being one step."""
+"""Everything else: one for each arithmetic step; a transcendental function is one step."""
 
 
 class Unknowable(Exception):
-    """The arguments do not say what the model needs."""
+    """The recorded arguments lack what the model needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Tensor:
 
     @property
     def elements(self) -> int:
-        """Elements as the op sees them."""
+        """The number of elements that the op sees."""
         return prod(self.shape)
 
     @property
     def stored_elements(self) -> int:
-        """Elements that exist in memory: a dimension expanded with stride 0 is stored once."""
+        """The number of elements in memory: a dimension expanded with stride 0 is stored once."""
         if self.strides is None or len(self.strides) != len(self.shape) or not self.elements:
             return self.elements
         return prod(size for size, stride in zip(self.shape, self.strides, strict=True) if stride != 0)
@@ -44,12 +44,12 @@ class Tensor:
 
     @property
     def bytes(self) -> int:
-        """Bytes that must be read to see all of it."""
+        """Bytes that must be read to see all elements."""
         return self.stored_elements * self.item_bytes
 
     @property
     def is_number(self) -> bool:
-        """A tensor without dimensions, which never decides the type of a result."""
+        """Whether this is a zero-dimensional tensor (a scalar), which never determines the type of a result."""
         return not self.shape
 
 
@@ -90,7 +90,7 @@ class OpCall:
         return found
 
     def maybe_tensor(self, position: int) -> Tensor | None:
-        """The tensor at that position; None where there is none (an optional argument, a scalar)."""
+        """The tensor at that position; None if there is none (an optional argument, a scalar)."""
         return self.arguments[position].tensor if 0 <= position < len(self.arguments) else None
 
     def all_tensors(self, first: int = 0) -> list[Tensor]:
@@ -104,11 +104,11 @@ class OpCall:
         return self.arguments[position].tensors
 
     def text(self, position: int) -> str:
-        """A scalar as text; empty where it was not recorded."""
+        """A scalar as text; empty if it was not recorded."""
         return self.arguments[position].text if 0 <= position < len(self.arguments) else ""
 
     def integer(self, position: int, default: int | None = None) -> int:
-        """A whole number."""
+        """An integer argument."""
         try:
             return int(self.text(position))
         except ValueError:
@@ -117,11 +117,11 @@ class OpCall:
             return default
 
     def flag(self, position: int, default: bool = False) -> bool:
-        """A truth value."""
+        """A boolean argument."""
         return {"true": True, "1": True, "false": False, "0": False}.get(self.text(position).lower(), default)
 
     def integers(self, position: int) -> tuple[int, ...] | None:
-        """A list of whole numbers, as `[0, 2]`; None where it was not recorded."""
+        """A list of integers, such as `[0, 2]`; None if it was not recorded."""
         inner = self.text(position).strip()
         if not (inner.startswith("[") and inner.endswith("]")):
             return None
@@ -132,7 +132,7 @@ class OpCall:
             return None
 
     def flags(self, position: int) -> tuple[bool, ...] | None:
-        """A list of truth values, as `[True, False]`."""
+        """A list of booleans, such as `[True, False]`."""
         inner = self.text(position).strip()
         if not (inner.startswith("[") and inner.endswith("]")):
             return None
@@ -155,25 +155,25 @@ class Flops:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What an op must do at least: each input read once, each output written once."""
+    """The minimum work of an op: each input is read once, each output is written once."""
 
     model: str
-    """Family of the model, for example `matmul`."""
+    """The family of the model, for example `matmul`."""
     flops: tuple[Flops, ...] = ()
     read_bytes: int = 0
     written_bytes: int = 0
     link: str = "dram"
-    """What carries the bytes: `dram`, `h2d`, `d2h` or `nvlink`."""
+    """The link that carries the bytes: `dram`, `h2d`, `d2h` or `nvlink`."""
     estimate: str = ""
-    """Why the figures are a bound or a guess; empty when they follow from the shapes."""
+    """Why the figures are a bound or a guess; empty if they follow from the shapes."""
     additions: int = 0
-    """Numbers that are added to memory at places that an index names, which the caches do one by one."""
+    """Numbers added to indexed places in memory, which the caches process one by one."""
     extra_bytes: int = 0
-    """Bytes beyond these that no usual way avoids: sectors around single elements, the passes of a sort."""
+    """Extra bytes that common algorithms cannot avoid: sectors around single elements, the passes of a sort."""
 
     @property
     def bytes(self) -> int:
-        """Bytes moved, both ways."""
+        """Bytes read and written."""
         return self.read_bytes + self.written_bytes
 
     @property
@@ -183,15 +183,15 @@ class Work:
 
     @property
     def matrix_flops(self) -> int:
-        """Those of matrix products: what FlopCounterMode counts."""
+        """The operations of matmuls: what FlopCounterMode counts."""
         return sum([part.count for part in self.flops if part.unit == MATRIX])
 
     @property
     def vector_flops(self) -> int:
-        """All others."""
+        """All other operations."""
         return sum([part.count for part in self.flops if part.unit != MATRIX])
 
 
 def tensor_type(text: str) -> str:
-    """Our name of a Kineto type; empty when it is not a tensor's."""
+    """Our name of a Kineto type; empty if it is not that of a tensor."""
     return TYPES.get(text, "")

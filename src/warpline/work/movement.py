@@ -1,4 +1,4 @@
-"""Copies and fills: what is read is written, in another place, layout or type."""
+"""Copies and fills: data is written to another place, layout or type."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def copy(call: OpCall) -> Work:
     "aten::reflection_pad1d_backward",
 )
 def same_again(call: OpCall) -> Work:
-    """clone(x): as much out as in."""
+    """clone(x): as many bytes written as read."""
     x = call.tensor(0)
     return Work(FAMILY, (), x.bytes, dense_bytes(x.shape, x.dtype))
 
@@ -57,7 +57,7 @@ def to_copy(call: OpCall) -> Work:
 
 @model("aten::cat", "aten::concat", "aten::stack", "aten::_cat", "aten::hstack", "aten::vstack", "aten::_chunk_cat")
 def cat(call: OpCall) -> Work:
-    """cat([a, b, …], dim): empty tensors are skipped. The items' type is read off the kernel."""
+    """cat([a, b, …], dim): empty tensors are skipped. The items' type comes from the kernel."""
     items = typed(call.tensors(0), call)
     moved = sum(dense_bytes(item.shape, item.dtype) for item in items)
     return Work(FAMILY, (), total_bytes(items), moved)
@@ -75,7 +75,7 @@ def repeat(call: OpCall) -> Work:
     """repeat(x, times)."""
     x, times = call.tensor(0), call.integers(1)
     if times is None:
-        raise Unknowable("how often to repeat was not recorded")
+        raise Unknowable("the number of repeats was not recorded")
     return Work(FAMILY, (), x.bytes, x.elements * prod(times) * x.item_bytes)
 
 

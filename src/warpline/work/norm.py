@@ -17,7 +17,7 @@ RMS_STEPS = 4
 BACKWARD_STEPS = 14
 """Per element: two sums of products for the statistics, two for weight and bias, and the gradient itself."""
 STATISTIC_BYTES = 4
-"""Means and deviations of half-precision inputs are kept in fp32."""
+"""Means and deviations of half-precision inputs are stored in fp32."""
 
 
 def _vector(steps: int, x: Tensor) -> tuple[Flops, ...]:
@@ -30,7 +30,7 @@ def _statistics(count: int, x: Tensor) -> int:
 
 @model("aten::native_layer_norm", "aten::layer_norm")
 def layer(call: OpCall) -> Work:
-    """native_layer_norm(x, shape, weight, bias, eps): mean and deviation of each row are kept for the backward."""
+    """native_layer_norm(x, shape, weight, bias, eps): mean and deviation of each row are saved for backward."""
     x = call.tensor(0)
     shape = call.integers(1) or x.shape[-1:]
     rows = x.elements // max(1, prod(shape))
@@ -116,7 +116,7 @@ def batch(call: OpCall) -> Work:
     "aten::batch_norm_backward",
 )
 def batch_backward(call: OpCall) -> Work:
-    """(grad, x, …): native puts the gradient first, cuDNN and MIOpen the input; they have the same shape."""
+    """(grad, x, …): native puts the gradient first, cuDNN and MIOpen the input; both have the same shape."""
     first, second = call.tensor(0), call.tensor(1)
     channels = first.shape[1]
     read = total_bytes((first, second)) + _statistics(3 * channels, first)

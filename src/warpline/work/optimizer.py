@@ -1,7 +1,7 @@
-"""Optimisers and other ops on lists of tensors (`_foreach_*`, `_fused_*`), which run through multi_tensor_apply.
+"""Optimizers and other ops on lists of tensors (`_foreach_*`, `_fused_*`), which use multi_tensor_apply.
 
-Kineto leaves out the shapes of a list of more than thirty tensors. The launch then still bounds the work: every
-block of multi_tensor_apply handles one chunk of at most 65,536 elements of one tensor.
+Kineto omits the shapes of a list of more than thirty tensors. The launch then still bounds the work: every block of
+multi_tensor_apply handles one chunk of at most 65,536 elements of one tensor.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from warpline.work.shapes import item_type, total_bytes, typed
 FOREACH, OPTIMIZER = "foreach", "optimizer"
 CHUNK_ELEMENTS = 65_536
 """kChunkSize of ATen/native/cuda/MultiTensorApply.cuh; apex passes 2,048 * 32, the same."""
-FROM_LAUNCH = "from the launch: as if every chunk of 65,536 elements were full"
+FROM_LAUNCH = "from the launch: assumes full chunks of 65,536 elements"
 _FUNCTOR = re.compile(r"(\w+Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """How many lists an op reads and writes, and its steps per element."""
+    """The number of lists that an op reads and writes, and its steps per element."""
 
     read: int
     written: int
@@ -51,7 +51,7 @@ def _dtype(call: OpCall) -> str:
 
 
 def chunk_elements(launches: tuple[Launch, ...]) -> int:
-    """At most so many elements were handled by multi_tensor_apply; 0 when no such launch was recorded."""
+    """The maximum number of elements that multi_tensor_apply handled; 0 if no such launch was recorded."""
     return sum(
         launch.blocks * CHUNK_ELEMENTS
         for launch in launches
@@ -97,7 +97,7 @@ _ARITY = {name: count for count, names in ((1, _UNARY), (2, _BINARY), (3, _TERNA
 
 @model(*(f"aten::_foreach_{name}" for name in _ARITY))
 def foreach(call: OpCall) -> Work:
-    """_foreach_add_(list, list or number, …): as many reads as there are lists, and one write."""
+    """_foreach_add_(list, list or number, …): one read per list, and one write."""
     name = call.name.removesuffix("_").removeprefix("aten::_foreach_")
     lists = [argument for argument in call.arguments if argument.kind == "TensorList"]
     read = min(len(lists), _ARITY[name]) or 1
@@ -113,7 +113,7 @@ def foreach(call: OpCall) -> Work:
 
 @model("aten::_foreach_norm", "aten::_foreach_max")
 def foreach_norm(call: OpCall) -> Work:
-    """_foreach_norm(list, order): a number for each tensor."""
+    """_foreach_norm(list, order): one number per tensor."""
     traffic = Traffic(1, 0, 2)
     if call.arguments and call.arguments[0].tensors:
         return _of_list(call, typed(call.tensors(0), call), traffic, FOREACH)
@@ -132,8 +132,8 @@ def unscale(call: OpCall) -> Work:
 def work_of_launch(launch: Launch) -> Work | None:
     """The work of a multi_tensor_apply kernel from its name and grid alone; None for any other kernel.
 
-    Its functor says how many lists it takes and reads: `BinaryOpListAlphaFunctor<float, 2, 2, 0>` takes two, reads
-    two and writes into the first.
+    Its functor gives the number of lists and how many it reads: `BinaryOpListAlphaFunctor<float, 2, 2, 0>` takes two,
+    reads two and writes into the first.
     """
     count = chunk_elements((launch,))
     functor = _FUNCTOR.search(launch.name)

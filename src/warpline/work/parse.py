@@ -1,4 +1,4 @@
-"""Kineto's columns (JSON text) as an `OpCall`. Odd input gives fewer arguments, never an error."""
+"""Parse Kineto's columns (JSON text) into an `OpCall`. Invalid input gives fewer arguments, never an error."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from warpline.work.model import Argument, Launch, OpCall, Tensor, tensor_type
 
 LIST_TYPES = {"TensorList", "GenericList", ""}
-"""Types under which a list of tensors appears; its items' types are not recorded."""
+"""Types that Kineto writes for a list of tensors; its items' types are not recorded."""
 
 
 def call_from_kineto(
@@ -49,14 +49,14 @@ def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
 
 
 def _integers(value: Any) -> tuple[int, ...] | None:
-    """A list of sizes or strides; None for anything else, sizes included that no tensor has."""
+    """A list of sizes or strides; None for anything else, including impossible sizes."""
     if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
         return None
     return tuple(value)
 
 
 def json_list(text: str | None) -> list[Any]:
-    """A recorded list; empty where there is none, or where the text is something else."""
+    """A recorded list; empty if there is none or the text is something else."""
     if not text:
         return []
     try:

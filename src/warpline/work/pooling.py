@@ -1,4 +1,4 @@
-"""Pooling: every input is read once and every output written once, however windows overlap."""
+"""Pooling: every input is read once and every output written once, even if windows overlap."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FAMILY = "pooling"
 
 
 def _window(call: OpCall, rank: int) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """Kernel size, stride (as large as the kernel where none is given) and padding."""
+    """Kernel size, stride (the kernel size by default) and padding."""
     kernel = call.integers(1)
     if not kernel:
         raise Unknowable("the window was not recorded")
@@ -39,7 +39,7 @@ def _rank(name: str) -> int:
 
 @model("aten::max_pool2d_with_indices", "aten::max_pool3d_with_indices", "aten::max_pool1d_with_indices")
 def max_pool(call: OpCall) -> Work:
-    """max_pool2d_with_indices(x, kernel, stride, padding, dilation, …): values and their places."""
+    """max_pool2d_with_indices(x, kernel, stride, padding, dilation, …): values and their indices."""
     x = call.tensor(0)
     out, window = _pooled(call, x, _rank(call.name), call.integers(4) or (1,))
     steps = (Flops(window * prod(out), arithmetic(x.dtype), VECTOR),)
@@ -83,7 +83,7 @@ def adaptive_pool(call: OpCall) -> Work:
     "aten::adaptive_max_pool2d_backward",
 )
 def backward(call: OpCall) -> Work:
-    """pool_backward(grad, x, …, places): gradients spread over an input's shape; the input itself is not read."""
+    """pool_backward(grad, x, …, indices): the gradient has the input's shape; the input itself is not read."""
     grad, x = call.tensor(0), call.tensor(1)
     places = next((tensor for tensor in call.all_tensors(2) if tensor.dtype == "int64"), None)
     steps = (Flops(grad.elements, arithmetic(grad.dtype), VECTOR),)

@@ -1,4 +1,4 @@
-"""Random numbers and dropout: the numbers are made in registers, so only results travel."""
+"""Random numbers and dropout: numbers are generated in registers, so only results are written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpline.work.shapes import dense_bytes, total_bytes
 
 FAMILY = "random"
 PHILOX_STEPS = 20
-"""Per number: ten rounds of Philox4x32 make four numbers; about eighty integer steps (Salmon et al., 2011)."""
+"""Per number: ten rounds of Philox4x32 generate four numbers, in about eighty integer steps (Salmon et al., 2011)."""
 
 
 @model(
@@ -40,7 +40,7 @@ def bernoulli(call: OpCall) -> Work:
 
 @model("aten::native_dropout", "aten::_fused_dropout", "aten::dropout", "aten::feature_dropout")
 def dropout(call: OpCall) -> Work:
-    """native_dropout(x, p, train): the result, and a mask of a byte each."""
+    """native_dropout(x, p, train): the result, and a mask of one byte per element."""
     x = call.tensor(0)
     steps = (Flops((PHILOX_STEPS + 2) * x.elements, "fp32", VECTOR),)
     return Work("dropout", steps, x.bytes, dense_bytes(x.shape, x.dtype) + dense_bytes(x.shape, "bool"))
@@ -56,10 +56,10 @@ def dropout_backward(call: OpCall) -> Work:
 
 @model("aten::randperm")
 def permutation(call: OpCall) -> Work:
-    """randperm(n): keys and values are sorted; at least the result is written."""
+    """randperm(n): keys and values are sorted; the result must at least be written."""
     count = call.integer(0)
     if count < 0:
-        raise Unknowable("how many was not recorded")
+        raise Unknowable("the number of elements was not recorded")
     return Work(FAMILY, (Flops(PHILOX_STEPS * count, "fp32", VECTOR),), 0, 8 * count)
 
 

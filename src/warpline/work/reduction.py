@@ -1,4 +1,4 @@
-"""Reductions and scans: everything is read once; what comes out is as large as the dimensions that remain."""
+"""Reductions and scans: everything is read once; the result has the size of the remaining dimensions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def reduction(x: Tensor, dims: tuple[int, ...] | None, out_dtype: str, steps: in
 
 @model("aten::sum", "aten::nansum", "aten::prod", "aten::mean", "aten::nanmean")
 def summed(call: OpCall) -> Work:
-    """sum(x, dims, keep, dtype), or sum(x, dtype): sums of whole numbers are int64."""
+    """sum(x, dims, keep, dtype), or sum(x, dtype): sums of integers are int64."""
     x = call.tensor(0)
     default = x.dtype if category(x.dtype) >= 2 else "int64"
     dims = _dims(call, 1) if len(call.arguments) > 2 else None
@@ -43,7 +43,7 @@ def extreme(call: OpCall) -> Work:
 
 @model("aten::max", "aten::min", "aten::median", "aten::nanmedian", "aten::mode", "aten::aminmax", "aten::_aminmax")
 def extreme_with_place(call: OpCall) -> Work:
-    """max(x); max(x, dim): values and their places; max(x, y): elementwise."""
+    """max(x); max(x, dim): values and their indices; max(x, y): elementwise."""
     x, other = call.tensor(0), call.maybe_tensor(1)
     if other is not None and other.shape == x.shape:
         steps = (Flops(x.elements, arithmetic(x.dtype), VECTOR),)
@@ -75,14 +75,14 @@ def norm(call: OpCall) -> Work:
 
 @model("aten::var", "aten::std", "aten::var_mean", "aten::std_mean")
 def spread(call: OpCall) -> Work:
-    """var(x, dims, correction, keep), with the mean where asked."""
+    """var(x, dims, correction, keep), with the mean if requested."""
     x = call.tensor(0)
     return reduction(x, _dims(call, 1), x.dtype, steps=3, outputs=1 + call.name.endswith("_mean"))
 
 
 @model("aten::cumsum", "aten::cumprod", "aten::logcumsumexp", "aten::_cumsum", "aten::_cumprod")
 def scan(call: OpCall) -> Work:
-    """cumsum(x, dim, dtype): as many elements as went in."""
+    """cumsum(x, dim, dtype): as many elements as the input."""
     x = call.tensor(0)
     dtype = call.dtype(2, x.dtype if category(x.dtype) >= 2 else "int64")
     return Work("scan", (Flops(x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, dense_bytes(x.shape, dtype))
@@ -90,7 +90,7 @@ def scan(call: OpCall) -> Work:
 
 @model("aten::cummax", "aten::cummin", "aten::_cummax_helper", "aten::_cummin_helper")
 def scan_with_place(call: OpCall) -> Work:
-    """cummax(x, dim): values and their places."""
+    """cummax(x, dim): values and their indices."""
     x = call.tensor(0)
     written = dense_bytes(x.shape, x.dtype) + dense_bytes(x.shape, "int64")
     return Work("scan", (Flops(x.elements, arithmetic(x.dtype), VECTOR),), x.bytes, written)
@@ -98,13 +98,13 @@ def scan_with_place(call: OpCall) -> Work:
 
 @model("aten::_local_scalar_dense", "aten::item", "aten::equal", "aten::is_nonzero")
 def to_host(call: OpCall) -> Work:
-    """Reads a value for the host; what it costs is the wait, not the bytes."""
+    """Read a value on the host; its cost is the wait, not the bytes."""
     return Work("host read", (), total_bytes(call.all_tensors()), 0)
 
 
 @model("aten::_cdist_forward", "aten::cdist", "aten::_pdist_forward")
 def distances(call: OpCall) -> Work:
-    """cdist(a, b, p): a distance for every pair of rows."""
+    """cdist(a, b, p): one distance for every pair of rows."""
     left, right = call.tensor(0), call.tensor(1)
     pairs = left.elements // max(1, left.shape[-1]) * right.shape[-2]
     steps = (Flops(3 * pairs * left.shape[-1], arithmetic(left.dtype), VECTOR),)

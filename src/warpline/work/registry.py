@@ -1,4 +1,4 @@
-"""Every model by the names of its ops, and the one question asked of them."""
+"""The registry: every model by the names of its ops, and `work_of`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _FAMILIES = (
     "collective",
 )
 _ABSTENTIONS = (Unknowable, LookupError, ArithmeticError, ValueError)
-"""Models index shapes freely: arguments that do not fit one are unknowable, whatever the way they fail."""
+"""Models index shapes freely: if the arguments do not fit, any of these errors means that the work is unknown."""
 _loaded = False
 
 TRITON_PREFIX = "triton_"
 
 
 def model(*names: str) -> Callable[[Model], Model]:
-    """Declares a function as the model of these ops."""
+    """Register a function as the model of these ops."""
 
     def register(function: Model) -> Model:
         for name in names:
@@ -50,7 +50,7 @@ def model(*names: str) -> Callable[[Model], Model]:
 
 
 def find_model(name: str) -> Model | None:
-    """The model of an op. An in-place op (`aten::add_`) and an `.out` overload have that of their plain one."""
+    """The model of an op. An in-place op (`aten::add_`) and an `.out` overload use that of the plain op."""
     _load()
     plain = name.split(".", 1)[0] if name.startswith("aten::") else name
     found = _MODELS.get(name) or _MODELS.get(plain) or _MODELS.get(plain.removesuffix("_"))
@@ -60,7 +60,7 @@ def find_model(name: str) -> Model | None:
 
 
 def work_of(call: OpCall) -> Work | None:
-    """The work of one call of an op; None when there is no model or its arguments were not recorded."""
+    """The work of one call of an op; None if there is no model or its arguments were not recorded."""
     found = find_model(call.name)
     if found is None:
         return None
@@ -71,7 +71,7 @@ def work_of(call: OpCall) -> Work | None:
 
 
 def why_no_work(call: OpCall) -> str:
-    """Why `work_of` abstained, for people."""
+    """Why `work_of` returned None, as a sentence."""
     found = find_model(call.name)
     if found is None:
         return f"no model for {call.name}"
@@ -80,19 +80,19 @@ def why_no_work(call: OpCall) -> str:
     except Unknowable as reason:
         return str(reason)
     except _ABSTENTIONS:
-        return f"the arguments of {call.name} are not those that its model knows"
+        return f"the arguments of {call.name} do not match its model"
     return ""
 
 
 def _sensible(work: Work) -> Work:
-    """The work, unless sizes that no tensor has made it negative."""
+    """The work; raise an error if impossible sizes made it negative."""
     if min(work.read_bytes, work.written_bytes, *(part.count for part in work.flops), 0) < 0:
         raise Unknowable("the arguments give a negative size")
     return work
 
 
 def known_ops() -> list[str]:
-    """Names of every op that has a model of its own."""
+    """The names of all ops with a model."""
     _load()
     return sorted(_MODELS)
 

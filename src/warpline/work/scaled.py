@@ -1,4 +1,4 @@
-"""Products of narrow types: fp8 and fp4 with scales, int8, grouped products, and quantised weights."""
+"""Matmuls of narrow types: fp8 and fp4 with scales, int8, grouped matmuls, and quantised weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NARROW = {"fp8": "fp8", "fp4x2": "fp4", "int8": "int8", "uint8": "int8"}
 
 
 def _unpacked(matrix: Tensor, dim: int) -> Tensor:
-    """A matrix of packed fp4 pairs as the numbers it holds, packed along `dim`."""
+    """The shape of a matrix of packed fp4 pairs as single numbers, packed along `dim`."""
     if matrix.dtype != "fp4x2":
         return matrix
     shape = list(matrix.shape)
@@ -32,7 +32,7 @@ def _narrow_product(call: OpCall, left: Tensor, right: Tensor, others: list[Tens
 
 @model("aten::_scaled_mm", "aten::_scaled_mm_v2")
 def scaled_mm(call: OpCall) -> Work:
-    """_scaled_mm(a, b, scale_a, scale_b, bias, scale_result, out_dtype, …): fp8 or fp4 factors."""
+    """_scaled_mm(a, b, scale_a, scale_b, bias, scale_result, out_dtype, …): fp8 or fp4 operands."""
     left, right = call.tensor(0), call.tensor(1)
     out = next((call.dtype(position, "") for position in (6, 3, 8) if call.dtype(position, "")), "bf16")
     return _narrow_product(call, left, right, call.all_tensors(2), out)
@@ -49,7 +49,7 @@ def cutlass_scaled_mm(call: OpCall) -> Work:
     """vLLM's cutlass_scaled_mm(out, a, b, scale_a, scale_b, bias)."""
     out, left, right = call.tensor(0), call.tensor(1), call.tensor(2)
     if left.dtype == "uint8":
-        # fp4: two numbers a byte, and the second factor stored by columns.
+        # fp4: two numbers per byte, and the second operand is stored by columns.
         rows, packed = left.shape
         steps = 2 * rows * packed * 2 * right.shape[0]
         return Work(FAMILY, (Flops(steps, "fp4", MATRIX),), total_bytes((left, right, *call.all_tensors(3))), out.bytes)
@@ -58,10 +58,10 @@ def cutlass_scaled_mm(call: OpCall) -> Work:
 
 @model("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_grouped_mm_v2")
 def grouped_mm(call: OpCall) -> Work:
-    """One product for each group (expert): rows are divided among them by offsets, which cost nothing to know.
+    """One matmul for each group (expert): offsets divide the rows among them, and cost nothing.
 
-    2-D by 3-D: every row meets one group's matrix. 3-D by 3-D: a batch. 2-D by 2-D: the summed dimension is divided,
-    and each group has its own result.
+    2-D by 3-D: every row uses one group's matrix. 3-D by 3-D: a batch. 2-D by 2-D: the inner dimension is divided, and
+    each group has its own result.
     """
     left, right = call.tensor(0), call.tensor(1)
     dtype = _NARROW.get(left.dtype, left.dtype)
@@ -81,7 +81,7 @@ def grouped_mm(call: OpCall) -> Work:
         steps = 2 * left.shape[0] * left.shape[1] * right.shape[1]
         out = (groups, left.shape[0], right.shape[1])
     else:
-        raise Unknowable("grouped products have factors of two or three dimensions")
+        raise Unknowable("grouped matmuls have operands of two or three dimensions")
     written = dense_bytes(out, left.dtype if left.dtype not in _NARROW else "bf16")
     return Work(GROUPED, (Flops(steps, dtype, MATRIX),), total_bytes((left, right)), written)
 
@@ -98,7 +98,7 @@ def grouped_mm(call: OpCall) -> Work:
     "_C::allspark_w8a16_gemm",
 )
 def quantised_weight(call: OpCall) -> Work:
-    """A product with a packed weight: its sizes are the three whole numbers M, N, K among the arguments."""
+    """A matmul with a packed weight: its sizes are the three integers M, N, K among the arguments."""
     activations = call.tensor(0)
     if len(activations.shape) < 2:
         raise Unknowable("the activations are not a matrix")
@@ -110,12 +110,12 @@ def quantised_weight(call: OpCall) -> Work:
             written = dense_bytes((m, n), activations.dtype)
             out_given = [tensor for tensor in call.all_tensors(1) if tensor.shape != (m, n)]
             return Work(FAMILY, flops, total_bytes((activations, *out_given)), written)
-    raise Unknowable("the sizes of the packed product were not recorded")
+    raise Unknowable("the sizes of the packed matmul were not recorded")
 
 
 @model("vllm::inplace_fused_experts", "vllm::outplace_fused_experts", "vllm::fused_experts")
 def fused_experts(call: OpCall) -> Work:
-    """fused_experts(hidden, w1, w2, weights, ids): each token passes through its top-k experts' two products."""
+    """fused_experts(hidden, w1, w2, weights, ids): each token uses the two matmuls of its top-k experts."""
     hidden, first, second, _, ids = (call.tensor(position) for position in range(5))
     if len(ids.shape) != 2 or len(first.shape) != 3 or len(second.shape) != 3:
         raise Unknowable("the experts' weights are not three-dimensional")
@@ -129,5 +129,5 @@ def fused_experts(call: OpCall) -> Work:
         (Flops(steps, hidden.dtype, MATRIX),),
         read,
         hidden.bytes,
-        estimate="as if every expert that can be chosen was chosen",
+        estimate="assumes that every possible expert is chosen",
     )

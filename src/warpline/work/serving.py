@@ -1,4 +1,4 @@
-"""vLLM's small kernels: activations with gates, rotary embedding, cache writes, quantisation, routing."""
+"""vLLM's small kernels: gated activations, rotary embedding, cache writes, quantisation, routing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpline.work.shapes import total_bytes
     "_C::silu_and_mul_quant",
 )
 def gated(call: OpCall) -> Work:
-    """silu_and_mul(out, x): x has the gate and the value side by side."""
+    """silu_and_mul(out, x): x holds the gate and the value side by side."""
     out, x = call.tensor(0), call.tensor(1)
     steps = (Flops(6 * out.elements, arithmetic(x.dtype), VECTOR),)
     return Work("elementwise", steps, total_bytes(call.all_tensors(1)), out.bytes)
@@ -25,7 +25,7 @@ def gated(call: OpCall) -> Work:
 
 @model("_C::rotary_embedding", "_C::batched_rotary_embedding")
 def rotary(call: OpCall) -> Work:
-    """rotary_embedding(positions, query, key, head size, table, …): query and key are turned in place."""
+    """rotary_embedding(positions, query, key, head size, table, …): query and key are rotated in place."""
     positions, query, key = call.tensor(0), call.tensor(1), call.maybe_tensor(2)
     turned = total_bytes((query, key))
     table = call.maybe_tensor(4)
@@ -41,7 +41,7 @@ def rotary(call: OpCall) -> Work:
     "vllm::reshape_and_cache",
 )
 def cache_write(call: OpCall) -> Work:
-    """reshape_and_cache(key, value, key cache, value cache, slots, …): new tokens go into the cache."""
+    """reshape_and_cache(key, value, key cache, value cache, slots, …): new tokens are written to the cache."""
     key, value = call.tensor(0), call.tensor(1)
     slots = next((tensor for tensor in call.all_tensors(2) if tensor.dtype == "int64"), None)
     cache = call.maybe_tensor(2)
@@ -66,7 +66,7 @@ def quantise(call: OpCall) -> Work:
 
 @model("_moe_C::topk_softmax", "_moe_C::grouped_topk")
 def route(call: OpCall) -> Work:
-    """topk_softmax(weights, ids, places, gates): each token's best experts."""
+    """topk_softmax(weights, ids, indices, gates): each token's best experts."""
     outputs, gates = call.all_tensors()[:3], call.all_tensors()[-1]
     steps = (Flops(6 * gates.elements, "fp32", VECTOR),)
     return Work("routing", steps, gates.bytes, total_bytes(outputs))

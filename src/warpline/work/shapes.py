@@ -1,4 +1,4 @@
-"""Shape arithmetic that several families share."""
+"""Shape arithmetic shared by several families."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def broadcast(shapes: Iterable[Sequence[int]]) -> tuple[int, ...]:
 
 
 def item_type(launches: Iterable[Launch]) -> str:
-    """Type of the items of a list of tensors, which Kineto does not record, from the kernels' template arguments."""
+    """The item type of a list of tensors, which Kineto does not record, from the kernels' template arguments."""
     for launch in launches:
         opaque = _OPAQUE.search(launch.name)
         if opaque:
             return _BY_SIZE.get(int(opaque.group(1)), "")
-        # Of a functor, the first argument is the type of the data; later ones are those of its constants.
+        # The first argument of a functor is the type of the data; later ones are those of its constants.
         first = _FIRST_TYPE.search(launch.name)
         word = _TYPE_WORD.search(first.group(1) if first else launch.name.partition("<")[2].split(">(", 1)[0])
         if word:
@@ -54,7 +54,7 @@ def item_type(launches: Iterable[Launch]) -> str:
 
 
 def typed(items: Iterable[Tensor], call: OpCall) -> tuple[Tensor, ...]:
-    """Items of a list with the type that the kernels reveal."""
+    """The items of a list with the type that the kernels show."""
     dtype = item_type(call.launches)
     if not dtype:
         raise Unknowable(f"the types in the lists of {call.name} were not recorded")
@@ -62,7 +62,7 @@ def typed(items: Iterable[Tensor], call: OpCall) -> tuple[Tensor, ...]:
 
 
 def reduced(shape: tuple[int, ...], dims: Sequence[int] | None) -> tuple[int, ...]:
-    """The shape after reducing over some dimensions (all, where none are named), which are dropped."""
+    """The shape after reducing over some dimensions (by default all), which are dropped."""
     if not dims:
         return ()
     rank = len(shape)
@@ -71,7 +71,7 @@ def reduced(shape: tuple[int, ...], dims: Sequence[int] | None) -> tuple[int, ..
 
 
 def total_bytes(tensors: Iterable[Tensor | None]) -> int:
-    """Bytes of every tensor that is there."""
+    """Bytes of all given tensors."""
     return sum(tensor.bytes for tensor in tensors if tensor is not None)
 
 
@@ -81,7 +81,7 @@ def dense_bytes(shape: Sequence[int], dtype: str) -> int:
 
 
 def size_at(shape: Sequence[int], dim: int) -> int:
-    """Size of a dimension, counted from the end where negative; 1 in a tensor without dimensions."""
+    """The size of a dimension, counted from the end if negative; 1 for a zero-dimensional tensor."""
     if not shape:
         return 1
     if not -len(shape) <= dim < len(shape):

@@ -1,4 +1,4 @@
-"""Softmax and losses on logits: one pass over the logits in, one out."""
+"""Softmax and losses on logits: one pass over the input, one over the output."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _rows(logits: Tensor, target: Tensor) -> int:
 
 @model("aten::nll_loss_forward", "aten::nll_loss2d_forward", "aten::nll_loss")
 def nll_forward(call: OpCall) -> Work:
-    """nll_loss_forward(logits, target, weight, …): one logit of each row is read."""
+    """nll_loss_forward(logits, target, weight, …): one logit per row is read."""
     logits, target = call.tensor(0), call.tensor(1)
     rows = _rows(logits, target)
     read = rows * logits.item_bytes + target.bytes + total_bytes((call.maybe_tensor(2),))
@@ -61,7 +61,7 @@ def nll_forward(call: OpCall) -> Work:
 
 @model("aten::nll_loss_backward", "aten::nll_loss2d_backward")
 def nll_backward(call: OpCall) -> Work:
-    """nll_loss_backward(grad, logits, target, …): one element of each row; zeroing the rest is an op of its own."""
+    """nll_loss_backward(grad, logits, target, …): one element per row; zeroing the rest is a separate op."""
     logits, target = call.tensor(1), call.tensor(2)
     rows = _rows(logits, target)
     return Work("loss backward", _vector(rows, logits.dtype), target.bytes, rows * logits.item_bytes)
@@ -69,7 +69,7 @@ def nll_backward(call: OpCall) -> Work:
 
 @model("aten::cross_entropy_loss")
 def cross_entropy(call: OpCall) -> Work:
-    """cross_entropy_loss(logits, target, …), where it runs as one kernel."""
+    """cross_entropy_loss(logits, target, …), if it runs as one kernel."""
     logits, target = call.tensor(0), call.tensor(1)
     steps = _vector(FORWARD_STEPS * logits.elements, logits.dtype)
     return Work("loss", steps, total_bytes((logits, target)), logits.item_bytes)

@@ -1,4 +1,4 @@
-"""Sorting and searching. What cannot be avoided is counted: keys in, sorted keys and places out; passes are extra."""
+"""Sorting and searching. The minimum is keys in, sorted keys and indices out; the passes are extra bytes."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from warpline.work.shapes import dense_bytes, size_at, total_bytes
 
 FAMILY = "sort"
 DIGIT_BITS = 8
-"""What one pass of a radix sort looks at (CUB's)."""
+"""Bits per pass of a radix sort (CUB's)."""
 SORTED_AT_ONCE = 4096
-"""Rows up to this length are sorted by a block in one pass (ATen/native/cuda/Sort.cpp)."""
+"""Rows up to this length are sorted by one block in one pass (ATen/native/cuda/Sort.cpp)."""
 PLACE_BYTES = 8
-SEARCHED = "how much of what is searched a cache holds was not recorded"
+SEARCHED = "the cached share of the searched data was not recorded"
 
 
 def radix_bytes(keys: int, key_bytes: int, bits: int) -> int:
-    """Bytes that a radix sort of keys with their places moves: both are read and written in every pass."""
+    """Bytes that a radix sort of keys with their indices moves: both are read and written in every pass."""
     return -(-bits // DIGIT_BITS) * keys * 2 * (key_bytes + PLACE_BYTES)
 
 
 @model("aten::sort", "aten::argsort", "aten::msort")
 def sort(call: OpCall) -> Work:
-    """sort(x, dim, descending) or sort(x, stable, dim, descending): values and places."""
+    """sort(x, dim, descending) or sort(x, stable, dim, descending): values and indices."""
     x = call.tensor(0)
     values = 0 if call.name == "aten::argsort" else dense_bytes(x.shape, x.dtype)
     places = 0 if call.name == "aten::msort" else dense_bytes(x.shape, "int64")
@@ -34,7 +34,7 @@ def sort(call: OpCall) -> Work:
 
 @model("aten::topk", "aten::kthvalue")
 def topk(call: OpCall) -> Work:
-    """topk(x, k, dim, …): k values and places of each row, which is read once for each digit of its keys."""
+    """topk(x, k, dim, …): k values and indices of each row, which is read once per digit of its keys."""
     x, k = call.tensor(0), call.integer(1)
     rows = x.elements // max(1, size_at(x.shape, call.integer(2, -1)))
     kept = rows * (k if call.name == "aten::topk" else 1)
@@ -45,13 +45,13 @@ def topk(call: OpCall) -> Work:
 
 @model("aten::unique", "aten::_unique", "aten::_unique2", "aten::unique_consecutive", "aten::unique_dim")
 def unique(call: OpCall) -> Work:
-    """unique(x): how many remain was not recorded."""
-    return Work(FAMILY, (), call.tensor(0).bytes, 0, estimate="how many values remain was not recorded")
+    """unique(x): the number of remaining values was not recorded."""
+    return Work(FAMILY, (), call.tensor(0).bytes, 0, estimate="the number of remaining values was not recorded")
 
 
 @model("aten::searchsorted", "aten::bucketize")
 def search(call: OpCall) -> Work:
-    """searchsorted(sorted, values); bucketize(values, boundaries): a place for each value."""
+    """searchsorted(sorted, values); bucketize(values, boundaries): one index per value."""
     first, second = call.tensor(0), call.tensor(1)
     values = first if call.name == "aten::bucketize" else second
     return Work(FAMILY, (), total_bytes((first, second)), dense_bytes(values.shape, "int64"), estimate=SEARCHED)
@@ -59,5 +59,5 @@ def search(call: OpCall) -> Work:
 
 @model("aten::bincount", "aten::histc", "aten::_histogramdd_bin_edges")
 def histogram(call: OpCall) -> Work:
-    """histc(x, bins, …): reading x is what must be done."""
+    """histc(x, bins, …): x must at least be read."""
     return Work(FAMILY, (), total_bytes(call.all_tensors()), 8 * max(0, call.integer(1, 0)))

@@ -1,4 +1,4 @@
-"""Nsight Systems: SQLite exports read as rows, reports exported with the nsys at hand."""
+"""Nsight Systems: read SQLite exports as rows, and export reports with the installed nsys."""
 
 from __future__ import annotations
 

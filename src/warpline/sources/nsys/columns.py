@@ -1,4 +1,4 @@
-"""Expressions that every nsys table needs: ids taken apart, codes turned into words, spans checked."""
+"""Expressions that all nsys tables need: split ids, decode enumerations, check spans."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-LARGEST_TIME_NS = 1 << 61
-"""Seventy-three years. Anything beyond is damage, and would overflow when two times are added."""
+MAX_TIME_NS = 1 << 61
+"""Seventy-three years. Larger values are damage, and would overflow when two times are added."""
 
 
 @dataclass(slots=True)
 class Notes:
-    """What the table readers noticed on the way; the health entries are written from it."""
+    """What the table readers noticed; the health entries are written from it."""
 
     impossible: dict[str, int] = field(default_factory=dict)
-    """Rows left out because they end before they begin, or lie outside any sane clock, by table."""
+    """Rows left out because they end before they start or have impossible times, by table."""
     graphs_without_times: int = 0
     api_suffixes: dict[str, str] = field(default_factory=dict)
-    """Version suffixes that nsys itself prints, by API name without it."""
+    """Version suffixes that nsys itself prints, by API name without the suffix."""
     renumbered_devices: bool = False
     rows: dict[str, int] = field(default_factory=dict)
     """Rows read, by nsys table."""
@@ -36,29 +36,29 @@ def thread(column: str) -> pl.Expr:
 
 
 def words(column: str, table: Mapping[int, str], default: str | None = None) -> pl.Expr:
-    """The word for each code of an enumeration."""
+    """The name of each code of an enumeration."""
     return pl.col(column).replace_strict(dict(table), default=default, return_dtype=pl.String).cast(pl.Categorical)
 
 
 def narrow(column: str, dtype: type[pl.DataType] = pl.Int32) -> pl.Expr:
-    """The column in a narrower type; null where a value does not fit."""
+    """The column in a narrower type; null if a value does not fit."""
     return pl.col(column).cast(dtype, strict=False)
 
 
 def category(word: str) -> pl.Expr:
-    """One word for every row."""
+    """One constant name for every row."""
     return pl.lit(word).cast(pl.Categorical)
 
 
 def checked_spans(frame: pl.DataFrame, table: str, notes: Notes, *, open_end: bool = False) -> pl.DataFrame:
-    """The rows that end after they begin; the others are counted and left out.
+    """Keep the rows that end after they start; count the others.
 
     ``open_end`` keeps rows without an end: ranges that were never closed.
     """
     notes.rows[table] = notes.rows.get(table, 0) + frame.height
     start, end = pl.col("start"), pl.col("end")
-    sane = start.is_between(-LARGEST_TIME_NS, LARGEST_TIME_NS)
-    closed = (end >= start) & (end <= LARGEST_TIME_NS)
+    sane = start.is_between(-MAX_TIME_NS, MAX_TIME_NS)
+    closed = (end >= start) & (end <= MAX_TIME_NS)
     keep = sane & ((closed | end.is_null()) if open_end else closed)
     kept = frame.filter(keep.fill_null(value=False))
     if kept.height < frame.height:

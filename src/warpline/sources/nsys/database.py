@@ -1,8 +1,8 @@
-"""An nsys SQLite export, opened so that a damaged or hostile file can do no harm.
+"""Open an nsys SQLite export so that a damaged or hostile file can do no harm.
 
-Tables in an export are lazy and their columns differ by version, so nothing is selected before it is known
-to exist. Values are fetched with their type checked by SQLite: whatever is not an integer where one belongs
-arrives as null. Reading stops at the first damaged page, keeps what came before it, and remembers that.
+Tables in an export are optional and their columns differ by version, so nothing is selected before it is known to
+exist. SQLite checks the type of each value: a non-integer in an integer column is read as null. Reading stops at the
+first damaged page, keeps the rows before it, and records the damage.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from warpline.errors import UnreadableFile
 CHUNK_ROWS = 4096
 """Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""
 TEXT_CHUNK_ROWS = 1024
-"""Likewise where texts are read, each of which may be long."""
-LONGEST_VALUE_BYTES = 64 << 20
-"""No text of a real export comes near this; a program's whole output is its longest."""
-SMALLEST_ROW_BYTES = 4
-"""A row takes at least this much of its page, so a file of n bytes cannot hold more than n / 4 rows a table.
-Pages that point at each other in a hostile file could otherwise yield rows for ever."""
+"""The same for texts, which may be long."""
+MAX_VALUE_BYTES = 64 << 20
+"""No text of a real export is near this limit; the longest is a program's whole output."""
+MIN_ROW_BYTES = 4
+"""A row takes at least this much of its page, so a file of n bytes holds at most n / 4 rows per table. In a hostile
+file, pages that point at each other could otherwise yield rows forever."""
 GRACE_SECONDS = 60.0
-SLOWEST_BYTES_PER_SECOND = 1 << 20
-"""Two hundred times slower than measured: a read past this is caught in a trap, not on a slow disk."""
+MIN_BYTES_PER_SECOND = 1 << 20
+"""Two hundred times slower than measured: a slower read is an endless loop, not a slow disk."""
 READ_ERRORS = (sqlite3.Error, OverflowError, MemoryError, UnicodeDecodeError)
-"""What damage raises; the last one where SQLite's message quotes damaged bytes."""
+"""Errors that damage raises; the last one if SQLite's message quotes damaged bytes."""
 PROGRESS_STEPS = 200_000
-"""SQLite's virtual-machine steps between two looks at the clock."""
+"""SQLite's virtual-machine steps between two checks of the clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +50,18 @@ class Damage:
 
 @dataclass(slots=True)
 class Database:
-    """Tables of one export, by name."""
+    """The tables of one export, by name."""
 
     connection: sqlite3.Connection
     file_bytes: int
     columns: dict[str, tuple[str, ...]]
-    """Columns of every real table; views and virtual tables are not listed, hence never touched."""
+    """The columns of every real table; views and virtual tables are not listed, hence never read."""
     damage: list[Damage] = field(default_factory=list)
 
     def fetch(
         self, table: str, integers: Iterable[str] = (), texts: Iterable[str] = (), numbers: Iterable[str] = ()
     ) -> pl.DataFrame:
-        """The wanted columns of a table; null where the table, the column or a value of that type is absent."""
+        """The requested columns of a table; null if the table, the column or a value of that type is missing."""
         wanted = [
             *((name, pl.Int64(), _INTEGER) for name in integers),
             *((name, pl.Float64(), _NUMBER) for name in numbers),
@@ -85,8 +85,8 @@ class Database:
         return frame.with_columns(absent).select(name for name, _, _ in wanted)
 
     def _chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
-        """Columns of one chunk of rows after the other, up to the end or the damage."""
-        limit_rows = self.file_bytes // SMALLEST_ROW_BYTES
+        """The columns of one chunk of rows after the other, up to the end or the damage."""
+        limit_rows = self.file_bytes // MIN_ROW_BYTES
         chunk_rows = TEXT_CHUNK_ROWS if text_columns else CHUNK_ROWS
         total, characters, reason = 0, 0, ""
         rows: list[tuple[Any, ...]] = []
@@ -96,7 +96,7 @@ class Database:
                 cursor = iter(self.connection.execute(query))
                 while not reason:
                     rows = []
-                    # extend() keeps what it got before an error, which is the point: read up to the damage.
+                    # extend() keeps the items it got before an error, so rows before the damage are used.
                     rows.extend(itertools.islice(cursor, chunk_rows))
                     if not rows:
                         return
@@ -104,7 +104,7 @@ class Database:
                     columns = list(zip(*rows, strict=True))
                     characters += sum(len(value) for index in text_columns for value in columns[index] if value)
                     if total > limit_rows or characters > self.file_bytes:
-                        reason = "it holds more than the file has room for"
+                        reason = "it has more rows than fit in the file"
                         break
                     yield columns
                     rows = []
@@ -120,7 +120,7 @@ class Database:
 
     @contextmanager
     def _bounded_time(self) -> Iterator[None]:
-        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / SLOWEST_BYTES_PER_SECOND
+        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / MIN_BYTES_PER_SECOND
         self.connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
         try:
             yield
@@ -129,7 +129,7 @@ class Database:
 
 
 class _NotUtf8(Exception):
-    """A text of the table is not UTF-8: it must be read again with the slower, lenient decoder."""
+    """A text of the table is not UTF-8: the table must be read again with the slower, lenient decoder."""
 
 
 def _frame(schema: Mapping[str, pl.DataType], columns: list[tuple[Any, ...]]) -> pl.DataFrame:
@@ -137,7 +137,7 @@ def _frame(schema: Mapping[str, pl.DataType], columns: list[tuple[Any, ...]]) ->
     return pl.DataFrame([pl.Series(name, values, dtype) for (name, dtype), values in named])
 
 
-# SQLite says what a value is, so that text or a blob in an integer column becomes null instead of an error.
+# SQLite reports the type of a value, so that text or a blob in an integer column becomes null instead of an error.
 _INTEGER = "CASE typeof({column}) WHEN 'integer' THEN {column} END"
 _NUMBER = "CASE typeof({column}) WHEN 'integer' THEN {column} * 1.0 WHEN 'real' THEN {column} END"
 _TEXT = "CASE typeof({column}) WHEN 'text' THEN {column} END"
@@ -149,7 +149,7 @@ def _quoted(name: str) -> str:
 
 @contextmanager
 def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
-    """The export at ``path`` (uncompressed), read-only, closed at the end; ``shown`` is its name in errors."""
+    """Open the uncompressed export at ``path`` read-only, and close it at the end; ``shown`` is its name in errors."""
     # immutable: no lock, no journal recovery, nothing written beside the file.
     uri = f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1"
     name = (shown or path).name
@@ -160,7 +160,7 @@ def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
     try:
         # Names of tables; the rows of a table are read as UTF-8 first.
         connection.text_factory = _decode
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LONGEST_VALUE_BYTES)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         for pragma in ("trusted_schema=off", "cell_size_check=on", "query_only=on", "mmap_size=0"):
             connection.execute(f"PRAGMA {pragma}")
@@ -170,7 +170,7 @@ def open_database(path: Path, shown: Path | None = None) -> Iterator[Database]:
 
 
 def _decode(raw: bytes) -> str:
-    """Text as UTF-8; nsys writes what the program wrote, which need not be valid."""
+    """Text as UTF-8; nsys stores the program's output, which need not be valid UTF-8."""
     return raw.decode("utf-8", "replace")
 
 
@@ -180,14 +180,14 @@ def _tables_despite_damage(connection: sqlite3.Connection, name: str) -> dict[st
     except READ_ERRORS:
         pass
     try:
-        # SQLite refuses a file that is shorter than its header says, or one table of which is misdescribed. This
-        # setting makes it go on; nothing can be written, as the file is open read-only.
+        # SQLite refuses a file that is shorter than its header says, or that has a damaged table definition. This
+        # setting makes it continue; nothing can be written, because the file is open read-only.
         connection.execute("PRAGMA writable_schema=on")
         return _tables(connection)
     except READ_ERRORS as error:
         raise UnreadableFile(
             "damaged-file",
-            f"{name} begins like SQLite, but its table of contents cannot be read ({error}): the export was "
+            f"{name} starts like SQLite, but its list of tables cannot be read ({error}): the export was "
             "interrupted, or the copy is incomplete",
             "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep",
         ) from error

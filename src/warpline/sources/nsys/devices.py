@@ -1,4 +1,4 @@
-"""The devices of a capture, and which number a row's device has."""
+"""The devices of a capture, and the device number of each row."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from warpline.sources.nsys.database import Database
 
 @dataclass(frozen=True, slots=True)
 class Ordinals:
-    """CUDA numbers devices per process; where two processes disagree, the physical number is used."""
+    """Device numbers. CUDA numbers devices per process; if two processes disagree, the physical number is used."""
 
     physical: pl.DataFrame
-    """Columns ``process``, ``cuda`` and ``gpu``; empty where the CUDA number can stand."""
+    """Columns ``process``, ``cuda`` and ``gpu``; empty if the CUDA number can be used."""
 
     def device(self, column: str, owner: str) -> pl.Expr:
         """The device of each row, as ``device``."""
         cuda = pl.col(column)
         if self.physical.is_empty():
             return cuda.cast(pl.Int32, strict=False).alias("device")
-        pairs = self.physical["process"] * MOST_DEVICES + self.physical["cuda"]
-        key = pl.when(cuda.is_between(0, MOST_DEVICES - 1)).then(process(owner) * MOST_DEVICES + cuda)
+        pairs = self.physical["process"] * MAX_DEVICES + self.physical["cuda"]
+        key = pl.when(cuda.is_between(0, MAX_DEVICES - 1)).then(process(owner) * MAX_DEVICES + cuda)
         found = key.replace_strict(pairs, self.physical["gpu"], default=cuda, return_dtype=pl.Int64)
         return found.cast(pl.Int32, strict=False).alias("device")
 
 
-MOST_DEVICES = 1 << 16
-"""No machine has as many; used to tell pairs of process and device apart by one number."""
+MAX_DEVICES = 1 << 16
+"""More than any machine has; combines process and device into one number."""
 
 
 def read_ordinals(database: Database, notes: Notes) -> Ordinals:
-    """How CUDA's device numbers relate to the GPUs (recorded since schema 3.17)."""
+    """How CUDA's device numbers map to the GPUs (recorded since schema 3.17)."""
     frame = database.fetch("TARGET_INFO_CUDA_DEVICE", ["pid", "cudaId", "gpuId"]).drop_nulls()
-    frame = frame.filter(pl.col("cudaId").is_between(0, MOST_DEVICES - 1), pl.col("pid").is_between(0, 1 << 24))
+    frame = frame.filter(pl.col("cudaId").is_between(0, MAX_DEVICES - 1), pl.col("pid").is_between(0, 1 << 24))
     frame = frame.unique(["pid", "cudaId"], keep="first", maintain_order=True)
     pairs = frame.select("cudaId", "gpuId").unique()
     one_to_one = pairs["cudaId"].n_unique() == pairs.height == pairs["gpuId"].n_unique()
@@ -63,7 +63,7 @@ def gpu_numbers(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     """The number that the rows use for each GPU: columns ``id`` (nsys's own) and ``device``."""
     frame = database.fetch("TARGET_INFO_GPU", ["id", "cuDevice"]).drop_nulls("id").unique("id", keep="first")
     known = database.fetch("TARGET_INFO_CUDA_DEVICE", ["cudaId", "gpuId"]).drop_nulls().unique("gpuId")
-    # A GPU that the program saw keeps its number; one hidden by CUDA_VISIBLE_DEVICES may not take it.
+    # A GPU that the program saw keeps its number; one hidden by CUDA_VISIBLE_DEVICES must not take it.
     frame = frame.join(known, left_on="id", right_on="gpuId", how="left").sort("cudaId", "id", nulls_last=True)
     # GPU ids follow the bus and cuDevice follows CUDA's own order: they differ on many machines.
     number = pl.coalesce("cudaId", "cuDevice", "id") if ordinals.physical.is_empty() else pl.col("id")
@@ -72,7 +72,7 @@ def gpu_numbers(database: Database, ordinals: Ordinals) -> pl.DataFrame:
 
 
 def read_devices(database: Database, ordinals: Ordinals) -> pl.DataFrame:
-    """The ``devices`` table: every GPU of the machine, under the number that the rows use."""
+    """The ``devices`` table: every GPU of the machine, with the number that the rows use."""
     frame = database.fetch("TARGET_INFO_GPU", ["id", "maxWarpsPerSm", *_FACTS], ["name"])
     frame = frame.join(gpu_numbers(database, ordinals), on="id", how="left", maintain_order="left")
     warps, lanes = pl.col("maxWarpsPerSm"), pl.col("threadsPerWarp")
@@ -80,7 +80,7 @@ def read_devices(database: Database, ordinals: Ordinals) -> pl.DataFrame:
         frame.select(
             "device",
             "name",
-            # Zero stands for "not asked" in old exports and containers.
+            # Zero means "not queried" in old exports and containers.
             *(
                 pl.col(old).replace(0, None).cast(pl.Int32 if new in _NARROW else pl.Int64, strict=False).alias(new)
                 for old, new in _FACTS.items()

@@ -1,7 +1,7 @@
-"""What nsys itself remarked while recording (``DIAGNOSTIC_EVENT``, since schema 3.13), sorted by what it means.
+"""nsys's own diagnostics of the recording (``DIAGNOSTIC_EVENT``, since schema 3.13), sorted by meaning.
 
-nsys warns freely: every compiler and data worker that the program starts "might not have been started
-correctly". A remark matters only where it explains missing data.
+nsys warns often: every compiler and data worker that the program starts "might not have been started correctly". A
+diagnostic matters only if it explains missing data.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from warpline.sources.nsys.database import Database
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 WARNING, ERROR = 2, 3
-MOST_OTHERS = 5
-"""Remarks of unknown meaning that are quoted; the rest are counted."""
+MAX_QUOTED = 5
+"""Diagnostics of unknown meaning that are quoted; the rest are counted."""
 
 _DRIVER = re.compile(
     r"Installed CUDA driver version \(([\d.]+)\) is not supported.*?driver version ([\d.]+)", re.DOTALL
@@ -35,7 +35,7 @@ _CUPTI_FAILED = re.compile(
 _CLOCK = re.compile(
     r"non-?monotonic|out[- ]of[- ]order|timestamps? (?:conversion|are) .{0,40}(?:fail|inaccura|invalid)", re.I
 )
-# Remarks about things that warpline does not read, or that say only that something was not used.
+# Diagnostics about data that warpline does not read, or about features that were not used.
 _BENIGN = re.compile(
     r"No .{1,60} events collected|might have not been started correctly|paranoid|CPU kernel IP|IP samples"
     r"|Scheduling information is absent|Not all (?!CUDA).{1,60} events might have been collected"
@@ -46,27 +46,30 @@ _BENIGN = re.compile(
 
 @dataclass(slots=True)
 class Remarks:
-    """The remarks that matter."""
+    """The diagnostics that matter."""
 
     driver_installed: str = ""
     driver_supported: str = ""
     buffers_returned: int | None = None
     buffers_total: int | None = None
     events_lost: set[int] = field(default_factory=set)
-    """Processes of which nsys says that not all CUDA events might have been collected."""
+    """Processes for which nsys reports that not all CUDA events might have been collected."""
     without_cuda: set[int] = field(default_factory=set)
     """Processes in which no CUDA event was collected."""
     cupti_failures: Counter[str] = field(default_factory=Counter)
     clock_faults: Counter[str] = field(default_factory=Counter)
     others: Counter[tuple[int, str]] = field(default_factory=Counter)
-    """Severity and text of warnings and errors whose meaning is not known here."""
+    """Severity and text of warnings and errors of unknown meaning."""
     range_start: str = ""
-    """What began the recording in the midst of the program, where something did. nsys then always says that events
-    may be missing, as the program goes on; none are as long as CUPTI hands back all its buffers."""
+    """What started the recording in the middle of the program, if anything.
+
+    nsys then always reports that events may be missing, because the program continues; none are missing if CUPTI
+    returned all its buffers.
+    """
 
 
 def read_remarks(database: Database) -> Remarks:
-    """The remarks of the recording."""
+    """The diagnostics of the recording."""
     frame = database.fetch("DIAGNOSTIC_EVENT", ["severity", "globalPid"], ["text"])
     frame = frame.drop_nulls("text").with_columns(process("globalPid").alias("process"))
     frame = frame.group_by("severity", "process", "text", maintain_order=True).agg(pl.len().alias("count"))
@@ -100,7 +103,7 @@ def _sort(remarks: Remarks, severity: int, pid: int, text: str, count: int) -> N
 
 
 def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> list[HealthEntry]:
-    """The entries that nsys's remarks deserve, given what was recorded all the same."""
+    """The health entries for nsys's diagnostics, given what was recorded."""
     entries: list[HealthEntry] = []
     if remarks.driver_installed:
         entries.append(
@@ -109,7 +112,7 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
                 "info" if kernels else "warning",
                 f"The CUDA driver {remarks.driver_installed} is newer than this nsys, which recorded with its CUPTI "
                 f"for {remarks.driver_supported}; "
-                + ("kernels were recorded all the same." if kernels else "record again with a newer nsys."),
+                + ("kernels were still recorded." if kernels else "record again with a newer nsys."),
             )
         )
     if remarks.buffers_returned is not None:
@@ -117,14 +120,14 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
             HealthEntry(
                 "cupti-buffers-lost",
                 "warning",
-                f"CUPTI handed back only {remarks.buffers_returned} of {remarks.buffers_total} buffers: the program "
-                "was still running or was killed when the recording ended, and its last GPU work is missing.",
+                f"CUPTI delivered only {remarks.buffers_returned} of {remarks.buffers_total} buffers: the program "
+                "was still running or was killed when the recording ended, and its last GPU events are missing.",
             )
         )
     elif remarks.range_start:
         entries.append(
             HealthEntry(
-                "capture-range", "info", f"Only a part of the program was recorded, from {remarks.range_start} on."
+                "capture-range", "info", f"Only part of the program was recorded, from {remarks.range_start} on."
             )
         )
     elif remarks.events_lost & cuda_processes or (remarks.events_lost and not cuda_processes):
@@ -132,24 +135,26 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
             HealthEntry(
                 "cuda-events-lost",
                 "warning",
-                f"nsys says that not all CUDA events of {len(remarks.events_lost)} process(es) may have been "
+                f"nsys reports that not all CUDA events of {len(remarks.events_lost)} process(es) may have been "
                 "collected: the program was still running or was killed when the recording ended.",
             )
         )
-    for text, count in remarks.cupti_failures.most_common(MOST_OTHERS):
+    for text, count in remarks.cupti_failures.most_common(MAX_QUOTED):
         severity: Severity = "warning" if kernels else "error"
         entries.append(
-            HealthEntry("cupti-failed", severity, f"nsys could not trace CUDA in full{_times(count)}: {text}")
+            HealthEntry("cupti-failed", severity, f"nsys could not trace CUDA completely{_times(count)}: {text}")
         )
-    for text, count in remarks.clock_faults.most_common(MOST_OTHERS):
-        entries.append(HealthEntry("clock-fault", "warning", f"nsys doubts its timestamps{_times(count)}: {text}"))
+    for text, count in remarks.clock_faults.most_common(MAX_QUOTED):
+        entries.append(
+            HealthEntry("clock-fault", "warning", f"nsys reports unreliable timestamps{_times(count)}: {text}")
+        )
     helpers = remarks.without_cuda - cuda_processes
     if helpers and kernels:
         entries.append(
             HealthEntry(
                 "helper-processes",
                 "info",
-                f"{len(helpers)} other processes were followed and used no CUDA, as compilers and data workers do.",
+                f"{len(helpers)} other processes were recorded and used no CUDA (compilers and data workers do not).",
             )
         )
     entries += _other_health(remarks)
@@ -159,11 +164,11 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
 def _other_health(remarks: Remarks) -> list[HealthEntry]:
     entries = [
         HealthEntry("nsys-remark", "warning", f"nsys {'failed' if level == ERROR else 'warned'}{_times(count)}: {text}")
-        for (level, text), count in remarks.others.most_common(MOST_OTHERS)
+        for (level, text), count in remarks.others.most_common(MAX_QUOTED)
     ]
-    hidden = len(remarks.others) - MOST_OTHERS
+    hidden = len(remarks.others) - MAX_QUOTED
     if hidden > 0:
-        entries.append(HealthEntry("nsys-remark", "info", f"nsys made {hidden} further kinds of remark."))
+        entries.append(HealthEntry("nsys-remark", "info", f"nsys wrote {hidden} more kinds of diagnostics."))
     return entries
 
 

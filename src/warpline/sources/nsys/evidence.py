@@ -1,4 +1,4 @@
-"""What an export knows about its own recording, beyond the timeline: outputs, remarks, who used CUDA, and its size."""
+"""What an export says about its own recording, beyond the timeline: outputs, diagnostics, CUDA processes, size."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from warpline.sources.nsys.facts import Facts, read_facts
 from warpline.sources.nsys.strings import Strings
 from warpline.sources.nsys.unpack import plain_sqlite
 
-LONGEST_OUTPUT = 200_000
-"""A failure is told at the end of an output."""
+MAX_OUTPUT_CHARS = 200_000
+"""A failure is reported at the end of an output."""
 _GPU_TABLES = ("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE")
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The recording as the file tells of it."""
+    """The evidence about the recording."""
 
     facts: Facts
     outputs: tuple[str, ...]
-    """The ends of what the program wrote to stdout and stderr."""
+    """The ends of the program's stdout and stderr."""
     remarks: tuple[str, ...]
-    """Everything that nsys said while recording, warnings and information alike."""
+    """All diagnostics of nsys, both warnings and information."""
     kernel_processes: frozenset[int]
     """Processes that ran kernels or graphs."""
     rows: dict[str, int]
-    """Rows by table, of those that have any."""
+    """Rows per table, for tables with any."""
 
 
 def read_evidence(path: Path) -> Evidence:
-    """The evidence of an SQLite export, plain or gzipped."""
+    """Read the evidence of an SQLite export, plain or gzipped."""
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
         remarks = tuple(
             text[:MAX_INPUT_CHARS] for text in database.fetch("DIAGNOSTIC_EVENT", texts=["text"])["text"].drop_nulls()
@@ -50,7 +50,7 @@ def read_evidence(path: Path) -> Evidence:
 def _outputs(database: Database) -> tuple[str, ...]:
     strings = Strings.of(database)
     texts = strings.texts(database.fetch("ProcessStreams", ["contentId"])["contentId"])
-    return tuple(text[-LONGEST_OUTPUT:] for text in texts if text and text.strip())
+    return tuple(text[-MAX_OUTPUT_CHARS:] for text in texts if text and text.strip())
 
 
 def _processes(database: Database, table: str) -> list[int]:
@@ -59,7 +59,7 @@ def _processes(database: Database, table: str) -> list[int]:
 
 
 def _rows(database: Database) -> dict[str, int]:
-    """Rows by table; by the last row's number, which needs no scan of the table."""
+    """Rows per table, from the last row's number, which needs no scan of the table."""
     rows: dict[str, int] = {}
     for table in database.columns:
         try:

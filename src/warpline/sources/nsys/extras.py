@@ -55,7 +55,7 @@ def read_events(database: Database, ordinals: Ordinals) -> pl.DataFrame:
 
 
 def read_faults(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
-    """The ``faults`` table: a CPU fault is a moment, a GPU fault group has a length."""
+    """The ``faults`` table: a CPU fault is a moment, a GPU fault group has a duration."""
     host = database.fetch(CPU_FAULTS, ["start", "globalPid", "address"]).with_columns(pl.col("start").alias("end"))
     host = checked_spans(host, CPU_FAULTS, notes)
     wanted = ["start", "end", "globalPid", "deviceId", "address", "numberOfPageFaults"]
@@ -94,7 +94,7 @@ def read_memory(database: Database, ordinals: Ordinals) -> pl.DataFrame:
 
 
 def read_counters(database: Database, ordinals: Ordinals) -> pl.DataFrame:
-    """The ``counters`` table: GPU metrics sampled by the hardware, where collected."""
+    """The ``counters`` table: GPU metrics sampled by the hardware, if collected."""
     frame = database.fetch(METRICS, ["timestamp", "typeId", "metricId"], numbers=["value"])
     frame = frame.filter(pl.col("timestamp").is_not_null() & pl.col("value").is_not_null())
     known = database.fetch("TARGET_INFO_GPU_METRICS", ["typeId", "metricId"], ["metricName"])

@@ -1,7 +1,7 @@
 """Facts about the export and the capture: versions, program, driver, system, options.
 
-``META_DATA_CAPTURE`` and ``TARGET_INFO_SYSTEM_ENV`` also hold the whole environment of the profiled process,
-user and host names: only the facts named here are taken.
+``META_DATA_CAPTURE`` and ``TARGET_INFO_SYSTEM_ENV`` also hold the whole environment of the profiled process, and user
+and host names: only the facts named here are read.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from warpline.sources.nsys.database import Database
 
 NEWEST_SCHEMA = (3, 28)
 OLDEST_SCHEMA = (2, 9)
-LONGEST_COMMAND = 500
+MAX_COMMAND_CHARS = 500
 
 _OPTIONS = {
     "graph_trace": "CUDA_GRAPH_TRACE_OPTIONS:MODE",
@@ -28,7 +28,7 @@ _OPTIONS = {
 
 @dataclass(slots=True)
 class Facts:
-    """What the export says about itself; empty or None where it does not."""
+    """What the export says about itself; empty or None if it does not."""
 
     exporter: str = ""
     """Version of the nsys that wrote the SQLite file; the capture may be older."""
@@ -37,7 +37,7 @@ class Facts:
     started: str = ""
     duration_ns: int | None = None
     limit_ms: int | None = None
-    """``RUN_DURATION_MS``: the time limit, or the duration rounded up where there was none."""
+    """``RUN_DURATION_MS``: the time limit, or the duration rounded up if there was none."""
     collected: list[str] = field(default_factory=list)
     program: str = ""
     command: str = ""
@@ -50,13 +50,13 @@ class Facts:
 
     @property
     def schema_number(self) -> tuple[int, int] | None:
-        """Major and minor, where readable."""
+        """Major and minor, if readable."""
         found = re.match(r"(\d{1,4})\.(\d{1,4})", self.schema)
         return (int(found[1]), int(found[2])) if found else None
 
     @property
     def platform(self) -> str:
-        """``wsl2`` or ``gvisor`` where the kernel says so, else nothing."""
+        """``wsl2`` or ``gvisor`` if the kernel release shows it, otherwise empty."""
         if "microsoft" in self.kernel.lower():
             return "wsl2"
         # gVisor's sentry answers uname with a fixed, old release.
@@ -64,7 +64,7 @@ class Facts:
 
     @property
     def stopped_by_limit(self) -> bool:
-        """Whether the capture ran into its time limit: without one, nsys writes the duration rounded up."""
+        """Whether the capture reached its time limit: without one, nsys writes the duration rounded up."""
         if self.limit_ms is None or self.duration_ns is None or self.limit_ms <= 0:
             return False
         return self.limit_ms < self.duration_ns // 1_000_000
@@ -96,7 +96,7 @@ def _number(value: int | None) -> str:
 
 
 def read_facts(database: Database) -> Facts:
-    """The facts of the export."""
+    """Read the facts of the export."""
     facts = Facts()
     export = _pairs(database, "META_DATA_EXPORT") or _pairs(database, "EXPORT_META_DATA")
     facts.has_export_facts = bool(export)
@@ -123,7 +123,7 @@ def _capture(facts: Facts, pairs: dict[str, list[str]]) -> None:
         for name, values in pairs.items()
         if re.fullmatch(r"PROCESS_0:ARGUMENT_\d{1,6}", name)
     )
-    facts.command = redacted(" ".join([command, *(value for _, value in arguments)])).strip()[:LONGEST_COMMAND]
+    facts.command = redacted(" ".join([command, *(value for _, value in arguments)])).strip()[:MAX_COMMAND_CHARS]
     for key, name in _OPTIONS.items():
         value = _first(pairs, f"PROCESS_0:{name}")
         if value:
@@ -143,7 +143,7 @@ def _system(facts: Facts, pairs: dict[str, list[str]]) -> None:
 def _pairs(database: Database, table: str) -> dict[str, list[str]]:
     """A name/value table; a name may occur more than once."""
     frame = database.fetch(table, texts=["name", "value"]).drop_nulls()
-    # The environment is never even looked at.
+    # The environment is never read.
     frame = frame.filter(~pl.col("name").str.contains("(?i)environ"))
     pairs: dict[str, list[str]] = {}
     for name, value in frame.iter_rows():

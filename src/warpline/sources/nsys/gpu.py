@@ -1,4 +1,4 @@
-"""What the devices ran: kernels, copies, memsets, whole graph replays, decompressions."""
+"""GPU activity: kernels, copies, memsets, whole graph replays, decompressions."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ COPY_KINDS: dict[int, tuple[str, str]] = {
     12: ("UnifiedDtoH", "Unified Device-to-Host"),
     13: ("UnifiedDtoD", "Unified Device-to-Device"),
 }
-# ENUM_CUDA_MEM_KIND; the static variants are device and managed memory all the same.
+# ENUM_CUDA_MEM_KIND; the static variants are device and managed memory too.
 MEMORY_KINDS = {0: "Pageable", 1: "Pinned", 2: "Device", 3: "Array", 4: "Managed", 5: "Device", 6: "Managed"}
 
 _PLACE = ["start", "end", "deviceId", "contextId", "greenContextId", "streamId", "correlationId", "globalPid"]
@@ -75,7 +75,7 @@ def _kernels(database: Database, strings: Strings, ordinals: Ordinals, notes: No
     static, dynamic = pl.col("staticSharedMemory"), pl.col("dynamicSharedMemory")
     return frame.select(
         category("kernel").alias("kind"),
-        # A name is missing only where StringIds is damaged; the row's time is still real.
+        # A name is missing only if StringIds is damaged; the row's time is still valid.
         pl.coalesce(pl.lit(demangled), pl.lit(short), category("[kernel without a name]")).alias("name"),
         pl.lit(short).alias("short_name"),
         *_place(ordinals),
@@ -103,7 +103,7 @@ def _copies(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFram
         words("copyKind", {code: short for code, (short, _) in COPY_KINDS.items()}, "Unknown").alias("copy_kind"),
         words("srcKind", MEMORY_KINDS, "Unknown").alias("source_memory"),
         words("dstKind", MEMORY_KINDS, "Unknown").alias("target_memory"),
-        # Recorded for migrations of unified memory alone; zero for other copies.
+        # Recorded only for migrations of unified memory; zero for other copies.
         pl.col("virtualAddress").replace(0, None).alias("address"),
     )
 
@@ -122,7 +122,7 @@ def _sets(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
 
 def _graphs(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
     frame = database.fetch(GRAPHS, [*_PLACE, "graphId", "graphExecId"])
-    # nsys writes zero twice where CUPTI gave no timestamps.
+    # nsys writes zero twice if CUPTI gave no timestamps.
     untimed = (pl.col("start") == 0) & (pl.col("end") == 0)
     notes.graphs_without_times = frame.filter(untimed).height
     frame = checked_spans(frame.filter(~untimed.fill_null(value=False)), GRAPHS, notes)

@@ -1,4 +1,4 @@
-"""What the host did: CUDA calls, OS runtime calls, and the profiler's own work."""
+"""Host activity: CUDA calls, OS runtime calls, and the profiler's own overhead."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ OVERHEADS = {
 def fetch_calls(database: Database, notes: Notes) -> pl.DataFrame:
     """CUDA calls with the file's own ids, by start time.
 
-    With CUDA backtraces on, every traced call has a second row, of the backtrace's own class and with the same
-    correlation: the call is counted once.
+    With CUDA backtraces on, every traced call has a second row, of the backtrace's class and with the same correlation:
+    the call is counted once.
     """
     wanted = ["start", "end", "eventClass", "globalTid", "correlationId", "nameId", "returnValue"]
     frame = checked_spans(database.fetch(CALLS, wanted), CALLS, notes)
@@ -50,7 +50,7 @@ def finish_calls(frame: pl.DataFrame, strings: Strings, threads: Threads, notes:
     recorded = strings.texts(frame["nameId"].unique())
     for name in recorded.drop_nulls().unique().sort():
         stem, mark, digits = name.rpartition("_v")
-        # nsys prints names without a four-digit version and keeps shorter and longer ones.
+        # nsys prints names without a four-digit version, and keeps shorter and longer ones.
         if mark and digits.isdecimal() and len(digits) != 4:
             notes.api_suffixes[stem] = mark + digits
     return frame.select(
@@ -69,7 +69,7 @@ def fetch_os_calls(database: Database, notes: Notes) -> pl.DataFrame:
     """OS runtime calls with the file's own ids, by start time."""
     wanted = ["start", "end", "eventClass", "globalTid", "nameId", "returnValue", "nestingLevel"]
     frame = database.fetch(OS_CALLS, wanted)
-    # A thread's tracing also leaves marks of its own begin and end, which are no calls.
+    # Tracing a thread also writes marks of its own start and end, which are not calls.
     frame = frame.filter(~pl.col("eventClass").is_in([OS_STARTED, OS_FINISHED]).fill_null(value=False))
     return checked_spans(frame, OS_CALLS, notes).sort("start", maintain_order=True)
 
@@ -87,7 +87,7 @@ def finish_os_calls(frame: pl.DataFrame, strings: Strings, threads: Threads) -> 
 
 
 def fetch_overhead(database: Database, notes: Notes) -> pl.DataFrame:
-    """The profiler's and CUPTI's own work with the file's ids, by start time."""
+    """The overhead of the profiler and CUPTI with the file's ids, by start time."""
     wanted = ["start", "end", "globalTid", "nameId", "overheadType"]
     frames = [checked_spans(database.fetch(table, wanted), table, notes) for table in (PROFILER, CUPTI)]
     return pl.concat(frames).sort("start", maintain_order=True)

@@ -1,4 +1,4 @@
-"""The health of an nsys profile: what is missing from it, and the true cause."""
+"""The health of an nsys profile: what is missing from it, and why."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from warpline.sources.nsys.program import Ending, read_ending
 from warpline.sources.nsys.strings import Strings
 from warpline.trace.api_names import LAUNCH
 
-# CUDA errors after which a context is unusable, and running out of memory; not ready (600) and the like are normal.
+# CUDA errors after which a context is unusable, and out of memory; others, such as not ready (600), are normal.
 OUT_OF_MEMORY = 2
 STICKY_ERRORS = range(700, 720)
 HARMLESS_ERRORS = {704, 705, 708}
-"""Peer access already or not enabled, primary context active: not failures of the device."""
+"""Peer access already or not enabled, primary context active: these are not device failures."""
 
 
 def health(
     database: Database, strings: Strings, facts: Facts, tables: dict[str, pl.DataFrame], notes: Notes
 ) -> list[HealthEntry]:
-    """Every entry, the gravest cause first."""
+    """All entries, the most serious cause first."""
     remarks, ending = read_remarks(database), read_ending(database, strings)
     gpu, api = tables["gpu"], tables["api"]
     kernels = gpu.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"])).height
@@ -66,7 +66,7 @@ def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthE
                 "newer-schema",
                 "warning",
                 f"The export's schema {facts.schema} is newer than {NEWEST_SCHEMA[0]}.{NEWEST_SCHEMA[1]}, the newest "
-                "that warpline knows: it was read, but renamed columns would be missing.",
+                "that warpline knows: it was read, but renamed columns may be missing.",
             )
         )
     elif number and number < OLDEST_SCHEMA:
@@ -75,7 +75,7 @@ def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthE
                 "older-schema",
                 "warning",
                 f"The export's schema {facts.schema} is older than {OLDEST_SCHEMA[0]}.{OLDEST_SCHEMA[1]}, the oldest "
-                "that warpline knows: columns with other names would be missing.",
+                "that warpline knows: columns with other names may be missing.",
             )
         )
     for table, count in notes.impossible.items():
@@ -83,7 +83,7 @@ def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthE
             HealthEntry(
                 "impossible-times",
                 "warning",
-                f"{count} of {notes.rows[table]} rows of {table} have no times, or end before they begin: left out.",
+                f"{count} of {notes.rows[table]} rows of {table} have no times, or end before they start; left out.",
             )
         )
     return entries
@@ -91,7 +91,7 @@ def _file_health(database: Database, facts: Facts, notes: Notes) -> list[HealthE
 
 def _program_failed(ending: Ending, kernels: int) -> HealthEntry:
     verb = "was interrupted" if ending.interrupted else "failed"
-    effect = "before its first kernel" if not kernels else "so the profile may be cut short"
+    effect = "before its first kernel" if not kernels else "so the profile may be incomplete"
     return HealthEntry(
         "program-failed",
         "warning" if kernels else "error",
@@ -105,7 +105,7 @@ def _no_kernels(facts: Facts, remarks: Remarks, ending: Ending, launches: int, c
         return HealthEntry(
             "launches-without-kernels",
             "error",
-            f"{launches} launches were recorded but not one kernel: {_lost_kernels(facts, remarks, ending)}",
+            f"{launches} launches were recorded, but no kernel: {_lost_kernels(facts, remarks, ending)}",
         )
     recorded = f"{calls} CUDA calls and no launch{seconds}" if calls else f"no CUDA call{seconds}"
     return HealthEntry(
@@ -114,11 +114,11 @@ def _no_kernels(facts: Facts, remarks: Remarks, ending: Ending, launches: int, c
 
 
 def _cut_short(facts: Facts, remarks: Remarks) -> str:
-    """How the recording ended before the program, where it did."""
+    """How the recording ended before the program, if it did."""
     if facts.stopped_by_limit and facts.limit_ms is not None:
         return f"the recording was stopped by its time limit of {facts.limit_ms / 1e3:g} s"
     if remarks.buffers_returned is not None or remarks.events_lost:
-        return "the recording ended, or the program was killed, before CUPTI handed over its buffers"
+        return "the recording ended, or the program was killed, before CUPTI delivered its buffers"
     return ""
 
 
@@ -138,7 +138,7 @@ def _lost_kernels(facts: Facts, remarks: Remarks, ending: Ending) -> str:
     if causes:
         return "; and ".join(causes) + "."
     if ending.failed:
-        return "the program ended before CUPTI handed over its buffers."
+        return "the program ended before CUPTI delivered its buffers."
     return (
         "the program was killed before CUPTI handed over its buffers, or CUPTI may not record GPU work here; let it "
         "end by itself, or call cudaProfilerStop() after a synchronisation."
@@ -153,13 +153,13 @@ def _absent_kernels(facts: Facts, remarks: Remarks, ending: Ending, calls: int) 
         either = "; either alone can cause this" if len(causes) > 1 else ""
         return "; and ".join(causes) + f"{either}."
     if facts.collected and "Cuda" not in facts.collected:
-        return f"CUDA was not among the things to record ({', '.join(facts.collected)}); record with --trace=cuda."
+        return f"CUDA was not recorded ({', '.join(facts.collected)}); record with --trace=cuda."
     if remarks.cupti_failures:
-        return "nsys could not trace CUDA, as it says itself."
+        return "nsys reports that it could not trace CUDA."
     hidden = "its error output was removed from the file" if ending.removed else ""
     said = f"its error output ends with: {ending.quote}" if ending.quote else hidden
     if calls:
-        return "the program called CUDA but launched nothing while it was recorded" + (f"; {said}" if said else ".")
+        return "the program called CUDA but launched nothing during the recording" + (f"; {said}" if said else ".")
     return (
         "no recorded process used CUDA; the GPU work may be in a process that nsys did not follow, as in a container"
         + (f"; {said}" if said else ".")
@@ -174,7 +174,7 @@ def _capture_health(facts: Facts, kernels: int, notes: Notes) -> list[HealthEntr
                 "graphs-without-times",
                 "warning",
                 f"{notes.graphs_without_times} CUDA-graph replays have no times and are left out: the GPU was busier "
-                "than it looks.",
+                "than shown.",
             )
         )
     if facts.platform == "wsl2":

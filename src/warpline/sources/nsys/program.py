@@ -1,7 +1,7 @@
-"""How the profiled program ended, from the output that nsys kept (``ProcessStreams``).
+"""How the profiled program ended, from the output that nsys stored (``ProcessStreams``).
 
-nsys reports success whatever the program did. An empty profile is most often a program that failed before
-its first kernel, and its last words say why.
+nsys reports success whatever the program did. The most common cause of an empty profile is a program that failed before
+its first kernel; the end of its output says why.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings
 
 LAST_LINES = 40
-"""A failure is told at the end; what came long before was survived."""
-LONGEST_LINE = 2000
+"""A failure is reported at the end; the program survived earlier errors."""
+MAX_LINE_CHARS = 2000
 REMOVED = "(removed)"
-"""What is left where someone took the output out of a profile before sharing it."""
+"""Replaces output that was removed from a profile before sharing it."""
 
-# Lines that a program, its runtime or its shell writes when it gives up.
+# Lines that a program, its runtime or its shell writes when it fails.
 _FAILURES = re.compile(
     r"""
       ^\s*(?:[A-Za-z_][\w.]*\.)?[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Warning(?=\b.*\berror))\b(?::|\s*$)
@@ -42,20 +42,20 @@ _FAILURES = re.compile(
 )
 _INTERRUPTED = re.compile(r"KeyboardInterrupt|SIGINT|\bTerminated\b|SIGTERM")
 _IEEE = re.compile(r"ieee_\w+ is signaling|IEEE_\w+", re.IGNORECASE)
-# Output of nsys, of shells and of progress bars, which follows the true last words.
+# Output of nsys, shells and progress bars, which follows the program's last line.
 _NOISE = re.compile(r"^\s*$|^[\s\W_]*$|^\s*(?:File \"|\^+|~+)|^Generating |^Collecting data|%\|")
 
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """What the program's error output says about its end."""
+    """What the program's stderr says about its end."""
 
     quote: str = ""
-    """Its last meaningful line, redacted and shortened; empty where there is none."""
+    """Its last meaningful line, redacted and shortened; empty if there is none."""
     failed: bool = False
-    """Whether that line is one that a program writes when it gives up."""
+    """Whether that line reports a failure."""
     removed: bool = False
-    """Whether the output was taken out of the file."""
+    """Whether the output was removed from the file."""
 
     @property
     def interrupted(self) -> bool:
@@ -64,7 +64,7 @@ class Ending:
 
 
 def read_ending(database: Database, strings: Strings) -> Ending:
-    """The end of the program, from its error output."""
+    """The end of the program, from its stderr."""
     frame = database.fetch("ProcessStreams", ["filenameId", "contentId"])
     frame = frame.with_columns(
         pl.Series("file", strings.texts(frame["filenameId"]), pl.String),
@@ -80,9 +80,9 @@ def read_ending(database: Database, strings: Strings) -> Ending:
 
 
 def ending_of(text: str) -> Ending:
-    """The last words of one error output."""
+    """The end of one stderr text."""
     # A progress bar rewrites its line with carriage returns.
-    lines = [line.rpartition("\r")[2][:LONGEST_LINE] for line in text[-200_000:].rstrip().split("\n")[-LAST_LINES:]]
+    lines = [line.rpartition("\r")[2][:MAX_LINE_CHARS] for line in text[-200_000:].rstrip().split("\n")[-LAST_LINES:]]
     lines = [line for line in lines if not _NOISE.search(line)]
     if not lines:
         return Ending()

@@ -36,14 +36,14 @@ KNOWN_TABLES = {
     *("CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_MEMCPY", "OSRT_API"),
     *("TARGET_INFO_SESSION_START_TIME", "TARGET_INFO_GPU", "TARGET_INFO_SYSTEM_ENV"),
 }
-"""A file with none of these is somebody else's database."""
+"""A file with none of these tables is not an nsys export."""
 REPORTS = {Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
 
 
 def read_nsys(path: Path, cache: Path | None = None) -> Rows:
-    """The rows of an nsys profile: an SQLite export, plain or gzipped, or a report that nsys exports first.
+    """Read the rows of an nsys profile: an SQLite export, plain or gzipped, or a report that nsys exports first.
 
-    ``cache`` is the folder where exports of reports are kept.
+    ``cache`` is the folder for exports of reports.
     """
     if detect(path) in REPORTS:
         path = export_report(path, cache)

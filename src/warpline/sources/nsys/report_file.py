@@ -1,7 +1,7 @@
-"""A report of nsys (``.nsys-rep``, ``.qdrep``, ``.qdstrm``) as an SQLite export, made by the nsys at hand.
+"""Convert an nsys report (``.nsys-rep``, ``.qdrep``, ``.qdstrm``) to an SQLite export with the installed nsys.
 
-The body of a report is not documented, and nsys refuses reports newer than itself. The first line names the
-version that wrote it, so the refusal can be foreseen and explained.
+The body of a report is undocumented, and nsys refuses reports newer than itself. The first line names the version that
+wrote it, so that the refusal can be predicted and explained.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of nsys: year, release, update and build; the later ones 0 where unknown."""
+    """A version of nsys: year, release, update and build; unknown parts are 0."""
 
     numbers: tuple[int, ...]
 
@@ -36,7 +36,7 @@ class Version:
         return ".".join(str(number) for number in self.numbers)
 
     def newer_than(self, other: Version) -> bool:
-        """Whether a report of this version is refused by ``other``: builds aside, which often differ."""
+        """Whether ``other`` refuses a report of this version; builds, which often differ, are ignored."""
         return self.numbers[:3] > other.numbers[:3]
 
 
@@ -49,7 +49,7 @@ class Nsys:
 
 
 def report_version(path: Path) -> Version | None:
-    """The version that wrote a report; None where its header does not say (before 2023.4, or within ncu)."""
+    """The version that wrote a report; None if its header does not say (before 2023.4, or within ncu)."""
     try:
         with path.open("rb") as file:
             head = file.read(HEADER_BYTES)
@@ -64,14 +64,12 @@ def report_version(path: Path) -> Version | None:
 
 
 def find_nsys() -> Nsys | None:
-    """The nsys named by WARPLINE_NSYS, or the one on PATH."""
+    """The nsys given by WARPLINE_NSYS, or the one on PATH."""
     named = os.environ.get("WARPLINE_NSYS", "")
     found = shutil.which(named or "nsys")
     if not found:
         if named:
-            raise WarplineError(
-                "nsys-missing", f"WARPLINE_NSYS names {named}, which cannot be run", "correct or unset it"
-            )
+            raise WarplineError("nsys-missing", f"WARPLINE_NSYS is {named}, which cannot be run", "correct or unset it")
         return None
     return Nsys(Path(found), _version_of(Path(found)))
 
@@ -93,7 +91,7 @@ def _version_of(nsys: Path) -> Version | None:
 
 
 def export_report(path: Path, cache: Path | None = None) -> Path:
-    """The SQLite export of a report, from the cache where it was made before."""
+    """The SQLite export of a report, from the cache if it was exported before."""
     folder = cache if cache is not None else default_cache()
     target = folder / f"{path.stem}-{_fingerprint(path)}.sqlite"
     if target.is_file() and target.stat().st_size:
@@ -101,21 +99,21 @@ def export_report(path: Path, cache: Path | None = None) -> Path:
     nsys = _usable_nsys(path)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        # Exported under another name and moved when whole: an interrupted export is never taken for a cached one.
+        # Exported under another name and moved when complete: an interrupted export is never taken for a cached one.
         with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as work:
             made = _export(nsys, path, Path(work))
             made.replace(target)
     except OSError as error:
         raise WarplineError(
             "nsys-export-failed",
-            f"the export of {path.name} cannot be kept in {folder}: {error.strerror or error}",
-            "set WARPLINE_CACHE to a folder that can be written",
+            f"the export of {path.name} cannot be stored in {folder}: {error.strerror or error}",
+            "set WARPLINE_CACHE to a writable folder",
         ) from error
     return target
 
 
 def default_cache() -> Path:
-    """WARPLINE_CACHE, else the user's cache folder."""
+    """WARPLINE_CACHE, otherwise the user's cache folder."""
     named = os.environ.get("WARPLINE_CACHE", "")
     if named:
         return Path(named)
@@ -124,7 +122,7 @@ def default_cache() -> Path:
 
 
 def _fingerprint(path: Path) -> str:
-    """Changes when the report does: its place, size and time."""
+    """A key that changes with the report: its path, size and time."""
     try:
         state = path.stat()
     except OSError as error:
@@ -143,8 +141,8 @@ def _usable_nsys(path: Path) -> Nsys:
         what = "raw stream" if stream else "report"
         raise WarplineError(
             "nsys-missing",
-            f"{path.name} is a {what} of Nsight Systems, which only nsys can open, and no nsys is on PATH",
-            f"where nsys {wanted} is installed, type: nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
+            f"{path.name} is a {what} of Nsight Systems, which only nsys can open, but nsys is not on PATH",
+            f"on a machine with nsys {wanted}: nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
         )
     if needed and nsys.version and needed.newer_than(nsys.version):
         raise _wall(path, needed, nsys)
@@ -154,8 +152,8 @@ def _usable_nsys(path: Path) -> Nsys:
 def _wall(path: Path, needed: Version, nsys: Nsys) -> WarplineError:
     return WarplineError(
         "nsys-version-wall",
-        f"{path.name} was written by nsys {needed}, and the nsys at hand, {nsys.version}, refuses newer reports",
-        f"install nsys {needed} or newer, or type where it was recorded: "
+        f"{path.name} was written by nsys {needed}, but the installed nsys, {nsys.version}, refuses newer reports",
+        f"install nsys {needed} or newer, or export where it was recorded: "
         f"nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
     )
 
@@ -198,7 +196,7 @@ def _export_failed(nsys: Nsys, path: Path, said: str, status: int) -> WarplineEr
     if re.search(r"newer|created (?:in|by|with).{0,60}version", said, re.IGNORECASE):
         return WarplineError(
             "nsys-version-wall",
-            f"{path.name} was written by a newer nsys than {nsys.version or 'the one at hand'}: {last}",
+            f"{path.name} was written by a newer nsys than {nsys.version or 'the installed one'}: {last}",
             "install the newest nsys, or export where it was recorded: "
             f"nsys export --type sqlite -o {path.stem}.sqlite {path.name}",
         )

@@ -23,7 +23,7 @@ class Strings:
         return cls(frame.filter(pl.col("id").is_not_null()).unique("id", keep="first", maintain_order=True))
 
     def texts(self, ids: pl.Series) -> pl.Series:
-        """The text of each id; null where the id is null or unknown."""
+        """The text of each id; null if the id is null or unknown."""
         wanted = pl.DataFrame({"id": ids.cast(pl.Int64)})
         return wanted.join(self.table, on="id", how="left", maintain_order="left")["value"]
 
@@ -38,7 +38,7 @@ class Strings:
         return pl.DataFrame({"id": ids}).join(distinct, on="id", how="left", maintain_order="left")["value"]
 
     def text(self, key: int | None) -> str:
-        """One text; empty where unknown."""
+        """One text; empty if unknown."""
         if key is None:
             return ""
         found = self.table.filter(pl.col("id") == key)["value"]

@@ -1,4 +1,4 @@
-"""Threads of all profiled processes, and the row numbers by which the other tables refer to them."""
+"""The threads of all profiled processes, and their row numbers for the other tables."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Threads:
 
 
 def read_threads(database: Database, strings: Strings, referenced: list[pl.Series]) -> Threads:
-    """Every thread that a row refers to, and the named threads of the same processes.
+    """Every thread that a row references, and the named threads of the same processes.
 
-    ``ThreadNames`` lists the whole machine when the capture was system-wide; strangers are left out.
+    ``ThreadNames`` lists the whole machine if the capture was system-wide; unrelated processes are left out.
     """
     used = pl.concat([pl.Series("id", [], pl.Int64), *(ids.cast(pl.Int64).alias("id") for ids in referenced)]).unique()
     named = database.fetch("ThreadNames", ["nameId", "priority", "globalTid"])
@@ -56,7 +56,7 @@ def read_threads(database: Database, strings: Strings, referenced: list[pl.Serie
         how="left",
         maintain_order="left",
     )
-    # Files before PROCESSES was filled: the main thread carries the program's name.
+    # Files without filled PROCESSES: the main thread has the program's name.
     main = frame.filter(pl.col("process") == pl.col("tid")).select("process", pl.col("name").alias("main_name"))
     frame = frame.join(main.unique("process", keep="first"), on="process", how="left", maintain_order="left")
     frame = frame.with_columns(pl.coalesce("process_name", "main_name").alias("process_name"))

@@ -1,4 +1,4 @@
-"""A gzipped export as a plain file that SQLite can open, within a bound on its size."""
+"""Decompress a gzipped export to a plain file that SQLite can open, with a limit on its size."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.sources.detect import GZIP_MAGIC, SQLITE_MAGIC
 from warpline.sources.health import HealthEntry
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
 
-MOST_BYTES = 16 << 30
+MAX_BYTES = 16 << 30
 """Largest uncompressed export that is unpacked unless WARPLINE_MAX_BYTES says otherwise."""
 BLOCK_BYTES = 1 << 20
 HEADER_BYTES = 100
@@ -32,7 +32,7 @@ class PlainFile:
 
 @contextmanager
 def plain_sqlite(path: Path) -> Iterator[PlainFile]:
-    """The file itself, or an unpacked temporary copy that is removed afterwards."""
+    """The file itself, or a decompressed temporary copy that is removed afterwards."""
     head = _head(path)
     if head.startswith(GZIP_MAGIC):
         with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
@@ -53,13 +53,13 @@ def _head(path: Path) -> bytes:
 
 
 def check_magic(head: bytes, path: Path) -> None:
-    """Raise where the file does not begin like SQLite, with the likely reason."""
+    """Raise an error with the likely reason if the file does not start like SQLite."""
     if head.startswith(SQLITE_MAGIC):
         return
     if not head:
         raise UnreadableFile("empty-file", f"{path} is empty: the export was interrupted", EXPORT_AGAIN)
     if not any(head):
-        raise UnreadableFile("damaged-file", f"{path} begins with zeros: the export was interrupted", EXPORT_AGAIN)
+        raise UnreadableFile("damaged-file", f"{path} starts with zeros: the export was interrupted", EXPORT_AGAIN)
     if SQLITE_MAGIC.startswith(head):
         raise UnreadableFile("damaged-file", f"{path} ends after {len(head)} bytes", EXPORT_AGAIN)
     raise UnreadableFile(
@@ -68,17 +68,17 @@ def check_magic(head: bytes, path: Path) -> None:
 
 
 def most_bytes() -> int:
-    """The bound on an unpacked file."""
+    """The limit on a decompressed file."""
     text = os.environ.get("WARPLINE_MAX_BYTES", "")
     if not text:
-        return MOST_BYTES
+        return MAX_BYTES
     if not text.isdecimal():
         raise UsageError("bad-environment", f"WARPLINE_MAX_BYTES is {text!r}, not a whole number of bytes")
     return int(text)
 
 
 def _unpack(path: Path, target: Path) -> list[HealthEntry]:
-    """Unpack into ``target``, up to the damage where there is one."""
+    """Decompress into ``target``, up to the damage if there is any."""
     bound, written, damage = most_bytes(), 0, ""
     try:
         with path.open("rb") as source, target.open("wb") as sink:
@@ -90,25 +90,25 @@ def _unpack(path: Path, target: Path) -> list[HealthEntry]:
                     if written > bound:
                         raise UnreadableFile(
                             "too-large",
-                            f"{path} unpacks to more than {bound} bytes",
-                            "set WARPLINE_MAX_BYTES to allow more, or unpack it yourself",
+                            f"{path} decompresses to more than {bound} bytes",
+                            "set WARPLINE_MAX_BYTES to allow more, or decompress it yourself",
                         )
                     sink.write(block)
             except DamagedGzip as error:
                 damage = str(error)
     except OSError as error:
         raise UnreadableFile(
-            "cannot-unpack", f"{path} cannot be unpacked: {error.strerror or error}", "point TMPDIR at a roomier disk"
+            "cannot-unpack", f"{path} cannot be decompressed: {error.strerror or error}", "set TMPDIR to a larger disk"
         ) from error
     if not written:
-        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {damage or 'it holds nothing'}", "copy it again")
+        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {damage or 'it is empty'}", "copy it again")
     if not damage:
         return []
     return [
         HealthEntry(
             "truncated-file",
             "error",
-            f"The gzip file is damaged or cut short after {written} unpacked bytes ({damage}): the rest is missing.",
+            f"The gzip file is damaged or truncated after {written} plain bytes ({damage}): the rest is missing.",
         )
     ]
 
@@ -132,11 +132,11 @@ def _blocks(source: BinaryIO) -> Iterator[bytes]:
 
 
 def _short_file(path: Path) -> tuple[HealthEntry, ...]:
-    """An entry where the file is shorter than its own header says."""
+    """A health entry if the file is shorter than its own header says."""
     head, size = _head(path), path.stat().st_size
     page_bytes = int.from_bytes(head[16:18], "big")
     page_bytes = 65_536 if page_bytes == 1 else page_bytes
-    # The page count holds only if the counter beside the version agrees with the change counter.
+    # The page count is valid only if the version-valid-for number equals the change counter.
     expected = page_bytes * int.from_bytes(head[28:32], "big") if head[24:28] == head[92:96] else 0
     if size >= expected:
         return ()
@@ -144,6 +144,6 @@ def _short_file(path: Path) -> tuple[HealthEntry, ...]:
         HealthEntry(
             "truncated-file",
             "error",
-            f"The file has {size} of {expected} bytes: it was cut short, and tables end early or are missing.",
+            f"The file has {size} of {expected} bytes: it is truncated, and tables end early or are missing.",
         ),
     )

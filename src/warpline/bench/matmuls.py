@@ -1,4 +1,4 @@
-"""Matrix products in every data type that torch multiplies in, on random operands."""
+"""Matmuls in every data type that torch supports, on random operands."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 
 NAMES = {"fp64": "float64", "fp32": "float32", "tf32": "float32", "bf16": "bfloat16", "fp16": "float16"}
 ONE_LAYOUT = ("int8", "fp8")
-"""Types whose library calls take the second operand transposed only."""
+"""Types whose library calls take only a transposed second operand."""
 
 
 def operands(torch: Any, dtype: str, shape: tuple[int, int, int], device: str, *, transposed: bool) -> tuple[Any, Any]:
-    """Two matrices of M x K and K x N; linear layers store the second one transposed. Zeros would run faster."""
+    """Random matrices of M x K and K x N; linear layers store the second one transposed. Zeros would run faster."""
     rows, columns, depth = shape
     make = partial(_matrix, torch, dtype, device)
     right = make(columns, depth).t() if transposed or dtype in ONE_LAYOUT else make(depth, columns)
