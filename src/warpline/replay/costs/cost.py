@@ -35,6 +35,12 @@ class Cost:
         source = self.source if self.source == other.source else f"{self.source}; {other.source}"
         return Cost(self.low + other.low, self.expected + other.expected, self.high + other.high, source)
 
+    def at_least(self, bound: Cost) -> Cost:
+        """The same cost, and never below the expected cost of another."""
+        least = bound.expected
+        source = f"{self.source}; at least {least:,.4g} ns ({bound.source})"
+        return Cost(max(self.low, least), max(self.expected, least), max(self.high, least), source)
+
     def from_(self, source: str) -> Cost:
         """The same numbers with another source."""
         return replace(self, source=source)
