@@ -1,4 +1,4 @@
-"""Buffers that are made once, before the loop."""
+"""Allocates buffers once, before the loop."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpline.trace.columns import NONE, Int64s
 from warpline.units import duration
 
 APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
-"""Share of a concatenation that remains when only the new part is written into a buffer."""
+"""Share of a concatenation's time that remains when only the new part is written into a buffer."""
 FILLS = (
     "aten::zeros",
     "aten::zeros_like",
@@ -52,14 +52,14 @@ TURNING = {
         "neg",
     )
 }
-"""Ops that make another constant of a constant."""
+"""Ops that derive a constant from a constant."""
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
 LARGE_FILL_NS = 5_000
 """Fills shorter than this are not worth keeping a buffer for."""
 
 
 def turned_into(scene: Scene, fill: int) -> Int64s:
-    """The kernels right after a fill that make a constant of what it filled, such as a triangular mask."""
+    """Kernels right after a fill that derive a constant from it, such as a triangular mask."""
     nodes = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[fill]]
     size, found = _only_size(scene, fill), list[int]()
     for node in nodes[np.searchsorted(nodes, fill) + 1 :].tolist():
@@ -70,7 +70,7 @@ def turned_into(scene: Scene, fill: int) -> Int64s:
 
 
 def _only_size(scene: Scene, node: int) -> int:
-    """Elements of the one tensor that the op around a node takes; 0 where it takes more, or none is recorded."""
+    """Elements of the single tensor that a node's op takes; 0 if it takes several, or none is recorded."""
     if scene.op[node] == NONE:
         return 0
     tensors = [tensor for tensor in scene.op_calls.alone(int(scene.op[node])).all_tensors() if not tensor.is_number]
@@ -78,9 +78,9 @@ def _only_size(scene: Scene, node: int) -> int:
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """No allocations, short concatenations."""
+    """Remove allocations, and shorten concatenations."""
     scene = bench.scene
-    # Memory that is given back inside the step comes from emptying the cache: another fix.
+    # Memory returned to the driver inside the step comes from emptying the cache, which is another fix.
     frees = len(calls_in_steps(scene, api_names.EMPTY_CACHE_FREE))
     calls = NOTHING if frees else calls_in_steps(scene, api_names.ALLOCATION)
     drop_calls(bench, calls)
@@ -104,7 +104,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Buffers that are made anew in every step: grown by concatenation, filled with zeros, fetched from the driver."""
+    """Buffers created again in every step: grown by concatenation, filled with zeros, allocated by the driver."""
     change = evidence.changed(FIX.name)
     joined = change.work & evidence.scene.once(joins)
     fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
@@ -112,7 +112,7 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     kinds = (
         ("concatenation", "concatenations", joined),
         ("fill of a large buffer", "fills of large buffers", fills),
-        ("kernel that makes a mask of one", "kernels that make masks of them", constants),
+        ("kernel that turns one into a mask", "kernels that turn them into masks", constants),
         ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined & ~constants),
     )
     parts = [
@@ -121,25 +121,25 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
         if evidence.per_step(nodes)
     ]
     calls = evidence.per_step(change.host & evidence.scene.calls_like(api_names.ALLOCATION))
-    parts += [several(calls, "allocation by the driver", "allocations by the driver")] if calls else []
+    parts += [several(calls, "driver allocation", "driver allocations")] if calls else []
     if not parts:
         return None
-    return Claim(f"Buffers are made anew in every step: {listed(parts)}.", evidence.places(change.work))
+    return Claim(f"Buffers are created again in every step: {listed(parts)}.", evidence.places(change.work))
 
 
 FIX = Fix(
     name="preallocate",
-    words="buffers made once",
+    words="preallocated buffers",
     summary="Buffers are allocated once, before the loop, and filled in place.",
     assumptions=(
         "Allocations inside the step disappear.",
         (
-            "Concatenations that grow a tensor write only the new part; those of more pieces than work ran since "
-            "the last one join what was there before, and go; those of two or three tensors of like size stay."
+            "Concatenations that grow a tensor write only the new part. Those of more pieces than operations ran since "
+            "the last one join old pieces again and disappear. Those of two or three tensors of similar size stay."
         ),
-        "Gradients that autograd joins or fills stay.",
-        ("Large buffers are not filled anew, and what is copied into their parts is written there in the first place."),
-        "Constants that are made of such a fill at once (ones().tril() == 0) are kept.",
+        "Concatenations and fills of gradients by autograd stay.",
+        ("Large buffers are not filled again, and data that is copied into their parts is written there directly."),
+        "Constants derived from such a fill (ones().tril() == 0) are computed once and kept.",
     ),
     effort="few_lines",
     apply=apply,
@@ -147,17 +147,17 @@ FIX = Fix(
         Rule(
             name="cat_growth",
             cause="memory",
-            summary="buffers that are grown, filled or allocated anew in every step",
+            summary="buffers that are grown, filled or allocated again in every step",
             look=cat_growth,
             advice=Advice(
                 pytorch=(
                     "Allocate the buffer (a KV cache, say) once at its final size, cache = torch.empty(…, longest, "
                     "…), and write into it: cache[:, :, pos] = new; for results, torch.empty once and out[i] = y "
-                    "instead of torch.cat; a mask once, with self.register_buffer."
+                    "instead of torch.cat; create a mask once, with self.register_buffer."
                 ),
                 cuda=(
                     "Allocate the buffer once at its final size and write the new part into it, instead of "
-                    "cudaMalloc and a copy of what was there."
+                    "cudaMalloc and a copy of the old contents."
                 ),
                 other="Allocate the buffer once at its final size, and write the new part into it.",
             ),

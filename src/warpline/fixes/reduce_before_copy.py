@@ -1,4 +1,4 @@
-"""Detours through the host: what it works out for the device, or of a tensor from it, the device does where it is."""
+"""Computes on the device what now takes a detour through the host."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
 HOST_OP_NS = 50_000
 MOST_NODES_AFTER = 6
-"""How far after a copy's call what works on its result is looked for, and how long it must take."""
+"""How many nodes after a copy's call may process its result, and how long a host op must take."""
 SLOWEST_PASS_BYTES_PER_NS, FASTEST_PASS_BYTES_PER_NS = 0.2, 20.0
-"""A silence in which one thread goes over a tensor at such a rate is a function of NumPy or the like: memory gives it
-no more, and less is a loop in Python, which takes 20 ns or longer for a number of mostly four bytes."""
+"""A gap in which one thread reads a tensor at this rate is a NumPy function or similar: memory allows
+no more, and less is a loop in Python, which takes 20 ns or longer per number of mostly four bytes."""
 MAPPED_BYTES = 32 << 20
-"""A larger tensor of the host is mapped anew by the allocator each time (M_MMAP_THRESHOLD goes no higher), and unmapped
+"""The allocator maps a larger host tensor again each time (M_MMAP_THRESHOLD goes no higher), and unmaps it
 when it is freed; smaller ones come from memory that the process keeps."""
 FREED_BYTES_PER_NS = 20.0
-"""At which it is unmapped, or a little slower: of nine tensors of 51 MB eight took 1.4 to 2.3 ms, and one 4.8."""
+"""Rate of unmapping: of nine tensors of 51 MB eight took 1.4 to 2.3 ms, and one 4.8 ms."""
 TAKEN_IN_PART = (
     "aten::gather",
     "aten::index",
@@ -49,22 +49,22 @@ TAKEN_IN_PART = (
     "aten::slice",
     "aten::take",
 )
-"""Ops that take some of a tensor's numbers. Most do no work, and yet say that the others are not wanted."""
+"""Ops that select part of a tensor. Most launch nothing, but they show that the rest is not needed."""
 MOST_TIMES_LARGER = 8
-"""What comes back has as many numbers: in another type it has at most eight times as many bytes, or as few."""
+"""The copy back has as many elements: in another dtype it has at most eight times more or fewer bytes."""
 REDUCE = (
-    "Reduce on the device (argmax, mean, topk) and copy only what you look at: logits.argmax(-1).cpu() instead of "
+    "Reduce on the device (argmax, mean, topk) and copy only the result: logits.argmax(-1).cpu() instead of "
     "logits.cpu().argmax(-1)."
 )
-STAY = "What goes back to the device need not leave it: write what NumPy does in between with torch's ops."
+STAY = "A tensor that goes back to the device need not leave it: replace the NumPy code in between with torch ops."
 MAKE = (
-    "Make tensors where they are used: torch.randn(shape, device='cuda'); masks once, as a buffer of the module "
+    "Create tensors on the device: torch.randn(shape, device='cuda'); create masks once, as a module buffer "
     "(register_buffer)."
 )
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Large copies to the host, and of what it made of nothing, take the time of a pass over device memory."""
+    """Replace large copies to the host, and uploads of tensors made on it, by one pass over device memory."""
     scene = bench.scene
     copies = copies_of(scene, "DtoH", bench)
     copies, segments, taken = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES], case)
@@ -88,7 +88,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _staging(bench: Workbench, copies: Int64s) -> None:
-    """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
+    """Remove the staging of the copies on the host, before and after them."""
     graph = bench.graph
     release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
     graph.lag[release] = np.minimum(graph.lag[release], 5_000.0)
@@ -97,7 +97,7 @@ def _staging(bench: Workbench, copies: Int64s) -> None:
 
 
 class _HostWork:
-    """What the CPU does of tensors that were copied to it: in ops that launch nothing, or in silence."""
+    """CPU time spent on tensors that were copied to the host: in ops that launch nothing, or outside ops."""
 
     def __init__(self, scene: Scene) -> None:
         starts, ends, threads = scene.op_spans
@@ -114,19 +114,19 @@ class _HostWork:
         self._silent = np.maximum(1 - scene.op_share - scene.input_share, 0.0) * length
 
     def on(self, copy: int, node: int, case: int) -> float:
-        """How long a segment after a copy works on its result, and frees it; 0 where it does not."""
+        """Time that a segment after a copy spends on its result and on freeing it; 0 if none."""
         size, silent = int(self._scene.bytes[copy]), float(self._silent[node])
         freeing = size / FREED_BYTES_PER_NS if size > MAPPED_BYTES else 0.0
         taking = self._taking(copy, node)
         part = len(taking) == 1 and self._names[taking[0]] in TAKEN_IN_PART
         if part or (taking and self._of_host[node] > HOST_OP_NS):
-            # The next op finds its code driven out of the caches: how long it takes to its launch says nothing.
+            # The copy evicts the next op's code from the caches, so its time to launch does not count.
             return float(self._in_ops[node]) + min(silent, freeing)
         shortest, longest = size / FASTEST_PASS_BYTES_PER_NS, size / SLOWEST_PASS_BYTES_PER_NS
         return silent if case != PESSIMISTIC and shortest < silent - freeing < longest else 0.0
 
     def _taking(self, copy: int, node: int) -> list[int]:
-        """The ops in a segment that take a tensor like the copied one; where no shapes are recorded, all of them."""
+        """The ops in a segment that take a tensor of the copied shape; all ops if no shapes are recorded."""
         graph, around = self._scene.graph, int(self._scene.op[copy])
         begin, end = np.searchsorted(self._starts, [graph.measured_start[node], graph.measured_end[node]])
         near = self._ops[begin:end][self._threads[begin:end] == graph.lane[node]].tolist()
@@ -135,7 +135,7 @@ class _HostWork:
 
 
 def _used_by_host(bench: Workbench, copies: Int64s, case: int) -> tuple[Int64s, Int64s, Floats]:
-    """Those copies that the host works on at once, the segments in which it does, and for how long."""
+    """Copies whose result the host uses at once, the segments that use it, and the time spent."""
     graph, scene = bench.graph, bench.scene
     used: list[tuple[int, int, float]] = []
     if len(copies):
@@ -158,7 +158,7 @@ def _used_by_host(bench: Workbench, copies: Int64s, case: int) -> tuple[Int64s, 
 
 
 def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
-    """Copies to the device that are the next work of the step after one of these, and may bring as much back."""
+    """Copies to the device that directly follow one of these in its step, and are of similar size."""
     scene = bench.scene
     order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
     place = np.zeros(len(scene.graph), np.int64)
@@ -173,7 +173,7 @@ def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
 
 
 def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Detours of tensors through the host, which the device could spare them."""
+    """Tensors that take an unnecessary detour through the host."""
     change = evidence.changed(FIX.name)
     down = change.work & (evidence.scene.work_text("copy_kind") == "DtoH")
     up = change.work & ~down
@@ -182,12 +182,12 @@ def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | No
     if evidence.per_step(down):
         again = f", and {several(evidence.per_step(back), 'copy', 'copies')} back" if evidence.per_step(back) else ""
         parts.append(
-            "Whole tensors go to the host, which works on them at once: "
+            "Whole tensors are copied to the host and processed there: "
             f"{_counted(evidence, down, 'large copy')}{again}."
         )
     if evidence.per_step(made):
         parts.append(
-            f"In the middle of the step the CPU makes tensors for the device (masks, noise): "
+            f"The CPU creates tensors for the device during the step (masks, noise): "
             f"{_counted(evidence, made, 'copy')}."
         )
     if not parts:
@@ -206,26 +206,26 @@ FIX = Fix(
     name="reduce_before_copy",
     words="reducing on the GPU before the copy",
     summary=(
-        "Large results are reduced on the device, and only a few numbers are copied to the host; so is "
-        "worked out on the device what the host only makes for it."
+        "Large results are reduced on the device, and only the small result is copied to the host; masks and "
+        "noise are created on the device."
     ),
     assumptions=(
-        "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
+        "The result that the program needs (an argmax, a mean) fits in a few kilobytes.",
         "The device reads the tensor once more; the call still waits for the small copy.",
         (
-            "Only copies count of which an op of the CPU at once takes a part, or makes something for longer than "
-            "50 µs, or that a silence follows as long as NumPy may take for the tensor: that moves to the device."
+            "Only these copies count: a CPU op selects part of the result at once, or processes it for more than "
+            "50 µs, or a gap follows that is as long as NumPy takes for the tensor. That moves to the device."
         ),
         (
-            "The host frees no tensor afterwards (above 32 MB that takes up to 50 ns a kilobyte), and finds its "
-            "code in its caches."
+            "The host no longer frees the tensor (above 32 MB that takes up to 50 ns per kilobyte), and its code stays "
+            "in its caches."
         ),
-        "What goes back to the device right after that stays there.",
+        "A tensor that goes back to the device right after that stays there.",
         (
-            "Masks and noise that ops of the CPU make between the kernels of a step (full, triu, randn) are the "
-            "device's."
+            "Masks and noise that CPU ops create between the kernels of a step (full, triu, randn) are created on the "
+            "device."
         ),
-        "In the worst case silences are something else.",
+        "In the worst case gaps do not count.",
     ),
     effort="few_lines",
     apply=apply,
@@ -233,7 +233,7 @@ FIX = Fix(
         Rule(
             name="large_copy_to_host",
             cause="transfer",
-            summary="whole tensors take a detour through the host, where a few numbers would do",
+            summary="whole tensors are copied to the host where a small result would be enough",
             look=large_copy_to_host,
             advice=Advice(
                 pytorch=(f"{REDUCE} {MAKE}"),
@@ -241,7 +241,7 @@ FIX = Fix(
                     "Reduce on the device (cub::DeviceReduce) and copy only the result; generate random numbers "
                     "there (cuRAND)."
                 ),
-                other="Reduce on the device and copy only what you look at.",
+                other="Reduce on the device and copy only the result.",
             ),
         ),
     ),

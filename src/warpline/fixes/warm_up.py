@@ -1,4 +1,4 @@
-"""Cold starts: what is loaded, compiled or tuned in the first steps and never again."""
+"""Removes cold starts: loading, compiling and tuning that happens only in the first steps."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ LOADING = (
     r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
     r"|^(cuda|hip)(Malloc|Free)|^cudaMemGetInfo"
 )
-"""Calls that load code or ask about it, and that fill the allocator's cache or give back what was tried with."""
+"""Calls that load code or query it, that fill the allocator's cache, or that free the memory of trial runs."""
 COLD_SEGMENT_NS = Range(40_000, 60_000, 120_000, "planted cold starts on an H200")
-"""In uneven steps, a segment longer than this is taken for compiling, planning or tuning."""
+"""In uneven steps, a longer segment counts as compiling, planning or tuning."""
 OWN_WORK_NS = 300_000.0
-"""Python outside ops for longer than this is the program's own work, and is done in warm steps too."""
+"""Longer Python time outside ops belongs to the program, and warm steps have it too."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
 SEGMENT_NS, OP_NS, LAUNCH_NS = 4_500.0, 800.0, 2_500.0
@@ -53,29 +53,29 @@ REGION_NS = 22_000.0
 """Guards and wrappers of one call of compiled code in the steady state, beside its launches: 18 to 30 µs (a region of
 one kernel takes 29.5 µs, 32 regions of 80 kernels 1,769, one of 65 kernels 702)."""
 LOADED_CALL_NS = 1_000.0
-"""What is left of a call that loads code when there is nothing to load, and of the CPU time before it."""
+"""Remaining time of a call that loads code, and of the CPU segment before it, when nothing is left to load."""
 COPY_CALL_NS = 5_500.0
-"""What is left of a call that begins a copy within the device (5.6 µs in the same programs)."""
+"""Time of a call that starts a device-to-device copy (5.6 µs in the same programs)."""
 COLD_PYTHON = 2.5
-"""Python before a step's first op in cold steps, in times of the same in warm ones (four programs: 1.5 to 3.1)."""
+"""Python time before a cold step's first op, as a multiple of a warm step's (four programs: 1.5 to 3.1)."""
 PROFILER_NS = 30_000.0
-"""What of that time a cold step has where there is no Python of its own: the end of the profiler's step()."""
+"""Part of that time that comes from the profiler's step(), not from the program."""
 COMPILED_AGAIN = Range(1.0, 3.2, 5.0, "3.2 to 3.7 bring three compiled programs to the stopwatch's time")
-"""Code that was compiled in the step, in times of the steady state, when it runs the second time: all of it is its
-own, and no cache holds it yet."""
+"""Second run of code that was compiled in the step, as a multiple of steady state: the code is specific to this step
+and no cache holds it yet."""
 RUN_AGAIN = Range(1.0, 1.3, 3.0, "the same: convolution 1.0 to 1.3, transform 1.3, attention 1.3 to 1.6")
-"""The same for a shape that ran once: the plan is its own, and the code is everybody's."""
+"""The same for a shape that ran once: only the plan is new, and the code is shared."""
 SETTLING = Range(0.7, 1.0, 1.5, "stopwatch against the calm steps of three programs: 0.75 to 1.1")
-"""Dispatch in the first steps after a warm-up, in times of the first calm steps of the trace, which are just that."""
+"""Dispatch in the first steps after a warm-up, as a multiple of the trace's first calm steps."""
 LEAST_SHARE = 0.05
 CERTAIN_GAIN = 2.0
-"""A replayed gain this large needs no idle time as its witness: compiling may hide behind other work."""
+"""A replayed gain this large needs no idle time as evidence: compiling may overlap with kernels."""
 WORTH_COUNTING_NS = 20_000
-"""Stretches and calls that lose less are dispatch that a warm CPU does faster."""
+"""Segments and calls that lose less are ordinary dispatch, which is faster on a warm CPU."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Preparations go, and long segments and calls shrink to what they take when everything is loaded."""
+    """Remove preparations, and shrink long segments and calls to their warm duration."""
     scene, graph = bench.scene, bench.graph
     lengths = scene.marks.lengths(graph, simulate(graph))
     planning = planning_ops(scene, case)
@@ -111,7 +111,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], slower: Floats) -> Floats:
-    """What CPU time between calls shrinks to: the dispatch of the ops in it, and the program's own work outside ops."""
+    """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
     scene, graph = bench.scene, bench.graph
     ops = _remaining(scene.trace.ops, gone)
     regions = ops.filter(matches(ops["name"], api_names.COMPILED_REGION))
@@ -124,7 +124,7 @@ def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], slower:
 
 
 def _begins(bench: Workbench, segments: Int64s) -> Floats:
-    """Python with which a step begins, before its first op, as far as it is neither the profiler's nor a compiler's."""
+    """Python time before a step's first op, without the profiler's and compiler's share."""
     scene, steps = bench.scene, bench.scene.trace.steps_in_view
     ops = scene.trace.ops
     if not len(steps) or on_device(steps) or len(ops.filter(named(api_names.COMPILED_REGION))):
@@ -139,7 +139,7 @@ def _begins(bench: Workbench, segments: Int64s) -> Floats:
 
 
 def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
-    """The ops that do not begin in what is gone."""
+    """The ops that do not start inside a removed segment."""
     starts, threads = integers(ops["start_ns"]), integers(ops["thread"])
     inside = np.zeros(len(ops), bool)
     for thread, start, end in gone:
@@ -148,7 +148,7 @@ def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
 
 
 def _own_work(bench: Workbench, segments: Int64s) -> Floats:
-    """Long CPU time outside ops, as far as most steps have as much of it."""
+    """Long CPU time outside ops, as far as most steps have it."""
     scene = bench.scene
     outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
     outside = np.where(outside > OWN_WORK_NS, outside, 0.0)
@@ -160,7 +160,7 @@ def _own_work(bench: Workbench, segments: Int64s) -> Floats:
 
 
 def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
-    """How many of the ops each segment begins and ends: half for each."""
+    """Number of ops in each segment; the start and the end of an op count one half each."""
     graph, result = scene.graph, np.zeros(len(segments))
     threads = integers(ops["thread"])
     for lane in np.unique(graph.lane[segments]):
@@ -172,7 +172,7 @@ def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
 
 
 def _warm_calls(bench: Workbench, slower: Floats, case: int) -> int:
-    """Calls that load take no time; launches and slow calls take what they usually do."""
+    """Shorten calls that load code to almost nothing, and launches and slow calls to their usual time."""
     scene, graph = bench.scene, bench.graph
     names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps
     before = graph.duration.copy()
@@ -199,7 +199,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Steps in which code is still being loaded, compiled or tuned."""
     cold = evidence.idle["cold_start"] / evidence.steps
     change, scene = evidence.changed(FIX.name), evidence.scene
-    # No op dispatches for so long: what goes of such stretches was compiling or planning.
+    # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
     long = change.host & (change.saved_ns > STEADY_COLD_NS) & (scene.op_share > MOSTLY)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
@@ -209,10 +209,10 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     host &= change.saved_ns > WORTH_COUNTING_NS
     segments = host & (scene.graph.kind == SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
-    trials = f", and {several(evidence.per_step(tried), 'kernel')} run only to prepare them" if tried.any() else ""
+    trials = f", and {several(evidence.per_step(tried), 'kernel')} run only for tuning" if tried.any() else ""
     return Claim(
-        f"The steps are not warm: {duration(saved)} of CPU time in each go into loading, compiling or tuning "
-        f"({several(evidence.per_step(segments), 'long stretch', 'long stretches')} and "
+        f"The steps are not warmed up: each spends {duration(saved)} of CPU time on loading, compiling or tuning "
+        f"({several(evidence.per_step(segments), 'long CPU segment')} and "
         f"{several(evidence.per_step(calls), 'slow call')}){trials}.",
         evidence.host_places(host, change.saved_ns),
     )
@@ -220,21 +220,21 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 FIX = Fix(
     name="warm_up",
-    words="a warm-up beforehand",
-    summary="Loading, compiling and tuning are done before the steps that count.",
+    words="a warm-up",
+    summary="Loading, compiling and tuning happen before the measured steps.",
     assumptions=(
         (
-            "Long stretches of CPU time inside ops, slow first calls, the loading of modules, the capture of graphs "
-            "and the trying out of kernels come from cold starts; loading data does not."
+            "Long CPU segments inside ops, slow first calls, module loading, graph capture and kernel autotuning come "
+            "from cold starts; data loading does not."
         ),
         (
-            "Steps recorded after the cold ones are the first warm ones; of alike ones, each part takes the least "
-            "it took, and the first recorded keeps 0.4 of what it took longer. Where every step is cold, the warm "
-            "one takes the dispatch of its ops and the work that remains."
+            "Steps recorded after the cold ones are the first warm ones. Among similar steps, each part takes its "
+            "minimum, and the first one keeps 0.4 of its extra time. If every step is cold, a warm step takes the "
+            "dispatch time of its ops plus the remaining operations."
         ),
         (
-            "As many steps as were recorded are meant, right after the warm-up: code that was compiled for one of "
-            "them runs the second time, and takes three times what it takes later."
+            "The prediction is for as many steps as were recorded, right after the warm-up: code compiled for one of "
+            "them runs for the second time, and takes three times as long as in steady state."
         ),
     ),
     effort="few_lines",
@@ -243,20 +243,20 @@ FIX = Fix(
         Rule(
             name="cold_start",
             cause="cold_start",
-            summary="code is still being loaded, compiled or tuned in the steps that count",
+            summary="code is still being loaded, compiled or tuned in the measured steps",
             look=cold_start,
             advice=Advice(
                 pytorch=(
-                    "Run a few steps of every shape before the steps that count (torch.profiler.schedule(wait=1, "
+                    "Run a few steps of every shape before the measured steps (torch.profiler.schedule(wait=1, "
                     "warmup=3, active=5)); capture graphs when the program starts; keep compiled code "
                     "(TORCHINDUCTOR_CACHE_DIR); keep shapes fixed or torch.compile(model, dynamic=True)."
                 ),
                 cuda=(
-                    "Launch every kernel once, and create handles, plans and workspaces, before the loop that "
-                    "counts; CUDA_MODULE_LOADING=EAGER loads all code at the start."
+                    "Launch every kernel once, and create handles, plans and workspaces, before the measured "
+                    "loop; CUDA_MODULE_LOADING=EAGER loads all code at startup."
                 ),
                 other=(
-                    "Run a few steps of every shape before the steps that count, and keep the compiler's cache "
+                    "Run a few steps of every shape before the measured steps, and keep the compiler's cache "
                     "between runs."
                 ),
             ),
