@@ -26,6 +26,6 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     message = (
         f"recording (with {with_what}) made the step {recorded / bare.expected:.1f}× as long: "
         f"{duration(recorded)} here, about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}) "
-        "without a profiler; all gains are relative to the step without a profiler"
+        "without a profiler; gains are relative to the latter"
     )
     return HealthEntry("profiler-distortion", "warning", message)

@@ -40,7 +40,7 @@ class Trace(TableProperties):
     >>> trace.steps[1:3].roofline()
 
     Every table has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer. A trace of some
-    steps (`trace.steps[1:3]`) keeps these ids; its tables have the rows that overlap the steps or were launched in them.
+    steps (`trace.steps[1:3]`) keeps these ids; its tables have rows that overlap the steps or were launched in them.
     """
 
     def __init__(self, linked: LinkedTrace) -> None:
