@@ -130,8 +130,8 @@ def _slowness(trace: Trace, launch_ns: float | None, calibration: Calibration | 
 def _recording(trace: Trace, slowness: float | None, calibration: Calibration | None) -> RecordingCosts:
     """Recording costs, by default and not below what the calibration's loops show.
 
-    A loop of one op finds its code and buffers in the caches: five calibrations on an H200 host (2026-11-16) gave 1.5 to
-    2.8 µs an op and 0.4 to 2.0 µs a call, and a training step of 160 launches cost three times as much.
+    A loop of one op finds its code and buffers in the caches: five calibrations on an H200 host (2026-11-16) gave
+    1.5 to 2.8 µs an op, and 0.4 to 2.0 µs a call; recording a training step of 160 launches cost three times as much.
     """
     if trace.source == "nsys":
         return DEFAULT_NSYS
