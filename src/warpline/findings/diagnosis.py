@@ -12,6 +12,7 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.gaps import Gaps, idle_gaps
+from warpline.analyses.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
 MOST_CALLS = 100_000
-"""API calls in a step, up to which findings come unasked: replaying them takes about 65 µs each, in all some six seconds."""
+"""API calls in a step, up to which findings come unasked: replaying a call takes about 65 µs, so many some seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         trace=trace,
         health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
         devices=device_times(trace),
-        gaps=idle_gaps(trace),
+        gaps=idle_gaps(trace, _host_time(trace, judgement)),
         steps=step_times(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
@@ -131,6 +132,13 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         queue=queue_depth(trace),
         judgement=judgement,
     )
+
+
+def _host_time(trace: Trace, judgement: Judgement | None) -> HostTime:
+    """What the threads did; the findings have found that out where they look at the whole trace."""
+    judged = judgement.evidence if judgement else None
+    is_whole = judged is not None and judged.trace.table("api") is trace.table("api")
+    return HostTime(trace, judged.scene.host_time.threads if judged and is_whole else None)
 
 
 def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
