@@ -153,7 +153,7 @@ def _silences(evidence: Evidence) -> pl.DataFrame:
     trace = evidence.trace
     found = [
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
-        for thread, spans in loading_spans(trace, evidence.scene.activities).items()
+        for thread, spans in loading_spans(evidence.scene.host_time).items()
     ]
     rows = _within(pl.concat(found), trace) if found and len(trace.python) else None
     if rows is None or not len(rows):
