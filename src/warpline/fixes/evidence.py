@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.analyses.where import UserFrames, frame_names, with_sites
 from warpline.fixes.changes import Change, change_of
@@ -58,6 +59,11 @@ class Evidence:
     def step_ns(self) -> float:
         """The step without the profiler, as replayed."""
         return self.question.bare_step_ns.expected
+
+    @cached_property
+    def framework(self) -> Framework:
+        """What the program is written with."""
+        return framework_of(self.trace)
 
     @cached_property
     def user_frames(self) -> UserFrames:
