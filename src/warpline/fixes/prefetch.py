@@ -14,8 +14,8 @@ from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted, in_function, listed
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import OPTIMISTIC, PESSIMISTIC
+from warpline.replay.costs import shares
+from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over
 from warpline.replay.whatif import Prediction
@@ -88,11 +88,11 @@ def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
 def _with_workers(evidence: Evidence) -> str:
     """On how many workers the prediction counts, how many would hide all loading, and what stays in the loop."""
     trial = evidence.trial(FIX.name)
-    workers = constants.LOADER_WORKERS.expected
+    workers = 1 / shares.LOADER_SHARE.expected
     needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
     enough = "which hide it" if needed <= workers else f"which make a batch in {duration(trial.floor_ns)}"
     more = "" if needed <= workers else f"; about {needed} would hide all loading"
-    taken = duration(constants.TAKEN_TENSOR_NS.expected)
+    taken = duration(evidence.scene.host.worker_tensor.expected)
     return (
         f"The prediction counts on {workers:.0f} workers, {enough}{more}. "
         f"Taking a tensor from a worker costs the loop {taken}, and less where pin_memory lets a thread do it."

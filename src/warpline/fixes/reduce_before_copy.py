@@ -1,4 +1,4 @@
-"""Detours through the host: what it works out for the device, or of a tensor from it, the device does where it is."""
+"""Detours through the host: what it works out of a tensor from the device, the device does where it is."""
 
 from __future__ import annotations
 
@@ -8,17 +8,8 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import PESSIMISTIC
 from warpline.replay.graph.model import SEGMENT, THREAD
-from warpline.replay.patterns.copies import (
-    LAUNCHED_OP_NS,
-    copies_of,
-    device_bytes_per_ns,
-    with_warm_caches,
-)
-from warpline.replay.patterns.host_spans import take_out
-from warpline.replay.patterns.made_on_host import made_for_device
+from warpline.replay.patterns.copies import copies_of, device_byte_ns
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -29,17 +20,8 @@ from warpline.work.parse import json_list
 
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
-HOST_OP_NS = 50_000
 MOST_NODES_AFTER = 6
-"""How far after a copy's call what works on its result is looked for, and how long it must take."""
-SLOWEST_PASS_BYTES_PER_NS, FASTEST_PASS_BYTES_PER_NS = 0.2, 20.0
-"""A silence in which one thread goes over a tensor at such a rate is a function of NumPy or the like: memory gives it
-no more, and less is a loop in Python, which takes 20 ns or longer for a number of mostly four bytes."""
-MAPPED_BYTES = 32 << 20
-"""A larger tensor of the host is mapped anew by the allocator each time (M_MMAP_THRESHOLD goes no higher), and unmapped
-when it is freed; smaller ones come from memory that the process keeps."""
-FREED_BYTES_PER_NS = 20.0
-"""At which it is unmapped, or a little slower: of nine tensors of 51 MB eight took 1.4 to 2.3 ms, and one 4.8."""
+"""How far after a copy's call what works on its result is looked for."""
 TAKEN_IN_PART = (
     "aten::gather",
     "aten::index",
@@ -57,47 +39,36 @@ REDUCE = (
     "logits.cpu().argmax(-1)."
 )
 STAY = "What goes back to the device need not leave it: write what NumPy does in between with torch's ops."
-MAKE = (
-    "Make tensors where they are used: torch.randn(shape, device='cuda'); masks once, as a buffer of the module "
-    "(register_buffer)."
-)
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Large copies to the host, and of what it made of nothing, take the time of a pass over device memory."""
+    """Large copies to the host take the time of a pass over device memory."""
     scene = bench.scene
     copies = copies_of(scene, "DtoH", bench)
-    copies, segments, taken = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES], case)
-    made = list(made_for_device(bench))
-    if not len(copies) and not made:
+    copies, segments, taken = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES])
+    if not len(copies):
         return 0
-    passed = np.concatenate([copies, np.array([copy for copy, *_ in made], np.int64)])
-    new = constants.PINNED_COPY_NS.at(case) * 2 + scene.bytes[passed] / device_bytes_per_ns(scene, case)
-    bench.shorten(passed, new)
-    _staging(bench, passed)
+    new = scene.device.smallest_copy.at(case) * 2 + scene.bytes[copies].astype(np.float64) * device_byte_ns(scene, case)
+    bench.shorten(copies, new)
+    _staging(bench, copies, case)
     host = bench.graph.duration[segments]
-    bench.graph.duration[segments] = np.maximum(host - taken, 0.0)
-    with_warm_caches(bench, copies)
-    bench.graph.duration[segments] = np.minimum(host, bench.graph.duration[segments] + LAUNCHED_OP_NS)
+    left = np.maximum(host - taken, 0.0) + scene.host.launched_op.at(case)
+    bench.graph.duration[segments] = np.minimum(host, left)
     bench.remove_work(_sent_back(bench, copies))
-    if made:
-        starts, ends, threads = (np.array(column, np.int64) for column in list(zip(*made, strict=True))[1:])
-        take_out(bench, starts, ends, threads)
-        bench.graph.duration[scene.call_of_work[passed[len(copies) :]]] = LAUNCHED_OP_NS
-    return len(passed)
+    return len(copies)
 
 
-def _staging(bench: Workbench, copies: Int64s) -> None:
+def _staging(bench: Workbench, copies: Int64s, case: int) -> None:
     """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
-    graph = bench.graph
+    graph, start_ns = bench.graph, bench.scene.device.launch_to_start.at(case)
     release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
-    graph.lag[release] = np.minimum(graph.lag[release], 5_000.0)
+    graph.lag[release] = np.minimum(graph.lag[release], start_ns)
     into = np.isin(graph.edge_to, copies)
-    graph.lag[into] = np.minimum(graph.lag[into], 5_000.0)
+    graph.lag[into] = np.minimum(graph.lag[into], start_ns)
 
 
 class _HostWork:
-    """What the CPU does of tensors that were copied to it: in ops that launch nothing, or in silence."""
+    """What the CPU does of tensors that were copied to it: in ops that launch nothing."""
 
     def __init__(self, scene: Scene) -> None:
         starts, ends, threads = scene.op_spans
@@ -111,19 +82,14 @@ class _HostWork:
         self._shapes, self._names = texts(scene.trace.ops["shapes"]), texts(scene.trace.ops["name"])
         self._in_ops = scene.op_share * length
         self._of_host = scene.covered(starts[ops], ends[ops], threads[ops]) * length
-        self._silent = np.maximum(1 - scene.op_share - scene.input_share, 0.0) * length
 
-    def on(self, copy: int, node: int, case: int) -> float:
-        """How long a segment after a copy works on its result, and frees it; 0 where it does not."""
-        size, silent = int(self._scene.bytes[copy]), float(self._silent[node])
-        freeing = size / FREED_BYTES_PER_NS if size > MAPPED_BYTES else 0.0
+    def on(self, copy: int, node: int) -> float:
+        """How long a segment after a copy works on its result; 0 where it does not."""
         taking = self._taking(copy, node)
         part = len(taking) == 1 and self._names[taking[0]] in TAKEN_IN_PART
-        if part or (taking and self._of_host[node] > HOST_OP_NS):
-            # The next op finds its code driven out of the caches: how long it takes to its launch says nothing.
-            return float(self._in_ops[node]) + min(silent, freeing)
-        shortest, longest = size / FASTEST_PASS_BYTES_PER_NS, size / SLOWEST_PASS_BYTES_PER_NS
-        return silent if case != PESSIMISTIC and shortest < silent - freeing < longest else 0.0
+        works = bool(taking) and self._of_host[node] > self._scene.host.longest_dispatch.expected
+        # The next op finds its code driven out of the caches: how long it takes to its launch says nothing.
+        return float(self._in_ops[node]) if part or works else 0.0
 
     def _taking(self, copy: int, node: int) -> list[int]:
         """The ops in a segment that take a tensor like the copied one; where no shapes are recorded, all of them."""
@@ -134,7 +100,7 @@ class _HostWork:
         return [op for op in near if not copied or copied[0] in json_list(self._shapes[op])]
 
 
-def _used_by_host(bench: Workbench, copies: Int64s, case: int) -> tuple[Int64s, Int64s, Floats]:
+def _used_by_host(bench: Workbench, copies: Int64s) -> tuple[Int64s, Int64s, Floats]:
     """Those copies that the host works on at once, the segments in which it does, and for how long."""
     graph, scene = bench.graph, bench.scene
     used: list[tuple[int, int, float]] = []
@@ -149,7 +115,7 @@ def _used_by_host(bench: Workbench, copies: Int64s, case: int) -> tuple[Int64s, 
             node = next_of.get(node, NONE)
             if node == NONE:
                 break
-            taken = host.on(copy, node, case) if graph.kind[node] == SEGMENT else 0.0
+            taken = host.on(copy, node) if graph.kind[node] == SEGMENT else 0.0
             if taken:
                 used.append((copy, node, taken))
                 break
@@ -176,24 +142,15 @@ def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | No
     """Detours of tensors through the host, which the device could spare them."""
     change = evidence.changed(FIX.name)
     down = change.work & (evidence.scene.work_text("copy_kind") == "DtoH")
-    up = change.work & ~down
-    made, back = up & ~change.gone, up & change.gone
-    parts = []
-    if evidence.per_step(down):
-        again = f", and {several(evidence.per_step(back), 'copy', 'copies')} back" if evidence.per_step(back) else ""
-        parts.append(
-            "Whole tensors go to the host, which works on them at once: "
-            f"{_counted(evidence, down, 'large copy')}{again}."
-        )
-    if evidence.per_step(made):
-        parts.append(
-            f"In the middle of the step the CPU makes tensors for the device (masks, noise): "
-            f"{_counted(evidence, made, 'copy')}."
-        )
-    if not parts:
+    back = change.work & ~down
+    if not evidence.per_step(down):
         return None
-    advice = [text for text, nodes in ((REDUCE, down), (STAY, back), (MAKE, made)) if evidence.per_step(nodes)]
-    return Claim(" ".join(parts), evidence.places(down | made), " ".join(advice))
+    again = f", and {several(evidence.per_step(back), 'copy', 'copies')} back" if evidence.per_step(back) else ""
+    return Claim(
+        f"Whole tensors go to the host, which works on them at once: {_counted(evidence, down, 'large copy')}{again}.",
+        evidence.places(down),
+        f"{REDUCE} {STAY}" if evidence.per_step(back) else REDUCE,
+    )
 
 
 def _counted(evidence: Evidence, copies: Bools, word: str) -> str:
@@ -205,27 +162,15 @@ def _counted(evidence: Evidence, copies: Bools, word: str) -> str:
 FIX = Fix(
     name="reduce_before_copy",
     words="reducing on the GPU before the copy",
-    summary=(
-        "Large results are reduced on the device, and only a few numbers are copied to the host; so is "
-        "worked out on the device what the host only makes for it."
-    ),
+    summary="Large results are reduced on the device, and only a few numbers are copied to the host.",
     assumptions=(
         "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
         "The device reads the tensor once more; the call still waits for the small copy.",
         (
             "Only copies count of which an op of the CPU at once takes a part, or makes something for longer than "
-            "50 µs, or that a silence follows as long as NumPy may take for the tensor: that moves to the device."
-        ),
-        (
-            "The host frees no tensor afterwards (above 32 MB that takes up to 50 ns a kilobyte), and finds its "
-            "code in its caches."
+            "dispatch takes: that moves to the device."
         ),
         "What goes back to the device right after that stays there.",
-        (
-            "Masks and noise that ops of the CPU make between the kernels of a step (full, triu, randn) are the "
-            "device's."
-        ),
-        "In the worst case silences are something else.",
     ),
     effort="few_lines",
     apply=apply,
@@ -236,11 +181,8 @@ FIX = Fix(
             summary="whole tensors take a detour through the host, where a few numbers would do",
             look=large_copy_to_host,
             advice=Advice(
-                pytorch=(f"{REDUCE} {MAKE}"),
-                cuda=(
-                    "Reduce on the device (cub::DeviceReduce) and copy only the result; generate random numbers "
-                    "there (cuRAND)."
-                ),
+                pytorch=REDUCE,
+                cuda="Reduce on the device (cub::DeviceReduce) and copy only the result.",
                 other="Reduce on the device and copy only what you look at.",
             ),
         ),

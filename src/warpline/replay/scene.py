@@ -15,6 +15,7 @@ from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
+from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
 from warpline.replay.labels import Labels
@@ -35,8 +36,9 @@ AUTOGRAD = "autograd::engine::"
 class Scene:
     """A trace's graph, with its nodes named. Arrays run over all nodes unless they say otherwise."""
 
-    def __init__(self, trace: Trace, graph: Graph, marks: StepMarks) -> None:
+    def __init__(self, trace: Trace, graph: Graph, marks: StepMarks, costs: Costs) -> None:
         self.trace, self.graph, self.marks = trace, graph, marks
+        self.host, self.device = costs.host, costs.device
         self.is_work: Bools = graph.kind == WORK
         self.work: Int64s = np.flatnonzero(self.is_work)
         self._texts: dict[str, Labels] = {}
