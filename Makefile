@@ -13,6 +13,7 @@ help:  ## what there is to make
 $(VENV)/installed: $(BUILT_FROM)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable .
+	$(BIN)/python -m compileall -q src
 	@touch $@
 
 $(VENV)/developing: $(VENV)/installed

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from warpline.errors import WarplineError
+from warpline.replay.costs.find import find_costs
 from warpline.replay.graph.build import build_graph
 from warpline.replay.replay import replay
 from warpline.replay.simulate import simulate
@@ -45,7 +46,7 @@ def main() -> None:
         try:
             trace = open_trace(file)
             begin = time.perf_counter()
-            graph = build_graph(trace)
+            graph = build_graph(trace, find_costs(trace))
             built = time.perf_counter()
             simulate(graph)
             done = time.perf_counter()

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.intervals import Spans, clip, complement, difference, intersection, union
+from warpline.intervals import Spans, clip, complement, difference, intersection, twice, union
 
 MOMENTS = st.integers(0, 60)
 PAIRS = st.lists(st.tuples(MOMENTS, MOMENTS), max_size=12)
@@ -53,3 +53,10 @@ def test_a_window_is_cut_into_the_set_and_its_complement(pairs: list[tuple[int, 
     inside, outside = clip(as_spans(pairs), start, end), complement(as_spans(pairs), start, end)
     assert as_moments(inside) | as_moments(outside) == set(range(start, end))
     assert inside.total_ns() + outside.total_ns() == end - start
+
+
+@given(st.lists(PAIRS, max_size=5))
+def test_what_is_in_two_sets_is_counted_moment_by_moment(parts: list[list[tuple[int, int]]]) -> None:
+    sets = [as_moments(as_spans(pairs)) for pairs in parts]
+    expected = {moment for moment in range(61) if sum(moment in one for one in sets) >= 2}
+    assert as_moments(twice([as_spans(pairs) for pairs in parts])) == expected

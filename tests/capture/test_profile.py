@@ -49,7 +49,7 @@ def test_a_block_is_recorded_whole(capsys: pytest.CaptureFixture[str]) -> None:
     manifest = json.loads((p.folder / "manifest.json").read_text())
     assert manifest["schema"] == "warpline.run/1"
     assert manifest["files"] == ["trace.json.gz"]
-    assert "type: warpline .warpline/runs/" in capsys.readouterr().err
+    assert "next: warpline .warpline/runs/" in capsys.readouterr().err
 
 
 def test_steps_in_a_block_are_told_or_found() -> None:

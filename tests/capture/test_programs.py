@@ -175,7 +175,7 @@ def test_steps_that_come_after_the_window_are_recorded_in_its_place(tmp_path: Pa
     run = record(tmp_path, script, *FEW, "--after", "0.2", "--seconds", "0.3")
     assert run.entry["steps_found_by"] == "optimizer.step"
     assert len(run.step_names()) == 2
-    assert run.entry["notes"][0] == "the profiler was on before the bare steps were timed"
+    assert run.entry["notes"][0] == "the profiler was active before the bare steps were timed"
 
 
 def test_the_whole_of_a_short_program_can_be_asked_for(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_program_with_its_own_profiler_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "own.json").stat().st_size
     assert run.manifest["traces"] == []
     (left_alone,) = run.manifest["not_recorded"]
-    assert left_alone["notes"] == ["the program uses torch.profiler itself, so warpline left it alone"]
+    assert left_alone["notes"] == ["the program uses torch.profiler itself, so warpline did not record it"]
     assert left_alone["own_traces"] == [str(tmp_path / "own.json")]
 
 

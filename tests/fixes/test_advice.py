@@ -171,7 +171,7 @@ def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str,
     ("loading", "said"),
     [
         (2000, r"assumes 7 workers, which hide all loading\."),
-        (20_000, r"assumes 7 workers, which load a batch in 4\.5\d ms; about 2\d would hide all loading\."),
+        (20_000, r"assumes 7 workers, which load a batch in 2\.8\d ms; about 1\d would hide all loading\."),
     ],
 )
 def test_the_advice_says_how_many_workers_it_counts_on(loading: float, said: str, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from small_programs import GEMM_BF16, H200, MUL, STEPS, Body, Program, repeated
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
-from warpline.replay.costs import constants
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.patterns.iterations import Turn
 from warpline.replay.patterns.loops import RootOps
@@ -283,13 +282,13 @@ def test_a_batch_of_lookups_takes_a_block_for_every_row(tmp_path: Path) -> None:
             for _ in range(16):
                 program.op("aten::select", cpu=2, shapes=[[50_000, 16]], dtype="long int")
                 shapes, types = [[1000, 32], [50_000]], ["c10::BFloat16", "long int"]
-                program.op("aten::embedding", (GATHER, 12), cpu=20, shapes=shapes, types=types, grid=1)
+                program.op("aten::embedding", (GATHER, 5), cpu=20, shapes=shapes, types=types, grid=1)
             program.wait()
     question = asked(tmp_path, program)
     trial = question.trial("batch")
     left = question.scene.is_work & ~trial.gone & question.scene.in_steps
     # 16 times 50,000 rows of 0.62 ns, which is more than the sum of the lookups.
-    assert trial.duration[left] == pytest.approx(16 * 50_000 * constants.LOOKUP_ROW_NS.expected)
+    assert trial.duration[left] == pytest.approx(16 * 50_000 * question.scene.device.block.expected)
 
 
 def recurrence(program: Program) -> None:

@@ -274,10 +274,12 @@ def test_what_attention_or_a_buffer_does_away_with_is_not_to_be_fused(tmp_path: 
 
 
 @pytest.mark.shared
-def test_unfused_attention_is_owlv2_s_first_finding() -> None:
-    first = judge(open_trace(SHARED / "public" / "kineto" / "tracelens_h100_owlv2.json.gz")).findings[0]
-    assert first.rule == "unfused_attention"
-    assert "180 times a step" in first.claim
+def test_owlv2_waits_for_its_data_and_has_unfused_attention() -> None:
+    """Half of each step passes in `scipy.ndimage.zoom` under the DataLoader; attention is the best fix of kernels."""
+    judgement = judge(open_trace(SHARED / "public" / "kineto" / "tracelens_h100_owlv2.json.gz"))
+    assert judgement.verdict.cause == "input"
+    kernels = [finding.rule for finding in judgement.findings if finding.cause == "kernel"]
+    assert kernels[0] == "unfused_attention"
 
 
 def test_a_kernel_for_odd_sizes_says_so_without_shapes(tmp_path: Path) -> None:

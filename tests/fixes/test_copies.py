@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_programs import CAT, DIRECT_COPY, GEMM_BF16, MUL, STEPS, Body, Program, asked
+from small_programs import CAT, DIRECT_COPY, GEMM_BF16, STEPS, Body, Program, asked
 
 from warpline.replay import WhatIf
-from warpline.replay.costs import constants
 from warpline.replay.graph.model import SEGMENT
-from warpline.replay.patterns.copies import LAUNCHED_OP_NS
+from warpline.replay.patterns.copies import PASSING
 
 PAGES, PAGE_BYTES = 20, 32 << 10
 PAGES_BYTES = PAGES * PAGE_BYTES
@@ -52,21 +51,20 @@ def one_copy(question: WhatIf) -> tuple[float, float]:
 def test_pinned_pieces_are_not_gathered_but_put_into_their_places(tmp_path: Path) -> None:
     question = asked(tmp_path, pages("HtoD (Pinned -> Device)"))
     time, added = one_copy(question)
-    roof = question.scene.floors.roof
-    memory = roof.bandwidth("dram") if roof else None
-    assert memory is not None
-    crossing = constants.PINNED_COPY_NS.expected + PAGES_BYTES / constants.PINNED_BYTES_PER_NS.expected
-    placing = constants.PINNED_COPY_NS.expected + 2 * PAGES_BYTES / (0.7 * memory.value / 1e9)
+    host, device = question.scene.host, question.scene.device
+    assert device.memory_byte is not None
+    crossing = device.smallest_copy.expected + PAGES_BYTES * device.pinned_byte.expected
+    placing = device.smallest_copy.expected + 2 * PAGES_BYTES * PASSING.expected * device.memory_byte.expected
     assert time == pytest.approx(crossing + placing)
-    assert added == pytest.approx(LAUNCHED_OP_NS)
+    assert added == pytest.approx(host.launched_op.expected)
 
 
 def test_pageable_pieces_are_gathered_by_the_host_and_need_no_place(tmp_path: Path) -> None:
-    time, added = one_copy(asked(tmp_path, pages("HtoD (Pageable -> Device)", "aten::to")))
-    assert time == pytest.approx(
-        constants.PINNED_COPY_NS.expected + PAGES_BYTES / constants.PINNED_BYTES_PER_NS.expected
-    )
-    assert added == pytest.approx(PAGES_BYTES / constants.HOST_BYTES_PER_NS.expected)
+    question = asked(tmp_path, pages("HtoD (Pageable -> Device)", "aten::to"))
+    time, added = one_copy(question)
+    host, device = question.scene.host, question.scene.device
+    assert time == pytest.approx(device.smallest_copy.expected + PAGES_BYTES * device.pinned_byte.expected)
+    assert added == pytest.approx(PAGES_BYTES * host.host_byte.expected)
 
 
 def test_what_cut_the_pieces_out_of_a_tensor_goes_with_the_loop(tmp_path: Path) -> None:
@@ -179,10 +177,8 @@ def test_a_copy_that_holds_its_thread_gains_nothing_by_a_stream_of_its_own(
     assert step == pytest.approx(left, rel=0.03)
 
 
-@pytest.mark.parametrize(("after", "left"), [(0, LAUNCHED_OP_NS), (30, LAUNCHED_OP_NS), (1000, 960_000)])
-def test_a_reduction_on_the_host_goes_with_what_surrounds_it_but_not_with_long_work(
-    tmp_path: Path, after: float, left: float
-) -> None:
+@pytest.mark.parametrize("after", [0, 30, 1000])
+def test_a_reduction_on_the_host_goes_and_what_python_does_after_it_stays(tmp_path: Path, after: float) -> None:
     def body(program: Program) -> None:
         program.op("aten::mm", (GEMM_BF16, 50))
         program.copy("DtoH (Device -> Pageable)", 800, 8_000_000)
@@ -193,23 +189,5 @@ def test_a_reduction_on_the_host_goes_with_what_surrounds_it_but_not_with_long_w
     scene, trial = question.scene, question.trial("reduce_before_copy")
     reducing = np.flatnonzero((scene.graph.kind == SEGMENT) & (scene.graph.duration > 500_000) & scene.in_steps)[1:-1]
     assert len(reducing) >= STEPS - 2
-    assert trial.duration[reducing] == pytest.approx(left, rel=0.1)  # less what recording cost
-
-
-@pytest.mark.parametrize(("size", "cold"), [(16 << 20, True), (1 << 20, False)])
-def test_a_copy_that_the_cpu_makes_drives_code_out_of_its_caches(tmp_path: Path, size: int, cold: bool) -> None:
-    def body(program: Program) -> None:
-        program.copy("HtoD (Pageable -> Device)", 2000, size)
-        program.python(200)
-        for _ in range(8):
-            program.op("aten::mul", (MUL, 5), cpu=60)
-
-    question = asked(tmp_path, body)
-    scene, trial = question.scene, question.trial("pin_memory")
-    bare = scene.graph.duration
-    calls = scene.call_of_work[scene.work[(scene.kind[scene.work] == "kernel") & (scene.step[scene.work] == 1)]]
-    nodes = scene.segment_of_call[calls]
-    first, following, later = nodes[0], nodes[1:6], nodes[6:]
-    assert trial.duration[first] == pytest.approx((bare[first] - 40_000) / 2 if cold else bare[first])
-    assert trial.duration[following] == pytest.approx(bare[following] / (1.5 if cold else 1))
-    assert trial.duration[later] == pytest.approx(bare[later])
+    left = np.maximum(scene.graph.duration[reducing] - 600_000, 0.0) + scene.host.launched_op.expected
+    assert trial.duration[reducing] == pytest.approx(left, abs=10_000)  # the op took a little longer

@@ -8,7 +8,7 @@ import pytest
 from small_programs import GEMM_BF16, MUL, STEPS, Program
 
 from warpline.replay import WhatIf
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.patterns.optimizers import counted_on_the_host, in_optimizer
 
 ADAM = ["mul_", "add_", "mul_", "addcmul_", "sqrt", "add_", "addcdiv_"]
@@ -77,11 +77,11 @@ def test_an_update_written_by_hand_becomes_one_launch(tmp_path: Path) -> None:
     left = scene.is_work & scene.in_steps & ~trial.gone
     assert left.sum() == 2 * STEPS
     kernels = PARAMETERS * len(ADAM)
-    host = constants.FUSED_OPTIMIZER_BASE_NS.expected + kernels / 8 * constants.FUSED_OPTIMIZER_PARAMETER_NS.expected
+    host = scene.host.fused_step.expected + kernels / 8 * scene.host.fused_parameter.expected
     mine = scene.once(in_optimizer) & scene.in_steps & ~scene.is_work
     assert trial.duration[mine].sum() / STEPS == pytest.approx(host)
     # Seven tensors of the 15 that five different ops read and write, and a tenth more.
-    share = 7 / (2 + 3 + 4 + 2 + 4) * constants.FUSED_OPTIMIZER_DEVICE.expected
+    share = 7 / (2 + 3 + 4 + 2 + 4) * shares.FUSED_OPTIMIZER_DEVICE.expected
     assert trial.duration[left].sum() / STEPS == pytest.approx(20_000 + share * kernels * KERNEL_US * 1e3)
     assert not any(asked.trial("batch").changed), "it is no list for anybody else"
 

@@ -10,14 +10,13 @@ from kineto_files import Event
 
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
-from warpline.replay.costs import constants
+from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC
+from warpline.replay.costs.shares import LOADER_SHARE
 from warpline.trace.open import open_trace
 
 STEPS = 4
 REST = 200.0
 """Microseconds of CPU after the copies, while the device works 50."""
-TAKEN = constants.TAKEN_TENSOR_NS.expected
-WORKERS = constants.WORKER_SLOWDOWN.expected / constants.LOADER_WORKERS.expected
 
 
 def asked(
@@ -59,15 +58,15 @@ def saved(question: WhatIf) -> float:
 @pytest.mark.parametrize("tensors", [1, 3])
 def test_the_loop_still_takes_every_tensor_from_a_worker(tensors: int, tmp_path: Path) -> None:
     question = asked(tmp_path, 3000, tensors=tensors)
-    assert saved(question) == pytest.approx(3_000_000 - tensors * TAKEN, rel=0.1)
+    assert saved(question) == pytest.approx(3_000_000 - tensors * question.scene.host.worker_tensor.expected, rel=0.1)
 
 
-@pytest.mark.parametrize(("kind", "taken"), [("Pinned", constants.TAKEN_TENSOR_NS.best), ("Pageable", TAKEN)])
+@pytest.mark.parametrize(("kind", "case"), [("Pinned", OPTIMISTIC), ("Pageable", EXPECTED)])
 def test_where_a_loader_pins_its_thread_takes_the_tensors_from_the_workers(
-    kind: str, taken: float, tmp_path: Path
+    kind: str, case: int, tmp_path: Path
 ) -> None:
     question = asked(tmp_path, 1000, loader=True, memory=kind)
-    assert saved(question) == pytest.approx(1_000_000 - taken, abs=100_000)
+    assert saved(question) == pytest.approx(1_000_000 - question.scene.host.worker_tensor.at(case), abs=100_000)
 
 
 def test_what_is_made_faster_than_it_is_taken_gains_nothing(tmp_path: Path) -> None:
@@ -77,13 +76,13 @@ def test_what_is_made_faster_than_it_is_taken_gains_nothing(tmp_path: Path) -> N
 @pytest.mark.parametrize("frames", [False, True])
 def test_workers_bound_the_step_whatever_the_functions_are_called(frames: bool, tmp_path: Path) -> None:
     prediction = asked(tmp_path, 20_000, frames=frames).ask("prefetch")
-    assert prediction.new_step_ns.expected == pytest.approx(20_000_000 * WORKERS, rel=0.02)
+    assert prediction.new_step_ns.expected == pytest.approx(20_000_000 * LOADER_SHARE.expected, rel=0.02)
 
 
 def test_the_range_goes_from_hidden_to_two_workers(tmp_path: Path) -> None:
     step = asked(tmp_path, 5000).ask("prefetch").new_step_ns
     assert step.low < 400_000
-    assert step.high == pytest.approx(5_000_000 * constants.WORKER_SLOWDOWN.worst / 2, rel=0.05)
+    assert step.high == pytest.approx(5_000_000 / 2, rel=0.05)
 
 
 def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> None:

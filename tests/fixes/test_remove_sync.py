@@ -188,7 +188,7 @@ def test_ops_within_an_op_that_stays_take_no_time_once_their_work_is_gone(tmp_pa
 
 
 def test_a_tensor_made_from_the_same_list_again_is_made_once(tmp_path: Path) -> None:
-    """Each takes 2.3 walks of the list: the first of a step stays, for it may be new."""
+    """Each takes 2.3 walks of the list, of which two are taken out: the first of a step stays, for it may be new."""
 
     def body(walk: float) -> Body:
         def program(loop: Loop) -> None:
@@ -202,7 +202,7 @@ def test_a_tensor_made_from_the_same_list_again_is_made_once(tmp_path: Path) -> 
     (question, quick), (_, slow) = (asked(tmp_path, body(walk)) for walk in (20, 120))
     copies = question.scene.kind == "memcpy"
     assert question.trial("remove_sync").gone[copies].sum() == 2 * copies.sum() / 3
-    assert slow - quick == pytest.approx(230, rel=0.1)
+    assert slow - quick == pytest.approx(290, rel=0.1)
 
 
 def test_tensors_of_different_lists_all_stay(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_programs import DIRECT_COPY, GEMM_FP32, MUL, SOFTMAX, Program, judged
 
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 
 SCORES, SMALL = [128, 2048, 2048], [128, 2048, 64]
 SOFTMAX_FP32 = SOFTMAX.replace("c10::BFloat16", "float")
@@ -67,5 +67,5 @@ def test_an_attention_that_the_math_backend_raises_is_fused_in_half_precision(tm
     verdict = judged(tmp_path, body).verdict
     assert (verdict.cause, verdict.fix) == ("kernel", "sdpa")
     products = 6 if training else 2
-    expected = 600_000 + products * IN_HALF_US * 1000 * constants.SDPA_HALF.expected
+    expected = 600_000 + products * IN_HALF_US * 1000 * shares.SDPA_HALF.expected
     assert verdict.new_step_ns.expected == pytest.approx(expected, rel=0.1)

@@ -12,12 +12,12 @@ from small_programs import CAT, GEMM_BF16, MUL, STEPS, Program, judged
 from warpline.replay.compiler.grouping import Group, Unit, groups
 from warpline.replay.compiler.units import JOINING, REDUCING, unit_of
 from warpline.replay.compiler.unshaped import cuts
-from warpline.replay.costs import constants
 from warpline.replay.scene import AUTOGRAD
 from warpline.work import call_from_kineto, work_of
 from warpline.work.model import Launch, Tensor
 
 MIB = 1 << 20
+SMS = 132
 
 
 def tensor(*shape: int) -> Tensor:
@@ -39,7 +39,7 @@ def members(units: list[Unit | None]) -> list[list[int]]:
 
 
 def only(units: list[Unit | None]) -> Group:
-    (group,) = groups(units)
+    (group,) = groups(units, SMS)
     return group
 
 
@@ -103,10 +103,13 @@ def test_results_of_other_rows_are_awaited() -> None:
 
 def test_few_long_rows_are_added_up_by_two_kernels_and_awaited() -> None:
     x = tensor(4, 1_000_000)
-    first, second = groups([reduced(x, 1), by_element(x, tensor(4, 1))])
+    first, second = groups([reduced(x, 1), by_element(x, tensor(4, 1))], SMS)
     assert first.cut_up and not second.cut_up
     assert not only([reduced(tensor(4, 8000), 1)]).cut_up
-    assert not only([reduced(tensor(264, 1_000_000), 1)]).cut_up
+    assert not only([reduced(tensor(2 * SMS, 1_000_000), 1)]).cut_up
+    assert only([reduced(tensor(2 * SMS - 1, 1_000_000), 1)]).cut_up
+    (unknown,) = groups([reduced(x, 1)])
+    assert not unknown.cut_up, "how many rows are few is not known"
 
 
 def test_a_norm_of_few_long_rows_reads_them_twice() -> None:
@@ -316,10 +319,8 @@ def test_libraries_are_asked_one_by_one(tmp_path: Path) -> None:
             program.op("aten::add", (MUL, 2), cpu=60, shapes=[[64, 64]])
 
     question = judged(tmp_path, body).evidence.question
-    call, launch, library = (
-        constant.expected
-        for constant in (constants.COMPILED_CALL_NS, constants.COMPILED_LAUNCH_NS, constants.COMPILED_LIBRARY_NS)
-    )
+    host = question.scene.host
+    call, launch, library = (cost.expected for cost in (host.region, host.compiled_launch, host.launched_op))
     # Of each turn remain the product, the second kernel that its library launches, and one kernel for the other two ops.
     expected = call + 10 * (library + 2 * launch)
     assert question.ask("torch_compile").new_step_ns.expected == pytest.approx(expected, rel=0.02)

@@ -86,7 +86,7 @@ def test_a_capture_goes_with_the_runs_that_rehearse_it(tmp_path: Path) -> None:
 
 
 def planned(shapes: list[list[list[int]]]) -> Loop:
-    """Each step an op that makes tables on the device, pausing for 400 µs five times, before the kernel it is for."""
+    """Each step an op that plans for 400 µs five times, before the kernel it is for."""
     loop = Loop()
     for shape in shapes:
         start = loop.now
@@ -154,30 +154,23 @@ def test_steps_after_the_cold_one_are_taken_as_they_are_each_part_at_its_least(t
     assert cold == pytest.approx(warm, rel=0.03)
 
 
-def test_the_first_recorded_step_keeps_a_part_of_what_it_took_longer(tmp_path: Path) -> None:
-    loop = Loop()
-    loop.call("cudaMalloc")
-    for pause in (60.0, 40.0, 45.0, 50_000.0, 50.0):
-        start = loop.now
-        loop.op("aten::mm", 40.0, pause)
-        loop.step(start)
-    question = loop.asked(tmp_path)
-    second = question.scene.segment_of_call[question.scene.call_of_work[question.scene.work[1::2]]]
-    bare, warm = question.scene.graph.duration[second], question.trial("warm_up").duration[second]
-    assert warm[[1, 2, 4]] == pytest.approx(bare[1])
-    assert warm[0] == pytest.approx(bare[1] + 0.4 * (bare[0] - bare[1]))
-
-
-@pytest.mark.parametrize(("launches", "gone"), [(6, 0), (7, 6)])
-def test_an_op_that_launches_the_same_without_pausing_in_other_steps_tries_nothing(
-    tmp_path: Path, launches: int, gone: int
+@pytest.mark.parametrize(("waits", "gone"), [(2, 0), (6, 6)])
+def test_an_op_that_waits_again_and_again_between_its_launches_tries_kernels(
+    tmp_path: Path, waits: int, gone: int
 ) -> None:
-    """In the last step the CPU is slow between the launches of a recurrent layer; or the layer tries a kernel more."""
+    """Of those that it tries, the last wait's included, nothing is left; what it launches afterwards is what it is for."""
     loop = Loop()
     for step in range(5):
         start = loop.now
         loop.op("aten::mm", 50_000.0 if step == 0 else 8.0)
-        loop.op("aten::_cudnn_rnn", *([90.0] * launches if step == 4 else [8.0] * 6))
+        begin = loop.now
+        for _ in range(waits if step == 4 else 0):
+            loop.launch(10)
+            loop.call("cudaEventSynchronize", loop.free - loop.now + 5)
+        loop.now += 8
+        loop.launch(10)
+        loop.now += 1
+        loop.events.append(files.op("aten::cudnn_convolution", begin, loop.now - begin))
         loop.step(start)
     question = loop.asked(tmp_path)
     assert int(question.trial("warm_up").gone[question.scene.step == 4].sum()) == gone
@@ -206,11 +199,13 @@ def test_code_that_each_step_compiles_runs_for_the_second_time(tmp_path: Path) -
         loop.now += 300
         loop.events.append(files.op("Torch-Compiled Region: 0/0", region, loop.now - region))
         loop.step(start)
-    prediction = loop.asked(tmp_path).ask("warm_up")
-    # 3.2 times 22 µs of guards and wrapper, 4.5 + 2.5 of one launch, 1 after it, and 0.8 for the op.
-    assert prediction.new_step_ns.expected == pytest.approx(3.2 * 30_800, rel=0.1)
-    # In the steady state a region of one kernel takes 29.5 µs (stopwatch).
-    assert prediction.new_step_ns.low == pytest.approx(29_500, rel=0.15)
+    question = loop.asked(tmp_path)
+    prediction = question.ask("warm_up")
+    host = question.scene.host
+    # Guards and wrapper, one launch, and what follows it; in the worst case three times as much.
+    dispatch = [sum(cost.at(case) for cost in (host.region, host.op, host.launch, host.call)) for case in range(3)]
+    assert prediction.new_step_ns.expected == pytest.approx(dispatch[1], rel=0.1)
+    assert prediction.new_step_ns.high == pytest.approx(3 * dispatch[2], rel=0.15)
 
 
 def test_python_with_which_a_step_begins_is_there_in_the_warm_one_too(tmp_path: Path) -> None:
@@ -223,5 +218,4 @@ def test_python_with_which_a_step_begins_is_there_in_the_warm_one_too(tmp_path: 
             loop.op("aten::fft_rfft", 5_000.0, shapes=[[size]])
             loop.step(start)
         steps.append(loop.asked(tmp_path).ask("warm_up").new_step_ns.expected)
-    # 100 µs in a cold step are 40 in a warm one, and 1.3 times that in the second.
-    assert steps[1] - steps[0] == pytest.approx(100_000 / 2.5 * 1.3, rel=0.1)
+    assert steps[1] - steps[0] == pytest.approx(100_000, rel=0.1)

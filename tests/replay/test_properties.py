@@ -12,15 +12,16 @@ from hypothesis import strategies as st
 from kineto_files import Event
 
 from warpline.replay import replay
+from warpline.replay.costs.device import device_costs
 from warpline.replay.graph.model import WORK, Graph
-from warpline.replay.graph.streams import DEFAULT_LAUNCH_NS, DEFAULT_QUEUE_NS
-from warpline.replay.graph.waits import OWN_COST_NS
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
 from warpline.replay.workbench import Workbench
 from warpline.trace.open import open_trace
 
-CALL_NS = 4_000
+CALL_NS, OWN_NS = 4_000, 3_000
+DEVICE = device_costs(None)
+START_NS, GAP_NS = int(DEVICE.launch_to_start.expected), int(DEVICE.kernel_gap.expected)
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ def performed(actions: list[Action]) -> list[Event]:
         if isinstance(action, Launch):
             events.append(files.call("cudaLaunchKernel", clock / 1000, CALL_NS / 1000, number))
             clock += CALL_NS
-            begin = max(clock + int(DEFAULT_LAUNCH_NS), free[action.stream] + int(DEFAULT_QUEUE_NS))
+            begin = max(clock + START_NS, free[action.stream] + GAP_NS)
             free[action.stream] = begin + action.length_ns
             events.append(files.kernel("kernel", begin / 1000, action.length_ns / 1000, number, stream=action.stream))
         else:
             done = max(free.values())
-            end = max(clock + int(OWN_COST_NS), done + int(OWN_COST_NS)) if done else clock + int(OWN_COST_NS)
+            end = max(clock + OWN_NS, done + OWN_NS) if done else clock + OWN_NS
             events.append(files.call("cudaDeviceSynchronize", clock / 1000, (end - clock) / 1000, number))
             clock = end
     return events
@@ -118,7 +119,7 @@ def test_removing_work_never_lengthens_the_whole(actions: list[Action], data: st
     with tempfile.TemporaryDirectory() as folder:
         trace = open_trace(files.write(Path(folder), performed(actions)), cache=False)
     result = replay(trace)
-    bench = Workbench(Scene(trace, result.graph, result.marks), result.graph)
+    bench = Workbench(Scene(trace, result.graph, result.marks, result.costs), result.graph)
     work = np.flatnonzero(result.graph.kind == WORK)
     chosen = data.draw(st.lists(st.sampled_from(work.tolist()), unique=True))
     bench.remove_work(np.array(chosen, np.int64))

@@ -12,12 +12,12 @@ import polars as pl
 import pytest
 from paths import RECORDINGS
 
-import warpline
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.reports import markdown, terminal
 from warpline.reports.diagnosis import report
 from warpline.reports.sections import Table
 from warpline.reports.tables import compact_name
+from warpline.trace.open import open_trace
 
 DEMO = Path(str(resources.files("warpline.data") / "demo.json.gz"))
 FILES = [DEMO, *RECORDINGS]
@@ -25,7 +25,7 @@ FILES = [DEMO, *RECORDINGS]
 
 @cache
 def diagnosed(file: Path) -> Diagnosis:
-    return diagnose(warpline.open(str(file)))
+    return diagnose(open_trace(file))
 
 
 def screen(file: Path, width: int = 80, verbose: bool = False) -> list[str]:

@@ -112,7 +112,7 @@ def test_a_host_function_is_no_launch(tmp_path: Path) -> None:
 
 def test_launches_without_kernels_and_no_other_sign(tmp_path: Path) -> None:
     health = health_of(Export().call(1, 2, "cuLaunchKernel"), tmp_path)
-    assert "killed before CUPTI handed over" in health["launches-without-kernels"].message
+    assert "killed before CUPTI delivered" in health["launches-without-kernels"].message
 
 
 def test_an_old_nsys_and_a_time_limit_are_both_named(tmp_path: Path) -> None:

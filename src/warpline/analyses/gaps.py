@@ -54,9 +54,9 @@ class Gaps:
         return {cause: int(self.table[f"{cause}_ns"].sum()) for cause in CAUSES}
 
 
-def idle_gaps(trace: Trace, known: dict[int, Activity] | None = None) -> list[Gaps]:
-    """Idle gaps of every active device within the trace's window; `known` are the trace's `activities`."""
-    host = HostTime(trace, known)
+def idle_gaps(trace: Trace, known: HostTime | None = None) -> list[Gaps]:
+    """For every device with work, its idle stretches within the trace's window; `known` is its host's time."""
+    host = known or HostTime(trace)
     gpu = trace.gpu.with_row_index("gpu_id")
     devices = gpu.group_by(pl.col("device").fill_null(0))
     return [
@@ -64,9 +64,8 @@ def idle_gaps(trace: Trace, known: dict[int, Activity] | None = None) -> list[Ga
     ]
 
 
-def loading_spans(trace: Trace, known: dict[int, Activity] | None = None) -> dict[int, Spans]:
+def loading_spans(host: HostTime) -> dict[int, Spans]:
     """When each thread was loading data, by the same evidence: ranges, frames, and long gaps before an upload."""
-    host = HostTime(trace, known)
     return {thread: host.explained(thread)["input"] for thread in host.threads}
 
 

@@ -57,9 +57,9 @@ def queue_depth(trace: Trace) -> QueueDepth | None:
         return None
     launched = np.sort(integers(trace.api["start_ns"])[integers(gpu["api_id"])])
     begun = np.sort(integers(gpu["start_ns"]))
-    moments = np.unique(launched)
-    waiting = np.searchsorted(launched, moments, side="left") - np.searchsorted(begun, moments, side="right")
-    waiting = np.maximum(waiting, 0)
+    # Of operations that one call launched, the first counts.
+    first = np.flatnonzero(np.diff(launched, prepend=launched[0] - 1))
+    waiting = np.maximum(first - np.searchsorted(begun, launched[first], side="right"), 0)
     return QueueDepth(
         mean=float(waiting.mean()),
         median=float(np.median(waiting)),

@@ -159,16 +159,17 @@ class Gathered:
         unmodelled: list[tuple[int, Piece]] = []
         modelled: set[int] = set()
         known: dict[Hashable, Piece] = {}
+        alike, times, collectives = self._alike, self._times, self.collectives
         for (op, link), positions in with_op.items():
-            key = (calls.alike(op), link, *[self._alike[position] for position in positions])
+            key = (calls.alike(op), link, *[alike[position] for position in positions])
             first = known.get(key)
             if first is None:
                 piece = self._of_op(calls, op, link, positions)
-                if not any(position in self.collectives for position in positions):
+                if not any(position in collectives for position in positions):
                     piece.alike = key
                     known[key] = piece
             else:
-                time_ns = sum([self._times[position] for position in positions])
+                time_ns = sum([times[position] for position in positions])
                 piece = Piece(
                     first.op, first.shapes, first.dtypes, positions, time_ns, first.work, first.why, alike=key
                 )

@@ -50,10 +50,10 @@ def collect(
     submit_ns = sum(subject.host.submit_ns if subject.host else 0.0 for subject in subjects)
     rounds = 1
     while True:
-        turns = [position for turn in range(rounds) for position in (order if turn % 2 == 0 else order[::-1])]
+        sequence = [position for index in range(rounds) for position in (order if index % 2 == 0 else order[::-1])]
         window_began = now()
-        times = stopwatch.time([subjects[position].call for position in turns], read)
-        for position, time_ns in zip(turns, times, strict=True):
+        times = stopwatch.time([subjects[position].call for position in sequence], read)
+        for position, time_ns in zip(sequence, times, strict=True):
             samples[position].append(time_ns / subjects[position].per_sample)
         taken, spent_ns = len(samples[0]), now() - began
         late = spent_ns >= budget_ns

@@ -42,7 +42,7 @@ def _reason(
             "try --with nsys, which records from outside, or fewer steps: --steps 1",
         )
     if not parts:
-        return _nobody(plan, ending)
+        return _no_process(plan, ending)
     part = max(parts, key=lambda each: sum(each["steps_seen"].values()))
     if part["ended_by"] == "other profiler":
         return "own-profiler", part["notes"][0], "diagnose the trace that it writes: warpline TRACE"
@@ -67,7 +67,7 @@ def _is_about_files(part: dict[str, Any]) -> bool:
     return kind in {"OSError", "FileNotFoundError", "PermissionError", "FileExistsError", "NotADirectoryError"}
 
 
-def _nobody(plan: Plan, ending: Ending) -> tuple[str, str, str]:
+def _no_process(plan: Plan, ending: Ending) -> tuple[str, str, str]:
     if ending.exit_code:
         how = ending.signal or f"exit code {ending.exit_code}"
         return (

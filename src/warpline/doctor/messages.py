@@ -120,11 +120,11 @@ _CHILDREN = re.compile(r"requires the --target-processes all", re.IGNORECASE)
 _AVAILABLE = re.compile(r"^\s*Available Kernels:\s*$", re.IGNORECASE)
 _LISTED = re.compile(r"^\s*\d+\.\s+(.+)$")
 _EXPLAINS_NOTHING = {10, 11, 13, 14}
-"""Failures after which ncu also says that no kernels were profiled: that then needs no cause of its own."""
+"""Failures after which ncu also reports that no kernels were profiled; that report then needs no other cause."""
 
 
 def read_messages(text: str, kept: Callable[[Message], bool] = lambda _: True) -> list[Check]:
-    """What the lines tell of, each failure once, with the first line that told it."""
+    """The failures that a text reports: each once, with the first line that shows it."""
     found: dict[int, Check] = {}
     lines = [line[:MAX_LINE_CHARS] for line in text.splitlines()]
     for line in lines:

@@ -12,6 +12,7 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.gaps import Gaps, idle_gaps
+from warpline.analyses.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
@@ -168,7 +169,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         trace=trace,
         health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
         devices=device_times(trace),
-        gaps=idle_gaps(trace),
+        gaps=idle_gaps(trace, _host_time(trace, judgement)),
         steps=step_times(trace),
         kernels=top_kernels(trace, LISTED_KERNELS),
         launches=launch_calls(trace),
@@ -177,6 +178,13 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         queue=queue_depth(trace),
         judgement=judgement,
     )
+
+
+def _host_time(trace: Trace, judgement: Judgement | None) -> HostTime:
+    """What the threads did; the findings have found that out where they look at the whole trace."""
+    judged = judgement.evidence if judgement else None
+    is_whole = judged is not None and judged.trace.table("api") is trace.table("api")
+    return HostTime(trace, judged.scene.host_time.threads if judged and is_whole else None)
 
 
 def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:

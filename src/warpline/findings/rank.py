@@ -51,8 +51,9 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
     if not evidence.gains(fix, rule.least_gain):
         return None
     prediction = evidence.ask(fix)
-    claim = rule.look(evidence, prediction)
-    if claim is None:
+    advice = rule.advice.to(evidence.framework)
+    claim = rule.look(evidence, prediction) if advice else None
+    if claim is None or advice is None:
         return None
     gain, after = prediction.gain, prediction.new_step_ns
     # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
@@ -67,7 +68,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         new_step_ns=after.rounded(),
         confidence=_confidence(rule, prediction, evidence),
         where=claim.places,
-        how=claim.how or rule.advice.pytorch,
+        how=claim.how if claim.how and evidence.framework == "pytorch" else advice,
         verify=f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms",
     )
 

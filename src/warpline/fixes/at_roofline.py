@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs.ranges import OPTIMISTIC, Range
+from warpline.replay.costs.cost import OPTIMISTIC, Cost
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE
@@ -16,10 +16,9 @@ from warpline.units import duration
 
 FAR = 5.0
 """A kernel this many times slower than its pace needs another algorithm; library kernels are rarely that slow."""
-REWRITTEN = Range(1.0, 4.0, 8.0, "six kernels, rewritten: 3.1, 3.4, 3.6, 4.4, 7 and 12 times their floors (H200)")
-EXTRA_LAUNCHES = Range(0.0, 4.0, 6.0, "an algorithm in several passes; not measured")
-LAUNCH_NS, SHORT_KERNEL_NS = 10_000.0, 3_000.0
-"""Cost of each extra pass: the launch on the host, and the shortest kernel on the device."""
+REWRITTEN = Cost(1.0, 4.0, 8.0, "six kernels, rewritten: 3.1, 3.4, 3.6, 4.4, 7 and 12 times their floors (H200)")
+EXTRA_LAUNCHES = Cost(0.0, 4.0, 6.0, "an algorithm in several passes; not measured")
+"""Each of these passes costs the host an op, and the device a kernel, however little it does."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -31,12 +30,13 @@ def apply(bench: Workbench, case: int) -> int:
         pace = scene.floors.pace_ns()[scene.graph.row[chosen]]
         chosen = chosen[(bench.graph.duration[chosen] > FAR * pace) & (scene.kind[chosen] == "kernel")]
     launches = EXTRA_LAUNCHES.at(case)
-    new = REWRITTEN.at(case) * floor[chosen] + launches * SHORT_KERNEL_NS
-    worth = bench.graph.duration[chosen] > new + launches * LAUNCH_NS
+    launching = launches * scene.host.launched_op.at(case)
+    new = REWRITTEN.at(case) * floor[chosen] + launches * scene.device.smallest_kernel.at(case)
+    worth = bench.graph.duration[chosen] > new + launching
     chosen, new = chosen[worth], new[worth]
     bench.shorten(chosen, new, floor[chosen])
     calls = scene.call_of_work[chosen]
-    np.add.at(bench.graph.duration, calls[calls != NONE], launches * LAUNCH_NS)
+    np.add.at(bench.graph.duration, calls[calls != NONE], launching)
     return len(chosen)
 
 

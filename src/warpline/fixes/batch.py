@@ -10,7 +10,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted, several
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.graph.model import SYNC
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.patterns.independent_loops import Loop
@@ -22,11 +22,8 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Floats, Int64s
 
-SMALL_KERNEL_NS = 20_000
-"""A longer kernel fills the device on its own: a batch takes the sum of all iterations."""
-OPS_OF_A_SPAN = 5
-"""Where slices start at another offset in every iteration, a batch needs these extra kernels for each sliced dimension:
-the offsets are copied to the device, compared with all positions, and the positions inside are selected."""
+SMALL_KERNEL_IN_OPS = 2.0
+"""A kernel that takes longer than so many ops of the host hides their dispatch: a batch of it takes the sum."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -41,10 +38,10 @@ def apply(bench: Workbench, case: int) -> int:
         sums = loop.sums_of_gradients
         removed += [turns[1:].reshape(-1), turns[0, sums]]
         bench.remove_ops(loop.cutting)
-        longer = 1 + (OPS_OF_A_SPAN * loop.uneven_spans - int(sums.sum())) / turns.shape[1]
+        longer = 1 - int(sums.sum()) / turns.shape[1]
         _keep_one_turn(bench, turns, loop.gathered_ns, longer)
         if loop.is_over_a_list and scene.call_of_work[turns[0, -1]] != NONE:
-            graph.duration[scene.call_of_work[turns[0, -1]]] += turns.size * constants.FOREACH_TENSOR_NS.at(case)
+            graph.duration[scene.call_of_work[turns[0, -1]]] += turns.size * scene.host.list_tensor.at(case)
         bench.remove_work(loop.gathering)
         changed += turns[1:].size
     bench.remove_work(np.concatenate(removed), dispatch=False)
@@ -59,11 +56,11 @@ def _loops(bench: Workbench) -> Iterator[Loop]:
     usable = scene.in_steps & ~bench.gone & scene.is_work
     ops: RootOps | None = None
     forwards: list[Loop] = []
-    optimizer = scene.once(in_optimizer)
+    optimizer, op_ns = scene.once(in_optimizer), scene.host.launched_op.expected
     for lane in np.unique(graph.lane[usable]):
         nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
         for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
-            small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_NS
+            small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
             if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
                 ops = ops or RootOps(scene)
                 loop = Loop(scene, ops, nodes, turns, begun_before(nodes, names, turns, scene.step))
@@ -95,8 +92,8 @@ class _Batched:
         floor = self._floor[turns]
         least = np.minimum((1 - shared) * floor.sum(0) + shared * floor.max(0), whole)
         rows = np.array([loop.rows(root) for root in self._scene.root_op[turns[0]].tolist()])
-        looked_up = constants.LOOKUP_ROW_NS.at(case) * len(turns) * rows
-        result: Floats = np.maximum.reduce([constants.BATCHED.at(case) * typical, crowded, least, looked_up])
+        looked_up = self._scene.device.block.at(case) * len(turns) * rows
+        result: Floats = np.maximum.reduce([shares.BATCHED.at(case) * typical, crowded, least, looked_up])
         bounded: Floats = np.minimum(result, np.maximum(whole, looked_up))
         return bounded
 

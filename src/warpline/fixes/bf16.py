@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
 from warpline.kernels import KernelIdentity
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import (
     MATRIX_CLASSES,
@@ -44,20 +44,22 @@ def apply(bench: Workbench, case: int) -> int:
     changed = shorten_doubles(bench, case)
     drop_transposes(bench, scene.kernels_where(on_cuda_cores) & usable)
     doubles = scene.kernels_where(lambda identity: in_double(identity) and identity.kernel_class in MATRIX_CLASSES)
-    convert(bench, doubles & usable, "bf16", constants.TF32_NS, constants.BF16_NS, case)
-    for test, series in ((on_cuda_cores, constants.FP32_NS), (_in_tf32, constants.TF32_NS)):
-        changed += convert(bench, scene.kernels_where(test) & usable, "bf16", series, constants.BF16_NS, case)
+    convert(bench, doubles & usable, "tf32", "bf16", case)
+    for test, dtype in ((on_cuda_cores, "fp32"), (_in_tf32, "tf32")):
+        changed += convert(bench, scene.kernels_where(test) & usable, dtype, "bf16", case)
     casting = np.flatnonzero(scene.once(casts) & usable)
     if not changed and not len(casting):
         return 0
     bench.remove_work(casting)
     attention = np.flatnonzero(scene.kernels_where(_attends_in_fp32) & usable)
-    faster = bench.graph.duration[attention] * constants.SDPA_TO_HALF.at(case)
+    faster = bench.graph.duration[attention] * shares.SDPA_TO_HALF.at(case)
     bench.shorten(attention, faster, scene.floor_ns("bf16")[attention])
     moving = scene.kernels_where(lambda identity: identity.kernel_class in MEMORY_CLASSES and identity.dtype.a == "f32")
     chosen = np.flatnonzero(moving & usable & ~bench.gone & ~scene.within_ranges(r"^Optimizer\.step"))
     now = bench.graph.duration[chosen]
-    bench.shorten(chosen, np.maximum(now * constants.HALF_MEMORY.at(case), np.minimum(now, 2_000.0)))
+    bench.shorten(
+        chosen, np.maximum(now * shares.HALF_MEMORY.at(case), np.minimum(now, scene.device.smallest_kernel.at(case)))
+    )
     return changed + len(chosen) + len(casting) + len(attention)
 
 

@@ -9,8 +9,8 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed, several
 from warpline.kernels import KernelIdentity
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.costs import shares
+from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -54,9 +54,9 @@ def apply(bench: Workbench, case: int) -> int:
     bench.remove_work(transposes, dispatch=False)
     if case != PESSIMISTIC or not len(transposes):
         now = bench.graph.duration[first]
-        bench.shorten(first, now * constants.CHANNELS_LAST.at(case), scene.floor_ns()[first])
+        bench.shorten(first, now * shares.CHANNELS_LAST.at(case), scene.floor_ns()[first])
     norms = np.flatnonzero(scene.kernels_where(_batch_norm_channels_first) & usable)
-    bench.shorten(norms, bench.graph.duration[norms] * constants.BATCH_NORM_CHANNELS_LAST.at(case))
+    bench.shorten(norms, bench.graph.duration[norms] * shares.BATCH_NORM_CHANNELS_LAST.at(case))
     return len(transposes) + len(first) + len(norms)
 
 

@@ -8,20 +8,18 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.patterns.copies import (
-    LAUNCHED_OP_NS,
     SMALL_COPY_BYTES,
     copies_of,
-    device_bytes_per_ns,
+    device_byte_ns,
     same_op_waits,
 )
 from warpline.replay.patterns.gathering import gathered_after
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
-from warpline.replay.workbench import DISPATCH_NS, NOTHING, Workbench
+from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Int64s
 from warpline.units import size
 
@@ -46,7 +44,7 @@ def apply(bench: Workbench, case: int) -> int:
             waits = same_op_waits(scene, calls[calls != NONE])
             bench.remove_calls(np.setdiff1d(waits, calls))
             _remove_loop(bench, mine)
-            time = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
+            time = scene.device.smallest_copy.at(case) + size * scene.device.pinned_byte.at(case)
             bench.graph.duration[mine[0]] = max(time, float(bench.graph.duration[mine[0]]))
             if scene.call_of_work[mine[0]] != NONE and direction == "HtoD":
                 removed.append(_as_one_upload(bench, mine, size, case))
@@ -60,10 +58,10 @@ def _as_one_upload(bench: Workbench, copies: Int64s, size: float, case: int) -> 
     scene, first = bench.scene, int(copies[0])
     call = int(scene.call_of_work[first])
     if scene.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
-        bench.graph.duration[call] += size / constants.HOST_BYTES_PER_NS.at(case)
+        bench.graph.duration[call] += size * scene.host.host_byte.at(case)
     if scene.root_op[first] != NONE and scene.trace.ops["name"][int(scene.root_op[first])] == "aten::copy_":
-        bench.graph.duration[call] += LAUNCHED_OP_NS
-        bench.graph.duration[first] += constants.PINNED_COPY_NS.at(case) + 2 * size / device_bytes_per_ns(scene, case)
+        bench.graph.duration[call] += scene.host.launched_op.at(case)
+        bench.graph.duration[first] += scene.device.smallest_copy.at(case) + 2 * size * device_byte_ns(scene, case)
     bench.remove_ops(_cut_before(scene, call))
     stream = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[first]]
     return gathered_after(scene, stream, int(copies[-1]))
@@ -105,7 +103,8 @@ def _remove_loop(bench: Workbench, copies: Int64s) -> None:
     between = scene.work[(moments >= begin) & (moments < end)]
     if len(np.setdiff1d(between, copies)) == 0:
         # A loop that computes its pieces still has to compute them.
-        own = np.where(bench.graph.kind == SEGMENT, np.maximum(bench.graph.duration - DISPATCH_NS, 0.0), 0.0)
+        dispatch = scene.host.longest_dispatch.expected
+        own = np.where(bench.graph.kind == SEGMENT, np.maximum(bench.graph.duration - dispatch, 0.0), 0.0)
         bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
         inside = (bench.graph.measured_start >= begin) & (bench.graph.measured_start < end) & ~scene.is_work
         inside &= scene.graph.lane == scene.graph.lane[first]

@@ -10,8 +10,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
 from warpline.replay.patterns.optimizers import counted_on_the_host
@@ -51,21 +50,21 @@ def apply(bench: Workbench, case: int) -> int:
     alive = (calls_of_work != NONE) & ~bench.gone[scene.work]
     np.add.at(launches, calls_of_work[alive], 1)
     already = scene.calls_like(api_names.GRAPH_LAUNCH)
+    replayed = scene.host.graph_launch.plus(scene.host.op)  # Python calls replay() as it calls an op
     captured, stays = np.zeros(len(graph), bool), stays_on_host(bench)
-    for run in launch_runs(bench, capturable, case):
+    for run in launch_runs(bench, capturable):
         count = int(launches[run].sum())
         if count < LEAST_LAUNCHES or already[run].any():
             continue
         first = int(run[np.flatnonzero(launches[run] > 0)[0]])
         graph.duration[run] = 0.0
-        cost = constants.GRAPH_LAUNCH_NS.at(case) + count * constants.GRAPH_NODE_NS.at(case)
-        graph.duration[first] = cost
+        graph.duration[first] = replayed.at(case) + count * scene.host.graph_node.at(case)
         _take_begin(bench, run, stays)
         captured[run] = True
     inside = np.zeros(len(graph), bool)
     inside[scene.work[alive]] = captured[calls_of_work[alive]]
     gaps = (graph.edge_kind == STREAM) & inside[graph.edge_to]
-    graph.lag[gaps] = np.minimum(graph.lag[gaps], constants.GRAPH_GAP_NS.at(case))
+    graph.lag[gaps] = np.minimum(graph.lag[gaps], scene.device.graph_gap.at(case))
     return int(inside.sum())
 
 

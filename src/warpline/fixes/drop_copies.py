@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.patterns.casts import keeps_type
 from warpline.replay.patterns.expansions import Expansions
 from warpline.replay.whatif import Prediction

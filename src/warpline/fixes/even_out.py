@@ -9,7 +9,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted
-from warpline.replay.costs.ranges import Range
+from warpline.replay.costs.cost import Cost
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -18,10 +18,11 @@ from warpline.units import duration
 
 LEAST_SIBLINGS = 8
 """The median of a name, grid and shapes needs at least this many kernels."""
-MANY_TIMES, LEAST_EXTRA_NS = 4.0, 20_000.0
+MANY_TIMES, LEAST_EXTRA_IN_OPS = 4.0, 2.0
+"""A straggler takes so many times the median of its siblings, and longer by more than so many ops of the host."""
 MOST_STRAGGLING = 0.2
 """If a larger share is that long, the duration has a reason that the name does not show."""
-LEFT = Range(0.0, 0.0, 0.5, "the worst case keeps half of the extra time")
+LEFT = Cost(0.0, 0.0, 0.5, "the worst case keeps half of the extra time")
 
 
 def usual_length(scene: Scene) -> Floats:
@@ -40,7 +41,8 @@ def usual_length(scene: Scene) -> Floats:
     )
     siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
     usual = pl.col("length").median().over(siblings)
-    long = (pl.col("length") > MANY_TIMES * usual) & (pl.col("length") > usual + LEAST_EXTRA_NS)
+    extra = LEAST_EXTRA_IN_OPS * scene.host.launched_op.expected
+    long = (pl.col("length") > MANY_TIMES * usual) & (pl.col("length") > usual + extra)
     enough = (pl.len().over(siblings) >= LEAST_SIBLINGS) & (long.mean().over(siblings) <= MOST_STRAGGLING)
     result[nodes] = rows.select(pl.when(enough).then(usual).otherwise(0.0).alias("usual"))["usual"].to_numpy()
     return result
@@ -49,7 +51,8 @@ def usual_length(scene: Scene) -> Floats:
 def stragglers(scene: Scene, usual: Floats) -> Bools:
     """Kernels that take many times the median; collectives are excluded, because they wait for other ranks."""
     extra = scene.graph.duration - usual
-    late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual) & (extra > LEAST_EXTRA_NS)
+    late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual)
+    late &= extra > LEAST_EXTRA_IN_OPS * scene.host.launched_op.expected
     return late & ~scene.kernels("comm")
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.analyses.where import UserFrames, frame_names, with_sites
 from warpline.fixes.changes import Change, change_of
@@ -60,6 +61,11 @@ class Evidence:
         return self.question.bare_step_ns.expected
 
     @cached_property
+    def framework(self) -> Framework:
+        """What the program is written with."""
+        return framework_of(self.trace)
+
+    @cached_property
     def user_frames(self) -> UserFrames:
         """Frames of the user's code."""
         return UserFrames(self.trace)
@@ -67,7 +73,7 @@ class Evidence:
     @cached_property
     def idle(self) -> dict[str, int]:
         """Idle time of the busiest device by cause, over the window."""
-        devices = idle_gaps(self.trace, self.scene.activities)
+        devices = idle_gaps(self.trace, self.scene.host_time)
         best = min(devices, key=lambda gaps: sum(gaps.totals().values()), default=None)
         return best.totals() if best else dict.fromkeys(CAUSES, 0)
 

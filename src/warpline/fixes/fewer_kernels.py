@@ -16,8 +16,8 @@ from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.units import duration
 
-TINY_NS = 5_000
-"""About the CPU cost of a launch: shorter kernels cannot keep the device busy."""
+TINY_IN_OPS = 0.5
+"""A kernel that takes less than this share of the op that launches it cannot keep the device busy."""
 LEAST_KERNELS = 50
 """Tiny kernels per step."""
 LEAST_TINY = 0.8
@@ -29,7 +29,8 @@ LEAST_IDLE = 0.3
 def short_kernels(scene: Scene) -> Bools:
     """Kernels of the steps that take less time than their launch."""
     graph = scene.graph
-    short: Bools = (scene.kind == "kernel") & scene.in_steps & (graph.measured_end - graph.measured_start < TINY_NS)
+    tiny = graph.measured_end - graph.measured_start < TINY_IN_OPS * scene.host.launched_op.expected
+    short: Bools = (scene.kind == "kernel") & scene.in_steps & tiny
     return short
 
 

@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
 from warpline.fixes.words import counted, listed
-from warpline.replay.costs.ranges import Range
+from warpline.replay.costs.cost import Cost
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
@@ -16,12 +16,12 @@ from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats
 from warpline.units import duration
 
-LONG_KERNEL_NS, VERY_LONG_KERNEL_NS = 15_000, 50_000
-"""Launch overhead and latency bound a shorter kernel, whatever its grid."""
+LONG_KERNEL_IN_OPS, VERY_LONG_KERNEL_IN_OPS = 2.0, 5.0
+"""A kernel that takes less than so many ops of the host is bound by its launch and its latency, whatever its grid."""
 FAR, VERY_FAR = 1.5, 5.0
 """A kernel qualifies above this multiple of its floor: with a tail, and with few blocks."""
-LEFT_BY_SPREADING = Range(0.0, 0.01, 1.0, "a scan on four rows and norms over eight, spread over an H200")
-LEFT_BY_OTHER_TILES = Range(0.0, 0.5, 1.0, "not measured yet: a cautious range")
+LEFT_BY_SPREADING = Cost(0.0, 0.01, 1.0, "a scan on four rows and norms over eight, spread over an H200")
+LEFT_BY_OTHER_TILES = Cost(0.0, 0.5, 1.0, "not measured yet: a cautious range")
 """Share of the time lost to empty multiprocessors that remains."""
 
 
@@ -30,9 +30,10 @@ def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
     grids, length = Grids(scene), scene.graph.duration
     usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
     few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
-    few &= (length > VERY_LONG_KERNEL_NS) & (length > VERY_FAR * floor)
+    op_ns = scene.host.launched_op.expected
+    few &= (length > VERY_LONG_KERNEL_IN_OPS * op_ns) & (length > VERY_FAR * floor)
     tails = usable & grids.tails() & ~scene.kernels("comm")
-    tails &= (length > LONG_KERNEL_NS) & (length > FAR * floor)
+    tails &= (length > LONG_KERNEL_IN_OPS * op_ns) & (length > FAR * floor)
     return few, tails
 
 

@@ -11,7 +11,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL
 from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists
 from warpline.replay.scene import Scene
@@ -30,9 +30,9 @@ PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addc
 """Tensors that an optimizer op reads and writes; scalars are free."""
 LEAST_KERNELS = 8
 LEAST_IDLE = 0.2
-LONG_KERNEL_NS = 20_000
-"""Below this idle share, or with kernels this long, the device is the limit, and the optimizer is bound by its
-kernels."""
+LONG_KERNEL_IN_OPS = 2.0
+"""Below this idle share, or with kernels that take as long as this many host ops, the device is the limit, and the
+optimizer is bound by its kernels."""
 MOST_IDLE = 0.2
 """Above this, the launches of an optimizer with short kernels are the limit, not its kernels."""
 
@@ -47,14 +47,14 @@ def apply(bench: Workbench, case: int) -> int:
         mine = kernels[scene.step[kernels] == step]
         if len(mine) < MANY_KERNELS:
             continue
-        share = min(1.0, constants.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
+        share = min(1.0, shares.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
         whole = float(bench.graph.duration[mine].sum())
         parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if takes_lists(scene, mine) else 1)
-        host = constants.FUSED_OPTIMIZER_BASE_NS.at(case) + parameters * constants.FUSED_OPTIMIZER_PARAMETER_NS.at(case)
+        host = scene.host.fused_step.at(case) + parameters * scene.host.fused_parameter.at(case)
         cpu = np.flatnonzero(inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
         now = float(bench.graph.duration[cpu].sum())
         bench.remove_work(mine[1:], dispatch=False)
-        bench.graph.duration[mine[0]] = max(share * whole, 2_000.0)
+        bench.graph.duration[mine[0]] = max(share * whole, scene.device.smallest_kernel.at(case))
         bench.graph.duration[cpu] = 0.0
         calls = scene.call_of_work[mine]
         bench.graph.duration[calls[calls != NONE][:1]] = min(host, now)
@@ -94,13 +94,17 @@ def _advice(name: str) -> str:
     )
 
 
+def _long_kernel_ns(evidence: Evidence) -> float:
+    return LONG_KERNEL_IN_OPS * evidence.scene.host.launched_op.expected
+
+
 def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """An optimizer that updates one parameter at a time."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
     if count < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
         return None
-    if evidence.time_per_step(kernels) >= LONG_KERNEL_NS * count:
+    if evidence.time_per_step(kernels) >= count * _long_kernel_ns(evidence):
         return None
     return Claim(
         f"The optimizer launches {several(count, 'kernel')} a step of "
@@ -114,7 +118,8 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     """An optimizer that reads and writes all parameters once per operation."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
-    launches_matter = evidence.bare_idle_share >= MOST_IDLE and evidence.time_per_step(kernels) < LONG_KERNEL_NS * count
+    short = evidence.time_per_step(kernels) < count * _long_kernel_ns(evidence)
+    launches_matter = evidence.bare_idle_share >= MOST_IDLE and short
     if not count or launches_matter:
         return None
     return Claim(

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from warpline.analyses.framework import Framework
 from warpline.fixes.claim import Cause, Claim, Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.replay.fix import Apply
@@ -31,6 +32,10 @@ class Advice:
     """In CUDA C++."""
     other: str | None = None
     """In JAX, TensorFlow or a serving engine."""
+
+    def to(self, framework: Framework) -> str | None:
+        """What to write in a program of that framework."""
+        return {"pytorch": self.pytorch, "cuda": self.cuda, "other": self.other}[framework]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted, listed
 from warpline.kernels import KernelIdentity, identify
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
@@ -53,7 +53,7 @@ def apply(bench: Workbench, case: int) -> int:
     single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})
     for dtype, kind in (("tf32", single), ("bf16", ~single)):
         mine = old[kind[old] & (floor[old] > 0)]
-        usual = constants.usual_ns(floor[mine], dtype) * constants.PRECISION_SPREAD.at(case)
+        usual = scene.device.product_ns(floor[mine], dtype) * shares.PRECISION_SPREAD.at(case)
         slow = bench.graph.duration[mine] > WELL_ABOVE * usual
         bench.shorten(mine[slow], usual[slow], floor[mine[slow]])
     return len(old)

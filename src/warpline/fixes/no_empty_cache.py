@@ -8,21 +8,18 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
-from warpline.trace.columns import NONE, Floats, integers
+from warpline.trace.columns import Floats, integers
 from warpline.trace.names import named
 from warpline.units import duration
 
 COLLECTING = r"^<built-in (function|method) collect\b"
 """The frame of gc.collect."""
-COLLECTION_NS = 1_000_000
-"""A longer gap in Python before memory is freed is garbage collection: gc.collect and empty_cache go together, and
-walking the objects of a program that has imported torch takes tens of milliseconds."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -38,19 +35,10 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def collecting(scene: Scene) -> Floats:
-    """Share of each CPU segment within steps spent in garbage collection before memory is freed."""
+    """Share of each CPU segment within steps in which Python frames show garbage collection."""
     frames = scene.trace.python.filter(named(COLLECTING))
-    if len(frames):
-        shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
-        return np.where(scene.in_steps, shown, 0.0)
-    frees = calls_in_steps(scene, api_names.EMPTY_CACHE_FREE)
-    before = scene.segment_of_call[frees[scene.op_of_call[frees] == NONE]]
-    before = before[before != NONE]
-    silent = 1 - scene.op_share[before]
-    long = (silent * scene.graph.duration[before] > COLLECTION_NS) & (scene.input_share[before] == 0)
-    result = np.zeros(len(scene.graph))
-    result[before[long]] = silent[long]
-    return result
+    shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
+    return np.where(scene.in_steps, shown, 0.0)
 
 
 def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -75,10 +63,7 @@ FIX = Fix(
     summary=("The allocator's cache is not emptied inside the step, so memory is not freed and allocated again."),
     assumptions=(
         "Frees and allocations of device memory within steps come from emptying the cache.",
-        (
-            "Garbage collection (gc.collect) disappears too: a long gap in Python outside ops before memory is freed, "
-            "or what Python frames show."
-        ),
+        ("Garbage collection (gc.collect) disappears too, if Python frames show it."),
         "The worst case keeps the allocations and drops only the frees, with their implicit synchronisation.",
     ),
     effort="setting",

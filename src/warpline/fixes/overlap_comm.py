@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.units import duration
@@ -23,7 +23,7 @@ def apply(bench: Workbench, case: int) -> int:
         return 0
     bench.detach(comm)
     others = np.flatnonzero((scene.kind == "kernel") & scene.in_steps & ~bench.gone & ~moving)
-    slower = constants.COMM_SLOWDOWN.at(case) - 1
+    slower = shares.COMM_SLOWDOWN.at(case) - 1
     share = float(bench.graph.duration[comm].sum()) / max(1.0, float(bench.graph.duration[others].sum()))
     bench.graph.duration[others] *= 1 + slower * min(1.0, share)
     return len(comm)

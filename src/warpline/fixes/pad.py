@@ -9,7 +9,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -25,9 +25,9 @@ def apply(bench: Workbench, case: int) -> int:
     chosen = np.flatnonzero(scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned))
     single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})[chosen]
     floor = scene.floor_ns()[chosen]
-    usual = np.where(single, constants.usual_ns(floor, "tf32"), constants.usual_ns(floor, "bf16"))
-    aligned = constants.converted(bench.graph.duration[chosen], constants.ODD_NS, constants.EVEN_NS)
-    bench.shorten(chosen, aligned * constants.PRECISION_SPREAD.at(case), usual)
+    usual = np.where(single, scene.device.product_ns(floor, "tf32"), scene.device.product_ns(floor, "bf16"))
+    aligned = scene.device.aligned_ns(bench.graph.duration[chosen])
+    bench.shorten(chosen, aligned * shares.PRECISION_SPREAD.at(case), usual)
     return len(chosen)
 
 

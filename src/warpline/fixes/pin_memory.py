@@ -8,9 +8,8 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import in_function, several
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import PESSIMISTIC
-from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, unblock, with_warm_caches
+from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, unblock
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
@@ -32,10 +31,9 @@ def apply(bench: Workbench, case: int) -> int:
     if not len(copies):
         return 0
     size = scene.bytes[copies].astype(np.float64)
-    new = constants.PINNED_COPY_NS.at(case) + size / constants.PINNED_BYTES_PER_NS.at(case)
+    new = scene.device.smallest_copy.at(case) + size * scene.device.pinned_byte.at(case)
     bench.shorten(copies, new, scene.floor_ns()[copies])
     unblock(bench, copies, case, keep_waiting=case == PESSIMISTIC)
-    with_warm_caches(bench, copies)
     return len(copies)
 
 

@@ -8,17 +8,15 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import listed, several
-from warpline.replay.costs.ranges import PESSIMISTIC, Range
+from warpline.replay.costs.cost import PESSIMISTIC, Cost
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.patterns.joins import joins, joins_equals, joins_old_pieces
-from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace import api_names
-from warpline.trace.columns import NONE, Int64s
 from warpline.units import duration
 
-APPENDED = Range(0.01, 0.03, 0.3, "not measured yet: a cautious range")
+APPENDED = Cost(0.01, 0.03, 0.3, "not measured yet: a cautious range")
 """Share of a concatenation's time that remains when only the new part is written into a buffer."""
 FILLS = (
     "aten::zeros",
@@ -31,50 +29,9 @@ FILLS = (
     "aten::full_like",
     "aten::new_full",
 )
-TURNING = {
-    f"aten::{name}"
-    for name in (
-        "tril",
-        "triu",
-        "tril_",
-        "triu_",
-        "eq",
-        "ne",
-        "lt",
-        "le",
-        "gt",
-        "ge",
-        "logical_not",
-        "bitwise_not",
-        "mul",
-        "sub",
-        "rsub",
-        "neg",
-    )
-}
-"""Ops that derive a constant from a constant."""
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
-LARGE_FILL_NS = 5_000
-"""Fills shorter than this are not worth keeping a buffer for."""
-
-
-def turned_into(scene: Scene, fill: int) -> Int64s:
-    """Kernels right after a fill that derive a constant from it, such as a triangular mask."""
-    nodes = scene.work[scene.graph.lane[scene.work] == scene.graph.lane[fill]]
-    size, found = _only_size(scene, fill), list[int]()
-    for node in nodes[np.searchsorted(nodes, fill) + 1 :].tolist():
-        if not size or scene.op_name[node] not in TURNING or _only_size(scene, node) != size:
-            break
-        found.append(node)
-    return np.array(found, np.int64)
-
-
-def _only_size(scene: Scene, node: int) -> int:
-    """Elements of the single tensor that a node's op takes; 0 if it takes several, or none is recorded."""
-    if scene.op[node] == NONE:
-        return 0
-    tensors = [tensor for tensor in scene.op_calls.alone(int(scene.op[node])).all_tensors() if not tensor.is_number]
-    return tensors[0].elements if len(tensors) == 1 else 0
+LARGE_FILL_IN_KERNELS = 3.0
+"""Fills shorter than this many of the smallest kernels are not worth a buffer."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -89,16 +46,15 @@ def apply(bench: Workbench, case: int) -> int:
     bench.remove_work(old)
     grown = np.setdiff1d(joined, old)
     now = bench.graph.duration[grown]
-    bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, 1_500.0)))
+    bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, scene.device.smallest_kernel.at(case))))
     filled = scene.under_op(*FILLS) & ~scene.of_autograd
     zeros = np.flatnonzero(filled & scene.is_work & scene.in_steps & ~bench.gone)
-    large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_NS]
-    masks = {fill: turned_into(scene, fill) for fill in large.tolist()}
-    bench.remove_work(np.concatenate([large, *masks.values()]))
+    large = zeros[bench.graph.duration[zeros] >= LARGE_FILL_IN_KERNELS * scene.device.smallest_kernel.expected]
+    bench.remove_work(large)
     plain_copy = (scene.op_name == "aten::copy_") & ~scene.under_op(*MAKES_COPIES)
     into = np.flatnonzero(plain_copy & scene.in_steps & ~bench.gone)
     into = into[scene.work_text("copy_kind")[into] != "HtoD"]
-    if not all(len(mask) for mask in masks.values()) and case != PESSIMISTIC:
+    if len(large) and case != PESSIMISTIC:
         bench.remove_work(into)
     return len(calls) + len(joined) + len(large)
 
@@ -108,12 +64,10 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     change = evidence.changed(FIX.name)
     joined = change.work & evidence.scene.once(joins)
     fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
-    constants = change.work & change.gone & ~fills & ~joined & np.isin(evidence.scene.op_name, list(TURNING))
     kinds = (
         ("concatenation", "concatenations", joined),
         ("fill of a large buffer", "fills of large buffers", fills),
-        ("kernel that turns one into a mask", "kernels that turn them into masks", constants),
-        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined & ~constants),
+        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined),
     )
     parts = [
         f"{several(evidence.per_step(nodes), one, more)} ({duration(evidence.time_per_step(nodes))})"
@@ -139,7 +93,7 @@ FIX = Fix(
         ),
         "Concatenations and fills of gradients by autograd stay.",
         ("Large buffers are not filled again, and data that is copied into their parts is written there directly."),
-        "Constants derived from such a fill (ones().tril() == 0) are computed once and kept.",
+        "Kernels that derive constants from such a fill (ones().tril() == 0) stay.",
     ),
     effort="few_lines",
     apply=apply,

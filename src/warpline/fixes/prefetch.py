@@ -14,8 +14,8 @@ from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted, in_function, listed
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import OPTIMISTIC, PESSIMISTIC
+from warpline.replay.costs import shares
+from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.patterns.copies import copies_of, unblock
 from warpline.replay.patterns.loading import hand_over
 from warpline.replay.whatif import Prediction
@@ -88,11 +88,11 @@ def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
 def _with_workers(evidence: Evidence) -> str:
     """Workers that the prediction assumes, workers that would hide all loading, and the cost left in the loop."""
     trial = evidence.trial(FIX.name)
-    workers = constants.LOADER_WORKERS.expected
+    workers = 1 / shares.LOADER_SHARE.expected
     needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
     enough = "which hide all loading" if needed <= workers else f"which load a batch in {duration(trial.floor_ns)}"
     more = "" if needed <= workers else f"; about {needed} would hide all loading"
-    taken = duration(constants.TAKEN_TENSOR_NS.expected)
+    taken = duration(evidence.scene.host.worker_tensor.expected)
     return (
         f"The prediction assumes {workers:.0f} workers, {enough}{more}. "
         f"Receiving a tensor from a worker costs the loop {taken}, or less with pin_memory=True."
@@ -153,7 +153,7 @@ def _silences(evidence: Evidence) -> pl.DataFrame:
     trace = evidence.trace
     found = [
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
-        for thread, spans in loading_spans(trace, evidence.scene.activities).items()
+        for thread, spans in loading_spans(evidence.scene.host_time).items()
     ]
     rows = _within(pl.concat(found), trace) if found and len(trace.python) else None
     if rows is None or not len(rows):

@@ -9,7 +9,7 @@ from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
 from warpline.fixes.words import counted, in_function, listed, several
-from warpline.replay.costs.ranges import EXPECTED, PESSIMISTIC
+from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
 from warpline.replay.patterns.literals import made_again, take_out_made
 from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
 from warpline.replay.patterns.waits import awaited, awaited_calls

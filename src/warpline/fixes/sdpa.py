@@ -11,7 +11,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES
 from warpline.replay.scene import Scene
@@ -44,13 +44,13 @@ def apply(bench: Workbench, case: int) -> int:
             least = float(floor[multiplying].sum())
             if raised[members].any():
                 removed.append(_casts_beside(scene, nodes, members))
-                new, least = constants.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
+                new, least = shares.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
             elif half[members].any():
-                share = (constants.SDPA_BIASED if biased[members].any() else constants.SDPA_HALF).at(case)
+                share = (shares.SDPA_BIASED if biased[members].any() else shares.SDPA_HALF).at(case)
                 new = share * float(bench.graph.duration[multiplying].sum())
             else:
-                new = constants.SDPA_SINGLE.at(case) * whole
-                new *= constants.CAUSAL.at(case) if masked[members].any() else 1.0
+                new = shares.SDPA_SINGLE.at(case) * whole
+                new *= shares.CAUSAL.at(case) if masked[members].any() else 1.0
             removed += [members[1:], _averages(scene, nodes, members[softmax[members]])]
             bench.graph.duration[members[0]] = min(whole, max(new, least))
             changed += len(members)
@@ -71,7 +71,7 @@ def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
         multiplying = members[products[members]]
         if not len(multiplying):
             continue
-        share = (constants.SDPA_BIASED if biased[members].any() else constants.SDPA_HALF).at(case)
+        share = (shares.SDPA_BIASED if biased[members].any() else shares.SDPA_HALF).at(case)
         new = share * float(_in_half(bench, multiplying).sum())
         sizes |= {_elements(scene, node) for node in members[scene.kernels("softmax")[members]].tolist()}
         others = np.setdiff1d(members, multiplying[:1])
@@ -89,9 +89,7 @@ def _in_half(bench: Workbench, products: Int64s) -> Floats:
     """Duration of these single-precision GEMMs in half precision, never below their floors."""
     scene, now = bench.scene, bench.scene.graph.duration[products]
     cores = scene.kernels_where(lambda identity: identity.tensor_core is False)[products]
-    slow, fast = (
-        constants.converted(now, series, constants.BF16_NS) for series in (constants.FP32_NS, constants.TF32_NS)
-    )
+    slow, fast = (bench.scene.device.converted_ns(now, dtype, "bf16") for dtype in ("fp32", "tf32"))
     result: Floats = np.maximum(np.where(cores, slow, fast), scene.floor_ns("bf16")[products])
     return result
 

@@ -8,7 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted, several
-from warpline.replay.costs.ranges import PESSIMISTIC
+from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -18,7 +18,7 @@ from warpline.units import duration
 SMALL_GRID_SHARE = 0.25
 """A kernel whose blocks fill at most this share of the SMs leaves room for a concurrent one."""
 DEFAULT_SMS = 108
-LONG_KERNEL_NS = 15_000
+LONG_KERNEL_IN_OPS = 2.0
 """Kernels shorter than this cost more to launch on other streams than they gain."""
 LEAST_SHARE = 0.03
 
@@ -36,7 +36,7 @@ def apply(bench: Workbench, case: int) -> int:
     limit = SMALL_GRID_SHARE * (int(sms[0]) if len(sms) else DEFAULT_SMS)
     blocks = scene.work_number("grid_x") * scene.work_number("grid_y") * scene.work_number("grid_z")
     small = usable & (scene.kind == "kernel") & (blocks > 0) & (blocks <= limit) & ~scene.kernels("comm")
-    small &= bench.graph.duration >= LONG_KERNEL_NS
+    small &= bench.graph.duration >= LONG_KERNEL_IN_OPS * bench.scene.host.launched_op.expected
     return len(chosen) + _side_by_side(bench, small, blocks, limit / SMALL_GRID_SHARE)
 
 

@@ -6,7 +6,6 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import counted, listed, several
-from warpline.replay.costs import constants
 from warpline.replay.patterns.precision import (
     MATRIX_CLASSES,
     convert,
@@ -31,7 +30,7 @@ def apply(bench: Workbench, case: int) -> int:
         return 0
     nodes = scene.kernels_where(on_cuda_cores) & scene.in_steps & ~bench.gone
     drop_transposes(bench, nodes)
-    changed = convert(bench, nodes, "tf32", constants.FP32_NS, constants.TF32_NS, case)
+    changed = convert(bench, nodes, "fp32", "tf32", case)
     return changed + shorten_doubles(bench, case)
 
 

@@ -12,7 +12,6 @@ from warpline.fixes.words import counted, several
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.compiled import already_compiled
 from warpline.replay.compiler.units import fused
-from warpline.replay.costs import constants
 from warpline.replay.patterns.joins import grows
 from warpline.replay.patterns.launch_runs import launch_runs
 from warpline.replay.patterns.optimizers import in_optimizer
@@ -51,21 +50,21 @@ def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, ex
     calls = scene.call_of_work[scene.work]
     alive = (calls != NONE) & ~bench.gone[scene.work]
     costs = np.zeros(len(graph))
-    costs[calls[alive]] = constants.COMPILED_LAUNCH_NS.at(case) + extra[scene.work[alive]]
+    costs[calls[alive]] = scene.host.compiled_launch.at(case) + extra[scene.work[alive]]
     # The first kernel of a library op carries the cost of calling the library.
     library = np.flatnonzero(alive & ~own[scene.work])
     ops = scene.op[scene.work[library]]
     ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
-    costs[calls[library[np.unique(ops, return_index=True)[1]]]] = constants.COMPILED_LIBRARY_NS.at(case)
+    costs[calls[library[np.unique(ops, return_index=True)[1]]]] = scene.host.launched_op.at(case)
     changed, left = 0, graph.duration * _left_to_autograd(scene)
-    for run in launch_runs(bench, wanted, case):
+    for run in launch_runs(bench, wanted):
         launching = run[costs[run] > 0]
         before = float(graph.duration[run].sum())
-        after = constants.COMPILED_CALL_NS.at(case) + float(costs[run].sum() + left[run].sum())
+        after = scene.host.region.at(case) + float(costs[run].sum() + left[run].sum())
         if after >= before:
             continue
         graph.duration[run] = costs[run] + left[run]
-        graph.duration[launching[0] if len(launching) else run[0]] += constants.COMPILED_CALL_NS.at(case)
+        graph.duration[launching[0] if len(launching) else run[0]] += scene.host.region.at(case)
         changed += len(launching)
     return changed
 

@@ -11,11 +11,10 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import several
-from warpline.replay.costs import constants
-from warpline.replay.costs.ranges import Range
+from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
 from warpline.replay.patterns.calm_steps import MOSTLY, calm_steps, settle, step_that_follows, untouched
-from warpline.replay.patterns.planning import STEADY_COLD_NS, in_compiled_code, planned_in_many_steps, planning_ops
+from warpline.replay.patterns.planning import planned_in_many_steps, planning_ops
 from warpline.replay.patterns.preparation import (
     NEVER,
     Stretch,
@@ -40,38 +39,13 @@ LOADING = (
     r"|^(cuda|hip)(Malloc|Free)|^cudaMemGetInfo"
 )
 """Calls that load code or query it, that fill the allocator's cache, or that free the memory of trial runs."""
-COLD_SEGMENT_NS = Range(40_000, 60_000, 120_000, "planted cold starts on an H200")
-"""In uneven steps, a longer segment counts as compiling, planning or tuning."""
-OWN_WORK_NS = 300_000.0
-"""Longer Python time outside ops belongs to the program, and warm steps have it too."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
-SEGMENT_NS, OP_NS, LAUNCH_NS = 4_500.0, 800.0, 2_500.0
-"""Dispatch in the steady state: for each launch, for each op, and of the call itself (stopwatch of 22 dispatch-bound
-programs on an H200: 7.2 µs a launch and 0.7 µs an op)."""
-REGION_NS = 22_000.0
-"""Guards and wrappers of one call of compiled code in the steady state, beside its launches: 18 to 30 µs (a region of
-one kernel takes 29.5 µs, 32 regions of 80 kernels 1,769, one of 65 kernels 702)."""
-LOADED_CALL_NS = 1_000.0
-"""Remaining time of a call that loads code, and of the CPU segment before it, when nothing is left to load."""
-COPY_CALL_NS = 5_500.0
-"""Time of a call that starts a device-to-device copy (5.6 µs in the same programs)."""
-COLD_PYTHON = 2.5
-"""Python time before a cold step's first op, as a multiple of a warm step's (four programs: 1.5 to 3.1)."""
-PROFILER_NS = 30_000.0
-"""Part of that time that comes from the profiler's step(), not from the program."""
-COMPILED_AGAIN = Range(1.0, 3.2, 5.0, "3.2 to 3.7 bring three compiled programs to the stopwatch's time")
-"""Second run of code that was compiled in the step, as a multiple of steady state: the code is specific to this step
-and no cache holds it yet."""
-RUN_AGAIN = Range(1.0, 1.3, 3.0, "the same: convolution 1.0 to 1.3, transform 1.3, attention 1.3 to 1.6")
-"""The same for a shape that ran once: only the plan is new, and the code is shared."""
-SETTLING = Range(0.7, 1.0, 1.5, "stopwatch against the calm steps of three programs: 0.75 to 1.1")
-"""Dispatch in the first steps after a warm-up, as a multiple of the trace's first calm steps."""
 LEAST_SHARE = 0.05
 CERTAIN_GAIN = 2.0
 """A replayed gain this large needs no idle time as evidence: compiling may overlap with kernels."""
-WORTH_COUNTING_NS = 20_000
-"""Segments and calls that lose less are ordinary dispatch, which is faster on a warm CPU."""
+WORTH_COUNTING_IN_OPS = 2.0
+"""Segments and calls that lose less than this many ops take are ordinary dispatch, which is faster on a warm CPU."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -88,14 +62,13 @@ def apply(bench: Workbench, case: int) -> int:
     gone += without_trials(bench)
     without_tables(bench, planning)
     graph = bench.graph
-    compiled = in_compiled_code(scene)
-    slower = np.where(compiled, COMPILED_AGAIN.at(case), RUN_AGAIN.at(case))
-    long = scene.in_steps & (scene.input_share < 0.3) & (graph.duration > (0.0 if every else COLD_SEGMENT_NS.at(case)))
+    longest = 0.0 if every else scene.host.longest_dispatch.at(case)
+    long = scene.in_steps & (scene.input_share < 0.3) & (graph.duration > longest)
     segments = np.flatnonzero((graph.kind == SEGMENT) & long)
-    warm = _warm_segments(bench, segments, gone, slower)
+    warm = _warm_segments(bench, segments, gone, case)
     changed = int((warm < graph.duration[segments]).sum())
     bench.shorten(segments, warm)
-    changed += _warm_calls(bench, slower, case)
+    changed += _warm_calls(bench, case)
     if not every:
         calm = calm_steps(lengths, scene.marks.lengths(graph, simulate(graph)))
         if calm.all() and not (gone or bench.gone.any()):
@@ -103,28 +76,27 @@ def apply(bench: Workbench, case: int) -> int:
             return 0
         bench.counted = calm
         step_of = step_that_follows(scene)
-        settle(bench, bare, np.flatnonzero(calm & untouched(scene, gone)), step_of, SETTLING.at(case))
-        first = np.flatnonzero(compiled & (graph.kind == SEGMENT) & (step_of == np.argmax(calm)))
-        again = _warm_segments(bench, first, gone, slower) - graph.duration[first]
-        graph.duration[first] += np.maximum(again, 0.0) * float(np.mean(calm))
+        settle(bench, bare, np.flatnonzero(calm & untouched(scene, gone)), step_of)
     return len(gone) + changed
 
 
-def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], slower: Floats) -> Floats:
+def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], case: int) -> Floats:
     """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
     scene, graph = bench.scene, bench.graph
     ops = _remaining(scene.trace.ops, gone)
     regions = ops.filter(matches(ops["name"], api_names.COMPILED_REGION))
     calls = scene.call_of_work[scene.work]
     launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
-    warm = np.where(launching, SEGMENT_NS, LOADED_CALL_NS) + OP_NS * _within(scene, nodes, ops)
-    warm += REGION_NS * _within(scene, nodes, regions) + _begins(bench, nodes)
-    result: Floats = slower[nodes] * warm + _own_work(bench, nodes)
+    host, count = scene.host, _within(scene, nodes, ops)
+    # An op that launches nothing, such as a view, costs about as much as a small call.
+    warm = np.where(launching, host.op.at(case), host.call.at(case) * (1 + count))
+    warm += host.region.at(case) * _within(scene, nodes, regions)
+    result: Floats = shares.SECOND_RUN.at(case) * warm + _begins(bench, nodes) + _own_work(bench, nodes)
     return result
 
 
 def _begins(bench: Workbench, segments: Int64s) -> Floats:
-    """Python time before a step's first op, without the profiler's and compiler's share."""
+    """Python time before a step's first op, unless a compiler runs there: the minimum over the steps is warm."""
     scene, steps = bench.scene, bench.scene.trace.steps_in_view
     ops = scene.trace.ops
     if not len(steps) or on_device(steps) or len(ops.filter(named(api_names.COMPILED_REGION))):
@@ -133,9 +105,9 @@ def _begins(bench: Workbench, segments: Int64s) -> Floats:
     first = np.sort(integers(ops.filter(pl.col("thread") == thread)["start_ns"]))
     until = np.append(first, NEVER)[np.searchsorted(first, starts)]
     share = scene.covered(starts, np.minimum(until, ends), np.full(len(starts), thread))[segments]
-    recorded = (bench.graph.measured_end - bench.graph.measured_start)[segments] * share
-    begin = np.maximum(recorded - PROFILER_NS, 0.0)
-    return np.where(begin < OWN_WORK_NS, begin / COLD_PYTHON, 0.0)
+    begin = bench.graph.duration[segments] * share
+    least = float(begin[begin > 0].min(initial=scene.host.own_work.expected))
+    return np.minimum(begin, least)
 
 
 def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
@@ -151,7 +123,7 @@ def _own_work(bench: Workbench, segments: Int64s) -> Floats:
     """Long CPU time outside ops, as far as most steps have it."""
     scene = bench.scene
     outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
-    outside = np.where(outside > OWN_WORK_NS, outside, 0.0)
+    outside = np.where(outside > scene.host.own_work.expected, outside, 0.0)
     totals = np.zeros(scene.step_count + 1)
     np.add.at(totals, np.where(scene.step[segments] == NONE, scene.step_count, scene.step[segments]), outside)
     usual = float(np.median(totals[:-1]))
@@ -171,27 +143,27 @@ def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
     return result
 
 
-def _warm_calls(bench: Workbench, slower: Floats, case: int) -> int:
+def _warm_calls(bench: Workbench, case: int) -> int:
     """Shorten calls that load code to almost nothing, and launches and slow calls to their usual time."""
     scene, graph = bench.scene, bench.graph
     names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps
-    before = graph.duration.copy()
+    before, host, slower = graph.duration.copy(), scene.host, shares.SECOND_RUN.at(case)
     for name in set(names[inside].tolist()):
         calls = np.flatnonzero(inside & (names == name))
         usual = float(np.median(graph.duration[calls]))
         if re.search(LOADING, name):
-            bench.shorten(calls, LOADED_CALL_NS)
+            bench.shorten(calls, host.call.at(case))
         elif re.search(api_names.GRAPH_LAUNCH, name):
             kernels = np.bincount(integers(scene.trace.gpu["api_id"]) + 1, minlength=len(scene.trace.api) + 1)
             nodes: Floats = kernels[graph.row[calls] + 1].astype(np.float64)
-            bench.shorten(calls, constants.GRAPH_LAUNCH_NS.at(case) + nodes * constants.GRAPH_NODE_NS.at(case))
+            bench.shorten(calls, host.graph_launch.at(case) + nodes * host.graph_node.at(case))
         elif re.search(f"{api_names.KERNEL_LAUNCH}|{api_names.MEMSET}", name):
-            bench.shorten(calls, slower[calls] * LAUNCH_NS)
+            bench.shorten(calls, slower * host.launch.at(case))
         else:
-            bench.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, 50_000.0)], usual)
+            bench.shorten(calls[graph.duration[calls] > max(WARM_CALLS * usual, host.longest_dispatch.expected)], usual)
     within = scene.call_of_work[scene.work_text("copy_kind") == "DtoD"]
     within = within[(within != NONE) & inside[within]]
-    bench.shorten(within, slower[within] * COPY_CALL_NS)
+    bench.shorten(within, slower * host.copy_call.at(case))
     return int((graph.duration < before).sum())
 
 
@@ -200,13 +172,13 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     cold = evidence.idle["cold_start"] / evidence.steps
     change, scene = evidence.changed(FIX.name), evidence.scene
     # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
-    long = change.host & (change.saved_ns > STEADY_COLD_NS) & (scene.op_share > MOSTLY)
+    long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MOSTLY)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
     host = evidence.in_steps(change.host & (change.saved_ns > 0))
     saved = float(change.saved_ns[host].sum()) / evidence.steps
-    host &= change.saved_ns > WORTH_COUNTING_NS
+    host &= change.saved_ns > WORTH_COUNTING_IN_OPS * scene.host.launched_op.expected
     segments = host & (scene.graph.kind == SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
     trials = f", and {several(evidence.per_step(tried), 'kernel')} run only for tuning" if tried.any() else ""
@@ -229,12 +201,8 @@ FIX = Fix(
         ),
         (
             "Steps recorded after the cold ones are the first warm ones. Among similar steps, each part takes its "
-            "minimum, and the first one keeps 0.4 of its extra time. If every step is cold, a warm step takes the "
-            "dispatch time of its ops plus the remaining operations."
-        ),
-        (
-            "The prediction is for as many steps as were recorded, right after the warm-up: code compiled for one of "
-            "them runs for the second time, and takes three times as long as in steady state."
+            "minimum. If every step is cold, a warm step takes the dispatch time of its ops plus the remaining "
+            "operations; in the worst case three times that dispatch time."
         ),
     ),
     effort="few_lines",

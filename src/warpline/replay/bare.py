@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from warpline.capture.manifest import MANIFEST
-from warpline.replay.costs.host import host_costs
+from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph
 from warpline.trace.columns import Floats
@@ -39,9 +39,9 @@ class BareSteps:
         return self.steps_ns[EXPECTED_STEP]
 
 
-def find_bare_steps(trace: Trace, graph: Graph, step_of: Callable[[Graph], float]) -> BareSteps:
+def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: Callable[[Graph], float]) -> BareSteps:
     """Takes the cost of recording out; where the run timed its steps before it recorded, so that they fit."""
-    events, costs = RecordedEvents(trace, graph), host_costs(trace).recording
+    events = RecordedEvents(trace, graph)
     stopwatch = measured_step_ns(trace.path)
     if stopwatch is not None:
         expected = recording_cost(graph, events, costs)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.replay.costs.find import Costs, find_costs
 from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph
 from warpline.replay.simulate import Schedule, simulate
@@ -39,6 +40,8 @@ class Replay:
     """Length of each step as recorded."""
     replayed_ns: Floats
     """Length of each step in the replay."""
+    costs: Costs
+    """What things cost on the host and the device of the trace."""
 
     @property
     def measured_step_ns(self) -> float:
@@ -76,7 +79,9 @@ class Replay:
 
 def replay(trace: Trace) -> Replay:
     """Builds the graph of the trace, replays it, and holds the steps against the measured ones."""
-    graph = build_graph(trace)
+    costs = find_costs(trace)
+    graph = build_graph(trace, costs)
     marks = find_marks(trace, graph)
     schedule = simulate(graph)
-    return Replay(graph, marks, schedule, marks.lengths(graph, as_measured(graph)), marks.lengths(graph, schedule))
+    measured, replayed = marks.lengths(graph, as_measured(graph)), marks.lengths(graph, schedule)
+    return Replay(graph, marks, schedule, measured, replayed, costs)

@@ -10,11 +10,12 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.gaps import loading_spans
-from warpline.analyses.host_activity import Activity, activities
+from warpline.analyses.host_time import HostTime
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.steps import covered_before
 from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
+from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
 from warpline.replay.labels import Labels
@@ -35,8 +36,9 @@ AUTOGRAD = "autograd::engine::"
 class Scene:
     """A trace's graph, with its nodes named. Arrays run over all nodes unless they say otherwise."""
 
-    def __init__(self, trace: Trace, graph: Graph, marks: StepMarks) -> None:
+    def __init__(self, trace: Trace, graph: Graph, marks: StepMarks, costs: Costs) -> None:
         self.trace, self.graph, self.marks = trace, graph, marks
+        self.host, self.device = costs.host, costs.device
         self.is_work: Bools = graph.kind == WORK
         self.work: Int64s = np.flatnonzero(self.is_work)
         self._texts: dict[str, Labels] = {}
@@ -350,14 +352,14 @@ class Scene:
         return self.covered(*(integers(self._outermost_ops[name]) for name in ("start_ns", "end_ns", "thread")))
 
     @cached_property
-    def activities(self) -> dict[int, Activity]:
-        """What each thread was doing."""
-        return activities(self.trace)
+    def host_time(self) -> HostTime:
+        """What each thread was doing in the steps in view."""
+        return HostTime(self.trace)
 
     @cached_property
     def input_share(self) -> Floats:
         """Share of each segment within steps in which the program gets its data."""
-        found = loading_spans(self.trace.whole(), self.activities)
+        found = loading_spans(HostTime(self.trace.whole(), self.host_time.threads))
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
         threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])

@@ -11,7 +11,7 @@ import numpy as np
 from warpline.estimate import Estimate
 from warpline.notebook import card, facts, paragraph
 from warpline.replay.bare import find_bare_steps
-from warpline.replay.costs.ranges import EXPECTED, OPTIMISTIC, PESSIMISTIC
+from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import CALL, Graph
@@ -130,8 +130,9 @@ class WhatIf:
         self.replay = done or replay(trace)
         self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
         self._scale = 1.0
-        self._bare = find_bare_steps(trace, self.replay.graph, self.step_ns)
-        self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks)
+        costs = self.replay.costs
+        self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
+        self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
         if self._bare.measured:
             # What the replay misses of the measured step, it misses of the mended one too.
             self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_STEP])

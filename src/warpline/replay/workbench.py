@@ -13,9 +13,6 @@ from warpline.replay.graph.model import CALL, CONTENTION, EVENT, INFERRED, LAUNC
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
-DISPATCH_NS = 40_000.0
-"""What of the CPU time before a launch goes with it at most: an op's dispatch takes 5 to 30 µs, backwards ones
-included; what is longer is the program's own."""
 NOTHING: Int64s = np.empty(0, np.int64)
 
 
@@ -93,13 +90,15 @@ class Workbench:
         return graph
 
     def remove_calls(self, calls: Int64s) -> None:
-        """Takes calls out, with the CPU time that led to them and whatever they waited for."""
+        """Takes calls out, with the dispatch that led to them and whatever they waited for."""
         if not len(calls):
             return
         segments = self.scene.segment_of_call[calls]
         segments = segments[segments != NONE]
         self.graph.duration[calls] = 0.0
-        self.graph.duration[segments] = np.maximum(self.graph.duration[segments] - DISPATCH_NS, 0.0)
+        self.graph.duration[segments] = np.maximum(
+            self.graph.duration[segments] - self.scene.host.longest_dispatch.expected, 0.0
+        )
         self.stop_waiting(calls)
 
     def stop_waiting(self, calls: Int64s) -> None:

@@ -17,6 +17,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import cache as read_once
 from functools import partial
 from pathlib import Path
 
@@ -71,7 +72,7 @@ def load(name: str, file: Path) -> Trace | None:
             if _checksum(entry / f"{table}.arrow") != manifest["tables"][table]:
                 raise ValueError(f"{table} is damaged")
         tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {
-            table: partial(_read_table, entry / f"{table}.arrow") for table in TABLES
+            table: read_once(partial(_read_table, entry / f"{table}.arrow")) for table in TABLES
         }
         trace = Trace(file, str(manifest["source"]), tables)
         for small in ("meta", "health", "steps", "devices", "threads"):

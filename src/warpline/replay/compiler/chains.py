@@ -8,9 +8,8 @@ import numpy as np
 
 from warpline.hardware.chips import VECTOR
 from warpline.replay.compiler.units import Fused
-from warpline.replay.costs import constants
-from warpline.replay.costs.floors import Floors
-from warpline.replay.costs.ranges import OPTIMISTIC
+from warpline.replay.costs import shares
+from warpline.replay.costs.cost import OPTIMISTIC
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
@@ -70,14 +69,14 @@ def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
 
 def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
     """Makes the kernels of chains as few as a compiler would, and says which go; some cost the host extra time."""
-    turn = 0.0 if case == OPTIMISTIC else constants.COMPILED_CALL_NS.at(case)
+    turn = 0.0 if case == OPTIMISTIC else bench.scene.host.region.at(case)
     nodes, starts, lengths = kernels.nodes, kernels.starts, bench.graph.duration[kernels.nodes]
     counts = np.diff(starts, append=len(nodes))
     most = np.repeat(np.maximum.reduceat(lengths, starts), counts)
     stays = np.minimum.reduceat(np.where(lengths == most, np.arange(len(nodes)), len(nodes)), starts)
-    extra[nodes[stays]] += kernels.cut_up * constants.COMPILED_LAUNCH_NS.at(case) + kernels.begins_turn * turn
+    extra[nodes[stays]] += kernels.cut_up * bench.scene.host.compiled_launch.at(case) + kernels.begins_turn * turn
     by_times = _time_by_times(lengths, bench.scene.floor_ns()[nodes], starts, stays, case)
-    by_shapes = _time_by_shapes(kernels, bench.scene.floors, case)
+    by_shapes = _time_by_shapes(kernels, bench.scene, case)
     new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
     adding = np.maximum.reduceat(np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0), starts)
     several = counts > 1
@@ -94,16 +93,17 @@ def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
     return threads
 
 
-def _time_by_shapes(kernels: Fused, floors: Floors, case: int) -> Floats | None:
+def _time_by_shapes(kernels: Fused, scene: Scene, case: int) -> Floats | None:
     """What each fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
+    floors = scene.floors
     memory = floors.memory_bytes_per_ns
     vector = floors.roof.compute("fp32", VECTOR) if floors.roof else None
     if memory is None or vector is None:
         return None
-    byte_ns = constants.FUSED_BYTES.at(case) / memory
-    step_ns = constants.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
+    byte_ns = shares.FUSED_BYTES.at(case) / memory
+    step_ns = shares.FUSED_STEP_FLOPS.at(case) / vector.value * 1e9
     moved, done, present = np.moveaxis(kernels.parts, -1, 0)
-    least = constants.FUSED_KERNEL_NS.at(case) * present
+    least = scene.device.smallest_kernel.at(case) * present
     times: Floats = (least + np.maximum(moved * byte_ns, done * step_ns)).sum(axis=1)
     return times
 
@@ -115,5 +115,5 @@ def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int6
     size = np.where(np.repeat(floor[longest] > 0, counts), floor, lengths)
     large = size >= LARGE_SHARE * np.repeat(np.maximum.reduceat(size, starts), counts)
     least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)
-    times: Floats = least + constants.FUSED_CHAIN.at(case) * (lengths[longest] - least)
+    times: Floats = least + shares.FUSED_CHAIN.at(case) * (lengths[longest] - least)
     return times

@@ -21,9 +21,9 @@ Size = tuple[int, int]
 
 UNROLLED = 8
 """Rows shorter than this are added up by one thread, as elementwise ops are (inductor's threshold)."""
-FEW_ROWS = 264
-"""With fewer rows than two for each of Hopper's 132 multiprocessors, inductor cuts a long row up, and a second kernel
-adds up the parts."""
+FEW_ROWS_PER_SM = 2
+"""With fewer rows than so many for each multiprocessor, inductor cuts a long row up, and a second kernel adds up the
+parts."""
 LONG_ROW = 8192
 RESIDENT_ROW = 65_536
 """Bytes of a row that the next pass over it finds in the cache: compiled norms of rows of 16 KiB read them once, a
@@ -163,6 +163,8 @@ class Group:
 
     members: list[int] = field(default_factory=list)
     """Positions of its ops in their chain."""
+    sms: int = 0
+    """Multiprocessors of the device; 0 where they are not known."""
     units: list[Unit] = field(default_factory=list)
     flow: Flow = field(default_factory=Flow)
     known: bool = True
@@ -176,7 +178,7 @@ class Group:
     def cut_up(self) -> bool:
         """Whether its rows are so few and long that a second kernel adds up their parts."""
         one = self.reduction
-        return one is not None and one.rows < FEW_ROWS and one.row > LONG_ROW
+        return one is not None and one.rows < FEW_ROWS_PER_SM * self.sms and one.row > LONG_ROW
 
     def takes(self, unit: Unit | None) -> bool:
         """Whether the op can be part of this kernel; one that is not known is given the benefit of the doubt."""
@@ -250,14 +252,14 @@ class Group:
         return [(one.operands[0].bytes, self.operations - after), (self.bytes, after)]
 
 
-def groups(units: list[Unit | None], *, backward: bool = False) -> list[Group]:
-    """The kernels that a chain of ops becomes; None for an op that is not known."""
+def groups(units: list[Unit | None], sms: int = 0, *, backward: bool = False) -> list[Group]:
+    """The kernels that a chain of ops becomes on so many multiprocessors; None for an op that is not known."""
     turns = _turns(units)
-    found = [Group(flow=Flow(backward))]
+    found = [Group(sms=sms, flow=Flow(backward))]
     for position, unit in enumerate(units):
         if position in turns or not found[-1].takes(unit):
             if found[-1].members:
-                found.append(Group(flow=Flow(backward)))
+                found.append(Group(sms=sms, flow=Flow(backward)))
             found[-1].begins_turn = position in turns
         found[-1].add(position, unit)
     return found

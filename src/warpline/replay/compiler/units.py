@@ -12,7 +12,7 @@ import numpy as np
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.scene import Scene
-from warpline.trace.columns import NONE, Bools, Floats, Int64s
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.work.elementwise import SIGNATURES, in_place
 from warpline.work.model import Launch, OpCall, Tensor, Unknowable, Work
 from warpline.work.norm import FORWARD_STEPS as NORM_FORWARD_STEPS
@@ -143,6 +143,7 @@ class _Compiler:
         # The scene is what this is found by, and must not be held by it.
         self._op, self._name, self._calls = scene.op, scene.name, scene.op_calls
         self._of_autograd = scene.of_autograd
+        self._sms = int(integers(scene.trace.devices["sm_count"], 0).max(initial=0))
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
         self._names = [""]
@@ -181,7 +182,7 @@ class _Compiler:
             units = [self._units[number] for number in numbers.tolist()]
             if not any(units):
                 return self._patterns.setdefault(key, _unshaped([self._names[number] for number in numbers.tolist()]))
-            found = groups(units, backward=backward)
+            found = groups(units, self._sms, backward=backward)
             kernels = [[(*one, 1) for one in group.kernels] if group.known else [] for group in found]
             self._patterns[key] = _Pattern(
                 np.array([group.members[0] for group in found], np.int64),

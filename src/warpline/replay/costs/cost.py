@@ -1,13 +1,16 @@
-"""A cost: nanoseconds for one unit of something, with a range and a source."""
+"""A cost: nanoseconds for one unit of something, with a range and a source; and the three cases of every prediction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+OPTIMISTIC, EXPECTED, PESSIMISTIC = range(3)
+"""A fix is tried with low, expected and high costs."""
+
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Nanoseconds for one unit: low, expected and high, and where the numbers come from."""
+    """Nanoseconds for one unit, or what is left of a time (a share of it): low, expected and high, and their source."""
 
     low: float
     expected: float

@@ -44,6 +44,10 @@ GRAPH_GAP = Cost(0, 150, 600, MEASURED)
 """Between two nodes of a CUDA graph, beyond their recorded times: 0 to 500 ns in graphs of 31 to 813 small kernels."""
 SMALLEST_KERNEL = Cost(1_000, 1_500, 3_000, MEASURED)
 """What a small kernel takes: 1.0 to 1.7 µs."""
+DOUBLE_TO_TF32 = Cost(0.15, 0.18, 0.25, MEASURED)
+"""Products in TF32 against fp64: 0.148 by the ceilings, 0.165 to 0.19 for two products of 1.1 ms."""
+OVER_THE_ROOFS = (1.0, 1.2, 1.7)
+"""The same against the ratio of the two roofs."""
 SMALLEST_COPY = Cost(1_500, 2_000, 3_000, MEASURED)
 """What a copy between host and device takes on the device, however small it is."""
 
@@ -66,6 +70,8 @@ class DeviceCosts:
     graph_gap: Cost
     smallest_kernel: Cost
     smallest_copy: Cost
+    double_to_tf32: Cost
+    """A product in TF32, as a share of the time of the same in float64."""
     roof: Roof | None = field(repr=False, default=None)
 
     def flop(self, dtype: str, unit: str = TENSOR) -> Cost | None:
@@ -122,6 +128,7 @@ def device_costs(roof: Roof | None) -> DeviceCosts:
         graph_gap=constant(GRAPH_GAP),
         smallest_kernel=constant(SMALLEST_KERNEL),
         smallest_copy=constant(SMALLEST_COPY),
+        double_to_tf32=_double_to_tf32(roof),
         roof=roof,
     )
 
@@ -131,6 +138,15 @@ def _pinned(roof: Roof | None) -> Cost:
     cost = _per_unit(link or DEFAULT_LINK, REACHED)
     assert cost is not None
     return cost if link else cost.widened(2.0)
+
+
+def _double_to_tf32(roof: Roof | None) -> Cost:
+    double = roof and (roof.compute("fp64", TENSOR) or roof.compute("fp64", VECTOR))
+    single = roof and (roof.compute("tf32", TENSOR) or roof.compute("fp32", VECTOR))
+    if not double or not single:
+        return DOUBLE_TO_TF32 if roof and roof.chip.name == MEASURED_CHIP else DOUBLE_TO_TF32.widened(OTHER_CHIP)
+    low, middle, high = (min(1.0, times * double.value / single.value) for times in OVER_THE_ROOFS)
+    return Cost(low, middle, high, f"{double.source}; {single.source}")
 
 
 def _per_unit(rate: Figure | None, reached: tuple[float, float, float]) -> Cost | None:

@@ -23,6 +23,10 @@ SCALED_HOST = 1.35
 REFERENCE_LAUNCH_NS = 5_000.0
 """A launch that follows another call closely, recorded by torch.profiler on the reference host: lower quartile of each
 profile, median over 424 profiles."""
+DISPATCH_IN_OPS = 4.0
+"""An op may take as long as four usual ones to its launch: backward ones call others, and views come before them."""
+OWN_WORK_IN_OPS, LONG_WORK_IN_OPS = 50.0, 200.0
+"""No op dispatches as many others as that without a launch among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +69,39 @@ class HostCosts:
     """A launch of a CUDA graph."""
     graph_node: Cost
     """The same, for each node of the graph."""
+    copy_call: Cost
+    """A call that begins a copy and does not wait for it."""
+    host_byte: Cost
+    """A byte that one thread copies within the host's memory."""
+    list_tensor: Cost
+    """A tensor in the list that a torch._foreach_ function takes."""
+    fused_step: Cost
+    """A step of a fused optimizer, without its parameters."""
+    fused_parameter: Cost
+    """The same, for each parameter."""
+    worker_tensor: Cost
+    """A tensor that the loop takes from a DataLoader's worker; the low cost is that of one that a thread has pinned."""
     recording: RecordingCosts
 
     @property
     def launched_op(self) -> Cost:
         """A framework op with one launch."""
         return self.op.plus(self.launch)
+
+    @property
+    def longest_dispatch(self) -> Cost:
+        """What dispatch takes between two calls at most: more is the program's own work, or a cold start."""
+        return self.launched_op.times(DISPATCH_IN_OPS)
+
+    @property
+    def own_work(self) -> Cost:
+        """CPU time between two calls that is the program's own work, or a library's, rather than dispatch."""
+        return self.launched_op.times(OWN_WORK_IN_OPS)
+
+    @property
+    def long_work(self) -> Cost:
+        """CPU time between two calls for which no dispatch, however slow, is the reason."""
+        return self.launched_op.times(LONG_WORK_IN_OPS)
 
 
 DEFAULT_KINETO = RecordingCosts(
@@ -99,11 +130,20 @@ DEFAULT = HostCosts(
     compiled_launch=Cost(5_000, 8_000, 13_000, REFERENCE),
     graph_launch=Cost(3_500, 4_600, 12_000, REFERENCE),
     graph_node=Cost(5, 30, 110, REFERENCE),
+    copy_call=Cost(3_000, 5_000, 8_000, REFERENCE),
+    host_byte=Cost(1 / 20, 1 / 12, 1 / 6, "guess: 6 to 20 GB/s"),
+    list_tensor=Cost(100, 180, 400, REFERENCE),
+    fused_step=Cost(35_000, 42_000, 130_000, REFERENCE),
+    fused_parameter=Cost(2_000, 2_500, 4_000, REFERENCE),
+    worker_tensor=Cost(50_000, 650_000, 1_100_000, REFERENCE),
     recording=DEFAULT_KINETO,
 )
 """By `warpline device measure` and benchmarks/replay_constants.py. A small op takes 8.9 to 10.4 µs with its launch, of
 which an empty kernel's launch through a bare binding is 5.8 at most; a graph of 200 nodes takes 4.6 µs to launch, and
-1,000 nodes 40 to 110; a compiled region takes 21 µs with one kernel, 30 with three."""
+1,000 nodes 40 to 110; a compiled region takes 21 µs with one kernel, 30 with three. A copy that does
+not wait takes 8 to 9 µs with its op. Lists of 64 and 128 tensors take 35 and 38 µs. A fused AdamW takes 57 to
+69 µs for 7 parameters, 163 for 48, 541 for 200. A loop takes a tensor from a worker through a socket, in 0.48 to
+1.10 ms; 30 to 60 µs if a thread has taken it before."""
 
 
 def host_costs(trace: Trace) -> HostCosts:
@@ -130,8 +170,8 @@ def _slowness(trace: Trace, launch_ns: float | None, calibration: Calibration | 
 def _recording(trace: Trace, slowness: float | None, calibration: Calibration | None) -> RecordingCosts:
     """Recording costs, by default and not below what the calibration's loops show.
 
-    A loop of one op has its code and buffers in the caches: five calibrations on an H200 host (2026-11-16) gave 1.5 to
-    2.8 µs an op and 0.4 to 2.0 µs a call, and a training step of 160 launches cost three times as much.
+    A loop of one op finds its code and buffers in the caches: five calibrations on an H200 host (2026-11-16) gave
+    1.5 to 2.8 µs an op, and 0.4 to 2.0 µs a call; recording a training step of 160 launches cost three times as much.
     """
     if trace.source == "nsys":
         return DEFAULT_NSYS

@@ -14,6 +14,8 @@ from itertools import pairwise
 import numpy as np
 
 from warpline.errors import CannotAnswer
+from warpline.replay.costs.device import DeviceCosts
+from warpline.replay.costs.find import Costs
 from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges
 from warpline.replay.graph.model import (
     CALL,
@@ -37,6 +39,9 @@ from warpline.replay.graph.threads import Handoffs, TopCalls, handoffs, top_call
 from warpline.replay.graph.waits import NO_WAIT, OWN, Waits, call_waits
 from warpline.trace.columns import NONE, Floats, Int64s, integers
 from warpline.trace.trace import Trace
+
+PROMPT_IN_STARTS = 12.0
+"""An event passes between streams in less than this, in times of what a launch takes to the device."""
 
 _JOIN_FIRST, _CALL_NEXT, _CUT_LAST = range(3)
 ORDER_ROUNDS = 64
@@ -112,22 +117,22 @@ class _Places:
     origin: int
 
 
-def build_graph(trace: Trace) -> Graph:
+def build_graph(trace: Trace, costs: Costs) -> Graph:
     """The graph of the whole trace; steps are found in it afterwards."""
     if not len(trace.gpu):
         raise CannotAnswer("no-gpu-work", "the trace has no GPU work to replay", "record with CUDA activities")
     calls = top_calls(trace.api)
-    works = stream_works(trace, calls)
-    waits = call_waits(trace, calls, works)
-    delays = measured_delays(works, calls, waits.how == OWN)
-    handed = handoffs(trace, calls)
+    works = stream_works(trace, calls, costs.device)
+    waits = call_waits(trace, calls, works, costs)
+    delays = measured_delays(works, calls, waits.how == OWN, costs.device)
+    handed = handoffs(trace, calls, costs.host.launched_op.expected)
     begun = [calls.start, works.start, integers(trace.steps["start_ns"]), integers(trace.ops["start_ns"])]
     origin = int(np.concatenate(begun).min())
     draft = _Draft()
     root = draft.add(JOIN, np.array([NONE]), np.array([origin]), np.array([origin]))
     segment_of, call_of, return_of = _threads(draft, trace, calls, waits, handed, origin)
     places = _Places(segment_of, call_of, return_of, int(root[0]), origin)
-    unexplained = _works(draft, trace, works, calls, waits, delays, places)
+    unexplained = _works(draft, trace, works, calls, waits, delays, places, costs.device)
     return _ordered(draft, origin, unexplained)
 
 
@@ -199,12 +204,19 @@ def _last_moments(trace: Trace, calls: TopCalls) -> tuple[Int64s, Int64s]:
 
 
 def _works(
-    draft: _Draft, trace: Trace, works: Works, calls: TopCalls, waits: Waits, delays: Delays, places: _Places
+    draft: _Draft,
+    trace: Trace,
+    works: Works,
+    calls: TopCalls,
+    waits: Waits,
+    delays: Delays,
+    places: _Places,
+    device: DeviceCosts,
 ) -> int:
     """Work, with its launches, streams, events and waits; gives back the delay that stays unexplained."""
     nodes = draft.add(WORK, works.lane, works.start, works.end, row=works.row, turn=np.arange(len(works.row)))
-    known = event_edges(trace, calls, works)
-    guessed = inferred_edges(works, calls, delays, known)
+    known = event_edges(trace, calls, works, device)
+    guessed = inferred_edges(works, calls, delays, known, device)
     unexplained = guessed.unexplained_ns
     own = np.append(waits.how, NO_WAIT)[works.call] == OWN
     linked = (works.call != NONE) & ~works.in_launch
@@ -229,15 +241,15 @@ def _works(
     room = (works.start[beside.target] - works.end[beside.source]).astype(np.float64)
     draft.join(nodes[beside.source], nodes[beside.target], room, CONTENTION)
     for edges, kind in ((known, EVENT), (guessed.ended, INFERRED)):
-        draft.join(nodes[edges.source], nodes[edges.target], _passing(works, edges, delays), kind)
+        draft.join(nodes[edges.source], nodes[edges.target], _passing(works, edges, delays, device), kind)
     draft.join(nodes[waits.work], places.returned[waits.call], waits.release_ns, SYNC)
     return int(unexplained.sum())
 
 
-def _passing(works: Works, edges: WorkEdges, delays: Delays) -> Floats:
+def _passing(works: Works, edges: WorkEdges, delays: Delays, device: DeviceCosts) -> Floats:
     """How long an event takes from one stream to another: as measured where it held work up, else a queue gap."""
     delay = (works.start[edges.target] - works.end[edges.source]).astype(np.float64)
-    prompt = delay[(delay >= 0) & (delay < 2e4)]
+    prompt = delay[(delay >= 0) & (delay < PROMPT_IN_STARTS * device.launch_to_start.expected)]
     usual = float(np.median(prompt)) if len(prompt) else float(delays.queue[0])
     return np.full(len(delay), usual)
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.streams import Delays, Works
 from warpline.replay.graph.threads import TopCalls
-from warpline.replay.graph.waits import SLACK_NS
+from warpline.replay.graph.waits import CLOCKS_IN_STARTS
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Floats, Int64s, integers
 from warpline.trace.names import named
@@ -16,12 +17,13 @@ from warpline.trace.trace import Trace
 
 LOOK_BACK = 16
 """How many event records before a wait are looked at."""
-LATE_NS = 6_000
-"""Work that begins this long after everything that it is known to wait for has waited for something else."""
-UNEXPLAINED_NS = 50_000
+LATE_IN_STARTS = 3.5
+"""Work that begins this long after everything that it is known to wait for has waited for something else. This and the
+next are in times of what a launch takes to the device."""
+UNEXPLAINED_IN_STARTS = 30.0
 """A delay this long for which nothing recorded answers is kept as measured: something that was not recorded held the
 stream (dropped kernels, other processes). Shorter ones are noise, and are not copied."""
-CAUSE_WINDOW_NS = 12_000
+CAUSE_WINDOW_IN_STARTS = 7.0
 """That something ended at most this long before: an event passes between streams in a few microseconds."""
 
 
@@ -33,7 +35,7 @@ class WorkEdges:
     target: Int64s
 
 
-def event_edges(trace: Trace, calls: TopCalls, works: Works) -> WorkEdges:
+def event_edges(trace: Trace, calls: TopCalls, works: Works, device: DeviceCosts) -> WorkEdges:
     """A stream's wait for an event, as edges from the last work before the record to the first after the wait.
 
     Where the profile does not say which stream, the wait belongs to the stream of the thread's next launch, and the
@@ -49,6 +51,7 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works) -> WorkEdges:
     starts, threads = integers(api["start_ns"]), integers(api["thread"])
     launches = _Launches(calls, works)
     record_times, wait_times = starts[records], starts[waits]
+    slack = CLOCKS_IN_STARTS / 10 * device.launch_to_start.expected
     pairs: set[tuple[int, int]] = set()
     for wait, moment in zip(waits.tolist(), wait_times.tolist(), strict=True):
         target = launches.next_of_thread(int(threads[wait]), moment)
@@ -63,7 +66,7 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works) -> WorkEdges:
         # Older versions of Kineto leave cudaEventRecord out; the event is then as old as the wait at most.
         for since in recorded if len(records) else [moment]:
             source = launches.last_elsewhere(since, int(works.lane[target]))
-            if source != NONE and works.end[source] <= works.start[target] + SLACK_NS // 10:
+            if source != NONE and works.end[source] <= works.start[target] + slack:
                 pairs.add((source, target))
                 break
     ordered = sorted(pairs)
@@ -115,11 +118,11 @@ class Inferred:
     """For each work, the delay beyond everything known."""
 
 
-def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdges) -> Inferred:
+def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdges, costs: DeviceCosts) -> Inferred:
     """Explains late work by what ended just before it on another stream of its device, or ran on it meanwhile."""
-    explained = _explained(works, calls, delays)
+    explained, start_ns = _explained(works, calls, delays), costs.launch_to_start.expected
     np.maximum.at(explained, known.target, works.end[known.source].astype(np.float64))
-    late = np.flatnonzero((works.start - explained > LATE_NS) & (works.call != NONE))
+    late = np.flatnonzero((works.start - explained > LATE_IN_STARTS * start_ns) & (works.call != NONE))
     device = np.array([stream[1] for stream in works.streams], np.int64)[works.lane] if len(works.row) else works.lane
     launched = np.append(calls.start, 0)[works.call]
     by_end = np.argsort(works.end, kind="stable")
@@ -133,7 +136,7 @@ def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdg
         reach = int(np.searchsorted(ends, works.start[work], side="right"))
         cause = NONE
         for candidate in by_end[max(0, reach - 8) : reach][::-1].tolist():
-            if works.end[candidate] < works.start[work] - CAUSE_WINDOW_NS:
+            if works.end[candidate] < works.start[work] - CAUSE_WINDOW_IN_STARTS * start_ns:
                 break
             earlier = works.call[candidate] != NONE and launched[candidate] < launched[work]
             if earlier and works.lane[candidate] != works.lane[work] and device[candidate] == device[work]:
@@ -143,7 +146,7 @@ def inferred_edges(works: Works, calls: TopCalls, delays: Delays, known: WorkEdg
             source.append(cause)
             target.append(work)
             continue
-        if works.start[work] - explained[work] <= UNEXPLAINED_NS:
+        if works.start[work] - explained[work] <= UNEXPLAINED_IN_STARTS * start_ns:
             continue
         moment = int(works.start[work])
         running = by_start[np.searchsorted(starts, moment - longest) : np.searchsorted(starts, moment)]

@@ -14,27 +14,26 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import is_migration, named
 from warpline.trace.trace import Trace
 
-QUEUED_NS = 10_000
-"""Work counts as queued when its call returned this long before the work ahead of it ended."""
+QUEUED_IN_STARTS = 6.0
+"""Work counts as queued when its call returned this long before the work ahead of it ended, in times of what a launch
+takes to the device."""
 ORDINARY = 4.0
 """Delays beyond this many medians have another cause and say nothing about the hardware."""
-LEAST_ORDINARY_NS = 8_000
-MOST_ORDINARY_NS = 100_000
+LEAST_ORDINARY_IN_STARTS, MOST_ORDINARY_IN_STARTS = 5.0, 60.0
+"""The same in times of what a launch takes to the device: shorter delays may have no other cause, longer ones have."""
 ENOUGH, MANY = 3, 20
 """Samples of a pair of kinds that are worth a delay of their own: their median, and of many their mean, which does not
 drift where a file counts in whole microseconds."""
-DEFAULT_LAUNCH_NS = 1_700.0
-DEFAULT_QUEUE_NS = 1_200.0
-"""Where a trace has no sample of its own: the medians of our H200 traces (torch 2.11, Kineto)."""
-NEARLY, NEARLY_NS = 0.1, 1_000
-"""Within a graph launch, work that begins this little before other work ends (a share of it, at most so long) follows
-it: clocks tick in steps of 32 ns, and a kernel may begin while the last blocks of the one before it drain."""
+NEARLY = 0.1
+"""Within a graph launch, work that begins this little before other work ends (a share of it, a queue gap at most)
+follows it: clocks tick in steps of 32 ns, and a kernel may begin while the last blocks of the one before it drain."""
 KINDS = ("kernel", "memcpy", "memset", "graph", "node", "decompress")
 """`graph` is the first work of a CUDA-graph launch (or its one bar), `node` what follows within that launch."""
 
@@ -74,7 +73,7 @@ class Delays:
     """Of each work, by its kind and the kind of the work before it: a kernel after a memset in a graph waits longer."""
 
 
-def stream_works(trace: Trace, calls: TopCalls) -> Works:
+def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
     """All work but unified-memory migrations, which no stream orders."""
     gpu = trace.gpu.with_row_index("row").filter(~is_migration())
     keys = np.stack([integers(gpu[name]) for name in ("process", "device", "context", "stream")])
@@ -85,7 +84,7 @@ def stream_works(trace: Trace, calls: TopCalls) -> Works:
     api_rows = integers(gpu["api_id"])[order]
     call = np.where(api_rows == NONE, NONE, np.append(calls.top_of, NONE)[api_rows])
     launch = graph_calls(trace)[rows[order]]
-    previous, in_launch = _previous(lane, start, end, launch)
+    previous, in_launch = _previous(lane, start, end, launch, device.kernel_gap.low)
     names = gpu["kind"].cast(pl.String).to_numpy()[order]
     kind = np.array([KINDS.index(name) if name in KINDS else 0 for name in names], np.int64)
     plain = kind
@@ -101,7 +100,7 @@ def graph_calls(trace: Trace) -> Int64s:
     return np.where(launches[calls], calls, NONE)
 
 
-def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s) -> tuple[Int64s, Bools]:
+def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s, shortest_gap_ns: float) -> tuple[Int64s, Bools]:
     """The work before each on its stream. Branches of one graph launch run side by side: there, the last that had
     (nearly) ended counts, and the first of each branch follows what was on the stream before the launch."""
     previous = np.arange(len(lane)) - 1
@@ -110,7 +109,7 @@ def _previous(lane: Int64s, start: Int64s, end: Int64s, launch: Int64s) -> tuple
     in_launch = (previous != NONE) & (launch != NONE) & (np.append(launch, NONE)[previous] == launch)
     for first, beyond in _launches(launch, lane):
         ends = end[first:beyond]
-        nearly = ends - np.minimum(NEARLY_NS, ((ends - start[first:beyond]) * NEARLY).astype(np.int64))
+        nearly = ends - np.minimum(shortest_gap_ns, (ends - start[first:beyond]) * NEARLY).astype(np.int64)
         by_end = np.argsort(nearly, kind="stable")
         ended = np.searchsorted(nearly[by_end], start[first:beyond], side="right") - 1
         own = np.where(ended >= 0, first + by_end[np.maximum(ended, 0)], NONE)
@@ -133,18 +132,18 @@ def _launches(launch: Int64s, lane: Int64s) -> list[tuple[int, int]]:
     return list(zip(begins[several].tolist(), ends[several].tolist(), strict=True))
 
 
-def measured_delays(works: Works, calls: TopCalls, blocking: Bools) -> Delays:
+def measured_delays(works: Works, calls: TopCalls, blocking: Bools, device: DeviceCosts) -> Delays:
     """Launch latency and queue gap by kind; `blocking` marks calls that wait for their own work, which say nothing."""
-    linked = works.call != NONE
+    linked, start_ns = works.call != NONE, device.launch_to_start.expected
     call_start = np.append(calls.start, 0)[works.call]
     call_end = np.append(calls.end, 0)[works.call]
     before_end = np.where(works.previous == NONE, np.iinfo(np.int64).min // 2, np.append(works.end, 0)[works.previous])
     sample = linked & ~np.append(blocking, False)[works.call]
     found_empty = sample & (call_start >= before_end) & ~works.in_launch
-    queued = (linked & (call_end + QUEUED_NS < before_end)) | works.in_launch
-    launch = _by_kind(works, works.start - call_end, found_empty, DEFAULT_LAUNCH_NS, _lower_quartile)
+    queued = (linked & (call_end + QUEUED_IN_STARTS * start_ns < before_end)) | works.in_launch
+    launch = _by_kind(works, works.start - call_end, found_empty, start_ns, start_ns, _lower_quartile)
     gap, sample = works.start - before_end, queued & (works.previous != NONE)
-    queue = _by_kind(works, gap, sample, DEFAULT_QUEUE_NS, np.mean)
+    queue = _by_kind(works, gap, sample, device.kernel_gap.expected, start_ns, np.mean)
     queue_of = queue[works.kind]
     pair = works.plain_kind * len(KINDS) + np.where(works.previous == NONE, NONE, works.plain_kind[works.previous])
     pair = 2 * pair + works.in_launch
@@ -152,7 +151,7 @@ def measured_delays(works: Works, calls: TopCalls, blocking: Bools) -> Delays:
         mine = pair == one
         if (mine & sample).sum() >= ENOUGH:
             average = np.mean if (mine & sample).sum() >= MANY else np.median
-            queue_of[mine] = _ordinary(gap[mine & sample], 0.0, average)
+            queue_of[mine] = _ordinary(gap[mine & sample], 0.0, start_ns, average)
     return Delays(launch, queue, queue_of)
 
 
@@ -161,16 +160,17 @@ def _lower_quartile(delay: Int64s) -> float:
     return float(np.percentile(delay, 25, method="lower"))
 
 
-def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, average: Average) -> Floats:
+def _by_kind(works: Works, delay: Int64s, sample: Bools, default: float, start_ns: float, average: Average) -> Floats:
     """Average ordinary delay of each kind; a kind without samples takes that of all, a trace without, the default."""
-    overall = _ordinary(delay[sample], default, average)
+    overall = _ordinary(delay[sample], default, start_ns, average)
     own = [delay[sample & (works.kind == kind)] for kind in range(len(KINDS))]
-    return np.array([_ordinary(part, overall, average) for part in own], np.float64)
+    return np.array([_ordinary(part, overall, start_ns, average) for part in own], np.float64)
 
 
-def _ordinary(delay: Int64s, default: float, average: Average) -> float:
+def _ordinary(delay: Int64s, default: float, start_ns: float, average: Average) -> float:
     if not len(delay):
         return default
-    limit = min(max(ORDINARY * abs(float(np.median(delay))), LEAST_ORDINARY_NS), MOST_ORDINARY_NS)
+    least, most = LEAST_ORDINARY_IN_STARTS * start_ns, MOST_ORDINARY_IN_STARTS * start_ns
+    limit = min(max(ORDINARY * abs(float(np.median(delay))), least), most)
     usual = delay[np.abs(delay) <= limit]
     return float(average(usual)) if len(usual) else default

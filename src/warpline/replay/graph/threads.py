@@ -21,7 +21,8 @@ LEAST_HANDOFF_CALLS = 3
 LEAST_HANDOFF_SHARE = 0.5
 """Without recorded ops, a thread is taken to wait for another when at least this many calls of the other fill at
 least this share of its gap: less may be a thread that works beside it."""
-LEAST_HANDOFF_NS = 50_000
+LEAST_HANDOFF_IN_OPS = 5.0
+"""The same in times of an op with its launch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +72,11 @@ def _runs(values: Int64s) -> list[tuple[int, int]]:
     return list(zip([0, *edges.tolist()], [*edges.tolist(), len(values)], strict=True))
 
 
-def handoffs(trace: Trace, calls: TopCalls) -> Handoffs:
-    """Backward passes on the autograd engine's threads, and other episodes in which a thread waits for another."""
+def handoffs(trace: Trace, calls: TopCalls, op_ns: float) -> Handoffs:
+    """Backward passes on the autograd engine's threads, and other episodes in which a thread waits for another.
+
+    `op_ns` is what an op takes with its launch.
+    """
     activity = _activity(trace, calls)
     workers = _autograd_threads(trace)
     by_ops = bool(workers)
@@ -80,7 +84,7 @@ def handoffs(trace: Trace, calls: TopCalls) -> Handoffs:
     if not by_ops and not len(trace.ops):
         workers = [thread for thread in activity if thread != main]
     parts = [
-        _episodes(main, activity[main], worker, activity[worker], calls, by_ops)
+        _episodes(main, activity[main], worker, activity[worker], calls, None if by_ops else op_ns)
         for worker in workers
         if worker in activity and main in activity and worker != main
     ]
@@ -114,9 +118,9 @@ def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:
 
 
 def _episodes(
-    main: int, main_spans: Spans, worker: int, spans: Spans, calls: TopCalls, by_ops: bool
+    main: int, main_spans: Spans, worker: int, spans: Spans, calls: TopCalls, op_ns: float | None
 ) -> list[tuple[int, int, int, int, int, bool]]:
-    """Runs of the worker's activity between two activities of the main thread."""
+    """Runs of the worker's activity between two activities of the main thread; without ops to tell, long ones."""
     position = np.searchsorted(main_spans.starts, spans.starts, side="right")
     own_calls = np.sort(calls.start[calls.thread == worker])
     found: list[tuple[int, int, int, int, int, bool]] = []
@@ -130,10 +134,12 @@ def _episodes(
         if left is None or left > start:
             continue
         awaited = back is not None and end <= back
-        if not by_ops:
+        if op_ns is not None:
             count = int(np.searchsorted(own_calls, end) - np.searchsorted(own_calls, start))
             gap = (back if back is not None else end) - left
-            if count < LEAST_HANDOFF_CALLS or end - start < max(LEAST_HANDOFF_NS, LEAST_HANDOFF_SHARE * gap):
+            if count < LEAST_HANDOFF_CALLS or end - start < max(
+                LEAST_HANDOFF_IN_OPS * op_ns, LEAST_HANDOFF_SHARE * gap
+            ):
                 continue
         found.append((main, worker, start, end, since, awaited))
     return found

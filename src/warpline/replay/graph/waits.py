@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace import api_names
@@ -19,18 +20,17 @@ from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import Texts, texts
 from warpline.trace.trace import Trace
 
-SLACK_NS = 20_000
-"""How far the clocks of host and device may disagree: a call cannot have waited for work that ended later."""
+CLOCKS_IN_STARTS = 12.0
+"""How far the clocks of host and device may disagree, in times of what a launch takes to the device: a call cannot have
+waited for work that ended later."""
 STAGED_BYTES = 64 << 10
 """Copies from pageable memory up to this size return once staged (CUDA Runtime API, synchronisation behaviour)."""
-OWN_COST_NS = 3_000.0
-"""What a synchronising call costs when it need not wait and the trace shows no such call (medians of our H200 traces
-lie between 2 and 5 µs)."""
 QUEUE_FULL_PENDING = 500
-QUEUE_FULL_NS = 50_000
-"""A launch that takes this long while so much work is pending waited for room in the launch queue (1,024 entries in
-current drivers)."""
-LONG_COPY_CALL_NS = 30_000
+QUEUE_FULL_IN_OPS = 5.0
+"""A launch that takes as long as so many ops while so much work is pending waited for room in the launch queue (1,024
+entries in current drivers)."""
+LONG_COPY_CALL_IN_OPS = 3.0
+"""A copy's call that takes as long as so many ops, and ends after the copy, waited for it."""
 NO_WAIT, DEVICE, STREAM, EVENT, OWN, ROOM = range(6)
 
 
@@ -50,16 +50,17 @@ class Waits:
     """… and the time from the end of the work to the return of the call."""
 
 
-def call_waits(trace: Trace, calls: TopCalls, works: Works) -> Waits:
+def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Waits:
     """Every edge from work to the call that it holds up."""
     names = texts(trace.api["name"])[calls.row]
     how = _kinds(names)
-    own_work = _own_copies(trace, calls, works, names, how)
+    op_ns = costs.host.launched_op.expected
+    own_work = _own_copies(trace, calls, works, names, LONG_COPY_CALL_IN_OPS * op_ns)
     how[own_work[0]] = OWN
-    lookup = _Lookup(calls, works)
+    lookup = _Lookup(calls, works, CLOCKS_IN_STARTS * costs.device.launch_to_start.expected)
     recorded = _recorded_targets(trace, calls, works, lookup)
     pairs: list[tuple[int, int]] = list(zip(own_work[0].tolist(), own_work[1].tolist(), strict=True))
-    _mark_full_queue(calls, works, how, lookup)
+    _mark_full_queue(calls, works, how, lookup, QUEUE_FULL_IN_OPS * op_ns)
     for position in np.flatnonzero((how != NO_WAIT) & (how != OWN)).tolist():
         targets = recorded.get(position)
         if targets is None:
@@ -67,7 +68,7 @@ def call_waits(trace: Trace, calls: TopCalls, works: Works) -> Waits:
         pairs += [(position, target) for target in targets]
     call = np.array([pair[0] for pair in pairs], np.int64)
     work = np.array([pair[1] for pair in pairs], np.int64)
-    return _with_costs(calls, works, names, how, call, work)
+    return _with_costs(calls, works, names, how, call, work, costs.host.call.high)
 
 
 def _kinds(names: Texts) -> Int64s:
@@ -92,7 +93,9 @@ def _matching(names: Texts, pattern: str) -> Bools:
     return np.array([known[name] for name in names.tolist()], bool)
 
 
-def _own_copies(trace: Trace, calls: TopCalls, works: Works, names: Texts, how: Int64s) -> tuple[Int64s, Int64s]:
+def _own_copies(
+    trace: Trace, calls: TopCalls, works: Works, names: Texts, long_call_ns: float
+) -> tuple[Int64s, Int64s]:
     """Copies whose call returns only when the copy is done, with their last piece of work."""
     gpu = trace.gpu[works.row]
     copies = (gpu["kind"].cast(pl.String) == "memcpy").to_numpy() & (works.call != NONE)
@@ -108,9 +111,8 @@ def _own_copies(trace: Trace, calls: TopCalls, works: Works, names: Texts, how: 
     large = (gpu["bytes"].fill_null(0) > STAGED_BYTES).to_numpy()[rows]
     # The last piece of a staged copy may still be on its way when the call returns, but the copy began within it.
     within = calls.end[position] > works.start[rows]
-    long_call = (calls.end[position] >= works.end[rows]) & (
-        calls.end[position] - calls.start[position] > LONG_COPY_CALL_NS
-    )
+    long_call = calls.end[position] >= works.end[rows]
+    long_call &= calls.end[position] - calls.start[position] > long_call_ns
     blocks = is_copy[position] & within & (name_blocks[position] | (pageable & (to_host | large)) | long_call)
     position, rows = position[blocks], rows[blocks]
     last = {int(call): int(row) for call, row in zip(position, rows, strict=True)}
@@ -120,8 +122,8 @@ def _own_copies(trace: Trace, calls: TopCalls, works: Works, names: Texts, how: 
 class _Lookup:
     """What was launched before a moment, by stream and by thread."""
 
-    def __init__(self, calls: TopCalls, works: Works) -> None:
-        self.calls, self.works = calls, works
+    def __init__(self, calls: TopCalls, works: Works, slack_ns: float) -> None:
+        self.calls, self.works, self.slack_ns = calls, works, slack_ns
         launched = np.append(calls.start, 0)[works.call]
         launched = np.where(works.call == NONE, works.start, launched)
         self.lanes: list[tuple[int, Int64s, Int64s]] = []
@@ -155,14 +157,15 @@ class _Lookup:
         start, end = int(self.calls.start[position]), int(self.calls.end[position])
         if how in (EVENT, ROOM):
             return self._ended_last(start, end)
-        possible = [work for work in self.last_before(start) if work != NONE and self.works.end[work] <= end + SLACK_NS]
+        latest_end = end + self.slack_ns
+        possible = [work for work in self.last_before(start) if work != NONE and self.works.end[work] <= latest_end]
         if how == DEVICE or not possible:
             return possible
         latest = max(possible, key=lambda work: int(self.works.end[work]))
         if self.works.end[latest] > start:
             return [latest]
         own = self.last_of_thread(int(self.calls.thread[position]), start)
-        return [own] if own != NONE and self.works.end[own] <= end + SLACK_NS else []
+        return [own] if own != NONE and self.works.end[own] <= latest_end else []
 
     def _ended_last(self, start: int, end: int) -> list[int]:
         """The work, launched before the call, whose end came last before the call returned."""
@@ -183,11 +186,11 @@ class _Lookup:
         )
 
 
-def _mark_full_queue(calls: TopCalls, works: Works, how: Int64s, lookup: _Lookup) -> None:
+def _mark_full_queue(calls: TopCalls, works: Works, how: Int64s, lookup: _Lookup, slow_ns: float) -> None:
     """Launches that waited for room in the queue."""
     launches = np.zeros(len(calls.row), bool)
     launches[works.call[works.call != NONE]] = True
-    slow = np.flatnonzero(launches & (how == NO_WAIT) & (calls.end - calls.start > QUEUE_FULL_NS))
+    slow = np.flatnonzero(launches & (how == NO_WAIT) & (calls.end - calls.start > slow_ns))
     for position in slow.tolist():
         if lookup.pending(position) >= QUEUE_FULL_PENDING:
             how[position] = ROOM
@@ -215,7 +218,7 @@ def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Look
         if lane is None:
             continue
         target = lookup.last_before(moment)[lane]
-        late = target != NONE and works.end[target] > calls.end[position] + SLACK_NS
+        late = target != NONE and works.end[target] > calls.end[position] + lookup.slack_ns
         found[position] = [] if target == NONE or late else [target]
     return found
 
@@ -237,8 +240,10 @@ def _latest(records: list[tuple[int, int]], moment: int) -> tuple[int, int] | No
     return before[-1] if before else None
 
 
-def _with_costs(calls: TopCalls, works: Works, names: Texts, how: Int64s, call: Int64s, work: Int64s) -> Waits:
-    """Own cost and release time of each waiting call: both from the calls of that name that show them."""
+def _with_costs(
+    calls: TopCalls, works: Works, names: Texts, how: Int64s, call: Int64s, work: Int64s, call_ns: float
+) -> Waits:
+    """Own cost and release time of each waiting call: from calls of that name that show them, else `call_ns`."""
     length = (calls.end - calls.start).astype(np.float64)
     last_end = np.full(len(calls.row), np.iinfo(np.int64).min // 2)
     np.maximum.at(last_end, call, works.end[work])
@@ -248,10 +253,10 @@ def _with_costs(calls: TopCalls, works: Works, names: Texts, how: Int64s, call: 
     for name, kind in set(zip(names[waiting].tolist(), how[waiting].tolist(), strict=True)):
         mine = (how == kind) & (names == name)
         idle = mine & ~waited & (last_end > np.iinfo(np.int64).min // 2)
-        usual = float(np.median(length[idle])) if idle.any() else OWN_COST_NS
+        usual = float(np.median(length[idle])) if idle.any() else call_ns
         held = np.flatnonzero(mine & waited)
         after = (calls.end - last_end)[held]
-        usual_release = float(np.median(after)) if len(after) else OWN_COST_NS
+        usual_release = float(np.median(after)) if len(after) else call_ns
         own[held] = np.minimum(usual, length[held])
         release[np.isin(call, np.flatnonzero(mine))] = usual_release
     # What the host does after its own copy (it moves the data out of the staging buffer) belongs to that copy's size.

@@ -13,13 +13,6 @@ from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 
 MOSTLY = 0.5
 """A long step is long for being cold if this part of what it takes beyond the usual goes with it."""
-MOST_DISPATCH_NS = 60_000.0
-"""Of CPU time between two calls, so much at most is dispatch, and varies as dispatch does."""
-
-
-FIRST_EXCESS = 0.4
-"""What of the CPU time that the first recorded step takes longer than alike ones is the program's own; the rest is the
-recorder's, which starts there (in ten warm programs 0 to 1.6 of it, 0.4 in the mean, is in the stopwatch's time)."""
 
 
 def untouched(scene: Scene, gone: list[Stretch]) -> Bools:
@@ -31,11 +24,8 @@ def untouched(scene: Scene, gone: list[Stretch]) -> Bools:
     return result
 
 
-def settle(bench: Workbench, bare: Floats, steps: Int64s, step_of: Int64s, times: float) -> None:
-    """In these steps the CPU takes what it took: of alike steps each part the least, since it only gets warmer.
-
-    The first step of all keeps a part of what it took longer.
-    """
+def settle(bench: Workbench, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
+    """In these steps the CPU takes what it took: of alike steps each part the least, since it only gets warmer."""
     scene, graph = bench.scene, bench.graph
     alike: dict[tuple[tuple[str, ...], ...], list[Int64s]] = {}
     for step in steps.tolist():
@@ -44,10 +34,7 @@ def settle(bench: Workbench, bare: Floats, steps: Int64s, step_of: Int64s, times
         nodes = nodes[np.argsort(graph.lane[nodes], kind="stable")]
         alike.setdefault((tuple(scene.call_name[nodes]), tuple(scene.name[work])), []).append(nodes)
     for group in alike.values():
-        least = bare[np.array(group)].min(axis=0)
-        graph.duration[np.array(group)] = least + (times - 1) * np.minimum(least, MOST_DISPATCH_NS)
-        if len(steps) and steps[0] == 0 and (step_of[group[0]] == 0).all():
-            graph.duration[group[0]] += FIRST_EXCESS * (bare[group[0]] - least)
+        graph.duration[np.array(group)] = bare[np.array(group)].min(axis=0)
 
 
 def step_that_follows(scene: Scene) -> Int64s:

@@ -139,19 +139,6 @@ class Loop:
         index = call.maybe_tensor(LOOKUPS[call.name])
         return index.elements if index is not None else 0
 
-    @property
-    def uneven_spans(self) -> int:
-        """Dimensions in which parts are cut that do not follow each other from turn to turn."""
-        ops, middle = self._ops, len(self.turns) // 2
-        rows = [ops.of_turn(self.turns, middle + turn).tolist() for turn in (-1, 0, 1)]
-        uneven: set[tuple[str, tuple[int, ...] | None]] = set()
-        for three in zip(*rows, strict=False):
-            if {str(ops.names[row]) for row in three} == {"aten::slice"}:
-                first, second, third = (ops.call(row).integer(2, 0) for row in three)
-                if second - first != third - second:
-                    uneven.add((ops.call(three[1]).text(1), _viewed(ops, three[1])))
-        return len(uneven)
-
 
 def _give(ops: RootOps, turn: Turn, row: int) -> None:
     """The part that an op cuts out for a turn."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Floats, Int64s, integers
@@ -35,7 +35,7 @@ def hand_over(bench: Workbench, case: int) -> float:
     total = np.bincount(before, part[nodes], minlength=len(taking))
     kept = np.minimum(total, taking) / np.maximum(total, 1.0)
     graph.duration[nodes] -= part[nodes] * (1 - kept[before])
-    needed = loading * constants.WORKER_SLOWDOWN.at(case) / constants.LOADER_WORKERS.at(case)
+    needed = loading * shares.LOADER_SHARE.at(case)
     bench.step_floor_ns = max(bench.step_floor_ns, needed)
     return loading
 
@@ -49,8 +49,8 @@ def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
     others = np.flatnonzero(np.append(scene.work_text("copy_kind")[order] != "HtoD", True))
     other = np.append(others, len(order))[np.searchsorted(others, first)]
     beyond = np.minimum(other, np.append(first[1:], len(order)))
-    taken, pinned = constants.TAKEN_TENSOR_NS, scene.work_text("source_memory")[order] == "Pinned"
-    each = np.where(pinned & _has_loader(scene), taken.best, taken.at(case))
+    taken, pinned = scene.host.worker_tensor, scene.work_text("source_memory")[order] == "Pinned"
+    each = np.where(pinned & _has_loader(scene), taken.low, taken.at(case))
     until = np.append(0.0, np.cumsum(each))
     return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
 

@@ -5,19 +5,12 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.intervals import union
-from warpline.replay.costs.ranges import Range
-from warpline.replay.graph.model import CALL, SEGMENT, WORK
+from warpline.replay.graph.model import CALL, SEGMENT
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import matches, named
+from warpline.trace.names import matches
 
-STEADY_COLD_NS = 2_000_000
-"""A stretch of this length inside an op that launches work is compiling, planning or tuning."""
-PLANNING_NS = Range(300_000, 500_000, 2_000_000, "plans of cuFFT on an H200's host take 2 to 4 ms")
-DISPATCH_NS = 30_000.0
-"""An op that spends more CPU time than this for each call and op within it does more than to dispatch them."""
 LEAST_PLANNING = 0.2
 """Share of the step that planning takes at least, where every step is cold."""
 
@@ -34,7 +27,9 @@ def planning_ops(scene: Scene, case: int) -> Bools:
     np.add.at(within, scene.root_op_of_call[graph.kind == CALL], 1.0)
     launches = np.append(matches(ops["name"], api_names.COMPILING_OPS).to_numpy(), False)
     launches[scene.root_op[scene.work]] = True
-    planning = (computing > PLANNING_NS.at(case)) & (computing > DISPATCH_NS * within) | (longest > STEADY_COLD_NS)
+    host = scene.host
+    much = (computing > host.own_work.at(case)) & (computing > host.longest_dispatch.expected * within)
+    planning = much | (longest > host.long_work.expected)
     planning &= launches
     planning[NONE] = False
     planning &= ~_done_before(scene, np.flatnonzero(planning))
@@ -48,18 +43,6 @@ def planned_in_many_steps(scene: Scene, planning: Bools, lengths: Floats) -> boo
     much = float(scene.graph.duration[mine].sum()) > LEAST_PLANNING * float(np.median(lengths)) * scene.step_count
     steps = np.unique(scene.step[mine])
     return much and int((steps != NONE).sum()) >= scene.step_count / 2
-
-
-def in_compiled_code(scene: Scene) -> Bools:
-    """CPU nodes in which compiled code runs."""
-    graph, regions = scene.graph, scene.trace.ops.filter(named(api_names.COMPILED_REGION))
-    result = np.zeros(len(graph), bool)
-    for (thread,), own in regions.filter(pl.col("thread").is_not_null()).group_by("thread"):
-        spans = union(integers(own["start_ns"]), integers(own["end_ns"]))
-        nodes = np.flatnonzero((graph.kind != WORK) & (graph.lane == thread))
-        last = np.searchsorted(spans.starts, graph.measured_end[nodes]) - 1
-        result[nodes] = (last >= 0) & (spans.ends[last] > graph.measured_start[nodes])
-    return result
 
 
 def _computing(scene: Scene) -> tuple[Int64s, Int64s]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.kernels import KernelIdentity
-from warpline.replay.costs import constants
+from warpline.replay.costs import shares
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import NONE, Bools, Floats
+from warpline.trace.columns import NONE, Bools
 
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
@@ -35,7 +35,7 @@ def shorten_doubles(bench: Workbench, case: int) -> int:
     scene = bench.scene
     doubles = scene.kernels_where(in_double) & scene.in_steps & ~bench.gone
     matrix = doubles & scene.kernels(*MATRIX_CLASSES)
-    for nodes, share in ((matrix, constants.DOUBLE_TO_TF32), (doubles & ~matrix, constants.DOUBLE_MEMORY)):
+    for nodes, share in ((matrix, scene.device.double_to_tf32), (doubles & ~matrix, shares.DOUBLE_MEMORY)):
         chosen = np.flatnonzero(nodes)
         bench.shorten(chosen, bench.graph.duration[chosen] * share.at(case))
     return int(doubles.sum())
@@ -57,9 +57,9 @@ def drop_transposes(bench: Workbench, products: Bools) -> None:
     bench.remove_work(np.flatnonzero(turning & np.isin(scene.op, ops[ops != NONE])), dispatch=False)
 
 
-def convert(bench: Workbench, nodes: Bools, dtype: str, slow: Floats, fast: Floats, case: int) -> int:
-    """Products of the slow series take the time of the fast one, never below the floor in that precision."""
+def convert(bench: Workbench, nodes: Bools, before: str, after: str, case: int) -> int:
+    """Products in one precision take the time of another on this chip, never below the floor in that precision."""
     chosen = np.flatnonzero(nodes)
-    new = constants.converted(bench.graph.duration[chosen], slow, fast) * constants.PRECISION_SPREAD.at(case)
-    bench.shorten(chosen, new, bench.scene.floor_ns(dtype)[chosen])
+    new = bench.scene.device.converted_ns(bench.graph.duration[chosen], before, after)
+    bench.shorten(chosen, new * shares.PRECISION_SPREAD.at(case), bench.scene.floor_ns(after)[chosen])
     return len(chosen)

@@ -5,13 +5,11 @@ All of it leaves CPU time and GPU work in a trace, and none of it is there when 
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import polars as pl
 
 from warpline.intervals import Spans, union
-from warpline.replay.graph.model import CALL, RELEASE, SEGMENT
+from warpline.replay.graph.model import CALL, RELEASE
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
@@ -21,11 +19,9 @@ from warpline.trace.names import matches, named
 Stretch = tuple[int, int, int]
 """A thread (row of `threads`), and from when to when."""
 NEVER = np.iinfo(np.int64).max
-PAUSE_NS = 40_000.0
-"""So much CPU time between two launches of one op is more than their dispatch."""
-MOST_PAUSES = 3
-"""An op that pauses or waits more often than this between its launches makes a plan on the device, or tries kernels:
-what it launches before the last pause is not what it was called for. Two plans in one op (backwards) are fewer."""
+MOST_WAITS_WITHIN = 3
+"""An op that waits for the device more often than this between its launches times kernels that it tries; ops that need
+a count from the device, such as nonzero and unique, wait once or twice."""
 MOST_BETWEEN = 8
 """Ops between the last rehearsal of a captured function and its capture, which sets seeds and the like."""
 
@@ -67,46 +63,35 @@ def without_tables(bench: Workbench, planning: Bools) -> None:
 
 
 def without_trials(bench: Workbench) -> list[Stretch]:
-    """Of ops that pause again and again between their launches, only what they launch after the last pause stays.
-
-    Not of those that launch the same elsewhere without pausing: they try nothing, the CPU was slow.
-    """
+    """Of ops that wait again and again between their launches, only what they launch after the last wait stays."""
     scene = bench.scene
     work = scene.work[scene.in_steps[scene.work] & ~bench.gone[scene.work]]
     work = work[(scene.op[work] != NONE) & (scene.call_of_work[work] != NONE)]
-    trials = [(name, _until_last_pause(bench, calls)) for name, calls in _launches_of_ops(scene, work)]
-    usual = {name for name, trial in trials if trial is None}
-    found = [trial for name, trial in trials if trial is not None and name not in usual]
+    trials = [_until_last_wait(bench, calls) for calls in _launches_of_ops(scene, work)]
+    found = [trial for trial in trials if trial is not None]
     _remove(bench, found)
     return found
 
 
-def _launches_of_ops(scene: Scene, work: Int64s) -> list[tuple[tuple[str, ...], Int64s]]:
-    """For each op that launches often enough to have paused, the names of its work, and its calls in order."""
+def _launches_of_ops(scene: Scene, work: Int64s) -> list[Int64s]:
+    """For each op that launches often enough to have tried something, its calls in order."""
     if not len(work):
         return []
     order = work[np.lexsort((scene.call_of_work[work], scene.op[work]))]
     first = np.unique(scene.op[order], return_index=True)[1]
-    ops = [own for own in np.split(order, first[1:]) if len(own) > MOST_PAUSES]
-    return [(tuple(scene.name[own]), np.unique(scene.call_of_work[own])) for own in ops]
+    return [np.unique(scene.call_of_work[own]) for own in np.split(order, first[1:]) if len(own) > MOST_WAITS_WITHIN]
 
 
-def _until_last_pause(bench: Workbench, calls: Int64s) -> Stretch | None:
-    """From an op's first call to its launch, or wait, in the last of too many pauses; None where it hardly pauses."""
-    graph, pauses, end = bench.graph, 0, 0
+def _until_last_wait(bench: Workbench, calls: Int64s) -> Stretch | None:
+    """From an op's first call to the last wait between its launches; None where it hardly waits there."""
+    graph, scene = bench.graph, bench.scene
     lane = int(graph.lane[calls[0]])
-    for before, call in pairwise(calls.tolist()):
-        between = np.arange(before + 1, call)
-        between = between[graph.lane[between] == lane]
-        thinking = float(graph.duration[between[graph.kind[between] == SEGMENT]].sum())
-        waits = between[graph.kind[between] == RELEASE]
-        if thinking > PAUSE_NS or len(waits):
-            pauses, end = pauses + 1, int(graph.measured_end[waits].max(initial=graph.measured_end[before])) + 1
-    if pauses <= MOST_PAUSES:
+    within = np.arange(calls[0], calls[-1])
+    waits = within[(graph.kind[within] == RELEASE) & (graph.lane[within] == lane)]
+    if len(waits) <= MOST_WAITS_WITHIN:
         return None
-    scene = bench.scene
     first = np.flatnonzero((graph.kind == CALL) & (scene.op_of_call == scene.op_of_call[calls[0]]))[0]
-    return lane, int(graph.measured_start[first]), end
+    return lane, int(graph.measured_start[first]), int(graph.measured_end[waits].max()) + 1
 
 
 def _remove(bench: Workbench, spans: list[Stretch]) -> None:

@@ -140,7 +140,7 @@ def _lost_kernels(facts: Facts, remarks: Remarks, ending: Ending) -> str:
     if ending.failed:
         return "the program ended before CUPTI delivered its buffers."
     return (
-        "the program was killed before CUPTI handed over its buffers, or CUPTI may not record GPU work here; let it "
+        "the program was killed before CUPTI delivered its buffers, or CUPTI may not record GPU work here; let it "
         "end by itself, or call cudaProfilerStop() after a synchronisation."
     )
 

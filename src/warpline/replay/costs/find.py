@@ -1,0 +1,30 @@
+"""The costs of one trace: those of its host and those of its device, found once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpline.analyses.roofline import trace_device
+from warpline.errors import WarplineError
+from warpline.hardware import roof_of
+from warpline.replay.costs.device import DeviceCosts, device_costs
+from warpline.replay.costs.host import HostCosts, host_costs
+from warpline.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What things cost where a trace was recorded."""
+
+    host: HostCosts
+    device: DeviceCosts
+
+
+def find_costs(trace: Trace) -> Costs:
+    """Costs of the host that made a trace and of the (first) device in it."""
+    try:
+        _, chip = trace_device(trace)
+        roof = roof_of(chip) if chip else None
+    except WarplineError:
+        roof = None
+    return Costs(host_costs(trace), device_costs(roof))

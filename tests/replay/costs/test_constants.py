@@ -1,0 +1,118 @@
+"""Numbers of nanoseconds: only in replay/costs, and other ones for another chip."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import kineto_files as files
+import pytest
+from small_programs import MUL, STEPS, Body, Program
+
+import warpline
+from warpline.fixes.whatif import question_about
+from warpline.replay import WhatIf
+from warpline.trace.open import open_trace
+
+SOURCES = Path(warpline.__file__).parent
+COSTS = SOURCES / "replay" / "costs"
+TIME = re.compile(r"_(NS|US|MS|NANOSECONDS|MICROSECONDS)$|_(ns|us|ms)$")
+NUMBER = re.compile(r"_NS *(:[^=]*)?= *[0-9]")
+LEAST_TIME = 500.0
+"""A smaller number that a time is compared with is a count or a share."""
+
+
+def modules() -> Iterator[Path]:
+    for part in ("replay", "fixes", "findings"):
+        yield from (file for file in sorted((SOURCES / part).rglob("*.py")) if COSTS not in file.parents)
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda file: str(file.relative_to(SOURCES)))
+def test_no_module_but_those_of_costs_holds_a_constant_of_time(file: Path) -> None:
+    text = file.read_text(encoding="utf-8")
+    assert not NUMBER.findall(text)
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+            assert not [name for name in names if TIME.search(name)], "a time belongs to HostCosts or DeviceCosts"
+
+
+@pytest.mark.parametrize("file", modules(), ids=lambda file: str(file.relative_to(SOURCES)))
+def test_no_duration_is_held_against_a_bare_number(file: Path) -> None:
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Compare):
+            numbers = [one.value for one in ast.walk(node) if isinstance(one, ast.Constant)]
+            names = {
+                one.attr if isinstance(one, ast.Attribute) else one.id
+                for one in ast.walk(node)
+                if isinstance(one, ast.Attribute | ast.Name)
+            }
+            large = [one for one in numbers if isinstance(one, int | float) and one >= LEAST_TIME]
+            assert not (large and names & {"duration", "lag", "measured_end", "saved_ns"}), ast.unparse(node)
+
+
+CHIPS = {
+    "H200": {
+        "name": "NVIDIA H200",
+        "computeMajor": 9,
+        "computeMinor": 0,
+        "numSms": 132,
+        "totalGlobalMem": 150_000_000_000,
+    },
+    "A100": {
+        "name": "NVIDIA A100-SXM4-80GB",
+        "computeMajor": 8,
+        "computeMinor": 0,
+        "numSms": 108,
+        "totalGlobalMem": 85_000_000_000,
+    },
+    "L4": {"name": "NVIDIA L4", "computeMajor": 8, "computeMinor": 9, "numSms": 58, "totalGlobalMem": 24_000_000_000},
+}
+SGEMM = "ampere_sgemm_128x64_nn"
+
+
+def small_kernels(program: Program) -> None:
+    for _ in range(100):
+        program.op("aten::mul", (MUL, 2), cpu=30)
+
+
+def large_product(program: Program) -> None:
+    program.op("aten::mm", (SGEMM, 3_000))
+
+
+def pageable_copy(program: Program) -> None:
+    program.copy("HtoD (Pageable -> Device)", 4_000, 40_000_000)
+
+
+def passes_over_a_tensor(program: Program) -> None:
+    for _ in range(3):
+        program.op("aten::mul", (MUL, 800), shapes=[[16384, 4096]], dtype="float")
+
+
+def asked(folder: Path, body: Body, chip: str) -> WhatIf:
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            body(program)
+            program.wait()
+    return question_about(open_trace(files.write(folder, program.events, deviceProperties=[CHIPS[chip]]), cache=False))
+
+
+@pytest.mark.parametrize(
+    ("fix", "body"),
+    [
+        ("cuda_graph", small_kernels),
+        ("tf32", large_product),
+        ("pin_memory", pageable_copy),
+        ("torch_compile", passes_over_a_tensor),
+    ],
+)
+@pytest.mark.parametrize("chip", ["A100", "L4"])
+def test_another_chip_gets_other_numbers(tmp_path: Path, chip: str, fix: str, body: Body) -> None:
+    ours, other = asked(tmp_path, body, "H200"), asked(tmp_path, body, chip)
+    assert other.scene.device.chip != ours.scene.device.chip
+    assert ours.ask(fix).applies and other.ask(fix).applies
+    assert other.ask(fix).new_step_ns != ours.ask(fix).new_step_ns
