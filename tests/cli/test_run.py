@@ -43,7 +43,7 @@ def test_a_program_is_run_recorded_and_diagnosed_and_no_gpu_is_said_to_be_in_it(
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("step 0: loss")
     assert "trained\ntrace.json.gz · no GPU activity · 2 steps" in done.stdout
-    assert "No GPU work and no CUDA call is recorded" in done.stdout
+    assert "No GPU operations or CUDA calls are recorded" in done.stdout
     assert "warpline: the run is in .warpline/runs/first" in done.stderr
     assert sorted(path.name for path in (tmp_path / ".warpline/runs/first").iterdir()) == [
         "manifest.json",
