@@ -131,7 +131,7 @@ def _tables(cases: list[dict[str, Any]]) -> list[str]:
         "## Faults and their cures\n",
         _table(("case", "cause", "fix", "faulty ms", "cured ms", "gain", "other cures"), map(_fault_row, faults)),
         "## Healthy steps, and traps\n\n"
-        "Something looks guilty and is not: `innocent` is the cure that it suggests, and that gains nothing.\n",
+        "Something looks like a fault but is not: `innocent` is the fix that it suggests, which would not help.\n",
         _table(("case", "cause", "innocent", "as it is, ms", "without it, ms", "gain"), map(_innocent_row, guarded)),
     ]
 

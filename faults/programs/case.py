@@ -38,7 +38,7 @@ class PlantedLine:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A step with one planted fault; or a healthy one, with a cure that tempts and gains nothing."""
+    """A step with one planted fault; or a healthy one, with a tempting fix that does not help."""
 
     name: str
     cause: str
@@ -49,7 +49,7 @@ class Case:
     also: tuple[str, ...] = ()
     """Other fixes that cure it, timed but not captured."""
     innocent: str | None = None
-    """The fix that the obvious culprit suggests, and that gains nothing."""
+    """The fix that the obvious suspect suggests, and that does not help."""
     trap: bool = False
     """Whether something in the step looks guilty and is not."""
     steps: int = 5

@@ -1,4 +1,4 @@
-"""Nothing planted: steps near what the device can do. Each names a cure that tempts, and that gains nothing."""
+"""Nothing planted: steps near what the device can do. Each names a tempting fix that does not help."""
 
 from __future__ import annotations
 

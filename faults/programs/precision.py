@@ -1,4 +1,4 @@
-"""Cause `kernel`, by number format: matrix products that the tensor cores do not get, or get in the wrong shape."""
+"""Cause `kernel`, by number format: GEMMs that do not run on tensor cores, or have the wrong shape for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cause `sync`: the CPU waits for the GPU where it need not, and the GPU runs dry while it catches up."""
+"""Cause `sync`: the CPU waits for the GPU where it need not, and the GPU goes idle until it catches up."""
 
 from __future__ import annotations
 

@@ -47,6 +47,8 @@ def count(value: float) -> str:
 
 
 def several(value: float, one: str, many: str | None = None) -> str:
-    """The number with its noun: 1 step, 4 steps."""
+    """The number with its noun: 1 step, 4 steps, 0.5 copies, and about 1 copy for 0.8."""
     number = count(value)
-    return f"1 {one}" if number == "1" else f"{number} {many or one + 's'}"
+    if number == "1":
+        return f"1 {one}"
+    return f"about 1 {one}" if 0.75 <= value <= 1.25 else f"{number} {many or one + 's'}"

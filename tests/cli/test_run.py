@@ -213,7 +213,7 @@ def test_a_container_that_leaves_nothing_is_said(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
     assert run(["run", "--container", "image:1", "--exec", "train.py"]) == 125
-    assert "warpline: no-run: the container left no run here" in capsys.readouterr().err
+    assert "warpline: no-run: the container wrote no run here" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["text", "json"])

@@ -104,7 +104,7 @@ def test_a_doubtful_general_fix_gives_way_to_a_sure_one() -> None:
 def test_that_a_fifth_of_a_step_could_be_fused_is_no_fault() -> None:
     ordinary = finding("unfused_elementwise", 1.25, confidence="medium")
     assert said(ordinary) == ("healthy", None)
-    assert "gains what a fault would cost (the best 1.25×)" in verdict_of([ordinary], EVIDENCE).sentence
+    assert "gains enough to be a fault (best 1.25×)" in verdict_of([ordinary], EVIDENCE).sentence
     assert said(finding("unfused_elementwise", 1.35, confidence="medium")) == ("kernel", "torch_compile")
     assert said(ordinary, finding("fp32_gemm", 1.2)) == ("kernel", "tf32")
 
@@ -112,7 +112,7 @@ def test_that_a_fifth_of_a_step_could_be_fused_is_no_fault() -> None:
 def test_a_small_gain_that_is_not_sure_is_no_fault() -> None:
     doubtful = finding("unfused_elementwise", 1.13, confidence="medium")
     assert said(doubtful) == ("healthy", None)
-    assert "no fix that was replayed is sure to gain 5 % (the best 1.13×)" in verdict_of([doubtful], EVIDENCE).sentence
+    assert "no replayed fix gains 5 % with high confidence (best 1.13×)" in verdict_of([doubtful], EVIDENCE).sentence
     assert said(finding("full_precision", 1.16, confidence="medium")) == ("kernel", "bf16")
     assert said(finding("unfused_attention", 1.13)) == ("kernel", "sdpa")
 
@@ -166,7 +166,7 @@ def test_nothing_found_is_healthy_and_says_how_busy_the_gpu_is() -> None:
 
 def test_healthy_kernels_are_held_against_the_roofline() -> None:
     verdict = verdict_of([], cast(Evidence, Judged(roofline_share=0.714)))
-    assert "busy 75 % of the time, its kernels reach 71 % of the roofline, and no fix" in verdict.sentence
+    assert "busy 75 % of the time, its kernels reach 71 % of the roofline, and no replayed fix" in verdict.sentence
 
 
 def test_the_roofline_share_is_that_of_the_kernels(tmp_path: Path) -> None:
@@ -202,7 +202,7 @@ def test_an_idle_device_is_not_healthy_though_no_fix_helps() -> None:
     verdict = verdict_of([finding("hidden_sync", 1.03)], cast(Evidence, Judged(idle_share=0.75, idle=waiting)))
     assert (verdict.cause, verdict.fix) == ("sync", None)
     assert verdict.gain == Estimate(1.0, 1.0, 1.0)
-    for part in ("synchronisation", "75 %", "50 %", "1.03×", "3.00 ms"):
+    for part in ("Synchronisation-bound", "75 %", "50 %", "1.03×", "3.00 ms"):
         assert part in verdict.sentence
 
 
@@ -210,9 +210,9 @@ def test_the_sentence_holds_cause_claim_fix_and_both_times() -> None:
     chosen = finding("hidden_sync", 2.0, "8 synchronising calls a step hold the CPU.")
     verdict = verdict_of([chosen], EVIDENCE)
     for part in (
-        "synchronisation",
+        "Synchronisation-bound",
         "8 synchronising calls a step",
-        "not waiting would bring the step",
+        "removing the waits would bring the step",
         "from 3.00 ms to 1.50 ms",
         "(2.00×, range 1.80–2.20×)",
     ):

@@ -59,7 +59,7 @@ def test_lists_that_become_tensors_again_and_again_are_to_become_one_once(tmp_pa
             program.op("aten::lift_fresh", cpu=0.1)
 
     how = advice(tmp_path, body)["hidden_sync"]
-    assert "Make tensors of Python's numbers once, on the device" in how
+    assert "Create tensors from Python numbers once, on the device" in how
 
 
 def test_without_frames_no_function_is_named(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_without_frames_no_function_is_named(tmp_path: Path) -> None:
             wait_in(program, "aten::item")
 
     how = advice(tmp_path, body)["hidden_sync"]
-    assert how.startswith("Do not wait: total += loss.detach()")
+    assert how.startswith("Avoid waiting: total += loss.detach()")
 
 
 def test_an_unknown_wait_gets_the_general_advice(tmp_path: Path) -> None:
@@ -157,8 +157,8 @@ def load(program: Program, iterator: str | None = None) -> None:
             "_SingleProcessDataLoaderIter",
             "has no workers: it loads in the loop's own process, most of it in __getitem__ (photos.py:7)",
         ),
-        ("_MultiProcessingDataLoaderIter", "workers are too few or too slow"),
-        (None, "Now DataLoader holds the loop in the function at photos.py:7. "),
+        ("_MultiProcessingDataLoaderIter", "too few workers, or they are too slow"),
+        (None, "Now DataLoader blocks the loop in the function at photos.py:7. "),
     ],
 )
 def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str, tmp_path: Path) -> None:
@@ -170,8 +170,8 @@ def test_the_loader_is_described_as_it_was_seen(iterator: str | None, said: str,
 @pytest.mark.parametrize(
     ("loading", "said"),
     [
-        (2000, r"counts on 7 workers, which hide it\."),
-        (20_000, r"counts on 7 workers, which make a batch in 2\.8\d ms; about 1\d would hide all loading\."),
+        (2000, r"assumes 7 workers, which hide all loading\."),
+        (20_000, r"assumes 7 workers, which load a batch in 2\.8\d ms; about 1\d would hide all loading\."),
     ],
 )
 def test_the_advice_says_how_many_workers_it_counts_on(loading: float, said: str, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_the_outermost_module_that_launches_most_is_named(tmp_path: Path) -> Non
                 launches(program)
         program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
 
-    assert advice(tmp_path, body)["launch_bound"].startswith("Most of it is launched by the module Network. ")
+    assert advice(tmp_path, body)["launch_bound"].startswith("Most operations are launched by the module Network. ")
 
 
 def test_without_a_module_the_function_is_named(tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_without_a_module_the_function_is_named(tmp_path: Path) -> None:
             with program.frame("nn.Module: Head_0", fit):
                 program.op("aten::mm", (GEMM_BF16, 2), cpu=20)
 
-    assert advice(tmp_path, body)["launch_bound"].startswith("Most of it is launched by fit (train.py:12). ")
+    assert advice(tmp_path, body)["launch_bound"].startswith("Most operations are launched by fit (train.py:12). ")
 
 
 def test_without_frames_nobody_is_named(tmp_path: Path) -> None:

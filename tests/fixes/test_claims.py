@@ -54,7 +54,9 @@ def test_the_softmax_of_a_loss_is_no_attention(tmp_path: Path) -> None:
             program.large_product(10)
         program.op("aten::_log_softmax", (SOFTMAX, 300))
 
-    assert "softmax 1 time a step (about 3 kernels each, 890 µs in all)" in claims(tmp_path, body)["unfused_attention"]
+    assert (
+        "unfused 1 time a step (about 3 kernels each, 890 µs in total)" in claims(tmp_path, body)["unfused_attention"]
+    )
 
 
 def test_products_outside_the_loop_are_not_counted(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_products_outside_the_loop_are_not_counted(tmp_path: Path) -> None:
         program.wait()
 
     claim = claims(tmp_path, body)["many_small_gemms"]
-    assert "16 small kernels a step, 16 of them matrix products, where a batch needs 1" in claim
+    assert "16 small kernels a step, 16 of them GEMMs, where a batch needs 1" in claim
 
 
 def test_aligned_products_are_not_counted_and_the_odd_size_is_named(tmp_path: Path) -> None:
@@ -93,7 +95,7 @@ def test_products_in_16_bits_are_not_full_precision(tmp_path: Path) -> None:
         program.op("aten::mm", (GEMM_TF32, 350), dtype="float")
         program.large_product(500)
 
-    assert "takes 350 µs a step (matrix products and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
+    assert "take 350 µs a step (GEMMs and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
 
 
 def test_doubles_and_fp32_products_are_counted_apart(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_doubles_and_fp32_products_are_counted_apart(tmp_path: Path) -> None:
             program.op("aten::mul", (MUL_DOUBLE, 20), dtype="double")
 
     found = claims(tmp_path, body)
-    assert "1 product (500 µs) and 3 other kernels (60.0 µs) a step compute in 64 bits" in found["double_precision"]
+    assert "1 GEMM (500 µs) and 3 other kernels (60.0 µs) a step run in FP64" in found["double_precision"]
     assert ": 2 a step, 1.36 ms." in found["fp32_gemm"]
 
 
@@ -130,7 +132,7 @@ def test_work_in_32_bits_leaves_doubles_out(tmp_path: Path) -> None:
         program.op("aten::mul", (MUL_DOUBLE, 10), dtype="double")
         program.large_product(500)
 
-    assert "takes 350 µs a step (matrix products and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
+    assert "take 350 µs a step (GEMMs and attention 350 µs)" in claims(tmp_path, body)["full_precision"]
 
 
 def test_of_a_collective_only_what_nothing_hides_is_exposed(tmp_path: Path) -> None:

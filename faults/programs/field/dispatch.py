@@ -172,7 +172,7 @@ def parameter_group_for_every_tensor(torch: Any, cure: str | None) -> Step:
 def prompt_from_ordinary_memory(torch: Any, cure: str | None) -> Step:
     """A small language model is handed its 16 tokens from ordinary host memory, and then launches 170 small kernels.
 
-    The copy from pageable memory is easy to blame, but it is 128 bytes and pinning them gains nothing. What takes time
+    The copy from pageable memory is easy to blame, but it is 128 bytes and pinning them does not help. What takes time
     is the launching, and a CUDA graph behind the same copy ends it.
     """
     functional = torch.nn.functional

@@ -103,7 +103,7 @@ def short_history_joined_once(torch: Any, cure: str | None) -> Step:
     """An encoder joins the last 256 frames of each stream to the next 1,792 with `torch.cat`, once a step.
 
     Concatenation in a loop is how caches grow slow, but this one moves a few megabytes before milliseconds of products.
-    A buffer that is written in place gains nothing.
+    A buffer that is written in place does not help.
     """
     width = 1024
     layers, backs = (

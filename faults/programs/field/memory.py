@@ -1,4 +1,4 @@
-"""Cause `memory`: blocks that are given back, that never fit, and features that are copied to be joined."""
+"""Cause `memory`: blocks that are freed, that never fit, and features that are copied to be joined."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def wide_training(torch: Any, cure: str | None) -> Step:
 def pageable_copy_behind_compute(torch: Any, cure: str | None) -> Step:
     """The next batch, 8 MiB of pageable memory, is copied on a stream of its own while this batch is computed.
 
-    The CPU is held up by the copy for about a millisecond; the GPU has three milliseconds of products to go.
+    The copy blocks the CPU for about a millisecond; the GPU has three milliseconds of products to go.
     """
     host = torch.randn(1024, 4096).to(torch.bfloat16)
     host = host.pin_memory() if cure else host

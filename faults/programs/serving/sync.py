@@ -12,7 +12,7 @@ from faults.programs.parts import weights
 def cache_position_on_the_gpu(torch: Any, cure: str | None) -> Step:
     """A decoder keeps the position of the next token in a GPU tensor, and slices six layers' caches with it.
 
-    A slice needs a number, so each one reads the position back, four times a layer, and the GPU runs dry each time.
+    A slice needs a number, so each one reads the position back, four times a layer, and the GPU goes idle each time.
     The position is known to the loop on the CPU, where it costs nothing.
     """
     functional = torch.nn.functional

@@ -65,7 +65,7 @@ def vocabulary_scored_for_one_token(torch: Any, cure: str | None) -> Step:
     """A language model's head scores 131,072 words for a single token: one vector against 2 GB of weights.
 
     Such a kernel holds few warps and uses no tensor cores, but it reads the weights as fast as the memory gives
-    them, once. Half of the vocabulary on a second stream beside the other half gains nothing.
+    them, once. Half of the vocabulary on a second stream beside the other half does not help.
     """
     words, width = 131072, 8192
     head = torch.randn(words, width, device="cuda", dtype=torch.bfloat16)

@@ -1,4 +1,4 @@
-"""Cause `memory`: memory that is taken, given back or copied more often than the work needs."""
+"""Cause `memory`: memory that is allocated, freed or copied more often than necessary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cause `sync`: numbers that are read back in the middle of a computation, so that the GPU runs dry."""
+"""Cause `sync`: numbers that are read back in the middle of a computation, so that the GPU goes idle."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from faults.programs.parts import batches, graphed, weights
 def convolution_on_a_dense_graph(torch: Any, cure: str | None) -> Step:
     """A network on a dense graph of 16,384 nodes is trained: products with the adjacency matrix, and little else.
 
-    Nothing is wrong: they keep the tensor cores busy for milliseconds, and a graph of the launches gains nothing.
+    Nothing is wrong: they keep the tensor cores busy for milliseconds, and a CUDA graph does not help.
     """
     nodes, width = 16384, 1024
     (adjacency,) = weights(torch, 1, nodes, nodes, torch.bfloat16)

@@ -13,7 +13,7 @@ def critic_with_a_trail_of_statistics(torch: Any, cure: str | None) -> Step:
     """A wide critic is trained in bfloat16, and eight rounds of tiny kernels keep statistics of its returns.
 
     Nearly all the time goes into products at the speed of the tensor cores. The tiny kernels are launched while those
-    run, so that a graph of them gains nothing.
+    run, so that a CUDA graph does not help.
     """
     nn = torch.nn
     width, atoms, batch = 8192, 64, 8192

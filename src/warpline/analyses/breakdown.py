@@ -1,6 +1,6 @@
-"""Where each device's time went: every nanosecond of the window is busy with one thing or idle.
+"""Where each device's time goes: every nanosecond of the window is busy with one activity or idle.
 
-Work that runs at once is counted once, for the first of compute, communication, copy and memset that runs
+Concurrent operations count once, for the first of compute, communication, copy and memset that runs
 then; so the parts sum to the busy time, and busy and idle to the window, exactly.
 """
 
@@ -17,7 +17,7 @@ from warpline.trace.columns import integers
 from warpline.trace.trace import Trace, Window
 
 PRIORITY = ("compute", "comm", "copy", "memset")
-"""Which of several things that run at once the time belongs to."""
+"""Order in which concurrent activities claim the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +30,19 @@ class DeviceTime:
     idle_ns: int
     compute_ns: int
     comm_ns: int
-    """Communication that no computation hides; likewise below."""
+    """Communication that does not overlap with computation; likewise below."""
     copy_ns: int
     memset_ns: int
     overlapped_comm_ns: int
-    """Communication hidden behind computation: not part of the sum."""
+    """Communication overlapped with computation: not part of the sum."""
     overlapped_copy_ns: int
-    """Copies hidden behind computation or communication: not part of the sum."""
+    """Copies overlapped with computation or communication: not part of the sum."""
 
 
 def activity(kind: str, name: str | None) -> str:
-    """What a row of `gpu` counts as: compute, comm, copy or memset.
+    """Activity of each row of `gpu`: compute, comm, copy or memset.
 
-    Collectives are told by their names, the only evidence that every source has.
+    Collectives are detected by name, the only evidence that every source has.
     """
     if kind == "memcpy":
         return "copy"
@@ -52,7 +52,7 @@ def activity(kind: str, name: str | None) -> str:
 
 
 def device_times(trace: Trace) -> list[DeviceTime]:
-    """One partition for each device that did anything in the trace."""
+    """One partition per device with activity in the trace."""
     window = trace.window
     labelled = _labelled(trace.gpu)
     return [_partition(rows, int(device), window) for (device,), rows in sorted(labelled.group_by("device"))]
@@ -70,12 +70,12 @@ def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
 
 
 def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:
-    """When the device was busy with anything."""
+    """When the device was busy."""
     return clip(union(integers(gpu["start_ns"]), integers(gpu["end_ns"])), window.start_ns, window.end_ns)
 
 
 def idle_spans(gpu: pl.DataFrame, window: Window) -> Spans:
-    """When it was not."""
+    """When the device was idle."""
     return complement(busy_spans(gpu, window), window.start_ns, window.end_ns)
 
 

@@ -24,7 +24,7 @@ GRAPH_GAP_NS = 500
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What a step's dispatch and its work come to."""
+    """Dispatch time and GPU time of a step."""
 
     ops: float
     """Launches in a step."""
@@ -45,7 +45,7 @@ class Budget:
 
     @property
     def step_ns(self) -> float:
-        """The step, if dispatch runs ahead undisturbed."""
+        """The step time, if dispatch runs ahead without waits."""
         return max(self.dispatch_ns, self.work_ns)
 
     @property
@@ -55,7 +55,7 @@ class Budget:
 
     @property
     def crossover_ops(self) -> float | None:
-        """How many launches the CPU can make in the time of the step's GPU work: beyond these it is the bottleneck.
+        """Launches that the CPU can make during the step's GPU time; with more, the CPU is the bottleneck.
 
         None where a launch takes no time.
         """
@@ -67,7 +67,7 @@ class Budget:
         return GRAPH_LAUNCH_NS + self.work_ns + self.ops * GRAPH_GAP_NS
 
     def fused_ns(self, times_fewer: float) -> float:
-        """The step with that many times fewer launches of the same total work."""
+        """The step with that many times fewer launches and the same GPU time."""
         return max(self.dispatch_ns / times_fewer, self.work_ns)
 
 
@@ -75,7 +75,7 @@ def budget_of(trace: Trace) -> Budget:
     """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
     work = in_window(trace.gpu, trace)
     if not len(work):
-        raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU work")
+        raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU operations")
     steps = trace.steps_in_view
     if len(steps) and trace.chosen_steps is None:
         begin, end = steps["start_ns"].min(), steps["end_ns"].max()
@@ -96,7 +96,7 @@ def steps_ns(steps: pl.DataFrame, trace: Trace) -> int:
 
 
 def _waited_ns(trace: Trace, calls: pl.DataFrame) -> int:
-    """Time that the launching threads spent in synchronising calls, while the launches were made."""
+    """Time that the launching threads spent in synchronising calls between the first and the last launch."""
     waits = in_window(trace.api, trace).filter(
         named(SYNCHRONISE),
         pl.col("thread").is_in(calls["thread"].unique().implode()),

@@ -1,4 +1,4 @@
-"""From Python to the kernel, layer by layer: what one op costs on its way to the device.
+"""The cost of an op in each layer from Python to the kernel.
 
 Python -> framework (the op and the ops it calls) -> API call -> queue -> kernel, in time per op, with launches per op
 and the share of the CPU's time that is hidden because the device is busy anyway.
@@ -21,11 +21,11 @@ from warpline.trace.trace import Trace
 Int64s = npt.NDArray[np.int64]
 
 LONGEST_PYTHON_NS = 300_000
-"""A pause before an op that is longer than this is not the Python that calls it."""
+"""A longer gap before an op is not the Python code that calls it."""
 
 
 def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
-    """One row an op name (the ops that Python calls, or those of the given name), costliest first.
+    """One row per op name (the ops that Python calls, or those of the given name), costliest first.
 
     Columns are means per op in nanoseconds, but for `count`, `per_step`, `launches`, `depth`, `hidden_share` and the
     call site of the slowest one.
@@ -95,7 +95,7 @@ def _summed(values: Int64s, slots: Int64s, count: int) -> Int64s:
 
 
 def _python_before(trace: Trace, rows: Int64s) -> Int64s:
-    """From the end of the op before it on its thread to its begin, where that is short enough to be its caller."""
+    """From the end of the previous op on its thread to its start, if short enough to be its caller."""
     threads, starts, ends = (integers(trace.ops[name])[rows] for name in ("thread", "start_ns", "end_ns"))
     order = np.lexsort((starts, threads))
     pause = np.zeros(len(rows), np.int64)
@@ -106,13 +106,13 @@ def _python_before(trace: Trace, rows: Int64s) -> Int64s:
 
 
 def _hidden(trace: Trace, starts: Int64s, ends: Int64s) -> Int64s:
-    """How much of each op's CPU time passes while a device is busy."""
+    """Part of each op's CPU time during which a device is busy."""
     spans = busy_spans(trace.gpu, trace.window)
     return covered_before(spans, ends) - covered_before(spans, starts)
 
 
 def _levels(trace: Trace, owner: Int64s, slot: Int64s, count: int) -> Int64s:
-    """How many ops deep each one goes, itself included."""
+    """Nesting depth of each op, itself included."""
     depths = integers(trace.ops["depth"])
     inside = np.flatnonzero(owner != NONE)
     levels = np.ones(count, np.int64)

@@ -1,7 +1,7 @@
-"""Why a device was idle: every idle nanosecond gets one cause, from what the CPU was doing then.
+"""Why a device is idle: every idle nanosecond gets one cause, from what the CPU does at that time.
 
-An idle stretch ends when some operation begins. Until that operation's launch was called, the device waited for the
-launching thread, and the stretch is split by what that thread was doing; from the call on, it is launch latency, or,
+An idle gap ends when an operation starts. Until that operation's launch was called, the device waited for the
+launching thread, and the gap is split by what that thread was doing; from the call on, it is launch latency, or,
 if the operation had been waiting in its queue all along, a dependency. A moment without any evidence is `unknown`.
 """
 
@@ -37,17 +37,17 @@ CAUSES = (
     "unknown",
 )
 QUEUED_GAP_NS = 20_000
-"""Between operations that were both launched in time, a device takes 1 to 5 µs to go on, and up to this between
+"""Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """The idle stretches of one device, and the cause of each part of them."""
+    """The idle gaps of one device, and the cause of each part."""
 
     device: int
     table: pl.DataFrame
-    """One row a stretch: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
+    """One row per gap: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
 
     def totals(self) -> dict[str, int]:
         """Idle time by cause; sums to the idle time."""
@@ -65,7 +65,7 @@ def idle_gaps(trace: Trace, known: HostTime | None = None) -> list[Gaps]:
 
 
 def loading_spans(host: HostTime) -> dict[int, Spans]:
-    """When each thread was getting data, by the same evidence: ranges, frames, and long silences before an upload."""
+    """When each thread was loading data, by the same evidence: ranges, frames, and long gaps before an upload."""
     return {thread: host.explained(thread)["input"] for thread in host.threads}
 
 
@@ -78,7 +78,7 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
     called = np.where(linked, np.append(integers(trace.api["start_ns"]), 0)[calls], idle.ends)
     launch = np.clip(called, idle.starts, idle.ends)
     callers = np.append(integers(trace.api["thread"]), NONE)[calls]
-    # At the end of chosen steps nothing begins: what the busiest thread does then says why.
+    # No operation starts at the end of selected steps; the busiest thread's activity gives the cause.
     callers = np.where(ended_by == NONE, _busiest_thread(trace), callers)
     _split_waiting(host, idle, launch, callers, parts)
     _split_after_launch(trace, idle, launch, called, calls, ended_by, host.threads, parts)
@@ -96,7 +96,7 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
 
 
 def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
-    """Row of `gpu` that begins when the stretch ends; NONE at the end of the window."""
+    """Row of `gpu` that starts when the gap ends; NONE at the end of the window."""
     starts, numbers = integers(rows["start_ns"]), integers(rows["gpu_id"])
     slot = np.searchsorted(starts, idle.ends, side="left")
     begins = (slot < len(starts)) & (np.append(starts, -1)[slot] == idle.ends)
@@ -104,7 +104,7 @@ def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
 
 
 def _split_waiting(host: HostTime, idle: Spans, launch: Int64s, callers: Int64s, parts: dict[str, Int64s]) -> None:
-    """The part before the launch, by what the launching thread was doing; nothing is said without a launch."""
+    """The part before the launch, by what the launching thread was doing; empty without a launch."""
     for caller in np.unique(callers[callers != NONE]):
         mine = np.flatnonzero((callers == caller) & (launch > idle.starts))
         if not len(mine):

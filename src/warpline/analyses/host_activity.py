@@ -1,7 +1,7 @@
-"""What each CPU thread was doing, as sets of time: the evidence from which idle time of the device is explained.
+"""What each CPU thread was doing, as sets of intervals: the evidence that explains idle time of the device.
 
-Every moment of a thread has at most one label. Where several things go on at once (a call inside an op inside a
-Python frame), the most telling one counts, in the order of `PRIORITY`.
+Every moment of a thread has at most one label. If several apply (a call inside an op inside a
+Python frame), the most specific one counts, in the order of `PRIORITY`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Distinct = tuple[pl.Series, Int64s]
 """The distinct names of a table, and which of them each row has."""
 
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
-"""The causes that a thread's doing can tell. Python frames alone say no more than silence does."""
+"""The causes that a thread's activity can show. Python frames alone are no evidence."""
 
 SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
@@ -43,14 +43,14 @@ ALLOCATE = (
     r"^(cuda|hip)(Malloc|Free|HostAlloc|HostFree|HostRegister|HostUnregister|MemPool|MallocAsync|FreeAsync|ExtMalloc)"
     r"|^cuMem(Alloc|Free|Create|Release|Map|Unmap|AddressReserve|AddressFree|SetAccess|HostAlloc|HostRegister|Pool)"
 )
-"""Asks the driver for memory, or gives it back; freeing waits for the device."""
+"""Allocates or frees driver memory; freeing waits for the device."""
 LOAD = (
     r"^cu(Module|Library)(Load|GetFunction|GetKernel|GetGlobal|GetModule|Enumerate|Unload)|^cuKernelGetFunction|^cuLink"
     r"|^cuInit|^cuDevicePrimaryCtx|^cuCtxCreate|^hipModuleLoad|^(cuda|hip)SetDevice$|^(cuda|hip)(Stream|Event)Create"
     r"|^(cuda|hip)GetDeviceProperties|^cuGetProcAddress|^cudaGetDriverEntryPoint|^(cuda|hip)GraphInstantiate"
     r"|^cuGraphInstantiate|^nvrtc|^hiprtc|^cuFunc|^cudaFunc"
 )
-"""Makes code, contexts and handles ready: work of the first time, not of every step."""
+"""Prepares code, contexts and handles: once, not in every step."""
 COMPILING = (
     r"torch/_dynamo/convert_frame|torch/_inductor/(graph|scheduler|codecache|compile_worker|async_compile)|triton/compiler/"
     r"|triton/runtime/build|triton_heuristics\.py\(\d+\): (autotune|benchmark|_?precompile)"
@@ -86,12 +86,12 @@ class Activity:
 
     @property
     def told(self) -> Spans:
-        """All time of which something is known."""
+        """All labelled time."""
         return joined(list(self.labels.values()))
 
 
 def activities(trace: Trace) -> dict[int, Activity]:
-    """The activity of every thread that called the device's API, ran an op, or was sampled otherwise."""
+    """The activity of every thread that called the CUDA API, ran an op, or has other events."""
     raw: dict[int, dict[str, list[Spans]]] = {}
     for thread, label, spans in _evidence(trace):
         raw.setdefault(thread, {}).setdefault(label, []).append(spans)
@@ -101,7 +101,7 @@ def activities(trace: Trace) -> dict[int, Activity]:
 
 
 def prioritised(labels: dict[str, Spans]) -> Activity:
-    """Each moment under the first of the labels that has it."""
+    """Assign each moment to the first label that covers it."""
     taken, result = EMPTY, {}
     for label in PRIORITY:
         spans = labels.get(label, EMPTY)
@@ -119,7 +119,7 @@ def joined(parts: list[Spans]) -> Spans:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Times of threads, and what each tells."""
+    """Intervals of threads, with their labels."""
 
     thread: Int64s
     start: Int64s
@@ -128,14 +128,14 @@ class _Told:
 
     @classmethod
     def rows(cls, table: pl.DataFrame, chosen: Int64s, label: Labels) -> _Told:
-        """These rows of a table; those without a thread tell nothing."""
+        """These rows of a table; rows without a thread are ignored."""
         thread, start, end = (integers(table[name])[chosen] for name in ("thread", "start_ns", "end_ns"))
         known = thread != NONE
         return cls(thread[known], start[known], end[known], label[known])
 
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
-    """(thread, label, time) from every table that knows anything about a thread."""
+    """(thread, label, time) from every table with thread events."""
     ranges, frames = trace.ranges.filter(pl.col("end_ns").is_not_null()), distinct(trace.python["name"])
     parts = (
         _calls(trace),
@@ -186,7 +186,7 @@ def _profiler_frames(python: pl.DataFrame, distinct_names: Distinct) -> Iterator
 
 
 def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Distinct | None = None) -> _Told:
-    """The rows whose names tell something; the first pattern that matches counts. `known` are its distinct names."""
+    """The rows whose names match a pattern; the first match counts. `known` are the table's distinct names."""
     names, which = known or distinct(table["name"])
     label = np.full(len(names) + 1, NONE, np.int8)
     for word, pattern in reversed(patterns.items()):
@@ -196,7 +196,7 @@ def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Distinct | No
 
 
 def _captures(api: pl.DataFrame) -> _Told:
-    """From the begin to the end of each capture: what is launched meanwhile only makes a graph."""
+    """From start to end of each capture: launches in between only build a graph."""
     marks = api.filter(named(f"{BEGIN_CAPTURE}|{END_CAPTURE}"), pl.col("thread").is_not_null()).sort("start_ns")
     spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
     spans = spans.drop_nulls("end_ns")
@@ -204,13 +204,13 @@ def _captures(api: pl.DataFrame) -> _Told:
 
 
 def _ops(ops: pl.DataFrame) -> _Told:
-    """Ops as plain work. The outermost ones cover all that they enclose."""
+    """Ops as dispatch. The outermost ops cover everything inside them."""
     outermost = np.flatnonzero(ops["parent"].is_null().to_numpy())
     return _Told.rows(ops, outermost, np.full(len(outermost), PRIORITY.index("dispatch"), np.int8))
 
 
 def _calls(trace: Trace) -> _Told:
-    """API calls: what each keeps its caller waiting for."""
+    """API calls, by what each waits for."""
     names, which = distinct(trace.api["name"])
 
     def are(pattern: str) -> Bools:

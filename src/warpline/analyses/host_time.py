@@ -1,7 +1,7 @@
-"""What the time of each launching thread went into, silences included: the host's side of every idle moment.
+"""How each launching thread spends its time, gaps included: the host side of every idle moment.
 
-A thread's own evidence counts first (`host_activity`), then what other threads did meanwhile, then what silence means:
-mostly Python between ops, which is dispatch; before a copy to the device, the making of a batch.
+A thread's own evidence counts first (`host_activity`), then other threads' activity, then the meaning of a gap:
+mostly Python between ops, which is dispatch; before a copy to the device, data loading.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from warpline.trace.names import matches
 from warpline.trace.trace import Trace
 
 SHORT_HOLE_NS = 300_000
-"""A pause this short between recorded calls or ops is Python at work; longer ones may be more than that.
-So is as much CPU time between two calls for the device: launching takes tens of µs, making a batch takes longer."""
+"""A gap this short between recorded calls or ops is Python; longer gaps may be something else.
+So is as much CPU time between two launches: launching takes tens of µs, loading a batch takes longer."""
 NUMBER_BYTES = 8
-"""A copy to the host up to this size is a loss or a flag that is read; the next batch does not hang on it."""
+"""A copy to the host up to this size is a loss or a flag; the next batch does not depend on it."""
 OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler"})
-"""What one thread does that may keep another: that it waits for data, or records, keeps nobody."""
+"""Activities of one thread that may block another; loading and recording do not."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """Calls that gave a device work, in their order."""
+    """Calls that launched GPU operations, in order."""
 
     thread: Int64s
     start: Int64s
@@ -53,7 +53,7 @@ class _ByThread:
 
     @classmethod
     def sort(cls, threads: Int64s, starts: Int64s, rows: Int64s) -> _ByThread:
-        """Of these rows of a table."""
+        """Build it from these rows of a table."""
         ordered = rows[np.lexsort((starts[rows], threads[rows]))]
         return cls(ordered, threads[ordered])
 
@@ -64,7 +64,7 @@ class _ByThread:
 
 
 class HostTime:
-    """The threads of a trace, made ready to be asked about one after the other; `known` are its `activities`."""
+    """The threads of a trace, prepared for queries; `known` are the trace's `activities`."""
 
     def __init__(self, trace: Trace, known: dict[int, Activity] | None = None) -> None:
         self.threads = activities(trace) if known is None else known
@@ -74,7 +74,7 @@ class HostTime:
         self._explained: dict[int, dict[str, Spans]] = {}
 
     def explained(self, caller: int) -> dict[str, Spans]:
-        """Labels of all time for one thread: its own evidence, then the other threads', then what silence means."""
+        """Labels of all time for one thread: its own evidence, then other threads', then the meaning of gaps."""
         if caller not in self._explained:
             self._explained[caller] = self._explain(caller)
         return self._explained[caller]
@@ -100,7 +100,7 @@ class HostTime:
 
     @cached_property
     def _by_any(self) -> dict[str, tuple[Spans, Spans]]:
-        """By label, when any thread does it, and when several do at once."""
+        """By label, when any thread has it, and when several threads do."""
         found = {}
         for label in OF_ANY_THREAD:
             parts = [activity.labels[label] for activity in self.threads.values() if len(activity.labels[label])]
@@ -108,17 +108,17 @@ class HostTime:
         return found
 
     def _seen_elsewhere(self, own: Activity) -> Activity:
-        """What the other threads were doing, for the time in which this one left no evidence."""
+        """Activity of other threads while this one has no evidence."""
         merged = {}
         for label, (some, several) in self._by_any.items():
             mine = own.labels.get(label, EMPTY)
-            # The only thread that does it has no other to look at.
+            # Time that only this thread has is no evidence from another thread.
             merged[label] = EMPTY if mine is some else joined([several, difference(some, mine)])
         return prioritised(merged)
 
     @cached_property
     def _calls(self) -> _Calls:
-        """The calls of all threads that gave a device work, in their order."""
+        """The calls of all threads that launched GPU operations, in order."""
         gpu, api = self._trace.gpu, self._trace.api
         calls = integers(gpu["api_id"])
         upload = matches(gpu["copy_kind"], "^HtoD$").to_numpy()
@@ -152,10 +152,10 @@ class HostTime:
         return latest
 
     def _silence(self, calls: _Calls, holes: Spans) -> dict[str, Spans]:
-        """What a thread does while nothing of it is recorded: mostly Python between ops, which is dispatch.
+        """Meaning of a thread's unrecorded time: mostly Python between ops, which is dispatch.
 
-        A long silence within a step that ends in a copy to the device is the making of a batch. One before the first
-        step, in a trace that has steps, is the making ready of the program.
+        A long gap within a step that ends in a copy to the device is data loading. A gap before the first
+        step, in a trace with steps, is program start-up.
         """
         long = (holes.ends - holes.starts) > SHORT_HOLE_NS
         loading, starting = np.zeros(len(holes), bool), np.zeros(len(holes), bool)
@@ -168,9 +168,9 @@ class HostTime:
         return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
 
     def _making_batches(self, calls: _Calls, caller: int, free: Spans) -> Spans:
-        """The free time between the last work that any thread gave the device and a copy to it, where that is long.
+        """Long gaps between the last launch of any thread and a copy to the device.
 
-        Whatever functions and ops of the CPU fill it, and however short each of them: they make what is copied.
+        All CPU functions and ops in such a gap prepare the copied data.
         """
         uploads = calls.start[calls.upload]
         if not len(uploads) or not len(self._step_starts):
@@ -182,7 +182,7 @@ class HostTime:
         return intersection(free, union(starts[chosen], ends[chosen]))
 
     def _free_since(self, caller: int, moments: Int64s, begin: int) -> Int64s:
-        """When the last call for work, or the last wait of this thread, that began before each moment had returned."""
+        """Return time of the last launch, or of this thread's last wait, that started before each moment."""
         api, waits = self._trace.api, self._waits_of.of(caller)
         waited = np.maximum.accumulate(integers(api["end_ns"])[waits])
         calls_before = np.searchsorted(self._calls.start, moments, side="left")
@@ -194,8 +194,8 @@ class HostTime:
         return np.where((calls_before > 0) | (waits_before > 0), latest, begin)
 
     def _after_results(self, calls: _Calls) -> Spans:
-        """From each copy of a result that no more work follows in its step, to the end of that step: the program looks
-        at what it got, and the next batch begins with the next step."""
+        """From each copy of a result that no launch follows in its step, to the end of that step: the program processes
+        the result, and the next batch starts with the next step."""
         begins = self._step_starts
         if not len(calls.start) or not len(begins):
             return EMPTY
@@ -206,7 +206,7 @@ class HostTime:
         return union(calls.end[chosen], begins[following[chosen]])
 
     def _entered(self, caller: int, called: Int64s) -> Int64s:
-        """When the outermost op around each moment of the thread began; the moment itself where there is none."""
+        """Start of the outermost op around each moment of the thread; the moment itself if there is none."""
         ops = self._outermost_ops_of.of(caller)
         starts, ends = (integers(self._trace.ops[name])[ops] for name in ("start_ns", "end_ns"))
         slot = np.searchsorted(starts, called, side="right") - 1
@@ -214,9 +214,9 @@ class HostTime:
         return np.where(inside, np.append(starts, 0)[slot], called)
 
     def _before_batch(self, calls: _Calls, moments: Int64s) -> Bools:
-        """Whether the thread's next work for the device is a copy from the host, which may be of a batch.
+        """Whether the thread's next launch is a copy from the host, which may be a batch.
 
-        It is none if the work before it fetched more than a number in the same step: then it is made of that result.
+        It is not a batch if the previous operation fetched more than a number in the same step.
         """
         following = np.searchsorted(calls.start, moments, side="left")
         upload = np.append(calls.upload, False)[following]

@@ -1,4 +1,4 @@
-"""The kernels that cost the time: how often, how long, how steady."""
+"""The kernels with the longest total time: count, duration and spread."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from warpline.kernels import identify
 from warpline.trace.trace import Trace
 
 NAMELESS = "(no name)"
-"""Stands for the name of a kernel whose event has none."""
+"""Placeholder for a kernel without a name."""
 
 
 def in_window(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
@@ -33,7 +33,7 @@ def spread(length: pl.Expr) -> dict[str, pl.Expr]:
 
 
 def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
-    """Kernels (and graph replays) by total time, their share of the time of all kernels, and what their names say."""
+    """Kernels (and graph replays) by total time, their share of the time of all kernels, and what their names show."""
     kernels = in_window(trace.gpu, trace).filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))
     table = (
         kernels.group_by("name")

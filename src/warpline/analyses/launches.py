@@ -1,4 +1,4 @@
-"""How work reaches the device: what each launching call costs, how long work waits, how deep the queue is."""
+"""Launches: the cost of each call, the delay until the operation starts, and the queue depth."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpline.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class QueueDepth:
-    """Operations launched but not yet begun, as the host sees it when it launches the next one."""
+    """Operations launched but not yet started when the host launches the next one."""
 
     mean: float
     median: float
@@ -24,7 +24,7 @@ class QueueDepth:
 
 
 def launch_calls(trace: Trace) -> pl.DataFrame:
-    """Each API call that put work on a device: calls, operations, cost of the call, delay until the work began."""
+    """API calls that launch GPU operations: calls, operations, cost of the call, delay until the operation starts."""
     gpu = in_window(trace.gpu, trace).filter(pl.col("api_id").is_not_null())
     if not len(gpu):
         return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
@@ -51,7 +51,7 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
 
 
 def queue_depth(trace: Trace) -> QueueDepth | None:
-    """How many operations were waiting whenever one more was launched; None without linked work."""
+    """Number of waiting operations at each launch; None without linked operations."""
     gpu = in_window(trace.gpu, trace).filter(pl.col("api_id").is_not_null())
     if not len(gpu):
         return None

@@ -1,4 +1,4 @@
-"""The calls of a trace's ops as the work models take them, each distinct one judged once."""
+"""Calls of a trace's ops for the work models; each distinct call is evaluated once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, w
 
 
 class OpCalls:
-    """Ops by row, and the work of each distinct call, found once."""
+    """Ops by row, and the FLOPs and bytes of each distinct call, computed once."""
 
     def __init__(self, trace: Trace) -> None:
         recorded = ("name", "shapes", "dtypes", "strides", "concrete")
@@ -50,7 +50,7 @@ class OpCalls:
         return found
 
     def work(self, op: int, launches: tuple[Launch, ...]) -> Work | None:
-        """The work of a call; launches matter only where the arguments hide something."""
+        """FLOPs and bytes of a call; launches matter only if the arguments are incomplete."""
         own, parent = self.recorded(op), self._parents[op]
         around = self._columns[1][parent] if parent is not None else None
         key = (own, around, launches if "TensorList" in own[2] else ())
@@ -59,7 +59,7 @@ class OpCalls:
         return self._known[key]
 
     def why(self, op: int, launches: tuple[Launch, ...]) -> str:
-        """Why a call has no work."""
+        """Why a call's FLOPs and bytes are unknown."""
         if not self._columns[2][op].strip("[]"):
             return "the trace has no shapes: record with record_shapes=True"
         return why_no_work(self.call(op, launches))
@@ -70,7 +70,7 @@ class OpCalls:
         return name[op], shapes[op], dtypes[op], strides[op], concrete[op]
 
     def alone(self, op: int) -> OpCall:
-        """The call by itself, without what is around it and what it launched; alike ones are found once."""
+        """The call alone, without enclosing ops and launches; equal calls are built once."""
         key = self.recorded(op)
         if key not in self._alone:
             self._alone[key] = call_from_kineto(*key)

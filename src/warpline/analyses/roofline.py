@@ -1,6 +1,6 @@
-"""How far each op and each kernel is from the roof: what it did, in what time, and the least time it could take.
+"""How far each op and each kernel is from the roofline: its FLOPs and bytes, its time, and its minimum time.
 
-The floor of a piece of work is the longest of its matrix products at the tensor ceiling of their type, its other
+The floor of a piece is the longest of its GEMMs at the tensor-core ceiling of their type, its other
 arithmetic at the CUDA cores', and its bytes at the memory's (or the link's). Ceilings are measured ones where the
 device was measured. What no time can go below is the data sheet, with the cache left out of the traffic.
 """
@@ -40,18 +40,20 @@ SPARSE_GAIN = 2.0
 
 
 def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -> RooflineTable:
-    """The roofline of the steps in view, by `op` (with its shapes) or by `kernel`."""
+    """The roofline of the selected steps, by `op` (with its shapes) or by `kernel`."""
     gathered = Gathered(trace)
     pieces = gathered.pieces
     if not pieces:
-        raise CannotAnswer("no-gpu-work", "the trace has no GPU work in view", "record with CUDA activities")
+        raise CannotAnswer(
+            "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"
+        )
     name, chip = trace_device(trace, device)
     roof = roof_of(chip) if chip else None
     known = [piece for piece in pieces if piece.work is not None]
     if not any(piece.work.link == DRAM for piece in known if piece.work is not None) and trace.source == "nsys":
         raise CannotAnswer(
             "no-shapes",
-            "an nsys profile records no shapes, so the work of its kernels is unknown",
+            "an nsys profile records no shapes, so the FLOPs and bytes of its kernels are unknown",
             "record the same program with torch.profiler and record_shapes=True",
         )
     entries = _by_kernel(gathered, known, roof) if by == "kernel" else _by_op(gathered, known, roof)
@@ -69,7 +71,7 @@ def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -
 
 
 def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | None]:
-    """The device's name and its chip: the one asked for, else the one that most of the trace ran on."""
+    """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
     if wanted is not None:
         return wanted, chip_named(wanted)
     busiest = trace.gpu.group_by("device").agg(time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).sort("time_ns")
@@ -91,7 +93,7 @@ def _on_tensor_cores(kernel: str) -> bool | None:
 
 
 def math_of(work: Work, kernels: Iterable[str]) -> tuple[str, str]:
-    """Type and unit of the main arithmetic: fp32 products run as TF32 on tensor cores, or on CUDA cores."""
+    """Type and unit of the main arithmetic: FP32 GEMMs run as TF32 on tensor cores, or on CUDA cores."""
     if not work.flops:
         return "", ""
     main = next((part for part in work.flops if part.unit == MATRIX), work.flops[0])
@@ -113,7 +115,7 @@ class _Floor:
 
 
 def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
-    """The least times of one call; unknown when arithmetic that could matter has no ceiling."""
+    """Minimum times of one call; unknown if significant arithmetic has no ceiling."""
     bandwidth = roof.bandwidth(work.link) if roof else None
     if roof is None or bandwidth is None:
         return _Floor(0, 0, 0, 0, False)
@@ -158,13 +160,13 @@ def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, ti
 def _priced(
     gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None
 ) -> Iterator[tuple[Piece, Work, tuple[str, str], _Floor]]:
-    """Each piece with its work, the type and unit of its arithmetic, and its floor."""
+    """Each piece with its FLOPs and bytes, the type and unit of its arithmetic, and its floor."""
     floors: dict[tuple[int, tuple[str, str]], _Floor] = {}
     for piece in pieces:
         if piece.work is None:
             continue
         math = math_of(piece.work, gathered.kernel_names(piece))
-        key = (id(piece.work), math)  # calls with the same arguments share one `Work`
+        key = (id(piece.work), math)  # Calls with the same arguments share one `Work`.
         if key not in floors:
             floors[key] = _floor(piece.work, math, roof)
         yield piece, piece.work, math, floors[key]
@@ -182,7 +184,7 @@ def _by_op(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> li
 
 
 def _by_kernel(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
-    """Kernels of one call share its work in proportion to their time; a memset on the way gets none."""
+    """Kernels of one call share its FLOPs and bytes in proportion to their time; a memset gets none."""
     entries: dict[tuple[str, ...], Entry] = {}
     for piece, work, math, floor in _priced(gathered, pieces, roof):
         rows = [gathered.rows[position] for position in piece.rows]
@@ -200,7 +202,7 @@ def _by_kernel(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -
 
 
 def _judged(entry: Entry, roof: Roof | None) -> Entry:
-    """The entry with what its time means against the floors."""
+    """The entry with its time compared with the floors."""
     if roof is None or entry.floor_ns is None or entry.time_ns >= TOLERANCE * entry.floor_ns:
         return entry
     if entry.estimate:
@@ -222,7 +224,7 @@ def _judged(entry: Entry, roof: Roof | None) -> Entry:
         )
     else:
         reason = "not all of the data was touched, or the shapes are not those it ran with"
-    return replace(entry, state=IMPOSSIBLE, note=f"{ratio:.3g} times faster than the chip can be: {reason}")
+    return replace(entry, state=IMPOSSIBLE, note=f"{ratio:.3g} times faster than the chip's limit: {reason}")
 
 
 def _unmodelled(pieces: Iterable[Piece]) -> list[Unmodelled]:

@@ -1,4 +1,4 @@
-"""What the roofline says of one op or kernel, and of a whole trace."""
+"""Roofline results of one op or kernel, and of a whole trace."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.notebook import table as html_table
 from warpline.units import duration
 
 LATENCY_NS = 2_000
-"""A kernel that does nothing takes 0.7 to 1.3 µs in our H200 traces; work with a lower floor is bound by latency."""
+"""An empty kernel takes 0.7 to 1.3 µs in our H200 traces; a kernel with a lower floor is latency-bound."""
 
 LISTED_ENTRIES = 20
 
@@ -31,22 +31,22 @@ class Entry:
     dtypes: str
     model: str
     math: str
-    """Type and unit of its matrix products or arithmetic: `bf16 tensor`, `fp32 vector`; empty without arithmetic."""
+    """Type and unit of its GEMMs or other arithmetic: `bf16 tensor`, `fp32 vector`; empty without arithmetic."""
     count: int = 0
     time_ns: float = 0
     flops: float = 0
-    """Operations of its matrix products where it has any, else all."""
+    """FLOPs of its GEMMs if it has any, else all FLOPs."""
     read_bytes: float = 0
     written_bytes: float = 0
     link: str = DRAM
     compute_floor_ns: float = 0
     memory_floor_ns: float = 0
     floor_ns: float | None = 0
-    """Least time of all calls together; None where a ceiling is unknown."""
+    """Minimum time of all calls together; None if a ceiling is unknown."""
     paper_memory_ns: float = 0
     """Time of its bytes at the data sheet's bandwidth."""
     hard_floor_ns: float = 0
-    """What no time can go below."""
+    """Hard lower bound of the time."""
     step_headroom_ns: float = 0
     """Time above the floor of the calls within steps."""
     estimate: str = ""
@@ -75,7 +75,7 @@ class Entry:
 
     @property
     def ceiling_flops_per_second(self) -> float | None:
-        """What the roof allows for this mix of arithmetic and traffic; None without arithmetic or ceilings."""
+        """Roofline limit at this arithmetic intensity; None without arithmetic or ceilings."""
         return self.flops / self.floor_ns * 1e9 if self.floor_ns and self.flops else None
 
     @property
@@ -85,7 +85,7 @@ class Entry:
 
     @property
     def bound(self) -> str:
-        """What limits it: `compute`, `memory`, `link`, or `latency` when there is too little of either to matter.
+        """What limits it: `compute`, `memory`, `link`, or `latency` if both are too small to matter.
 
         Empty where a ceiling is unknown.
         """
@@ -105,7 +105,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Unmodelled:
-    """GPU time whose work is unknown."""
+    """GPU time with unknown FLOPs and bytes."""
 
     name: str
     why: str
@@ -124,9 +124,9 @@ class RooflineTable:
     by: str
     device: str
     roof: Roof | None
-    """None when the device is not among the known ones: then there are rates, and no ceilings."""
+    """None if the device is unknown: then there are rates, but no ceilings."""
     steps: int | None
-    """Steps in view; headroom is then given per step."""
+    """Selected steps; headroom is then per step."""
     total_ns: int
     modelled_ns: int
     estimated_ns: int
@@ -136,17 +136,17 @@ class RooflineTable:
 
     @property
     def modelled_pct(self) -> float:
-        """Share of GPU time whose work is known."""
+        """Share of GPU time with known FLOPs and bytes."""
         return 100 * self.modelled_ns / self.total_ns if self.total_ns else 0.0
 
     @property
     def floor_ns(self) -> float:
-        """Least time of everything that is modelled."""
+        """Minimum time of all modelled entries."""
         return sum(min(entry.floor_ns, entry.time_ns) for entry in self.entries if entry.floor_ns is not None)
 
     @property
     def table(self) -> pl.DataFrame:
-        """The entries as a frame, longest first."""
+        """The entries as a DataFrame, longest first."""
         return pl.DataFrame([entry_dict(entry, self) for entry in self.entries], infer_schema_length=None)
 
     def to_dict(self) -> dict[str, Any]:
@@ -173,5 +173,5 @@ class RooflineTable:
 
     @property
     def _summary(self) -> str:
-        known = f"work known for {self.modelled_pct:.1f} % of {duration(self.total_ns)}"
+        known = f"FLOPs and bytes known for {self.modelled_pct:.1f} % of {duration(self.total_ns)}"
         return f"{self.device}: {len(self.entries)} rows by {self.by}, {known}"

@@ -1,4 +1,4 @@
-"""Which work belongs to which GPU time: each op's work is shared by the kernels that it launched.
+"""Assigns FLOPs and bytes to GPU time: the kernels that an op launched share its FLOPs and bytes.
 
 A *piece* is the GPU time of one call of an op. Copies between host and device are pieces of their own, since a link
 bounds them and not the memory; a memset or a copy within the device that an op needs along the way is part of the
@@ -29,7 +29,7 @@ from warpline.work.launches import work_of_launch
 _LINKS = {"HtoD": "h2d", "DtoH": "d2h", "UnifiedHtoD": "h2d", "UnifiedDtoH": "d2h", "PtoP": "nvlink"}
 LABELS = ("kind", "name", "copy_kind", "source_memory", "target_memory")
 _CLIMB = 6
-"""How many ops up a model is looked for; the deepest nesting seen around a launch that needs it is four."""
+"""Enclosing ops searched for a model; the deepest nesting seen around such a launch is four."""
 NO_OP = "no op was recorded around its launch"
 IN_GRAPH = "replayed by a CUDA graph, which records no op around it"
 NO_SHAPES_NSYS = "nsys records no shapes"
@@ -37,7 +37,7 @@ NO_SHAPES_NSYS = "nsys records no shapes"
 
 @dataclass(slots=True)
 class Piece:
-    """GPU time of one call, with its work or the reason why it has none."""
+    """GPU time of one call, with its FLOPs and bytes or the reason why they are unknown."""
 
     op: str
     shapes: str
@@ -50,7 +50,7 @@ class Piece:
     in_step: bool = False
     """Whether it ran within one of the trace's steps."""
     alike: Hashable = None
-    """The same for calls of one op with the same arguments and kernels; None for a piece unlike any other."""
+    """Equal for calls of one op with the same arguments and kernels; None for a unique piece."""
 
 
 class _Row(NamedTuple):
@@ -75,7 +75,7 @@ class _Row(NamedTuple):
 
 @dataclass
 class Gathered:
-    """The GPU rows in view and the pieces they form."""
+    """The selected GPU rows and their pieces."""
 
     trace: Trace
     known_calls: OpCalls | None = None
@@ -83,7 +83,7 @@ class Gathered:
 
     @cached_property
     def gpu(self) -> pl.DataFrame:
-        """Rows that begin in the window."""
+        """Rows that start in the window."""
         window = self.trace.window
         return self.trace.gpu.with_row_index("row").filter(
             (pl.col("start_ns") >= window.start_ns) & (pl.col("start_ns") < max(window.end_ns, window.start_ns + 1))
@@ -119,7 +119,7 @@ class Gathered:
 
     @cached_property
     def _alike(self) -> list[int]:
-        """For each row, the first that does not differ but in its time and its op."""
+        """For each row, the first row that differs only in time and op."""
         features = self.gpu.select(pl.col(name).to_physical() for name in LABELS).hstack(
             self.numbers.select("graph", "bytes", "blocks", "threads")
         )
@@ -140,7 +140,7 @@ class Gathered:
         try:
             recorded = read_arguments(self.trace.path, chosen["args_offset"].to_list(), chosen["args_length"].to_list())
         except WarplineError:
-            # The file behind a cached trace may be gone; its collectives are then without a model.
+            # The file of a cached trace may be deleted; its collectives then have no model.
             return {}
         works = {position: work_of_record(arguments) for position, arguments in zip(found, recorded, strict=True)}
         return {position: work for position, work in works.items() if work is not None}
@@ -153,7 +153,7 @@ class Gathered:
 
     @cached_property
     def pieces(self) -> list[Piece]:
-        """Every GPU row belongs to exactly one."""
+        """Pieces; every GPU row belongs to exactly one."""
         calls = self.known_calls or OpCalls(self.trace)
         pieces, with_op = self._without_op(), self._by_op()
         unmodelled: list[tuple[int, Piece]] = []
@@ -213,7 +213,7 @@ class Gathered:
         return result
 
     def _mark_steps(self, pieces: list[Piece]) -> None:
-        """Notes which pieces ran within a step."""
+        """Mark pieces that ran within a step."""
         steps, first = self.trace.steps, [piece.rows[0] for piece in pieces]
         starts, ends = integers(steps["start_ns"]), np.append(integers(steps["end_ns"]), 0)
         begins = integers(self.gpu["start_ns"])[first] if first else np.empty(0, np.int64)
@@ -227,7 +227,7 @@ class Gathered:
         return (names[position] for position in piece.rows if kinds[position] == "kernel")
 
     def _alone(self, position: int) -> Piece:
-        """A row with no op around it: copies and fills say their bytes, some kernels their grid."""
+        """A row without an enclosing op: copies and fills record their bytes, some kernels their grid."""
         row = self._row(position)
         label = row.name if row.kind == "kernel" else row.kind if row.kind == "graph" else _copy_label(row)
         piece = Piece(label, "", "", [position], row.time_ns)
@@ -263,7 +263,7 @@ class Gathered:
     def _climb(
         self, calls: OpCalls, pieces: list[Piece], unmodelled: list[tuple[int, Piece]], modelled: set[int]
     ) -> list[Piece]:
-        """Gives time without a model to the nearest op around it that has one, unless part of that op's work was
+        """Assign time without a model to the nearest enclosing op with one, unless part of that op's work was
         already counted within it."""
         taken = {ancestor for op in modelled for ancestor in calls.ancestors(op)} | modelled
         merged: dict[int, Piece] = {}
@@ -291,7 +291,7 @@ def _by_name_and_size(launch: Launch) -> tuple[str, int]:
 
 
 def transfer(kind: str, copy_kind: str | None, size: int | None) -> Work | None:
-    """The work of a copy or a memset from its recorded size; a copy within the device reads and writes."""
+    """The bytes of a copy or a memset from its recorded size; a device-to-device copy reads and writes."""
     if size is None or size < 0:
         return None
     if kind == "memset":
@@ -310,7 +310,7 @@ def _copy_label(row: _Row) -> str:
 
 
 def _sum_of(works: list[Work | None]) -> Work | None:
-    """Several works of one kind as one; None when any is unknown."""
+    """The sum of several works of one kind; None if any is unknown."""
     known = [work for work in works if work is not None]
     if not known or len(known) != len(works):
         return None

@@ -1,4 +1,4 @@
-"""Each step: how long it took, how long the devices were busy in it, and what it launched."""
+"""Each step: its duration, the devices' busy time, and its operations."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def step_times(trace: Trace) -> pl.DataFrame:
 
 
 def covered_before(spans: Spans, moments: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """How much of the set lies before each moment."""
+    """Time of the set before each moment."""
     if not len(spans):
         return np.zeros(len(moments), np.int64)
     lengths = np.concatenate(([0], np.cumsum(spans.ends - spans.starts)))

@@ -1,7 +1,7 @@
 """Where the CPU waits for the device: every synchronising call, explicit or hidden, by op and line.
 
-`blocked_ns` is how long the calls held their thread. What their removal would give back is another matter, which
-only a replay can tell: a loop that cannot dispatch fast enough gains nothing from losing its syncs.
+`blocked_ns` is how long the calls blocked their thread. Only a replay shows how much of that is recoverable:
+removing syncs does not help a loop that cannot dispatch fast enough.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
 def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
-    """One row a place: what waits (`kind`), in which op, from where, how often, and how long it blocked; `calls` are
-    the rows of `api`, `own` the program's own frames."""
+    """One row per place: what waits (`kind`), its op, its source line, the count, and the blocked time; `calls` are
+    the rows of `api`, `own` the user's frames."""
     numbered = trace.api.with_row_index("call")
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
@@ -54,6 +54,6 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
 
 
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:
-    """The op that the user called, not the one that it calls in the end."""
+    """The op that the user called, not the innermost op."""
     chosen = np.append(outermost(integers(trace.ops["parent"])), NONE)[innermost]
     return trace.ops["name"].gather(ids(chosen)).cast(pl.String)

@@ -1,4 +1,4 @@
-"""The line of the user's own Python behind an op or a call, where frames were recorded."""
+"""The user's Python line of an op or a call, if frames were recorded."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ class Site:
 
     @classmethod
     def parse(cls, frame: str) -> Site | None:
-        """Reads `train.py(12): step`; None for anything else."""
+        """Parse `train.py(12): step`; None for anything else."""
         found = _FRAME.match(frame)
         return cls(found["file"], int(found["line"]), found["function"]) if found else None
 
 
 class UserFrames:
-    """The frames of the user's own code, made ready for many questions."""
+    """The frames of the user's code, prepared for many lookups."""
 
     def __init__(self, trace: Trace) -> None:
         own = ~matches(trace.python["name"], LIBRARY).to_numpy()
@@ -51,7 +51,7 @@ class UserFrames:
         self._frames = trace.frames if len(own) else None
 
     def at(self, threads: Int64s, moments: Int64s) -> Int64s:
-        """Row of `python` of the innermost own frame on that thread at that moment, or NONE."""
+        """Row of `python` of the innermost user frame on that thread at that moment, or NONE."""
         if self._frames is None:
             return np.full(len(moments), NONE, np.int64)
         found: Int64s = self._own_or_above[self._frames.innermost(threads, moments)]
@@ -59,7 +59,7 @@ class UserFrames:
 
 
 def user_frames(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
-    """The same for a single question."""
+    """The same for a single lookup."""
     return UserFrames(trace).at(threads, moments)
 
 

@@ -1,4 +1,4 @@
-"""The command line: one file a verb, and one place where errors become one line and an exit code."""
+"""The command line: one module per verb, and one place where errors become one line and an exit code."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from warpline.errors import EXIT_FAILED, WarplineError
 app = typer.Typer(
     name="warpline",
     no_args_is_help=True,
-    rich_markup_mode=None,  # plain help: rich's takes longer to load than everything else together
+    rich_markup_mode=None,  # Plain help: rich takes longer to load than everything else together.
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
@@ -62,30 +62,30 @@ def about(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Runs the command line and leaves with its exit code."""
+    """Run the command line and exit with its exit code."""
     code = run(list(sys.argv[1:] if arguments is None else arguments))
-    # Whatever is left goes with the process: to look for garbage in it would take a tenth of a second.
+    # The process ends here, and garbage collection would take a tenth of a second.
     gc.freeze()
     sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
-    """The same, returning the exit code: every failure is one line on stderr, never a traceback."""
+    """Run the command line and return the exit code: every failure is one line on stderr, never a traceback."""
     command = typer.main.get_command(app)
     try:
         result = command.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False)
     except WarplineError as error:
         return _fail(error.line(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
-        return _fail("interrupted: stopped at your request", INTERRUPTED)
+        return _fail("interrupted: stopped by the user", INTERRUPTED)
     except BrokenPipeError:
-        # The reader of our output went away, as `head` does: nothing is wrong.
+        # The reader of our output closed it, as `head` does: not an error.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - so that flushing at exit stays quiet
         return 0
     except MemoryError:
-        return _fail("out-of-memory: the file needs more memory than there is", EXIT_FAILED)
+        return _fail("out-of-memory: the file needs more memory than is available", EXIT_FAILED)
     except RecursionError:
-        return _fail("too-deep: the file nests deeper than can be read", EXIT_FAILED)
+        return _fail("too-deep: the file is nested too deeply to read", EXIT_FAILED)
     except BaseException as error:
         return _unexpected(error)
     return result if isinstance(result, int) else 0
@@ -110,7 +110,7 @@ def _fail(line: str, exit_code: int) -> int:
 
 
 def _unexpected(error: BaseException) -> int:
-    """Mistakes in the command line carry their own message and code; the rest are bugs, and say so."""
+    """Usage errors have their own message and code; any other error is a bug and is reported as one."""
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_FAILED
     describe = getattr(error, "format_message", None)

@@ -1,4 +1,4 @@
-"""``warpline bench``: the time of a function, taken so that it can be believed."""
+"""``warpline bench``: a trustworthy timing of a function."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ def bench(
         str | None, typer.Option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16.")
     ] = None,
     against: Annotated[
-        str | None, typer.Option("--against", metavar="FILE.PY:FUNCTION", help="Time this one in turn, and compare.")
+        str | None,
+        typer.Option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare."),
     ] = None,
-    cold: Annotated[
-        bool, typer.Option("--cold", help="Time what a fresh process pays before its steady state.")
-    ] = False,
+    cold: Annotated[bool, typer.Option("--cold", help="Time the cold start of a fresh process.")] = False,
     graph: Annotated[bool, typer.Option("--graph", help="Time many calls captured in a CUDA graph.")] = False,
-    hot: Annotated[bool, typer.Option("--hot", help="Leave the L2 as the calls leave it.")] = False,
-    copies: Annotated[int, typer.Option("--copies", min=1, help="Use so many copies of the inputs in turn.")] = 1,
-    seconds: Annotated[float, typer.Option("--seconds", help="Take samples for so long, after the warm-up.")] = 0.5,
+    hot: Annotated[bool, typer.Option("--hot", help="Do not flush the L2 cache between calls.")] = False,
+    copies: Annotated[int, typer.Option("--copies", min=1, help="Rotate through this many copies of the inputs.")] = 1,
+    seconds: Annotated[float, typer.Option("--seconds", help="Sample for this long, after the warm-up.")] = 0.5,
     repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="Start so many fresh processes of each kind, with --cold.")
+        int, typer.Option("--repeats", min=1, help="Start this many fresh processes of each kind, with --cold.")
     ] = 3,
     flops: Annotated[float | None, typer.Option("--flops", help="Set the FLOPs of one call of your function.")] = None,
     bytes_: Annotated[float | None, typer.Option("--bytes", help="Set the bytes that one call must move.")] = None,
@@ -41,10 +40,10 @@ def bench(
     list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Time a function on the GPU: warmed up, synchronised, L2 emptied, with an interval and what speaks against it.
+    """Time a function on the GPU: warmed up, synchronised, L2 flushed, with a confidence interval and caveats.
 
-    Execution on the GPU and submission by the host stand side by side. With the work of a call there are rates and the
-    share of the roof; a time below what the device can do is called impossible (exit code 4). Without a GPU it runs on
+    Shows GPU time and host submission time. If the FLOPs and bytes of a call are known, it also shows rates and the
+    share of the roofline; a time below the roofline is reported as impossible (exit code 4). Without a GPU it runs on
     the CPU and says so.
 
     Examples:

@@ -1,4 +1,4 @@
-"""``warpline device``: what chips can do, and what the one at hand reaches."""
+"""``warpline device``: peaks of known chips, and measured ceilings of the local GPU."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ MEASURE = "measure"
 def device(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME|measure]", help="A chip (H200, MI300X), or measure; every chip without."),
+        typer.Argument(metavar="[NAME|measure]", help="A chip (H200, MI300X), or measure; default: list all chips."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Answer as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     output: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--output", metavar="FILE", help="Write what was measured here; by default to your ceilings."
+            "-o", "--output", metavar="FILE", help="Write the measurements to this file; default: your ceilings."
         ),
     ] = None,
     force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
 ) -> None:
-    """Show the peaks of a chip with their sources, or measure what the GPU at hand reaches.
+    """Show the peaks of a chip with their sources, or measure the local GPU.
 
-    Peaks are dense and per data type. Measured ceilings are used before the data sheet's wherever a trace was
+    Peaks are dense and per data type. Measured ceilings take precedence over the data sheet if a trace was
     recorded on such a chip. Measuring needs torch and a GPU, and takes under a minute.
 
     Examples:
@@ -49,7 +49,7 @@ def device(
         _measure(output, force, as_json)
         return
     if output is not None:
-        raise UsageError("nothing-to-write", "-o goes with measure", "warpline device measure -o FILE")
+        raise UsageError("nothing-to-write", "-o requires measure", "warpline device measure -o FILE")
     if name is None:
         _list(as_json)
         return

@@ -28,11 +28,9 @@ from warpline.cli.output import ReportFormat, format_of, json_text, put_report, 
 
 WhyOption = Annotated[
     bool | None,
-    typer.Option("--why/--no-why", help="Replay the trace for a verdict and fixes; by default where that is quick."),
+    typer.Option("--why/--no-why", help="Replay the trace for a verdict and fixes; default: if quick."),
 ]
-TopOption = Annotated[
-    int | None, typer.Option("--top", metavar="N", min=1, help="List N kernels, with everything else of -v.")
-]
+TopOption = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="List N kernels; implies -v.")]
 DEFAULT_TOP = 10
 
 
@@ -88,7 +86,7 @@ def demo(
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """How a diagnosis is shown."""
+    """How to show a diagnosis."""
 
     verbose: bool = False
     as_json: bool = False
@@ -106,7 +104,7 @@ def show(
     no_cache: bool = False,
     again: str = "",
 ) -> None:
-    """Opens, diagnoses, and prints or writes the report; `again` is the command that was typed."""
+    """Open, diagnose, and print or write the report; `again` is the command as typed."""
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
     with _no_collection():
@@ -122,14 +120,14 @@ def show(
 
 
 def _chosen(steps: str | None, step_range: str | None) -> list[str]:
-    """The options that choose what is looked at, as they were typed."""
+    """The options that select steps, as typed."""
     words = [] if step_range is None else ["--step-range", step_range]
     return words + ([] if steps is None else ["--steps", steps])
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """What a diagnosis makes is kept to its end: looking for garbage would find none and cost a tenth of the time."""
+    """Pause garbage collection: a diagnosis keeps its objects, and collecting would cost a tenth of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

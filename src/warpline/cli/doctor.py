@@ -21,17 +21,15 @@ def doctor(
         list[str] | None,
         typer.Argument(
             metavar="[FILE…|COMMAND]",
-            help="Profiles, logs or folders of them; or a command line, in quotes or after --. This machine without.",
+            help="Profiles, logs or folders; or a command line, quoted or after --. Default: this machine.",
         ),
     ] = None,
-    verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Show what is fine and what is a note, too.")
-    ] = False,
+    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also show passed checks and notes.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Say why profiling fails, and what to type: this machine, a profile that is empty or odd, or a command line.
+    """Explain why profiling fails, and how to fix it: on this machine, in a profile, or in a command line.
 
-    Exit code 1 where a problem was found, 4 where a file or command could not be judged, else 0.
+    Exit code 1 if a problem was found, 4 if a file or command could not be checked, else 0.
 
     Examples:
 
@@ -92,13 +90,13 @@ def _this_machine() -> Examination:
 
 
 def _is_command(word: str) -> bool:
-    """A file that exists is a file; else a tool's name, or several words."""
+    """An existing file is a file; else the words are a command line."""
     from warpline.doctor.command_line import TOOLS  # noqa: PLC0415
 
     try:
         if Path(word).exists():
             return False
     except OSError:
-        # A line too long to be a file's name.
+        # The line is too long for a file name.
         return True
     return word.rpartition("/")[2] in TOOLS or len(word.split()) > 1

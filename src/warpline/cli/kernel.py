@@ -15,13 +15,13 @@ def kernel(
     names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Kernel names; - reads them from stdin.")],
     device: Annotated[
         str | None,
-        typer.Option("--device", metavar="ARCH", help="Say how well it fits this architecture (sm90)."),
+        typer.Option("--device", metavar="ARCH", help="Check the fit to this architecture (sm90)."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
 ) -> None:
-    """Say what a kernel is: library, operation, class, data types, tile, tensor cores, each with its reason.
+    """Decode a kernel name: library, operation, class, data types, tile, tensor cores, each with its reason.
 
-    A field that the name does not prove is left out. A class that it does not prove is unknown, with
+    Fields that the name does not prove are omitted. A class that it does not prove is unknown, with
     the reason.
 
     Examples:
@@ -65,5 +65,5 @@ def _arch(device: str | None) -> str | None:
         return None
     digits = device.lower().removeprefix("sm").removeprefix("_").replace(".", "")
     if not digits.rstrip("af").isdigit():
-        raise UsageError("bad-architecture", f"{device} is no architecture", "write it as sm90 or 9.0")
+        raise UsageError("bad-architecture", f"{device} is not an architecture", "write it as sm90 or 9.0")
     return f"sm{digits.rstrip('af')}"

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share, so that they read and behave the same everywhere."""
+"""Arguments and options that several commands share."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ TraceArgument = Annotated[
 ]
 StepsOption = Annotated[
     str | None,
-    typer.Option("--steps", metavar="START:STOP", help="Look only at these steps, numbered from 0: 3:6, 3:, -1."),
+    typer.Option("--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."),
 ]
 StepRangeOption = Annotated[
     str | None,
     typer.Option("--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."),
 ]
-NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Read the file itself, even if it was read before.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Answer as JSON.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show everything, not only the first screen.")]
+NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Parse the file again instead of using the cache.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show all sections.")]
 OutputOption = Annotated[
     Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file: .md, .txt or .json.")
 ]
@@ -37,7 +37,7 @@ ForceOption = Annotated[bool, typer.Option("-f", "--force", help="Overwrite the 
 
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:
-    """Opens a trace, with a spinner on stderr when somebody is watching."""
+    """Open a trace, with a spinner on stderr if it is a terminal."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
     from warpline.trace.open import open_trace  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""How every command answers: a report on the console, JSON on stdout, or a file that replaces none unasked."""
+"""Output of every command: a report on the console, JSON on stdout, or a file, never overwritten without -f."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from warpline.reports.sections import Report
 
 PIPE_WIDTH = 120
-"""How wide a report is when it goes to a file or another program, and COLUMNS does not say."""
+"""Width of a report in a file or pipe, if COLUMNS is not set."""
 
 
 def table_width() -> int | None:
-    """Columns that a table may take: COLUMNS where it is set, else the terminal's; all it needs where there is none."""
+    """Width of a table: COLUMNS if set, else the terminal's width; unlimited without a terminal."""
     asked = os.environ.get("COLUMNS", "")
     if asked.isdigit() and int(asked) > 0:
         return int(asked)
@@ -32,14 +32,14 @@ def table_width() -> int | None:
 
 
 def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
-    """Where a report is printed: in colour on a terminal, without an escape code in a pipe."""
+    """The console for reports: in colour on a terminal, without escape codes in a pipe."""
     from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     return Console(width=table_width() or pipe_width)
 
 
 class ReportFormat(StrEnum):
-    """How a report is written."""
+    """Format of a report."""
 
     TERMINAL = ".txt"
     MARKDOWN = ".md"
@@ -47,18 +47,18 @@ class ReportFormat(StrEnum):
 
 
 def format_of(output: Path | None, as_json: bool) -> ReportFormat:
-    """JSON where it was asked for, else what the file's suffix says."""
+    """JSON if requested, else by the file's suffix."""
     if as_json or output is None:
         return ReportFormat.JSON if as_json else ReportFormat.TERMINAL
     try:
         return ReportFormat(output.suffix.lower())
     except ValueError as error:
         known = ", ".join(ReportFormat)
-        raise UsageError("unknown-format", f"no format goes with {output.name}", f"end it in {known}") from error
+        raise UsageError("unknown-format", f"unknown format of {output.name}", f"use {known}") from error
 
 
 def put_report(report: Report, chosen: ReportFormat = ReportFormat.TERMINAL, output: Path | None = None) -> None:
-    """A report on the terminal or in a file, as wide as COLUMNS or the terminal says."""
+    """Print a report or write it to a file, in the width of COLUMNS or the terminal."""
     from warpline.reports import markdown, terminal  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     if output is None:
@@ -71,7 +71,7 @@ def put_report(report: Report, chosen: ReportFormat = ReportFormat.TERMINAL, out
 
 
 def put_text(text: str, output: Path | None) -> None:
-    """A text on stdout or in a file."""
+    """Write text to stdout or to a file."""
     if output is None:
         sys.stdout.write(text)
     else:
@@ -79,18 +79,18 @@ def put_text(text: str, output: Path | None) -> None:
 
 
 def short_path(path: Path) -> str:
-    """The path as one types it: relative where that is shorter."""
+    """The path as typed in a shell: relative if that is shorter."""
     relative = os.path.relpath(path)
     return relative if len(relative) < len(str(path)) else str(path)
 
 
 def print_json(answer: Any) -> None:
-    """The answer on stdout, as JSON that every program can read."""
+    """Print the answer as strict JSON on stdout."""
     sys.stdout.write(json_text(answer))
 
 
 def json_text(answer: Any) -> str:
-    """The answer as JSON; what JSON has no number for (infinity, not a number) is null."""
+    """The answer as JSON; infinity and NaN become null."""
     try:
         return json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError:
@@ -106,13 +106,13 @@ def _finite(value: Any) -> Any:
 
 
 def refuse_existing(file: Path | None, force: bool) -> None:
-    """Asks for -f before a file is replaced; called before the work begins."""
+    """Refuse to overwrite a file without -f; called before the analysis starts."""
     if file is not None and file.exists() and not force:
         raise UsageError("file-exists", f"{file} exists already", "add -f to overwrite it")
 
 
 def write_text(file: Path, text: str) -> None:
-    """Writes a file that was asked for."""
+    """Write the output file."""
     try:
         file.write_text(text, encoding="utf-8")
     except OSError as error:

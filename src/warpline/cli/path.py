@@ -1,4 +1,4 @@
-"""``warpline path`` and ``warpline budget``: what dispatching costs, layer by layer and in sum."""
+"""``warpline path`` and ``warpline budget``: the cost of dispatch, by layer and in total."""
 
 from __future__ import annotations
 
@@ -57,15 +57,15 @@ def path(
 
 def budget(
     trace: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="Take the numbers from this trace.")] = None,
-    ops: Annotated[float | None, typer.Option("--ops", min=1, help="Set the launches in a step.")] = None,
-    cpu_us: Annotated[float | None, typer.Option("--cpu-us", min=0, help="Set the CPU time of one, in µs.")] = None,
-    gpu_us: Annotated[float | None, typer.Option("--gpu-us", min=0, help="Set the GPU time of one, in µs.")] = None,
+    ops: Annotated[float | None, typer.Option("--ops", min=1, help="Set the launches per step.")] = None,
+    cpu_us: Annotated[float | None, typer.Option("--cpu-us", min=0, help="Set the CPU time per launch, in µs.")] = None,
+    gpu_us: Annotated[float | None, typer.Option("--gpu-us", min=0, help="Set the GPU time per launch, in µs.")] = None,
     as_json: JsonOption = False,
     steps: StepsOption = None,
     step_range: StepRangeOption = None,
     no_cache: NoCacheOption = False,
 ) -> None:
-    """Say whether a step is bound by the CPU's dispatch or by the GPU, where the crossover is, and what graphs give.
+    """Show whether dispatch on the CPU or the GPU bounds a step, the crossover, and the gain of a CUDA graph.
 
     The numbers come from a trace, from options, or from a trace with some of them replaced.
 
@@ -88,7 +88,7 @@ def budget(
         gpu_ns=gpu_us * 1e3 if gpu_us is not None else known.gpu_ns if known else 0,
     )
     if not result.step_ns:
-        raise UsageError("no-time", "a step without CPU and GPU time has no bound", "give --cpu-us or --gpu-us")
+        raise UsageError("no-time", "a step needs CPU or GPU time", "give --cpu-us or --gpu-us")
     if as_json:
         print_json(_as_dict(result))
         return

@@ -1,4 +1,4 @@
-"""What ``warpline run`` answers: the diagnosis of what was recorded, or one line on why there is none."""
+"""Output of ``warpline run``: the diagnosis of the recorded trace, or one line that says why there is none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def answer(result: Run, diagnose: bool, as_json: bool) -> int:
-    """Prints it; the exit code is the program's, also where the trace cannot be diagnosed and the program failed."""
+    """Print it; the exit code is the program's, even if the trace cannot be diagnosed and the program failed."""
     nothing = result.nothing
     try:
         _print_answer(result.manifest, result.folder, _readable(result.trace), nothing, diagnose, as_json)
@@ -38,14 +38,14 @@ def answer(result: Run, diagnose: bool, as_json: bool) -> int:
 
 
 def answer_from(manifest: Path, diagnose: bool, as_json: bool) -> None:
-    """The diagnosis of a run that was made elsewhere, from its folder."""
+    """The diagnosis of a run from its folder, for example of a container."""
     written = json.loads(manifest.read_text(encoding="utf-8"))
     trace = manifest.parent / written["files"][0] if written["files"] else None
     _print_answer(written, manifest.parent, _readable(trace), None, diagnose, as_json)
 
 
 def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> None:
-    """A command line: for a shell, for a person, or for a program."""
+    """Print a command line for a shell, explained, or as JSON."""
     from warpline.capture.manifest import SCHEMA  # noqa: PLC0415
     from warpline.capture.tools import words_of  # noqa: PLC0415
 
@@ -90,7 +90,7 @@ def _diagnosed(trace: Path) -> dict[str, Any]:
 
 
 def _readable(trace: Path | None) -> Path | None:
-    """The trace that can be diagnosed; an nsys report as its SQLite export, kept beside it."""
+    """The trace to diagnose; for an nsys report its SQLite export, stored beside it."""
     if trace is None or trace.suffix == ".ncu-rep":
         return None
     if trace.suffix != ".nsys-rep":
@@ -108,7 +108,7 @@ def _say_where(result: Run) -> None:
         more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
         typer.echo(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
     if result.trace is not None and result.trace.suffix == ".ncu-rep":
-        typer.echo(f"warpline: the report of Nsight Compute is {_short(result.trace)}", err=True)
+        typer.echo(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
 
 
 def _short(path: Path) -> Path:

@@ -1,4 +1,4 @@
-"""``warpline roofline``: how far each op and each kernel is from what the chip can do."""
+"""``warpline roofline``: how far each op and each kernel is from the roofline."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from warpline.errors import UsageError
 
 
 class By(StrEnum):
-    """What a row stands for."""
+    """What a row represents."""
 
     OP = "op"
     KERNEL = "kernel"
@@ -43,10 +43,10 @@ def roofline(
     step_range: StepRangeOption = None,
     no_cache: NoCacheOption = False,
 ) -> None:
-    """Say how far each op or kernel is from the roof: work, rates, ceiling, what bounds it, and the headroom.
+    """Show how far each op or kernel is from the roofline: FLOPs, bytes, rates, ceiling, bound and headroom.
 
-    The work comes from the shapes that torch.profiler records with record_shapes=True. GPU time whose work is
-    unknown is listed with the reason; a time that the chip cannot reach is called impossible, with the likely cause.
+    FLOPs and bytes come from the shapes that torch.profiler records with record_shapes=True. GPU time without
+    them is listed with the reason; a time below the chip's limit is reported as impossible, with the likely cause.
 
     Examples:
 
@@ -61,7 +61,7 @@ def roofline(
     from warpline.reports.roofline_plot import svg  # noqa: PLC0415
 
     if plot is not None and plot.suffix.lower() != ".svg":
-        raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "end it in .svg")
+        raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(plot, force)
     table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by.value, device=device)
     if plot is not None:

@@ -1,4 +1,4 @@
-"""``warpline run``: a program under a profiler, unchanged and bounded, and then its diagnosis."""
+"""``warpline run``: profiles some steps of an unchanged program, and diagnoses them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpline.cli.recorded import answer, answer_from, print_flags
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 
 CONTEXT = {"allow_interspersed_args": False}
-"""Whatever follows the program's first word is the program's."""
+"""Arguments after the program's name belong to the program."""
 _DEFAULT = Plan(folder="")
 _HOW_MUCH = "How much"
 _WHAT = "What"
@@ -29,33 +29,35 @@ ProgramArgument = Annotated[
 ModuleOption = Annotated[bool, typer.Option("-m", help="Run the program as a Python module.")]
 ToolOption = Annotated[
     str | None,
-    typer.Option("--with", metavar="TOOL", help="Record with torch (by default), nsys or ncu.", rich_help_panel=_WHAT),
+    typer.Option("--with", metavar="TOOL", help="Record with torch (default), nsys or ncu.", rich_help_panel=_WHAT),
 ]
 SkipOption = Annotated[
     int | None,
-    typer.Option("--skip", min=0, help="Time so many bare steps first; by default 8 to 24.", rich_help_panel=_HOW_MUCH),
+    typer.Option(
+        "--skip", min=0, help="Time this many unprofiled steps first; default: 8 to 24.", rich_help_panel=_HOW_MUCH
+    ),
 ]
 WarmupOption = Annotated[
-    int, typer.Option("--warmup", min=0, help="Profile so many steps first, and drop them.", rich_help_panel=_HOW_MUCH)
+    int, typer.Option("--warmup", min=0, help="Discard this many profiled steps first.", rich_help_panel=_HOW_MUCH)
 ]
 StepCountOption = Annotated[
-    int, typer.Option("--steps", min=1, help="Record so many steps.", rich_help_panel=_HOW_MUCH)
+    int, typer.Option("--steps", min=1, help="Record this many steps.", rich_help_panel=_HOW_MUCH)
 ]
 SecondsOption = Annotated[
     float, typer.Option("--seconds", min=0.1, help="Stop recording after this time.", rich_help_panel=_HOW_MUCH)
 ]
 MegabytesOption = Annotated[
     int,
-    typer.Option("--megabytes", min=1, help="Stop recording at this much memory.", rich_help_panel=_HOW_MUCH),
+    typer.Option("--megabytes", min=1, help="Stop recording at this memory use.", rich_help_panel=_HOW_MUCH),
 ]
 AfterOption = Annotated[
     float,
     typer.Option(
-        "--after", min=0, help="Without steps for so many seconds, record a window of time.", rich_help_panel=_HOW_MUCH
+        "--after", min=0, help="After this many seconds without steps, record a time window.", rich_help_panel=_HOW_MUCH
     ),
 ]
 WholeOption = Annotated[
-    bool, typer.Option("--whole", help="Record from the beginning, with or without steps.", rich_help_panel=_HOW_MUCH)
+    bool, typer.Option("--whole", help="Record from the start, with or without steps.", rich_help_panel=_HOW_MUCH)
 ]
 StopOption = Annotated[
     bool, typer.Option("--stop", help="End the program once it is recorded.", rich_help_panel=_HOW_MUCH)
@@ -74,7 +76,7 @@ KernelOption = Annotated[
     str, typer.Option("--kernel", metavar="REGEX", help="Profile only these kernels (ncu).", rich_help_panel=_WHAT)
 ]
 LaunchesOption = Annotated[
-    int, typer.Option("--launches", min=1, help="Profile so many launches (ncu).", rich_help_panel=_WHAT)
+    int, typer.Option("--launches", min=1, help="Profile this many launches (ncu).", rich_help_panel=_WHAT)
 ]
 ArgumentOption = Annotated[
     list[str] | None,
@@ -94,8 +96,8 @@ ContainerOption = Annotated[
     ),
 ]
 ExecOption = Annotated[bool, typer.Option("--exec", help="Run that docker command.", rich_help_panel=_WHERE)]
-DiagnoseOption = Annotated[bool, typer.Option("--diagnose/--no-diagnose", help="Diagnose what was recorded.")]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Say what each flag is for, and run nothing.")]
+DiagnoseOption = Annotated[bool, typer.Option("--diagnose/--no-diagnose", help="Diagnose the recorded trace.")]
+ExplainOption = Annotated[bool, typer.Option("--explain", help="Explain each flag without running anything.")]
 
 
 def run(
@@ -126,7 +128,7 @@ def run(
 ) -> int:
     """Run a program unchanged, profile some of its steps, and diagnose them.
 
-    Bare steps are timed first, then a few are recorded; the program runs on to its end. Its exit code is ours.
+    Times a few unprofiled steps, then records a few; the program runs to its end, and its exit code is returned.
 
     Examples:
 
@@ -181,7 +183,7 @@ def run(
 def _in_container(
     image: str, tool: str, inner: list[str], execute: bool, diagnose: bool, explain: bool, as_json: bool
 ) -> int:
-    """Prints the docker command, or runs it and diagnoses what it leaves."""
+    """Print the docker command, or run it and diagnose its result."""
     from warpline.capture.container import docker_flags  # noqa: PLC0415
     from warpline.capture.launch import launch  # noqa: PLC0415
     from warpline.capture.tools import words_of  # noqa: PLC0415
@@ -198,7 +200,7 @@ def _in_container(
     code = launch(words_of(flags), os.environ, output_to_stderr=as_json).exit_code
     made = sorted(_runs() - before)
     if not made:
-        raise WarplineError("no-run", "the container left no run here", "see its messages above", code or EXIT_FAILED)
+        raise WarplineError("no-run", "the container wrote no run here", "see its messages above", code or EXIT_FAILED)
     answer_from(made[-1], diagnose, as_json)
     return code
 
@@ -208,7 +210,7 @@ def _runs() -> set[Path]:
 
 
 def _changed(plan: Plan) -> list[str]:
-    """The options that differ from the defaults, as the command line has them."""
+    """The options that differ from the defaults, as command-line flags."""
     words = [] if plan.settle_s else ["--skip", str(plan.skip)]
     for field, value in asdict(plan).items():
         name = "after" if field == "after_s" else field

@@ -1,4 +1,4 @@
-"""``warpline scrub``: a profile that can be shared."""
+"""``warpline scrub``: makes a profile safe to share."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def scrub(
     ],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="OUT", help="Write to this file; by default NAME.scrubbed.ext."),
+        typer.Option("-o", "--output", metavar="OUT", help="Write to this file; default: NAME.scrubbed.ext."),
     ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; say what would leak (exit code 1).")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; report leaks (exit code 1).")] = False,
     in_place: Annotated[bool, typer.Option("--in-place", help="Replace the file itself.")] = False,
     force: Annotated[bool, typer.Option("-f", "--force", help="Replace the output if it exists.")] = False,
     keep: Annotated[
-        list[Kind] | None, typer.Option("--keep", metavar="KIND", help="Leave this kind as it is; may be repeated.")
+        list[Kind] | None, typer.Option("--keep", metavar="KIND", help="Keep this kind; repeatable.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take environments, host names, user paths, process lists and tokens out of a profile, so that it can be shared.
+    """Remove environments, host names, user paths, process lists and tokens from a profile before sharing it.
 
     Timings, kernels, ops, shapes and the project's own file names stay: the diagnosis is the same.
 
@@ -69,7 +69,7 @@ def scrub(
 
 @contextmanager
 def _progress(file: Path) -> Iterator[Callable[[float], None]]:
-    """A bar on stderr when somebody is watching."""
+    """Show a progress bar on stderr if it is a terminal."""
     from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
     from rich.progress import Progress  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""``warpline sql``: questions that no report answers, over the trace's tables."""
+"""``warpline sql``: SQL queries on the trace's tables."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from warpline.cli.output import print_json, table_width
 def sql(
     trace: TraceArgument,
     query: Annotated[
-        str | None, typer.Argument(metavar="QUERY", help="A SELECT over the tables; none lists them.")
+        str | None, typer.Argument(metavar="QUERY", help="A SELECT on the tables; default: list the tables.")
     ] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="Print the rows as this.")] = Format.TABLE,
+    output_format: Annotated[Format, typer.Option("--format", help="Set the output format.")] = Format.TABLE,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     step_range: StepRangeOption = None,
     no_cache: NoCacheOption = False,

@@ -1,4 +1,4 @@
-"""``warpline stats``: the reports of ``nsys stats``, for nsys and torch.profiler files alike."""
+"""``warpline stats``: the reports of ``nsys stats``, for nsys and torch.profiler files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SCHEMA = "warpline.stats/1"
 
 DEFAULT_REPORTS = "nvtx_sum,osrt_sum,cuda_api_sum,cuda_gpu_kern_sum,cuda_gpu_mem_time_sum,cuda_gpu_mem_size_sum"
-"""What ``nsys stats`` prints when it is not told which reports."""
+"""The default reports of ``nsys stats``."""
 
 FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TABLE}
 
@@ -29,11 +29,12 @@ def stats(
     report: Annotated[
         list[str] | None,
         typer.Option(
-            "-r", "--report", metavar="REPORT[,REPORT…]", help="Print these reports; by default those of nsys stats."
+            "-r", "--report", metavar="REPORT[,REPORT…]", help="Print these reports; default: those of nsys stats."
         ),
     ] = None,
     output_format: Annotated[
-        Format | None, typer.Option("--format", help="Write them as this; a table unless -o says otherwise.")
+        Format | None,
+        typer.Option("--format", help="Set the format; default: by -o's suffix, else a table."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
     output: Annotated[
@@ -45,7 +46,7 @@ def stats(
 ) -> None:
     """Print the reports of nsys stats, with the same names, columns and numbers, from any trace.
 
-    A report whose data the trace lacks is named on stderr with the reason, and the next one follows.
+    A report whose data the trace lacks is skipped, with the reason on stderr.
 
     Examples:
 
@@ -79,7 +80,7 @@ def stats(
 
 
 def _names(report: list[str] | None) -> list[str]:
-    """Report names as given: options repeat, and commas part them; each is printed once."""
+    """Report names from repeated options and comma-separated lists, without duplicates."""
     given = ",".join(report or [DEFAULT_REPORTS])
     return list(dict.fromkeys(name for part in given.split(",") if (name := part.strip())))
 
@@ -91,7 +92,7 @@ def _chosen_format(output_format: Format | None, as_json: bool, output: Path | N
         return output_format or Format.TABLE
     if output.suffix not in FORMATS_BY_SUFFIX:
         known = ", ".join(FORMATS_BY_SUFFIX)
-        raise UsageError("unknown-format", f"no format goes with {output.name}", f"end it in {known}, or give --format")
+        raise UsageError("unknown-format", f"unknown format of {output.name}", f"use {known}, or --format")
     return FORMATS_BY_SUFFIX[output.suffix]
 
 

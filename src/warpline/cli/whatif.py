@@ -1,4 +1,4 @@
-"""``warpline whatif``: what the step would take with a fix, by replaying the trace with it."""
+"""``warpline whatif``: predicts the step time with a fix, by replaying the trace with it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from warpline.cli.options import (
 from warpline.cli.output import print_json, put_report
 
 FIXES = "{fixes}"
-"""Where the help lists the fixes; the registry is read only when somebody asks for the help."""
+"""Placeholder for the list of fixes; the registry loads only when the help is shown."""
 
 
 def _names(incomplete: str = "") -> list[str]:
@@ -28,10 +28,10 @@ def _names(incomplete: str = "") -> list[str]:
 
 
 class WithFixes(TyperCommand):
-    """A command whose help lists the fixes there are."""
+    """A command whose help lists all fixes."""
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fills the list in, then shows the help."""
+        """Fill in the list, then show the help."""
         self.help = (self.help or "").replace(FIXES, ", ".join(_names()))
         super().format_help(ctx, formatter)
 
@@ -44,7 +44,7 @@ def whatif(
             "--fix",
             metavar="NAME",
             autocompletion=_names,
-            help="Apply this fix; repeat for several together. Without: each alone.",
+            help="Apply this fix; repeat to combine. Default: each fix alone.",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -52,7 +52,7 @@ def whatif(
     step_range: StepRangeOption = None,
     no_cache: NoCacheOption = False,
 ) -> None:
-    """Predict the step time with a fix applied: the trace is replayed with it, without the profiler's cost.
+    """Predict the step time with a fix, by replaying the trace with it and without profiler overhead.
 
     The fixes: {fixes}.
 

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 SCHEMA = "warpline.diagnosis/1"
 LISTED_KERNELS = 20
 MOST_CALLS = 100_000
-"""API calls in a step up to which findings come by default: replaying takes about 65 µs a call, six seconds in all."""
+"""Findings are computed by default up to this many API calls a step: replaying takes about 65 µs a call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything that `warpline diagnose` says.
+    """Everything that `warpline diagnose` reports.
 
     >>> diagnosis = warpline.diagnose("trace.json.gz")
     >>> diagnosis.verdict.sentence
@@ -44,29 +44,29 @@ class Diagnosis:
     """
 
     trace: Trace
-    """As the analyses read it, with categorical names."""
+    """The trace as the analyses use it, with categorical names."""
     health: list[HealthEntry]
     devices: list[DeviceTime]
     gaps: list[Gaps]
-    """Idle stretches of the same devices, by cause."""
+    """Idle gaps of the same devices, by cause."""
     steps: pl.DataFrame
     kernels: pl.DataFrame
     launches: pl.DataFrame
     copies: pl.DataFrame
     syncs: pl.DataFrame
-    """Places at which the CPU waits, per step: how long, and what not waiting would return."""
+    """Places where the CPU waits, per step: the blocked time, and the time recoverable by not waiting."""
     queue: QueueDepth | None
     judgement: Judgement | None
-    """Findings and verdict; None when there is nothing to replay, or replaying was not wanted."""
+    """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
 
     @property
     def verdict(self) -> Verdict | None:
-        """The cause and what to fix first; None where the trace was not replayed."""
+        """The cause and what to fix first; None if the trace was not replayed."""
         return self.judgement.verdict if self.judgement else None
 
     @property
     def findings(self) -> list[Finding]:
-        """What costs time, the largest gain first; empty where the trace was not replayed."""
+        """What costs time, the largest gain first; empty if the trace was not replayed."""
         return self.judgement.findings if self.judgement else []
 
     def __repr__(self) -> str:
@@ -97,7 +97,7 @@ class Diagnosis:
 
     @property
     def device_name(self) -> str | None:
-        """Name of the first device that did any work."""
+        """Name of the first device that ran anything."""
         if not self.devices:
             return None
         named = self.trace.devices.filter(pl.col("device") == self.devices[0].device)["name"].drop_nulls()
@@ -117,7 +117,7 @@ class Diagnosis:
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """The diagnosis as the contract's JSON object."""
+        """The diagnosis as a JSON object that follows the contract."""
         return {
             "schema": SCHEMA,
             "trace": {
@@ -159,9 +159,9 @@ def _device(time: DeviceTime, idle: dict[str, int]) -> dict[str, Any]:
 
 
 def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
-    """Looks at the trace's window, or at the steps that were chosen.
+    """Diagnose the trace's window, or the chosen steps.
 
-    `why` replays the trace for findings and a verdict; by default where that takes a second or two.
+    `why` replays the trace for findings and a verdict; by default, if that takes a few seconds at most.
     """
     judgement = _judgement(trace, why)
     health = trace.health_entries + (judgement.health if judgement else [])
@@ -202,7 +202,7 @@ def _calls_per_step(trace: Trace) -> float:
 def _judgement(trace: Trace, why: bool | None) -> Judgement | None:
     if why is False or (why is None and _calls_per_step(trace) > MOST_CALLS):
         return None
-    from warpline.findings.rank import judge  # noqa: PLC0415 - the replay loads only when it is wanted
+    from warpline.findings.rank import judge  # noqa: PLC0415 - the replay loads only when it is needed
 
     try:
         return judge(trace)

@@ -1,4 +1,4 @@
-"""A profile that slowed the program down so much that its own times mislead."""
+"""Detects profiles whose recording overhead makes their times misleading."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from warpline.sources.health import HealthEntry
 from warpline.units import duration
 
 LEAST_DISTORTION = 1.5
-"""Recorded step over bare step; recording costs a dispatch-bound step this much even without stacks."""
+"""Recorded step over bare step; recording slows a dispatch-bound step this much even without stacks."""
 
 
 def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
-    """What recording did to the step, where that is much: a doubt about the profile, no fault of the program."""
+    """Reports a large recording overhead: a doubt about the profile, not a fault of the program."""
     bare, recorded = evidence.question.bare_step_ns, evidence.question.replay.measured_step_ns
     if recorded < LEAST_DISTORTION * bare.expected:
         return None
@@ -22,10 +22,10 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
         "shapes": int(trace.ops["shapes"].is_not_null().sum()),
         "memory events": len(trace.memory),
     }
-    with_what = listed(name for name, count in extras.items() if count) or "nothing but ops and calls"
+    with_what = listed(name for name, count in extras.items() if count) or "ops and API calls only"
     message = (
-        f"recording (with {with_what}) made the step {recorded / bare.expected:.1f} times as long: "
+        f"recording (with {with_what}) made the step {recorded / bare.expected:.1f}× as long: "
         f"{duration(recorded)} here, about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}) "
-        "without a profiler, from which all gains are counted"
+        "without a profiler; gains are relative to the latter"
     )
     return HealthEntry("profiler-distortion", "warning", message)

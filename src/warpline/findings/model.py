@@ -1,4 +1,4 @@
-"""A finding and the verdict, as the JSON contract has them."""
+"""A finding and the verdict, as in the JSON contract."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpline.units import duration, speedup
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that costs time, with the fix that was replayed.
+    """One cause of lost time, with its replayed fix.
 
     >>> [(finding.fix, finding.gain.expected) for finding in warpline.diagnose("trace.json.gz").findings]
     """
@@ -26,15 +26,15 @@ class Finding:
     lost_ns: int
     """Per step."""
     gain: Estimate
-    """Speed-up of the step as it runs without a profiler: old time over new time."""
+    """Speed-up of the step without a profiler: old time over new time."""
     new_step_ns: Estimate
-    """Step time that a stopwatch would show after the fix."""
+    """Step time after the fix, without a profiler."""
     confidence: Confidence
     where: tuple[Place, ...]
     how: str
     """What to write or to type."""
     verify: str
-    """The command that proves it afterwards."""
+    """How to verify the fix afterwards."""
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""
@@ -58,7 +58,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The cause of the largest replayed gain, in a sentence that can be repeated to a colleague.
+    """The cause of the largest replayed gain, in one sentence.
 
     >>> verdict = warpline.diagnose("trace.json.gz").verdict
     >>> verdict.cause, verdict.fix, verdict.gain.expected

@@ -1,4 +1,4 @@
-"""All rules over one trace: findings with replayed gains, ranked, and the verdict."""
+"""Applies all rules to one trace: findings ranked by replayed gain, and the verdict."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 
 LARGEST_REPLAY_ERROR_PCT = 4.0
-"""A replay that misses the measured step by more supports no confident prediction."""
+"""A larger replay error lowers the confidence of every prediction."""
 SURE_GAIN = 1.05
 LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What was found, and the evidence it rests on."""
+    """Findings and verdict, with their evidence."""
 
     findings: list[Finding]
     verdict: Verdict
     evidence: Evidence
     health: list[HealthEntry]
-    """What the replay shows to be doubtful about the profile."""
+    """Doubts about the profile that the replay shows."""
 
 
 def judge(trace: Trace) -> Judgement:
     """Findings and verdict of a trace, largest gain first."""
     if not len(trace.gpu) or not len(trace.api):
-        raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU work with its launches")
+        raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU operations with their launches")
     evidence = Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
     findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
@@ -56,8 +56,8 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
     if claim is None or advice is None:
         return None
     gain, after = prediction.gain, prediction.new_step_ns
-    # A finding that gains less is listed so that nobody has to wonder about it, not because it is worth the work.
-    alone = "" if gain.expected >= SOME_GAIN else " By itself, its removal gains nothing."
+    # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
+    alone = "" if gain.expected >= SOME_GAIN else " Fixing this alone would not help."
     return Finding(
         rule=rule.name,
         cause=rule.cause,

@@ -1,4 +1,4 @@
-"""Where the CPU waits, and what it would gain by not waiting there: often much less than the time it is blocked."""
+"""Where the CPU waits, and the time recoverable by not waiting there: often much less than the blocked time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 
 REPLAYED = 12
-"""Places of which the return is found: those that block longest."""
+"""Places whose recoverable time is replayed: those that block longest."""
 
 
 def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
@@ -23,7 +23,7 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
     if evidence is not None:
         question = evidence.question
         bare = question.step_ns(question.scene.graph)
-        # A blocking copy and the wait after it, in one op, only give something back together.
+        # A blocking copy and the wait after it, in one op, are recoverable only together.
         spots = list(points.select("op", "file", "line").iter_rows())
         for place, spot in enumerate(spots[:REPLAYED]):
             same = [other for other, also in enumerate(spots) if also == spot] if spot[0] else [place]

@@ -1,1 +1,1 @@
-"""Fixes: one file each, named as the fix; what it recognises, how it changes the graph, its claims and its advice."""
+"""Fixes, one file each, named after the fix: what it detects, how it changes the graph, its claims and its advice."""

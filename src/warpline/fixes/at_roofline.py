@@ -1,4 +1,4 @@
-"""Kernels far from what the chip can do, rewritten: the bound of all fixes of kernels."""
+"""Rewrites kernels that are far from the roofline; the best case is an upper bound for every kernel fix."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from warpline.trace.columns import NONE
 from warpline.units import duration, several
 
 FAR = 5.0
-"""A kernel this many times above its pace needs another algorithm; libraries' kernels are seldom so far."""
+"""A kernel this many times slower than its pace needs another algorithm; library kernels are rarely that slow."""
 REWRITTEN = Cost(1.0, 4.0, 8.0, "six kernels, rewritten: 3.1, 3.4, 3.6, 4.4, 7 and 12 times their floors (H200)")
 EXTRA_LAUNCHES = Cost(0.0, 4.0, 6.0, "an algorithm in several passes; not measured")
 """Each of these passes costs the host an op, and the device a kernel, however little it does."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Kernels far from the roof get near it."""
+    """Move kernels that are far from the roofline close to it."""
     scene = bench.scene
     floor = scene.floor_ns()
     chosen = np.flatnonzero((floor > 0) & scene.in_steps & ~bench.gone)
@@ -40,36 +40,36 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Kernels far from what the chip can do, without a more specific reason."""
+    """Kernels far from the roofline, with no more specific reason."""
     change = evidence.changed(FIX.name)
     slow = change.work
     least = evidence.time_per_step(slow) - float(change.saved_ns[evidence.in_steps(slow)].sum()) / evidence.steps
     return Claim(
         f"A step spends {duration(evidence.time_per_step(slow))} in "
-        f"{several(evidence.per_step(slow), 'kernel', 'kernels')} that take many times what their work needs; done in "
-        f"another way, it takes about {duration(least)}.",
+        f"{several(evidence.per_step(slow), 'kernel', 'kernels')} that are far from the roofline; rewritten, they "
+        f"would take about {duration(least)}.",
         evidence.costliest_places(slow),
     )
 
 
 FIX = Fix(
     name="at_roofline",
-    words="kernels near the roof",
+    words="kernels near the roofline",
     summary=(
-        "Every kernel whose work is known and that is far from its pace is rewritten; in the best case, "
-        "which is the bound of all fixes of kernels, all run at the roof."
+        "Kernels with known FLOPs and bytes that are far from the roofline are rewritten; in the best case, "
+        "an upper bound for every kernel fix, all of them run at the roofline."
     ),
     assumptions=(
         (
-            "A kernel's pace is its roofline floor, or what its blocks take to start, its additions to memory, "
-            "whole sectors and the passes of a sort: one that takes less than five times its pace stays as it is."
+            "A kernel's pace is its roofline floor, or the cost of starting its blocks, of its atomics, of whole "
+            "sectors or of a sort's passes, if longer. A kernel below five times its pace does not change."
         ),
         (
-            "A rewritten kernel takes four times its floor, as others did, and becomes several, whose launches cost "
-            "CPU time."
+            "A rewritten kernel takes four times its floor, as measured on others, and becomes several kernels, whose "
+            "launches cost CPU time."
         ),
-        "Work and bytes come from the recorded shapes, ceilings from the device.",
-        "Kernels whose work is unknown stay as they are.",
+        "FLOPs and bytes come from the recorded shapes, ceilings from the device.",
+        "Kernels with unknown FLOPs and bytes do not change.",
     ),
     effort="rewrite",
     apply=apply,
@@ -77,22 +77,22 @@ FIX = Fix(
         Rule(
             name="below_roofline",
             cause="kernel",
-            summary="kernels far from what the chip can do, for no other reason",
+            summary="kernels far from the roofline, for no more specific reason",
             look=below_roofline,
             advice=Advice(
                 pytorch=(
-                    "warpline roofline TRACE lists them by time lost. Many additions to one place (index_add_, "
-                    "scatter_add_, the gradient of x[index]) are better sorted and summed, or a gradient of "
-                    "embedding; few rows better cut into parts. Look inside the worst with Nsight Compute (ncu "
+                    "warpline roofline TRACE lists them by lost time. Replace additions to one address (index_add_, "
+                    "scatter_add_, the gradient of x[index]) by a sort and a sum, or by the gradient of "
+                    "embedding; split a few long rows into parts. Profile the worst with Nsight Compute (ncu "
                     "--set full)."
                 ),
                 cuda=(
-                    "warpline roofline TRACE lists them by time lost. Sum within a block before an atomicAdd, make "
-                    "neighbouring threads read neighbouring addresses, and give every multiprocessor work; look "
-                    "inside the worst with Nsight Compute (ncu --set full)."
+                    "warpline roofline TRACE lists them by lost time. Sum within a block before an atomicAdd, make "
+                    "neighbouring threads read neighbouring addresses, and use every multiprocessor; profile "
+                    "the worst with Nsight Compute (ncu --set full)."
                 ),
                 other=(
-                    "warpline roofline TRACE lists them by time lost; look inside the worst with Nsight Compute "
+                    "warpline roofline TRACE lists them by lost time; profile the worst with Nsight Compute "
                     "(ncu --set full)."
                 ),
             ),

@@ -1,4 +1,4 @@
-"""The same small kernels, launched for one sample (or head) after the other, done once for a batch."""
+"""Batches the same small kernels that a loop launches for each sample (or head)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SMALL_KERNEL_IN_OPS = 2.0
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Of each run of equal groups, the first stays, with the time of the batch."""
+    """Keep the first of each run of equal groups, with the time of the batch."""
     scene, graph = bench.scene, bench.graph
     changed, removed = 0, [NOTHING]
     batched = _Batched(scene)
@@ -49,7 +49,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _loops(bench: Workbench) -> Iterator[Loop]:
-    """Loops over small work whose turns do not depend on each other."""
+    """Loops over small kernels whose iterations do not depend on each other."""
     scene, graph = bench.scene, bench.graph
     names = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
     labels = names + "|" + scene.op_column("shapes")
@@ -75,16 +75,16 @@ def _loops(bench: Workbench) -> Iterator[Loop]:
 
 
 class _Batched:
-    """What kernels take that do the work of all turns."""
+    """Duration of kernels that do all iterations at once."""
 
     def __init__(self, scene: Scene) -> None:
         self._scene, self._floor = scene, scene.floor_ns()
-        # A library's product of a batch has another grid than that of one turn.
+        # A library's batched GEMM has another grid than the GEMM of one iteration.
         self._full = np.where(scene.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(Grids(scene).waves, 1.0))
         self._full[scene.kind == "memcpy"] = 1.0
 
     def duration_ns(self, loop: Loop, duration: Floats, case: int) -> Floats:
-        """For each kernel of a turn, what one for all of them takes."""
+        """For each kernel of an iteration, the duration of one kernel for all iterations."""
         turns = loop.turns
         whole, typical = duration[turns].sum(0), np.median(duration[turns], axis=0)
         crowded = (duration[turns] * self._full[turns]).sum(0)
@@ -99,9 +99,9 @@ class _Batched:
 
 
 def _keep_one_turn(bench: Workbench, turns: Int64s, gathered_ns: int | None, longer: float) -> None:
-    """The first turn keeps its CPU time, or a typical turn's where that is less: the first is often a cold one.
+    """The first iteration keeps its CPU time, or a typical iteration's if that is less: the first is often cold.
 
-    The batch takes so many times `longer`. What follows it goes, to the end of the last turn, or of the op that gathers
+    The batch takes `longer` times that. The rest is removed, to the end of the last iteration or of the op that gathers
     the results.
     """
     scene, graph = bench.scene, bench.graph
@@ -113,14 +113,14 @@ def _keep_one_turn(bench: Workbench, turns: Int64s, gathered_ns: int | None, lon
     ends = np.searchsorted(nodes, calls) + 1
     spent = np.append(0.0, graph.duration[nodes].cumsum())
     typical = float(np.median(np.diff(spent[ends])))
-    # What precedes the loop lies in the segment before its first call: that stays as it is.
+    # The segment before the loop's first call also holds what precedes the loop, so it does not change.
     first = nodes[max(ends[0] - int(np.median(np.diff(ends))) + 1, 0) : ends[0]]
     graph.duration[first] *= longer * min(1.0, typical / max(float(graph.duration[first].sum()), 1.0))
     bench.remove_cpu(lane, int(graph.measured_end[calls[0]]), gathered_ns or int(graph.measured_end[calls[-1]]))
 
 
 def _waits(bench: Workbench, turns: Int64s) -> bool:
-    """Whether the CPU waits for the device inside the loop, so that a turn may depend on the one before."""
+    """Whether the CPU waits for the device inside the loop, so that an iteration may depend on the previous one."""
     moments = bench.scene.launch_moment[turns]
     waiting = bench.graph.edge_to[bench.graph.edge_kind == SYNC]
     when = bench.graph.measured_start[waiting]
@@ -128,13 +128,13 @@ def _waits(bench: Workbench, turns: Int64s) -> bool:
 
 
 def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """A loop over what could be one batch."""
+    """A loop that could be one batch."""
     change = evidence.changed(FIX.name)
     looped = change.work
     products = evidence.per_step(looped & evidence.scene.kernels("gemm"))
-    among = f", {count(products)} of them matrix products" if products else ""
+    among = f", {count(products)} of them GEMMs" if products else ""
     return Claim(
-        "The same few kernels are launched for one sample (head, tensor) after the other: "
+        "A loop launches the same few kernels for each sample (head, tensor): "
         f"{several(evidence.per_step(looped), 'small kernel')} a step{among}, where a batch needs "
         f"{count(evidence.per_step(looped & ~change.gone))}.",
         evidence.places(looped),
@@ -144,23 +144,21 @@ def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None
 FIX = Fix(
     name="batch",
     words="one batch instead of the loop",
-    summary=(
-        "A group of small kernels that is repeated for one sample after the other is launched once for all of them."
-    ),
+    summary=("A group of small kernels that a loop launches for each sample is launched once for the whole batch."),
     assumptions=(
         (
-            "Turns do not depend on each other if tensors are cut into parts for them or their results are put "
-            "together, and nothing but such parts goes into a turn with the shape and type of what it makes, as a "
-            "state does; nor if their results are only added up. Their backward passes are as independent as they "
-            "are, and so are updates and norms of tensors of different shapes."
+            "Iterations are independent if each takes a slice of a tensor or their results are concatenated, and no "
+            "other input has the shape and type of an output, as a recurrent state has; also if their results are "
+            "only summed. Their backward passes are then independent too, and so are updates and norms of tensors of "
+            "different shapes."
         ),
         (
-            "On the device the batch takes a little more than one turn, but never less than the roofline, nor than "
-            "all turns where each fills the device; each row that is looked up takes a block."
+            "On the device the batch takes slightly longer than one iteration, never less than the roofline, and as "
+            "long as all iterations if each fills the device; each row of a lookup takes one block."
         ),
         (
-            "The CPU takes as long for the batch as for a typical turn, and a little for each tensor of a list; "
-            "nothing is cut into turns or gathered from them."
+            "The CPU takes as long for the batch as for a typical iteration, plus a little per tensor of a list; "
+            "slicing and gathering disappear."
         ),
     ),
     effort="rewrite",
@@ -169,13 +167,13 @@ FIX = Fix(
         Rule(
             name="many_small_gemms",
             cause="dispatch",
-            summary="a loop over what could be one batch",
+            summary="a loop that could be one batch",
             look=many_small_gemms,
             advice=Advice(
                 pytorch=(
                     "Process the batch at once instead of looping over samples: torch.bmm(torch.stack(xs), w), one "
                     "call with a larger batch, or torch.func.vmap(f)(xs); over parameters or gradients, "
-                    "torch._foreach_mul_(tensors, factor) and its like, which take the whole list."
+                    "torch._foreach_mul_(tensors, factor) and similar functions take the whole list."
                 ),
                 cuda=(
                     "One launch over the whole batch: cublasGemmStridedBatchedEx or cublasGemmGroupedBatchedEx, and "

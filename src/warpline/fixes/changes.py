@@ -1,4 +1,4 @@
-"""What a fix changes in the graph: claims count these nodes, so that they say no more than was replayed."""
+"""The nodes that a fix changes in the graph; claims count these, so that they state only what was replayed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from warpline.trace.columns import NONE, Bools, Floats
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one fix does to the graph in the expected case; arrays run over all nodes."""
+    """The changes of one fix to the graph in the expected case; each array has one entry per node."""
 
     work: Bools
-    """GPU work of the steps that goes, takes another time, or moves to a stream of its own."""
+    """GPU operations of the steps that are removed, change their duration, or move to another stream."""
     gone: Bools
-    """Of that, what goes."""
+    """Those that are removed."""
     moved: Bools
-    """Of that, what moves to a stream of its own."""
+    """Those that move to another stream."""
     host: Bools
-    """CPU nodes of the steps that take another time."""
+    """CPU nodes of the steps whose duration changes."""
     relaunched: Bools
-    """GPU work that stays, and whose launch costs another time."""
+    """GPU operations that stay, but whose launch changes its duration."""
     saved_ns: Floats
-    """How much less time each node takes."""
+    """Time saved by each node."""
 
 
 def change_of(scene: Scene, trial: Trial) -> Change:
-    """What the replay's trial of a fix, in the expected case, did to the scene's own graph."""
+    """The changes that a trial of a fix, in the expected case, made to the scene's graph."""
     other_time = trial.duration != scene.graph.duration
     host = other_time & ~scene.is_work & scene.in_steps
     calls = scene.call_of_work

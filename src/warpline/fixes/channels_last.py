@@ -1,4 +1,4 @@
-"""Convolutions with channels last."""
+"""Convolutions in channels_last layout."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _batch_norm_channels_first(identity: KernelIdentity) -> bool:
 
 
 def _along_one_dimension(scene: Scene) -> Bools:
-    """Work of convolutions and norms of sequences: tensors of three dimensions have no layout with channels last."""
+    """Kernels of 1-D convolutions and norms: tensors of three dimensions have no channels_last layout."""
     flat = scene.op_column("shapes").where(_has_three_dimensions)
     return flat | scene.under_op("aten::conv1d", "aten::conv_transpose1d")
 
@@ -44,7 +44,7 @@ def _has_three_dimensions(shapes: str) -> bool:
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """No transposes, faster channels-first convolutions."""
+    """Remove the transposes, and speed up channels-first convolutions."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & ~scene.once(_along_one_dimension)
     transposes = np.flatnonzero(scene.kernels_where(_transposing) & usable)
@@ -61,16 +61,16 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Convolutions in the layout that tensor cores do not like."""
+    """Convolutions in channels-first layout, which is slow on tensor cores."""
     change = evidence.changed(FIX.name)
     transposes, norms = change.work & change.gone, evidence.scene.kernels("norm")
     kept = change.work & ~change.gone
     parts = [
         f"{several(evidence.per_step(nodes), *noun)} ({duration(evidence.time_per_step(nodes))})"
         for nodes, *noun in (
-            (transposes, "transposing kernel"),
+            (transposes, "transpose kernel"),
             (kept & ~norms, "convolution"),
-            (kept & norms, "kernel of norms", "kernels of norms"),
+            (kept & norms, "norm kernel", "norm kernels"),
         )
         if evidence.per_step(nodes)
     ]
@@ -81,15 +81,15 @@ def channels_first(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 FIX = Fix(
     name="channels_last",
-    words="channels last",
-    summary="Convolutions get their tensors with channels last (memory_format=torch.channels_last).",
+    words="channels_last",
+    summary="Convolutions take tensors in channels_last layout (memory_format=torch.channels_last).",
     assumptions=(
         (
-            "Kernels that transpose between the layouts disappear, and convolutions and batch norms that ran with "
-            "channels first gain what they gain on an H200."
+            "Kernels that transpose between the layouts disappear, and channels-first convolutions and batch norms "
+            "gain what was measured on an H200."
         ),
-        "In the worst case convolutions gain nothing but the transposing kernels.",
-        "Convolutions of sequences (conv1d) stay: their tensors have no such layout.",
+        "In the worst case only the transpose kernels disappear.",
+        "1-D convolutions (conv1d) do not change: their tensors have no such layout.",
     ),
     effort="setting",
     apply=apply,
@@ -104,10 +104,10 @@ FIX = Fix(
                     "model = model.to(memory_format=torch.channels_last), once, and every input x = x.to('cuda', "
                     "memory_format=torch.channels_last)"
                 ),
-                cuda="Describe tensors to cuDNN as CUDNN_TENSOR_NHWC, and keep them so from layer to layer.",
+                cuda="Describe tensors to cuDNN as CUDNN_TENSOR_NHWC, and keep that layout from layer to layer.",
             ),
         ),
     ),
-    needs=("kernel names that say the layout",),
+    needs=("kernel names that contain the layout",),
     after=("bf16", "tf32"),
 )

@@ -1,4 +1,4 @@
-"""What a rule says when it has found something, and where to look."""
+"""What a rule reports when it finds something, and where to look."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Literal
 
 Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy"]
 CAUSES: dict[Cause, str] = {
-    "cold_start": "Still starting up",
-    "input": "Waiting for data",
-    "sync": "Held up by synchronisation",
-    "transfer": "Held up by copies",
-    "memory": "Held up by the allocator",
+    "cold_start": "Cold start",
+    "input": "Input-bound",
+    "sync": "Synchronisation-bound",
+    "transfer": "Copy-bound",
+    "memory": "Allocator-bound",
     "kernel": "Kernel-bound",
-    "comm": "Held up by communication",
+    "comm": "Communication-bound",
     "dispatch": "Dispatch-bound",
     "healthy": "Healthy",
 }
-"""Each with the words that begin a verdict, in the order in which equal gains are listed."""
+"""Each cause with the first words of its verdict, in the order in which equal gains are listed."""
 Confidence = Literal["high", "medium", "low"]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to look: an op, and the user's own line where frames were recorded."""
+    """Where to look: an op, and the user's source line if frames were recorded."""
 
     op: str | None
     file: str | None
@@ -38,9 +38,9 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a rule says when it has found something."""
+    """What a rule reports when it finds something."""
 
     sentence: str
     places: tuple[Place, ...] = ()
     how: str | None = None
-    """What this program should write, where the trace shows enough to say it; replaces the rule's advice."""
+    """Advice for this program, if the trace shows enough; replaces the rule's general advice."""

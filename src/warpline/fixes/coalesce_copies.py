@@ -1,4 +1,4 @@
-"""Small copies in a row become one."""
+"""Merges consecutive small copies into one."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from warpline.trace.columns import NONE, Int64s
 from warpline.units import count, size
 
 SMALL_PINNED_BYTES = 256 << 10
-"""From pinned memory such a copy takes 5 µs, and its op 8 to 9: it is the calls that cost."""
+"""From pinned memory such a copy takes 5 µs and its op 8 to 9 µs, so the calls dominate."""
 CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_split", "aten::chunk")
-"""Ops that cut a tensor into pieces; iterating over a tensor is the first of them."""
+"""Ops that split a tensor; iterating over a tensor uses the first."""
 LEAST_COPIES = 8
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Of each run of small copies of one direction, the first carries all bytes."""
+    """The first of each run of small copies in one direction carries all bytes."""
     scene, changed, removed = bench.scene, 0, [NOTHING]
     for direction in ("HtoD", "DtoH", "DtoD"):
         copies = copies_of(scene, direction, bench)
@@ -53,7 +53,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _as_one_upload(bench: Workbench, copies: Int64s, size: float, case: int) -> Int64s:
-    """What else one copy to the device costs on both sides; the work that gathered the pieces, which goes."""
+    """Extra cost of one merged copy on host and device; removes the kernels that gathered the pieces."""
     scene, first = bench.scene, int(copies[0])
     call = int(scene.call_of_work[first])
     if scene.work_text("source_memory")[first] != "Pinned" or case == PESSIMISTIC:
@@ -67,7 +67,7 @@ def _as_one_upload(bench: Workbench, copies: Int64s, size: float, case: int) -> 
 
 
 def _cut_before(scene: Scene, call: int) -> Int64s:
-    """Ops that cut a tensor into pieces between the launch before a call and the call itself, on its thread."""
+    """Ops that split a tensor between the previous launch and a call, on the call's thread."""
     begin = int(scene.graph.measured_start[call])
     launched = scene.launch_moment[scene.work]
     since = int(launched[launched < begin].max(initial=0))
@@ -79,7 +79,7 @@ def _cut_before(scene: Scene, call: int) -> Int64s:
 
 
 def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
-    """Runs of at least two of the copies that follow each other on their stream, within a step."""
+    """Runs of two or more consecutive copies on one stream, within a step."""
     chosen = np.zeros(len(scene.graph), bool)
     chosen[copies] = True
     runs: list[Int64s] = []
@@ -92,7 +92,7 @@ def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
 
 
 def _remove_loop(bench: Workbench, copies: Int64s) -> None:
-    """The CPU time between the first and the last of the copies, if nothing but them was launched in between."""
+    """CPU time from the first to the last copy, if nothing else was launched in between."""
     scene = bench.scene
     first, last = scene.call_of_work[copies[0]], scene.call_of_work[copies[-1]]
     if NONE in (first, last) or scene.graph.lane[first] != scene.graph.lane[last]:
@@ -101,7 +101,7 @@ def _remove_loop(bench: Workbench, copies: Int64s) -> None:
     moments = scene.launch_moment[scene.work]
     between = scene.work[(moments >= begin) & (moments < end)]
     if len(np.setdiff1d(between, copies)) == 0:
-        # A loop that makes its pieces still has to make them.
+        # A loop that computes its pieces still has to compute them.
         dispatch = scene.host.longest_dispatch.expected
         own = np.where(bench.graph.kind == SEGMENT, np.maximum(bench.graph.duration - dispatch, 0.0), 0.0)
         bench.remove_cpu(int(scene.graph.lane[first]), begin, end)
@@ -111,7 +111,7 @@ def _remove_loop(bench: Workbench, copies: Int64s) -> None:
 
 
 def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Many small copies, each with the cost of a call."""
+    """Many small copies, each with the overhead of a call."""
     change = evidence.changed(FIX.name)
     copies = change.work & (evidence.scene.kind == "memcpy")
     copied = evidence.per_step(copies)
@@ -119,8 +119,8 @@ def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | Non
         return None
     largest = int(evidence.scene.bytes[evidence.in_steps(copies)].max())
     return Claim(
-        f"{count(copied)} copies a step of at most {size(largest)} each follow each other: every one costs a "
-        f"call, and {count(evidence.per_step(copies & ~change.gone))} would do.",
+        f"{count(copied)} small copies a step (at most {size(largest)} each) run one after the other: each costs a "
+        f"call, and {count(evidence.per_step(copies & ~change.gone))} would be enough.",
         evidence.places(copies),
     )
 
@@ -128,15 +128,15 @@ def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | Non
 FIX = Fix(
     name="coalesce_copies",
     words="one copy instead of many",
-    summary="Small copies in a row, with nothing launched in between, become one.",
+    summary="Consecutive small copies, with nothing launched in between, become one copy.",
     assumptions=(
         (
-            "The host gathers pieces of pageable memory into one buffer, at the rate of a copy; pinned ones lie "
-            "side by side, or could if whoever put them there did so, and in the worst case are gathered too."
+            "The host gathers pageable pieces into one buffer, at the rate of a copy. Pinned pieces are contiguous or "
+            "can be made so; in the worst case they are gathered too."
         ),
-        "What the loop does for more than 40 µs between two copies is its own, and stays.",
-        ("The device gathers nothing after them; where they went to places of a tensor, one kernel puts them there."),
-        "What cut the pieces out of one tensor (unbind, split) goes with the loop.",
+        "CPU time of more than 40 µs between two copies belongs to the loop and stays.",
+        ("Kernels that gather the pieces on the device disappear; one kernel scatters pieces that went into a tensor."),
+        "Ops that split one tensor into the pieces (unbind, split) disappear with the loop.",
     ),
     effort="few_lines",
     apply=apply,
@@ -144,18 +144,18 @@ FIX = Fix(
         Rule(
             name="many_small_copies",
             cause="transfer",
-            summary="many tiny copies, each with the cost of a call",
+            summary="many tiny copies, each with the overhead of a call",
             look=many_small_copies,
             advice=Advice(
                 pytorch=(
-                    "Gather the pieces into one pinned buffer and copy it at once: "
+                    "Gather the pieces into one pinned buffer and copy it in one call: "
                     "torch.stack(pieces).pin_memory().to('cuda', non_blocking=True), then .unbind()."
                 ),
                 cuda=(
                     "Pack the pieces into one pinned buffer and copy it with one cudaMemcpyAsync; for rows of a "
                     "matrix, cudaMemcpy2DAsync."
                 ),
-                other="Gather the pieces into one pinned buffer and copy it at once.",
+                other="Gather the pieces into one pinned buffer and copy it in one call.",
             ),
         ),
     ),

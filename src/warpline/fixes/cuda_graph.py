@@ -1,4 +1,4 @@
-"""The launches of a step, captured once and replayed as a CUDA graph."""
+"""Captures the launches of a step once and replays them as a CUDA graph."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from warpline.units import duration, several
 LEAST_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""
 LEAST_SHARE = 0.05
-"""Of the step; less is not worth a graph."""
+"""Share of the step; less is not worth a graph."""
 MOST = 0.5
-"""Of the launches; what launches fewer is not what to capture."""
+"""Share of the launches that a module or function must have to be named in the advice."""
 FRAME = r"^(.+)\((\d+)\): (.+)$"
 INSTANCE = r"_\d+$"
 """torch numbers the modules of a class: Block_0, Block_1."""
@@ -38,7 +38,7 @@ CAPTURE = (
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """CPU time of each piece becomes one launch, and gaps those within a graph."""
+    """Replace the CPU time of each piece by one graph launch, and the gaps by those between graph nodes."""
     scene = bench.scene
     if case != PESSIMISTIC:
         _read_later(bench)
@@ -68,7 +68,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _read_later(bench: Workbench) -> None:
-    """Takes those waits out behind which a step goes on launching, where it does not wait again and again."""
+    """Remove waits after which the step launches more, unless the step waits repeatedly."""
     scene, graph = bench.scene, bench.graph
     calls = awaited_calls(scene)
     inputs = scene.root_op[(scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD")]
@@ -81,7 +81,7 @@ def _read_later(bench: Workbench) -> None:
 
 
 def _take_begin(bench: Workbench, run: Int64s, stays: Bools) -> None:
-    """Takes out what a captured run's step did before its first call, in a segment that began in the step before."""
+    """Remove the captured step's CPU time before its first call, in a segment that began in the previous step."""
     scene, graph = bench.scene, bench.graph
     segment = int(scene.segment_of_call[run[0]])
     if segment == NONE or scene.step[segment] >= scene.step[run[0]] or stays[segment]:
@@ -92,7 +92,7 @@ def _take_begin(bench: Workbench, run: Int64s, stays: Bools) -> None:
 
 
 def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """The device waits for launches: a CUDA graph launches the whole step at once."""
+    """The device waits for launches; a CUDA graph launches the whole step at once."""
     captured = evidence.changed(FIX.name).relaunched
     launches = evidence.per_step(captured)
     waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
@@ -108,16 +108,16 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 
 def _how(evidence: Evidence, captured: Bools) -> str | None:
-    """The general advice, led by the module, else the function, that launches most of it; None without frames."""
+    """General advice, plus the module or function that launches most of the operations; None without frames."""
     for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
         counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
         if len(counted) and counted["count"][0] >= MOST * evidence.in_steps(captured).sum():
-            return f"Most of it is launched by {counted['launcher'][0]}. {CAPTURE}"
+            return f"Most operations are launched by {counted['launcher'][0]}. {CAPTURE}"
     return None
 
 
 def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
-    """The outermost nn.Module around the op that led to each launch."""
+    """The outermost nn.Module around the op of each launch."""
     python, frames = evidence.trace.python, integers(evidence.trace.ops["frame"])
     parents, modules = integers(python["parent"]), python["module"].is_not_null().to_numpy()
     within = np.append(nearest_marked(parents, modules), NONE)
@@ -127,7 +127,7 @@ def _modules(evidence: Evidence, captured: Bools) -> pl.Series:
 
 
 def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
-    """The user's own function that wrote the op that led to each launch, and where it begins."""
+    """The user's function that called the op of each launch, and its first line."""
     ops, table = evidence.written_ops(captured), evidence.trace.ops
     rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
     return frame_names(evidence.trace, rows).str.replace(FRAME, "${3} (${1}:${2})")
@@ -140,19 +140,16 @@ FIX = Fix(
     assumptions=(
         "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
         (
-            "What is read of the results while the step goes on, up to three times, is no longer read, or after the "
-            "step."
+            "Results that are read up to three times during the step are read after it, or not at all: the step does "
+            "not wait for them."
         ),
         (
-            "Other waits, blocking copies and long host work stay, and cut the capture into pieces: one graph each; "
-            "with more than three waits in a step only pieces of at least 20 calls are captured, and in the best "
-            "case all."
+            "Other waits, blocking copies and long CPU segments stay and split the capture into several graphs; "
+            "with more than three waits in a step only pieces of at least 20 calls are captured (in the best case all "
+            "pieces)."
         ),
-        (
-            "An optimiser that goes through the parameters one by one, with a count of steps on the host, is not "
-            "captured."
-        ),
-        "Kernels keep their durations; between them lies the gap of a graph's nodes.",
+        ("An optimizer that loops over parameters and keeps its step count on the host is not captured."),
+        "Kernels keep their durations; the gap between them is that of CUDA graph nodes.",
     ),
     effort="few_lines",
     apply=apply,
@@ -167,7 +164,7 @@ FIX = Fix(
                 cuda=(
                     "Capture the step once, cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal) to "
                     "cudaStreamEndCapture, instantiate it with cudaGraphInstantiate, and call cudaGraphLaunch in "
-                    "every step; new inputs go into the same buffers."
+                    "every step; copy new inputs into the same buffers."
                 ),
                 other="Launch the step as one compiled program or CUDA graph (jax.jit of the whole step).",
             ),

@@ -1,4 +1,4 @@
-"""Casts from one type to another that need not be made."""
+"""Removes unnecessary casts from one dtype to another."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.units import duration, several
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """No casting kernels."""
+    """Remove cast kernels."""
     scene = bench.scene
     chosen = np.flatnonzero(casts(scene) & scene.in_steps & ~bench.gone)
     bench.remove_work(chosen[::2] if case == PESSIMISTIC else chosen)
@@ -23,12 +23,12 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def dtype_casts(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Kernels that only change the type of a tensor."""
+    """Kernels that only change the dtype of a tensor."""
     casting = evidence.changed(FIX.name).work
     if not evidence.per_step(casting):
         return None
     return Claim(
-        f"Tensors are cast from one type to another: {several(evidence.per_step(casting), 'kernel')} a step, "
+        f"Tensors are cast from one dtype to another: {several(evidence.per_step(casting), 'kernel')} a step, "
         f"{duration(evidence.time_per_step(casting))}.",
         evidence.costliest_places(casting),
     )
@@ -36,11 +36,11 @@ def dtype_casts(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 FIX = Fix(
     name="drop_casts",
-    words="doing without the casts",
-    summary="Tensors are made in the type in which they are used, so that nothing is cast on the device.",
+    words="removing the casts",
+    summary="Tensors are created in the dtype in which they are used, so that nothing is cast on the device.",
     assumptions=(
-        "Casts of whole numbers and truth values stay: they are meant.",
-        "What reads the cast tensor takes the same time when the tensor had that type from the start.",
+        "Casts of integers and booleans stay: they are intended.",
+        "Kernels that read the cast tensor take the same time without the cast.",
         "The worst case keeps half of the casts.",
     ),
     effort="few_lines",
@@ -49,19 +49,19 @@ FIX = Fix(
         Rule(
             name="dtype_casts",
             cause="kernel",
-            summary="kernels that only change a tensor's type",
+            summary="kernels that only change a tensor's dtype",
             look=dtype_casts,
             advice=Advice(
                 pytorch=(
-                    "Make tensors in the type in which they are used: torch.zeros(n, device='cuda', dtype=x.dtype), "
-                    "weights cast once with model.to(torch.bfloat16) instead of w.to(x.dtype) in forward; mind that "
+                    "Create tensors in the dtype in which they are used: torch.zeros(n, device='cuda', dtype=x.dtype); "
+                    "cast weights once with model.to(torch.bfloat16) instead of w.to(x.dtype) in forward; note that "
                     "bf16 * fp32 gives fp32."
                 ),
-                other="Keep tensors in the type in which they are used, so that no kernel only converts them.",
+                other="Keep tensors in the dtype in which they are used, so that no kernel only converts them.",
             ),
             most="medium",
         ),
     ),
-    needs=("the types of ops' tensors, or ops named _to_copy",),
+    needs=("the dtypes of ops' tensors, or ops named _to_copy",),
     after=("warm_up",),
 )

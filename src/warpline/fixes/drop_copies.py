@@ -1,4 +1,4 @@
-"""Copies within the device that nothing needs."""
+"""Removes unnecessary device-to-device copies."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpline.units import duration, several
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """No kernels of clone, contiguous and repeat, nor of `to` that keeps the type."""
+    """Remove kernels of clone, contiguous and repeat, and of `to` that keeps the dtype."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
     copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat")
@@ -29,12 +29,12 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Copies within the device that nothing needs: contiguous(), clone(), transposes made real."""
+    """Unnecessary device-to-device copies: contiguous(), clone(), materialised transposes."""
     copies = evidence.changed(FIX.name).work
     if not evidence.per_step(copies):
         return None
     return Claim(
-        "clone, contiguous, repeat and to copy within the device: "
+        "clone, contiguous, repeat and to make device-to-device copies: "
         f"{several(evidence.per_step(copies), 'copy', 'copies')} a step, {duration(evidence.time_per_step(copies))}.",
         evidence.costliest_places(copies),
     )
@@ -42,16 +42,16 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
 
 FIX = Fix(
     name="drop_copies",
-    words="doing without the copies",
-    summary="Clones, contiguous copies and changes of layout on the device that nothing needs are left out.",
+    words="removing the copies",
+    summary="Unnecessary clones, contiguous copies and layout changes on the device are removed.",
     assumptions=(
-        "What reads the copy can read the original: products take either layout, and nobody writes to it.",
-        "Copies that autograd makes itself, of gradients, stay.",
+        "Readers of the copy can read the original: GEMMs take either layout, and nothing writes to it.",
+        "Copies of gradients that autograd makes stay.",
         (
-            "Tensors that were expanded or repeated are read where they are: kernels that the bytes of such a copy "
-            "bound take as much less time as there are fewer."
+            "Expanded or repeated tensors are read in place: memory-bound kernels that read such a copy speed up in "
+            "proportion to the bytes saved."
         ),
-        "The worst case keeps half of them.",
+        "The worst case keeps half of the copies.",
     ),
     effort="few_lines",
     apply=apply,
@@ -59,16 +59,16 @@ FIX = Fix(
         Rule(
             name="redundant_copies",
             cause="memory",
-            summary="`contiguous()` and `clone()` that nothing needs",
+            summary="unnecessary `contiguous()` and `clone()`",
             look=redundant_copies,
             advice=Advice(
                 pytorch=(
-                    "Leave out .contiguous() and .clone() where the next op takes the tensor as it is (products "
-                    "take transposed ones); use .reshape() instead of .contiguous().view(); write in place."
+                    "Remove .contiguous() and .clone() where the next op takes the tensor as it is (matmuls "
+                    "take transposed tensors); use .reshape() instead of .contiguous().view(); write in place."
                 ),
                 cuda=(
                     "Pass pointers and leading dimensions instead of copying with cudaMemcpyDeviceToDevice; cuBLAS "
-                    "takes transposed operands as they are."
+                    "takes transposed operands directly."
                 ),
             ),
             most="medium",

@@ -1,4 +1,4 @@
-"""Single kernels that take many times what their siblings take."""
+"""Single kernels that take many times longer than their siblings."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from warpline.trace.columns import Bools, Floats
 from warpline.units import count, duration
 
 LEAST_SIBLINGS = 8
-"""So many kernels of one name, grid and shapes show what is usual."""
+"""The median of a name, grid and shapes needs at least this many kernels."""
 MANY_TIMES, LEAST_EXTRA_IN_OPS = 4.0, 2.0
 """A straggler takes so many times the median of its siblings, and longer by more than so many ops of the host."""
 MOST_STRAGGLING = 0.2
-"""If more of them are that long, the length has a reason that the name does not tell."""
-LEFT = Cost(0.0, 0.0, 0.5, "the worst case takes half of the extra time for the work's own")
+"""If a larger share is that long, the duration has a reason that the name does not show."""
+LEFT = Cost(0.0, 0.0, 0.5, "the worst case keeps half of the extra time")
 
 
 def usual_length(scene: Scene) -> Floats:
-    """Median length of each kernel's siblings: same name, grid and recorded shapes; 0 where there are too few."""
+    """Median duration of each kernel's siblings (same name, grid and recorded shapes); 0 if there are too few."""
     nodes = scene.work[(scene.kind[scene.work] == "kernel") & scene.in_steps[scene.work]]
     result = np.zeros(len(scene.graph))
     if not len(nodes):
@@ -48,7 +48,7 @@ def usual_length(scene: Scene) -> Floats:
 
 
 def stragglers(scene: Scene, usual: Floats) -> Bools:
-    """Kernels that take many times the usual; collectives wait for others, and are left out."""
+    """Kernels that take many times the median; collectives are excluded, because they wait for other ranks."""
     extra = scene.graph.duration - usual
     late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual)
     late &= extra > LEAST_EXTRA_IN_OPS * scene.host.launched_op.expected
@@ -56,7 +56,7 @@ def stragglers(scene: Scene, usual: Floats) -> Bools:
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Stragglers take the median of their siblings."""
+    """Give stragglers the median duration of their siblings."""
     scene = bench.scene
     lengths = usual_length(scene)
     late = np.flatnonzero(stragglers(scene, lengths) & scene.in_steps & ~bench.gone)
@@ -67,14 +67,14 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def straggling_kernel(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Single kernels that take many times what their siblings take."""
+    """Single kernels that take many times longer than their siblings."""
     change = evidence.changed(FIX.name)
     late = change.work
     if not evidence.per_step(late):
         return None
     usual = evidence.time_per_step(late) - float(change.saved_ns[evidence.in_steps(late)].sum()) / evidence.steps
     return Claim(
-        f"Single kernels straggle: {count(evidence.per_step(late))} a step take "
+        f"Single kernels are much slower than their siblings: {count(evidence.per_step(late))} a step take "
         f"{duration(evidence.time_per_step(late))}, where others of the same name, grid and shapes take "
         f"{duration(usual)}.",
         evidence.costliest_places(late),
@@ -83,10 +83,10 @@ def straggling_kernel(evidence: Evidence, prediction: Prediction) -> Claim | Non
 
 FIX = Fix(
     name="even_out",
-    words="kernels as short as their siblings",
-    summary=("Kernels that take many times what others of the same name, grid and shapes take, take as long as those."),
+    words="kernels as fast as their siblings",
+    summary="Kernels much slower than others of the same name, grid and shapes take as long as those.",
     assumptions=(
-        ("The extra time is an accident (contention, clocks, a page fault) or data that can be spread more evenly."),
+        ("The extra time comes from contention, clocks or a page fault, or from data that can be spread more evenly."),
         "The worst case keeps half of the extra time.",
     ),
     effort="rewrite",
@@ -95,16 +95,16 @@ FIX = Fix(
         Rule(
             name="straggling_kernel",
             cause="kernel",
-            summary="one kernel that takes many times what its siblings take",
+            summary="one kernel that takes many times longer than its siblings",
             look=straggling_kernel,
             advice=Advice(
                 pytorch=(
-                    "Look at what is special about that call: other work beside it (nvidia-smi pmon), clocks "
+                    "Check what is special about that call: other processes on the GPU (nvidia-smi pmon), clocks "
                     "(nvidia-smi -q -d CLOCK,PERFORMANCE), managed memory, or data that sends all threads to one "
                     "address (index_add_, scatter_add_)."
                 ),
                 cuda=(
-                    "Look at what is special about that launch: other work beside it (nvidia-smi pmon), clocks "
+                    "Check what is special about that launch: other processes on the GPU (nvidia-smi pmon), clocks "
                     "(nvidia-smi -q -d CLOCK,PERFORMANCE), managed memory without cudaMemPrefetchAsync, or atomics "
                     "on one address."
                 ),

@@ -1,4 +1,4 @@
-"""What the rules look at: the trace, its idle time, and the replay that answers "what if"."""
+"""The evidence for the rules: the trace, its idle time, and the replay that answers what-if questions."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ LISTED_PLACES = 5
 
 
 class Evidence:
-    """A trace made ready for the rules of these fixes; everything is found when it is first asked for."""
+    """A trace prepared for the rules of these fixes; everything is computed on first use."""
 
     def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], recorded_steps: int | None = None) -> None:
         self.trace = trace
         self.recorded_steps = len(trace.steps_in_view) if recorded_steps is None else recorded_steps
-        """How many steps the trace has in view; those that are replayed stand for them."""
+        """Number of steps in view; the replayed steps stand for all of them."""
         self.question = WhatIf(trace, fixes)
         self.scene = self.question.scene
         self.steps = max(self.question.replay.marks.count, 1)
@@ -42,22 +42,22 @@ class Evidence:
         return self.question.ask(fix)
 
     def gains(self, fix: str, least: float) -> bool:
-        """Whether a fix finds something to change and is expected to gain at least so much."""
+        """Whether a fix changes something and is expected to gain at least `least`."""
         return self.question.gains(fix, least)
 
     def trial(self, fix: str) -> Trial:
-        """What the fix does to the graph in the expected case."""
+        """The fix applied to the graph, in the expected case."""
         return self.question.trial(fix)
 
     def changed(self, fix: str) -> Change:
-        """What the fix changes, found once: the nodes that a claim may count."""
+        """The nodes that the fix changes, which a claim may count; computed once."""
         if fix not in self._changes:
             self._changes[fix] = change_of(self.scene, self.trial(fix))
         return self._changes[fix]
 
     @property
     def step_ns(self) -> float:
-        """The step without the profiler, as replayed."""
+        """Replayed step time without the profiler."""
         return self.question.bare_step_ns.expected
 
     @cached_property
@@ -67,7 +67,7 @@ class Evidence:
 
     @cached_property
     def user_frames(self) -> UserFrames:
-        """Frames of the user's own code."""
+        """Frames of the user's code."""
         return UserFrames(self.trace)
 
     @cached_property
@@ -85,7 +85,7 @@ class Evidence:
 
     @cached_property
     def roofline_share(self) -> float | None:
-        """What the kernels of a step would take at least, over what they take; None where most have no known floor."""
+        """Roofline floor of a step's kernels over their duration; None if most kernels have no known floor."""
         scene = self.scene
         kernels = np.flatnonzero(scene.in_steps & (scene.kind == "kernel"))
         length, floor = scene.graph.duration[kernels], scene.floor_ns()[kernels]
@@ -96,49 +96,49 @@ class Evidence:
 
     @cached_property
     def bare_idle_share(self) -> float:
-        """Share of the bare step in which the device has nothing of that step to do, other streams counted once."""
+        """Share of the bare step in which the device is idle; overlapping streams count once."""
         graph, work = self.scene.graph, np.flatnonzero(self.in_steps(self.scene.is_work))
         spans = union(graph.measured_start[work], graph.measured_end[work])
         return max(0.0, 1 - float((spans.ends - spans.starts).sum()) / self.steps / self.step_ns)
 
     def in_steps(self, nodes: Bools) -> Bools:
-        """Nodes that began, or were launched, in the steps in view."""
+        """Nodes that start, or are launched, in the steps in view."""
         inside: Bools = nodes & (self.scene.step != NONE)
         return inside
 
     def per_step(self, nodes: Bools) -> float:
-        """How many of the nodes a step has."""
+        """Number of the nodes per step."""
         return float(self.in_steps(nodes).sum()) / self.steps
 
     def time_per_step(self, nodes: Bools) -> float:
-        """Measured GPU time of the nodes in a step, in nanoseconds."""
+        """Measured GPU time of the nodes per step, in nanoseconds."""
         graph, chosen = self.scene.graph, self.in_steps(nodes) & (self.scene.graph.kind == WORK)
         return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
 
     def exposed_per_step(self, nodes: Bools) -> float:
-        """Time of the nodes in a step during which the device runs no other kernel, in nanoseconds."""
+        """Time of the nodes per step during which the device runs no other kernel, in nanoseconds."""
         graph, mine = self.scene.graph, self.in_steps(nodes)
         others = (self.scene.kind == "kernel") & ~nodes
         spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine, others)]
         return difference(*spans).total_ns() / self.steps
 
     def time_in_calls(self, calls: Bools) -> float:
-        """How long these API calls hold their threads in a step, waiting included, in nanoseconds."""
+        """Time per step in these API calls, waiting included, in nanoseconds."""
         rows = self.scene.graph.row[self.in_steps(calls)]
         lengths = integers(self.trace.api["end_ns"])[rows] - integers(self.trace.api["start_ns"])[rows]
         return float(lengths.sum()) / self.steps
 
     def places(self, nodes: Bools) -> tuple[Place, ...]:
-        """The ops that launched these nodes, with the user's line where it is known, the most frequent first."""
+        """The ops that launched these nodes, with the user's source line if known, the most frequent first."""
         return self._op_places(nodes, np.ones(len(nodes)))
 
     def costliest_places(self, nodes: Bools) -> tuple[Place, ...]:
-        """The same, those that take the most time first."""
+        """The same, the longest total time first."""
         graph = self.scene.graph
         return self._op_places(nodes, (graph.measured_end - graph.measured_start).astype(np.float64))
 
     def written_ops(self, nodes: Bools) -> Int64s:
-        """The op of the program's own that led to each of these nodes: of a backward op's, the forward op."""
+        """The op in the program that led to each of these nodes; for a backward op, its forward op."""
         written: Int64s = self._forward_ops[self.scene.op[self._under_ops(nodes)]]
         return written
 
@@ -153,7 +153,7 @@ class Evidence:
 
     @cached_property
     def _forward_ops(self) -> Int64s:
-        """For each op, the one that the program wrote: of a backward op, the forward op that it differentiates."""
+        """For each op, the op that the program called: for a backward op, the forward op that it differentiates."""
         table = self.trace.ops
         forward = np.append(integers(table["forward_op"]), NONE)
         around = np.append(nearest_marked(integers(table["parent"]), forward[:-1] != NONE), NONE)
@@ -162,7 +162,7 @@ class Evidence:
         return result
 
     def host_places(self, nodes: Bools, weight: Floats | None = None) -> tuple[Place, ...]:
-        """The outermost ops around these API calls, or before which these segments lie; else the calls themselves."""
+        """The outermost ops around these API calls, or after these segments; else the calls themselves."""
         chosen, rows = self._api_rows(nodes)
         moments = integers(self.trace.api["thread"])[rows], integers(self.trace.api["start_ns"])[rows]
         return self.places_at(self._call_labels(rows), *moments, None if weight is None else weight[chosen])
@@ -185,7 +185,7 @@ class Evidence:
     def places_at(
         self, labels: pl.Series, threads: Int64s, moments: Int64s, weight: Floats | None = None
     ) -> tuple[Place, ...]:
-        """What was done at these moments, by label and by the user's own line, the weightiest first."""
+        """Places at these moments, by label and user source line, the largest weight first."""
         if not len(labels):
             return ()
         frames = frame_names(self.trace, self.user_frames.at(threads, moments))
@@ -196,7 +196,7 @@ class Evidence:
         return tuple(Place(row["op"], row["file"], row["line"], row["count"]) for row in listed.rows(named=True))
 
     def costliest_shapes(self, nodes: Bools) -> str:
-        """Shapes of the op that takes the most time of these nodes; empty where none were recorded."""
+        """Shapes of the op with the longest total time among these nodes; empty if none were recorded."""
         graph, chosen = self.scene.graph, np.flatnonzero(self.in_steps(nodes))
         rows = pl.DataFrame(
             {
@@ -211,6 +211,6 @@ class Evidence:
 
 
 def _matrices(shapes: str) -> str:
-    """Shapes of a product's matrices for people: 4096x2047 by 2047x4093."""
+    """Shapes of a GEMM's matrices as text: 4096x2047 by 2047x4093."""
     matrices = [size for size in json_list(shapes) if isinstance(size, list) and len(size) >= 2]
     return " by ".join("x".join(str(value) for value in size) for size in matrices) or shapes

@@ -1,4 +1,4 @@
-"""A stream of tiny kernels, made fewer."""
+"""Fuses a stream of tiny kernels."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from warpline.trace.columns import Bools
 from warpline.units import count, duration
 
 TINY_IN_OPS = 0.5
-"""A kernel that takes less than this share of an op with its launch cannot keep the device busy."""
+"""A kernel that takes less than this share of the op that launches it cannot keep the device busy."""
 LEAST_KERNELS = 50
-"""Tiny kernels a step."""
+"""Tiny kernels per step."""
 LEAST_TINY = 0.8
-"""Of all kernels."""
+"""Share of all kernels."""
 LEAST_IDLE = 0.3
-"""Of the time; a device that is busier is not waiting for launches."""
+"""Share of the time; a busier device does not wait for launches."""
 
 
 def short_kernels(scene: Scene) -> Bools:
-    """Kernels of the steps that take less than their launch."""
+    """Kernels of the steps that take less time than their launch."""
     graph = scene.graph
     tiny = graph.measured_end - graph.measured_start < TINY_IN_OPS * scene.host.launched_op.expected
     short: Bools = (scene.kind == "kernel") & scene.in_steps & tiny
@@ -34,7 +34,7 @@ def short_kernels(scene: Scene) -> Bools:
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """The optimiser first, then chains of what remains."""
+    """Fuse the optimizer first, then the chains that remain."""
     scene = bench.scene
     tiny, whole = int(short_kernels(scene).sum()), int(((scene.kind == "kernel") & scene.in_steps).sum())
     if tiny < LEAST_KERNELS * scene.step_count or tiny < LEAST_TINY * whole:
@@ -54,10 +54,10 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(
-        f"A stream of tiny kernels: {count(launched)} of {count(whole)} kernels a step take "
-        f"{duration(time / launched)} on average, {duration(time)} of work in a step of {duration(evidence.step_ns)}; {count(waits)} waits keep "
-        f"it from being one CUDA graph, but {count(evidence.per_step(tiny & change.gone))} of the kernels can "
-        "be fused away.",
+        f"Most kernels are tiny: {count(launched)} of {count(whole)} kernels a step take {duration(time / launched)} "
+        f"on average, {duration(time)} in a step of {duration(evidence.step_ns)}; {count(waits)} waits keep "
+        f"the step from being one CUDA graph, but {count(evidence.per_step(tiny & change.gone))} of the kernels can "
+        "be fused.",
         evidence.places(tiny),
     )
 
@@ -65,15 +65,10 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
 FIX = Fix(
     name="fewer_kernels",
     words="fusing them (torch.compile and fused=True)",
-    summary=(
-        "Tiny kernels become fewer: the optimiser is fused, and the rest is compiled piece by piece between the waits."
-    ),
+    summary=("The optimizer is fused, and the remaining tiny kernels are compiled piece by piece between the waits."),
     assumptions=(
-        "What `fused_optimizer` and `torch_compile` assume, both together.",
-        (
-            "Only where nearly all kernels are tiny, and more than three waits a step keep them from being one CUDA "
-            "graph."
-        ),
+        "The assumptions of `fused_optimizer` and `torch_compile` together.",
+        ("Applies only if nearly all kernels are tiny and more than three waits a step prevent a single CUDA graph."),
     ),
     effort="few_lines",
     apply=apply,
@@ -81,21 +76,20 @@ FIX = Fix(
         Rule(
             name="tiny_kernels",
             cause="dispatch",
-            summary="a stream of tiny kernels that waits keep out of a graph",
+            summary="many tiny kernels, with waits that prevent a CUDA graph",
             look=tiny_kernels,
             advice=Advice(
                 pytorch=(
-                    "Launch fewer: torch.optim.AdamW(model.parameters(), …, fused=True), model = "
+                    "Launch fewer kernels: torch.optim.AdamW(model.parameters(), …, fused=True), model = "
                     "torch.compile(model), torch._foreach_add_ instead of loops over parameters, a larger batch. "
-                    "Waits inside the step (.item(), x[mask]) keep a CUDA graph from capturing it."
+                    "Waits inside the step (.item(), x[mask]) prevent capture as a CUDA graph."
                 ),
                 cuda=(
                     "Merge neighbouring kernels into one, and copy fewer results in the middle of the step, so that "
                     "what remains can be captured as a CUDA graph."
                 ),
                 other=(
-                    "Compile the step (jax.jit, tf.function(jit_compile=True)), and read no results in the middle "
-                    "of it."
+                    "Compile the step (jax.jit, tf.function(jit_compile=True)), and read no results during the step."
                 ),
             ),
             most="medium",

@@ -1,4 +1,4 @@
-"""Long kernels that leave most of the device empty, spread over it."""
+"""Spreads long kernels with too few blocks over the device."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from warpline.units import count, duration
 LONG_KERNEL_IN_OPS, VERY_LONG_KERNEL_IN_OPS = 2.0, 5.0
 """A kernel that takes less than so many ops of the host is bound by its launch and its latency, whatever its grid."""
 FAR, VERY_FAR = 1.5, 5.0
-"""So many times its floor must a kernel take to be worth the work: one with a tail, and one with few blocks."""
+"""A kernel qualifies above this multiple of its floor: with a tail, and with few blocks."""
 LEFT_BY_SPREADING = Cost(0.0, 0.01, 1.0, "a scan on four rows and norms over eight, spread over an H200")
 LEFT_BY_OTHER_TILES = Cost(0.0, 0.5, 1.0, "not measured yet: a cautious range")
-"""How much of the time that empty multiprocessors cost remains."""
+"""Share of the time lost to empty multiprocessors that remains."""
 
 
 def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
-    """Kernels with few blocks, and kernels with a tail, far above their floors."""
+    """Kernels far above their floors: those with few blocks, and those with a tail."""
     grids, length = Grids(scene), scene.graph.duration
     usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
     few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
@@ -38,7 +38,7 @@ def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Kernels with empty multiprocessors take less, never below the roofline."""
+    """Shorten kernels that leave multiprocessors empty, never below the roofline."""
     scene, changed = bench.scene, 0
     floor, empty = scene.floor_ns(), 1 - Grids(scene).used()
     for mine, left in zip(empty_kernels(scene, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
@@ -50,7 +50,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Long kernels that leave most of the device empty."""
+    """Long kernels that leave most multiprocessors idle."""
     empty, grids = evidence.changed(FIX.name).work, Grids(evidence.scene)
     if evidence.gains("streams", WORTH_TRYING_FIRST) and (empty & evidence.changed("streams").work).any():
         return None
@@ -65,23 +65,23 @@ def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
     ]
     if not parts:
         return None
-    return Claim(f"Long kernels leave most of the GPU empty: {listed(parts)}.", evidence.costliest_places(empty))
+    return Claim(f"Long kernels leave most of the GPU idle: {listed(parts)}.", evidence.costliest_places(empty))
 
 
 FIX = Fix(
     name="fill_gpu",
     words="more blocks",
     summary=(
-        "Long kernels with too few blocks are spread over the device, and those with a nearly empty last "
-        "wave divided otherwise."
+        "Long kernels with too few blocks use the whole device, and kernels with a nearly empty last wave get "
+        "other tiles."
     ),
     assumptions=(
         (
-            "A kernel with few blocks, far above its roofline floor, scales with them, as a planted one did; "
-            "products, convolutions and attention do not, because their libraries choose grids themselves."
+            "A kernel with few blocks, far above its roofline floor, scales with their number, as measured on one; "
+            "GEMMs, convolutions and attention do not change, because their libraries choose the grids."
         ),
-        "Of what a nearly empty wave costs, half comes back: a guess. In the worst case nothing changes.",
-        "Kernels whose work is unknown stay as they are.",
+        "Half of the cost of a nearly empty wave is recovered (an estimate). In the worst case nothing changes.",
+        "Kernels with unknown FLOPs and bytes do not change.",
     ),
     effort="rewrite",
     apply=apply,
@@ -89,11 +89,11 @@ FIX = Fix(
         Rule(
             name="small_grid",
             cause="kernel",
-            summary="long kernels that leave most of the GPU empty",
+            summary="long kernels that leave most of the GPU idle",
             look=small_grid,
             advice=Advice(
                 pytorch=(
-                    "Give the kernel more independent pieces: a larger batch, the reduced dimension split in two "
+                    "Give the kernel more parallelism: a larger batch, the reduced dimension split in two "
                     "passes (x.view(n, parts, -1).sum(-1).sum(-1)), or in a Triton kernel a smaller BLOCK and a "
                     "grid of at least torch.cuda.get_device_properties(0).multi_processor_count."
                 ),
@@ -102,7 +102,7 @@ FIX = Fix(
                     "(cudaDevAttrMultiProcessorCount): smaller blocks, a grid-stride loop, or a reduction in two "
                     "passes."
                 ),
-                other="Give the kernel more independent pieces: a larger batch, or a reduction in two passes.",
+                other="Give the kernel more parallelism: a larger batch, or a reduction in two passes.",
             ),
             most="low",
         ),

@@ -1,4 +1,4 @@
-"""A few kernels that update all parameters."""
+"""Updates all parameters with a few fused kernels."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ WITH_FUSED = ("Adam", "AdamW", "SGD")
 KERNELS_PER_PARAMETER = 8
 """Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
 PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addcdiv": 4, "sqrt": 2, "copy": 2}
-"""Tensors that an op of an optimiser reads and writes; scalars are free."""
+"""Tensors that an optimizer op reads and writes; scalars are free."""
 LEAST_KERNELS = 8
 LEAST_IDLE = 0.2
 LONG_KERNEL_IN_OPS = 2.0
-"""Below this idle share, or with kernels that take as long as so many ops of the host, the device is the limit, and the
-optimizer a matter of its kernels."""
+"""Below this idle share, or with kernels that take as long as this many host ops, the device is the limit, and the
+optimizer is bound by its kernels."""
 MOST_IDLE = 0.2
-"""Above, the launches of an optimizer with short kernels are the matter, not its kernels."""
+"""Above this, the launches of an optimizer with short kernels are the limit, not its kernels."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Per step: one launch with the host's cost of the fused version, and a share of the device's time."""
+    """Per step: one launch with the host cost of the fused version, and a share of the device time."""
     scene = bench.scene
     inside = scene.once(in_optimizer) & scene.in_steps
     kernels = np.flatnonzero(inside & scene.is_work & (scene.kind == "kernel") & ~bench.gone)
@@ -62,10 +62,10 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _remaining_passes(scene: Scene, kernels: Int64s) -> float:
-    """Share of the tensors read and written that a fused update still reads and writes.
+    """Share of the memory traffic that a fused update still has.
 
-    The ops tell which update it is: roots come with Adam (four tensors read, three written), several ops with momentum,
-    a single one is plain descent, which reads two and writes one whether it is fused or not.
+    The ops identify the optimizer: square roots mean Adam (four tensors read, three written), several ops momentum,
+    and a single op plain SGD, which reads two tensors and writes one whether it is fused or not.
     """
     names = [re.sub(r"^aten::(_foreach_)?|_$", "", name) for name in set(scene.op_name[kernels].tolist())]
     passes = sum(PASSES.get(name, 2) for name in names)
@@ -74,7 +74,7 @@ def _remaining_passes(scene: Scene, kernels: Int64s) -> float:
 
 
 def _fused_version(evidence: Evidence, kernels: Bools) -> str | None:
-    """What to write for the optimizers that launched these kernels; None where no range names them."""
+    """Advice for the optimizers that launched these kernels; None if no range names them."""
     names = evidence.trace.ranges["name"].cast(pl.String).str.extract(OPTIMIZER_STEP).drop_nulls().unique().sort()
     mine = [name for name in names if (kernels & _steps_of(evidence, name)).any()]
     return "; ".join(_advice(name) for name in mine) or None
@@ -88,8 +88,8 @@ def _advice(name: str) -> str:
     if name in WITH_FUSED:
         return f"torch.optim.{name}(model.parameters(), …, fused=True), without foreach=False"
     return (
-        f"torch.optim has no fused {name}: step = torch.compile(optimizer.step), torch._foreach_ functions in a step "
-        "of your own, or torch.optim.AdamW(model.parameters(), …, fused=True) if that will do"
+        f"torch.optim has no fused {name}: step = torch.compile(optimizer.step), torch._foreach_ functions in your own "
+        "step, or torch.optim.AdamW(model.parameters(), …, fused=True) if it suits the model"
     )
 
 
@@ -107,14 +107,14 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
         return None
     return Claim(
         f"The optimizer launches {several(count, 'kernel')} a step of "
-        f"{duration(evidence.time_per_step(kernels) / count)} each, several for each parameter.",
+        f"{duration(evidence.time_per_step(kernels) / count)} each, several per parameter.",
         evidence.places(kernels),
         _fused_version(evidence, kernels),
     )
 
 
 def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """An optimizer that reads and writes all parameters once for every operation of its formula."""
+    """An optimizer that reads and writes all parameters once per operation."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
     short = evidence.time_per_step(kernels) < count * _long_kernel_ns(evidence)
@@ -123,7 +123,7 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
         return None
     return Claim(
         f"The optimizer's {several(count, 'kernel')} take {duration(evidence.time_per_step(kernels))} a step: each "
-        "reads and writes memory that one fused kernel would touch once.",
+        "reads and writes memory that one fused kernel would read and write once.",
         evidence.places(kernels),
         _fused_version(evidence, kernels),
     )
@@ -132,13 +132,13 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
 FIX = Fix(
     name="fused_optimizer",
     words="a fused optimizer",
-    summary="The optimiser updates all parameters with a few fused kernels (fused=True).",
+    summary="The optimizer updates all parameters with a few fused kernels (fused=True).",
     assumptions=(
         (
-            "Optimiser steps are found by the range that torch.optim puts around them; those written by hand as "
-            "loops over tensors that divide by a root, or go against the gradient."
+            "Optimizer steps are detected by the range that torch.optim puts around them; hand-written ones as loops "
+            "over tensors that divide by a square root or subtract the gradient."
         ),
-        "The host's time is that of a fused AdamW with as many parameters as the kernels suggest.",
+        "The host time is that of a fused AdamW with as many parameters as the kernels suggest.",
     ),
     effort="setting",
     apply=apply,
@@ -146,7 +146,7 @@ FIX = Fix(
         Rule(
             name="per_parameter_optimizer",
             cause="dispatch",
-            summary="several launches for each small parameter",
+            summary="several launches per small parameter",
             look=per_parameter_optimizer,
             advice=Advice(
                 pytorch=(
@@ -163,7 +163,7 @@ FIX = Fix(
         Rule(
             name="unfused_optimizer",
             cause="kernel",
-            summary="large parameters read and written once for each operation",
+            summary="large parameters read and written once per operation",
             look=unfused_optimizer,
             advice=Advice(
                 pytorch="torch.optim.AdamW(model.parameters(), …, fused=True)",

@@ -1,4 +1,4 @@
-"""What a fix is: how it changes the graph, what speaks for it, and what to write."""
+"""Definition of a fix: how it changes the graph, the rules that propose it, and the advice."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
 
 Effort = Literal["setting", "few_lines", "rewrite"]
-"""What the fix costs whoever makes it: one line or flag, a few lines, or code written anew."""
+"""Effort for the user: one line or flag, a few lines, or a rewrite."""
 SOME_GAIN = 1.01
 """A smaller gain is not worth a finding."""
 WORTH_TRYING_FIRST = 1.05
-"""What another fix must gain for a rule to leave the matter to it."""
+"""A rule gives way to another fix that gains at least this much."""
 
 Look = Callable[[Evidence, Prediction], Claim | None]
-"""Makes the claim where the evidence supports it."""
+"""Returns a claim if the evidence supports it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to write, by framework; None where there is nothing to write in it."""
+    """What to write, by framework; None where the fix does not apply."""
 
     pytorch: str
     cuda: str | None = None
     """In CUDA C++."""
     other: str | None = None
-    """Elsewhere: JAX, TensorFlow, a serving engine."""
+    """In JAX, TensorFlow or a serving engine."""
 
     def to(self, framework: Framework) -> str | None:
         """What to write in a program of that framework."""
@@ -40,36 +40,36 @@ class Advice:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One reason for which a fix is proposed; each has a page in docs/findings."""
+    """One reason to propose a fix; each rule has a page in docs/findings."""
 
     name: str
     cause: Cause
     summary: str
-    """In a few words, as the index of the pages has it."""
+    """A few words for the index of the pages."""
     look: Look
     advice: Advice
     most: Confidence = "high"
-    """The highest confidence that the evidence can ever support."""
+    """The highest confidence that the evidence can support."""
     specific: bool = True
-    """Whether it names one fault; general fixes give way to a specific one that explains most of the gain."""
+    """Whether it names one fault; a general fix gives way to a specific one that explains most of the gain."""
     least_gain: float = SOME_GAIN
 
 
 @dataclass(frozen=True, slots=True)
 class Fix:
-    """A fix: the object that each file of this package calls FIX."""
+    """A fix: the object named FIX in each module of this package."""
 
     name: str
-    """As the file is called."""
+    """Same as the module's name."""
     words: str
-    """As a sentence has it: "… would bring the step to 2 ms"."""
+    """Subject of the verdict's sentence: "… would bring the step to 2 ms"."""
     summary: str
     assumptions: tuple[str, ...]
     effort: Effort
     apply: Apply
     findings: tuple[Rule, ...]
-    """The rules that propose it, the one that is preferred first."""
+    """The rules that propose it, the preferred one first."""
     needs: tuple[str, ...] = ()
-    """What the trace must tell for the fix to be predicted."""
+    """What the trace must record for a prediction."""
     after: tuple[str, ...] = ()
-    """The fixes that must have changed the graph before it, where several are applied together."""
+    """Fixes that must change the graph before this one when several are applied together."""

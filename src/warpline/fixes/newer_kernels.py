@@ -1,4 +1,4 @@
-"""Matrix kernels that were written for an older chip than the one they run on."""
+"""GEMM kernels that were written for an older GPU architecture."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from warpline.trace.columns import Bools
 from warpline.units import count, duration
 
 WELL_ABOVE = 1.5
-"""A kernel that takes so many times what a square product with its floor takes on an H200 is slow; the rest is not."""
+"""A kernel is slow above this multiple of a square GEMM with the same floor on an H200."""
 LEAST_SHARE = 0.05
-"""Of the step; old kernels that take less are not worth a word."""
+"""Share of the step; old kernels that take less are not reported."""
 
 
 def old_kernels(scene: Scene) -> Bools:
-    """Matrix products on tensor cores of an older generation than the device has.
+    """GEMMs whose tensor-core kernels were written for an older generation than the device.
 
-    Misaligned ones, and those on CUDA cores, are old for a reason that is another fix's business; what convolutions
-    could reach is not known from products.
+    Misaligned GEMMs, and those on CUDA cores, belong to other fixes. Convolutions are excluded, because
+    measured GEMMs do not show what they could reach.
     """
     major = scene.trace.devices["compute_major"].drop_nulls()
     if not len(major):
@@ -46,7 +46,7 @@ def old_kernels(scene: Scene) -> Bools:
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Slow old kernels take the usual time of their work."""
+    """Give slow old kernels the usual time of a GEMM of their size."""
     scene = bench.scene
     old = np.flatnonzero(scene.once(old_kernels) & scene.in_steps & ~bench.gone)
     floor = scene.floor_ns()
@@ -60,7 +60,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Matrix kernels of an older architecture than the chip has."""
+    """GEMM kernels of an older architecture than the device."""
     old, slow = evidence.scene.once(old_kernels), evidence.changed(FIX.name).work
     chosen = slow if evidence.per_step(slow) else old
     time = evidence.time_per_step(chosen)
@@ -69,10 +69,10 @@ def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None
     names = set(evidence.scene.name[np.flatnonzero(evidence.in_steps(chosen))].tolist())
     made_for = sorted({str(identify(name).arch) for name in names})
     how_slow = (
-        "slower than products of that size need be" if evidence.per_step(slow) else "as fast as such products are"
+        "slower than GEMMs of that size should be" if evidence.per_step(slow) else "as fast as other GEMMs of that size"
     )
     return Claim(
-        f"Matrix kernels written for {listed(made_for)} run on a newer chip, {how_slow}: "
+        f"GEMM kernels written for {listed(made_for)} run on a newer GPU, {how_slow}: "
         f"{count(evidence.per_step(chosen))} a step, {duration(time)}.",
         evidence.costliest_places(chosen),
     )
@@ -80,14 +80,14 @@ def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None
 
 FIX = Fix(
     name="newer_kernels",
-    words="kernels of the chip's own generation",
-    summary=("Products on tensor cores with kernels of an older architecture run on kernels of the device's own."),
+    words="kernels for this GPU's architecture",
+    summary=("GEMMs that run tensor-core kernels of an older architecture run kernels for the device's architecture."),
     assumptions=(
         (
-            "A product whose work is known takes what a square one with the same floor takes on an H200, never "
-            "below the roofline; it changes only if it takes 1.5 times that now."
+            "A GEMM of known size takes as long as a square GEMM with the same floor on an H200, never "
+            "less than the roofline; it changes only if it takes at least 1.5 times that now."
         ),
-        "Where no kernel is that slow, nothing changes: old kernels are often as good.",
+        "If no kernel is that slow, nothing changes: old kernels are often as fast.",
     ),
     effort="setting",
     apply=apply,
@@ -95,27 +95,27 @@ FIX = Fix(
         Rule(
             name="old_architecture",
             cause="kernel",
-            summary="products on kernels that were written for an older chip",
+            summary="GEMMs on kernels that were written for an older GPU",
             look=old_architecture,
             advice=Advice(
                 pytorch=(
-                    "Let a newer library choose: a torch built for your CUDA version (python -m "
+                    "Let a newer library choose the kernel: a torch built for your CUDA version (python -m "
                     "torch.utils.collect_env), torch.backends.cuda.preferred_blas_library('cublaslt'), or "
                     "torch.compile(model, mode='max-autotune'); layouts and sizes in multiples of 64 make more "
                     "kernels eligible."
                 ),
                 cuda=(
-                    "Compile for the chip (nvcc -arch=native), link a newer cuBLAS or CUTLASS, and use cublasLt "
+                    "Compile for the GPU (nvcc -arch=native), link a newer cuBLAS or CUTLASS, and use cublasLt "
                     "with its heuristics."
                 ),
-                other="Install a build for your CUDA version and chip.",
+                other="Install a build for your CUDA version and GPU.",
             ),
             most="medium",
             least_gain=0.0,
         ),
     ),
     needs=(
-        "kernel names that say the architecture",
+        "kernel names that contain the architecture",
         "the chip's compute capability",
         "the shapes of ops (record_shapes=True)",
     ),

@@ -1,4 +1,4 @@
-"""The allocator keeps its memory from step to step."""
+"""Keeps the allocator's memory from step to step."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ COLLECTING = r"^<built-in (function|method) collect\b"
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """No frees, no allocations."""
+    """Remove frees and allocations."""
     frees = calls_in_steps(bench.scene, api_names.EMPTY_CACHE_FREE)
     if not len(frees):
         return 0
@@ -34,23 +34,23 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def collecting(scene: Scene) -> Floats:
-    """Share of each CPU segment within steps in which frames of Python show that garbage is collected."""
+    """Share of each CPU segment within steps in which Python frames show garbage collection."""
     frames = scene.trace.python.filter(named(COLLECTING))
     shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
     return np.where(scene.in_steps, shown, 0.0)
 
 
 def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Memory given back to the driver and fetched again, every step."""
+    """Memory returned to the driver and allocated again in every step."""
     host = evidence.changed(FIX.name).host
     frees, allocations = (
         host & evidence.scene.calls_like(pattern) for pattern in (api_names.EMPTY_CACHE_FREE, api_names.ALLOCATION)
     )
     collected = float(np.dot(collecting(evidence.scene), evidence.scene.graph.duration)) / evidence.steps
-    garbage = f", and collecting garbage before it takes {duration(collected)}" if collected else ""
+    garbage = f", and garbage collection takes {duration(collected)}" if collected else ""
     return Claim(
-        f"Memory is freed and allocated anew within the step: {several(evidence.per_step(frees), 'free')} and "
-        f"{several(evidence.per_step(allocations), 'allocation')} hold the CPU for "
+        f"Device memory is freed and allocated again within the step: {several(evidence.per_step(frees), 'free')} and "
+        f"{several(evidence.per_step(allocations), 'allocation')} block the CPU for "
         f"{duration(evidence.time_in_calls(frees | allocations))}{garbage}.",
         evidence.host_places(frees | allocations),
     )
@@ -59,10 +59,10 @@ def allocator_churn(evidence: Evidence, prediction: Prediction) -> Claim | None:
 FIX = Fix(
     name="no_empty_cache",
     words="keeping the allocator's cache",
-    summary=("The allocator's cache is not emptied inside the step, so that nothing is freed and allocated anew."),
+    summary=("The allocator's cache is not emptied inside the step, so memory is not freed and allocated again."),
     assumptions=(
         "Frees and allocations of device memory within steps come from emptying the cache.",
-        ("Garbage is no longer collected for it (gc.collect), where frames of Python show that it is."),
+        ("Garbage collection (gc.collect) disappears too, if Python frames show it."),
         "The worst case keeps the allocations and drops only the frees, with their implicit synchronisation.",
     ),
     effort="setting",
@@ -71,12 +71,12 @@ FIX = Fix(
         Rule(
             name="allocator_churn",
             cause="memory",
-            summary="memory goes back to the driver and is fetched again, every step",
+            summary="memory is returned to the driver and allocated again in every step",
             look=allocator_churn,
             advice=Advice(
                 pytorch=(
-                    "Remove torch.cuda.empty_cache() and gc.collect() from the loop, and let the allocator keep "
-                    "what it has; against fragmentation, PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
+                    "Remove torch.cuda.empty_cache() and gc.collect() from the loop, so that the allocator keeps its "
+                    "memory; against fragmentation, set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."
                 ),
                 cuda=(
                     "Allocate once before the loop, or use cudaMallocAsync with a pool that keeps its memory "

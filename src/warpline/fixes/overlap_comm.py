@@ -1,4 +1,4 @@
-"""Collectives beside computation."""
+"""Overlaps collectives with computation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpline.units import count, duration
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Collectives are detached from what follows them."""
+    """Detach collectives from the operations after them."""
     scene = bench.scene
     moving = scene.kernels("comm")
     comm = np.flatnonzero(moving & scene.in_steps & ~bench.gone)
@@ -29,25 +29,25 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Communication that nothing hides."""
+    """Communication that no computation overlaps."""
     moved = evidence.changed(FIX.name).moved
     if not evidence.per_step(moved):
         return None
     return Claim(
-        f"Collectives are not hidden: {count(evidence.per_step(moved))} a step, "
+        f"Collectives do not overlap with computation: {count(evidence.per_step(moved))} a step, "
         f"{duration(evidence.time_per_step(moved))}, of which {duration(evidence.exposed_per_step(moved))} with no "
-        "other kernel beside them.",
+        "other kernel running.",
         evidence.places(moved),
     )
 
 
 FIX = Fix(
     name="overlap_comm",
-    words="communication beside computation",
-    summary="Collectives run on a stream of their own, beside the kernels that do not need their result.",
+    words="overlapping communication with computation",
+    summary="Collectives run on a separate stream, concurrently with kernels that do not need their result.",
     assumptions=(
-        "A collective still waits for what it sends; nothing but the end of the step waits for what it brings.",
-        "Kernels beside a collective slow down a little.",
+        "A collective still waits for its input; only the end of the step waits for its result.",
+        "Kernels that run concurrently with a collective slow down a little.",
     ),
     effort="few_lines",
     apply=apply,
@@ -55,17 +55,17 @@ FIX = Fix(
         Rule(
             name="exposed_collective",
             cause="comm",
-            summary="communication that no computation hides",
+            summary="communication that does not overlap with computation",
             look=exposed_collective,
             advice=Advice(
                 pytorch=(
-                    "Let communication run beside backward: DistributedDataParallel(model, "
+                    "Overlap communication with the backward pass: DistributedDataParallel(model, "
                     "gradient_as_bucket_view=True, bucket_cap_mb=25) and model.no_sync() while gradients "
                     "accumulate; with FSDP2, fully_shard each layer and "
                     "layer.set_modules_to_forward_prefetch([next_layer])."
                 ),
                 cuda=(
-                    "Call ncclAllReduce and its like on a stream of their own, after cudaStreamWaitEvent for what "
+                    "Call ncclAllReduce and similar on a separate stream, after cudaStreamWaitEvent for what "
                     "they send, and let the computing stream wait for an event only where it needs the result."
                 ),
                 other=(

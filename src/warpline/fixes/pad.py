@@ -1,4 +1,4 @@
-"""Products padded to sizes that the fast kernels take."""
+"""Pads GEMMs to sizes that the fast kernels accept."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from warpline.replay.workbench import Workbench
 from warpline.units import count, duration
 
 MOST_CONVOLVING = 0.1
-"""Convolutions run as products have shapes of their own, which say nothing about alignment."""
+"""The shapes of convolutions that run as GEMMs do not show the GEMM's alignment."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Misaligned products take the time of aligned ones."""
+    """Give misaligned GEMMs the time of aligned ones."""
     scene = bench.scene
     chosen = np.flatnonzero(scene.kernels("gemm") & scene.in_steps & ~bench.gone & scene.once(misaligned))
     single = scene.kernels_where(lambda identity: identity.dtype.a in {"tf32", "f32"})[chosen]
@@ -31,7 +31,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Matrix products whose sizes keep them off the fast kernels."""
+    """GEMMs whose sizes rule out the fast kernels."""
     odd = evidence.changed(FIX.name).work
     names = evidence.trace.ops["name"].cast(pl.String).unique()
     convolving = odd & evidence.scene.under_op(*names.filter(names.str.contains("conv")))
@@ -39,7 +39,7 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     shapes = evidence.costliest_shapes(odd)
     return Claim(
-        "Matrix products with sizes that are not multiples of 8 (16-bit) or 4 (fp32), "
+        "GEMMs with sizes that are not multiples of 8 (16-bit) or 4 (fp32), "
         f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {count(evidence.per_step(odd))} a step, "
         f"{duration(evidence.time_per_step(odd))}.",
         evidence.costliest_places(odd),
@@ -49,16 +49,14 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
 FIX = Fix(
     name="pad",
     words="padded sizes",
-    summary=(
-        "Sizes of matrix products are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply."
-    ),
+    summary=("GEMM sizes are padded to a multiple of 8 (16-bit) or 4 (fp32), so that the fast kernels apply."),
     assumptions=(
         (
-            "Rows of an operand or of the result, as they lie in memory, do not begin at multiples of 16 bytes: the "
-            "shapes and strides of the op around a product show it; without, the kernel's name does."
+            "Rows of an operand or of the result do not start at multiples of 16 bytes in memory: the shapes and "
+            "strides of the op around a GEMM show this, or else the kernel's name."
         ),
-        ("An aligned product takes no less than a square one with its floor; products on CUDA cores in fp32 stay."),
-        "Padding itself costs nothing that matters: it is done once, in the weights.",
+        ("An aligned GEMM takes at least as long as a square one with its floor; fp32 GEMMs on CUDA cores stay."),
+        "The cost of padding is negligible: the weights are padded once.",
     ),
     effort="few_lines",
     apply=apply,
@@ -66,11 +64,11 @@ FIX = Fix(
         Rule(
             name="misaligned_gemm",
             cause="kernel",
-            summary="odd sizes keep products off the fast kernels",
+            summary="odd sizes rule out the fast GEMM kernels",
             look=misaligned_gemm,
             advice=Advice(
                 pytorch=(
-                    "Pad the odd size to a multiple of 8, better 64, where it is made: nn.Linear(hidden, -(-vocab "
+                    "Pad the odd size to a multiple of 8, better 64, where it is defined: nn.Linear(hidden, -(-vocab "
                     "// 64) * 64) and logits[..., :vocab]; for a batch or a sequence, torch.nn.functional.pad."
                 ),
                 cuda=(
@@ -81,6 +79,6 @@ FIX = Fix(
             ),
         ),
     ),
-    needs=("the shapes of ops (record_shapes=True), or kernel names that say the alignment",),
+    needs=("the shapes of ops (record_shapes=True), or kernel names that contain the alignment",),
     after=("channels_last", "sdpa"),
 )

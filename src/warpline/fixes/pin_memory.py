@@ -16,13 +16,13 @@ from warpline.trace.columns import Bools
 from warpline.units import duration, several, size
 
 FEW_NUMBERS_BYTES = 256
-"""A smaller copy to the device is made of numbers that the device could fill in itself: nothing to pin."""
+"""A smaller copy to the device holds a few numbers that the device could fill in itself: no batch to pin."""
 UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"
 DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Faster copies, and calls that return at once."""
+    """Speed up the copies, and let their calls return at once."""
     scene = bench.scene
     up, down = copies_of(scene, "HtoD", bench), copies_of(scene, "DtoH", bench)
     up = up[(scene.work_text("source_memory")[up] == "Pageable") & (scene.bytes[up] > FEW_NUMBERS_BYTES)]
@@ -40,7 +40,7 @@ def apply(bench: Workbench, case: int) -> int:
 def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Copies from pageable memory block the CPU and run at a fraction of the bandwidth."""
     scene = evidence.scene
-    # A small copy to the host is a number somebody looks at, one to the device a number somebody has: the wait matters.
+    # A small copy carries a single number in either direction, so its wait matters, not its bandwidth.
     direction, copy = scene.work_text("copy_kind"), scene.kind == "memcpy"
     up = copy & (direction == "HtoD") & (scene.work_text("source_memory") == "Pageable")
     down = copy & (direction == "DtoH") & (scene.work_text("target_memory") == "Pageable")
@@ -63,7 +63,7 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 
 def _advice(evidence: Evidence, copies: Bools, text: str) -> str:
-    """What to write for copies of one direction, and in which function most of them are."""
+    """Advice for copies in one direction, with the function that makes most of them."""
     places = evidence.places(copies)
     return text + in_function(places[0].spot if places else "")
 
@@ -74,11 +74,11 @@ FIX = Fix(
     summary=("Batches are copied from pinned memory without blocking the CPU (pin_memory=True, non_blocking=True)."),
     assumptions=(
         (
-            "Copies from or to pageable memory run at the speed of pinned ones; a few numbers for the device are "
-            "left as they are, and of those to the host, only large ones change."
+            "Copies from or to pageable memory run at the speed of pinned ones. Very small copies to the device do "
+            "not change, and of the copies to the host only large ones do."
         ),
-        "Batches are made in pinned memory by somebody else (a loader's worker), and results stay in it.",
-        ("A copy of 8 MB or more no longer goes through the CPU's caches: its next launches take half to two thirds."),
+        "A loader's worker creates batches in pinned memory, and results stay in pinned memory.",
+        ("A copy of 8 MB or more no longer evicts the CPU caches: the next launches take half to two thirds as long."),
         "The worst case still blocks until the copy is done.",
     ),
     effort="setting",
@@ -87,12 +87,12 @@ FIX = Fix(
         Rule(
             name="pageable_copy",
             cause="transfer",
-            summary="copies from pageable memory are slow and hold the CPU",
+            summary="copies from pageable memory are slow and block the CPU",
             look=pageable_copy,
             advice=Advice(
                 pytorch=(f"{UPLOAD}; {DOWNLOAD}"),
                 cuda=(
-                    "Allocate the host's buffers once with cudaMallocHost (or cudaHostRegister them) and copy with "
+                    "Allocate host buffers once with cudaMallocHost (or cudaHostRegister them) and copy with "
                     "cudaMemcpyAsync on a stream."
                 ),
                 other="Copy from pinned (page-locked) host memory, asynchronously.",

@@ -1,4 +1,4 @@
-"""Buffers that are made once, before the loop."""
+"""Allocates buffers once, before the loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from warpline.trace import api_names
 from warpline.units import duration, several
 
 APPENDED = Cost(0.01, 0.03, 0.3, "not measured yet: a cautious range")
-"""Share of a concatenation that remains when only the new part is written into a buffer."""
+"""Share of a concatenation's time that remains when only the new part is written into a buffer."""
 FILLS = (
     "aten::zeros",
     "aten::zeros_like",
@@ -31,13 +31,13 @@ FILLS = (
 )
 MAKES_COPIES = ("aten::clone", "aten::contiguous", "aten::_to_copy", "aten::cat")
 LARGE_FILL_IN_KERNELS = 3.0
-"""Fills shorter than so many of the smallest kernels are not worth keeping a buffer for."""
+"""Fills shorter than this many of the smallest kernels are not worth a buffer."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """No allocations, short concatenations."""
+    """Remove allocations, and shorten concatenations."""
     scene = bench.scene
-    # Memory that is given back inside the step comes from emptying the cache: another fix.
+    # Memory returned to the driver inside the step comes from emptying the cache, which is another fix.
     frees = len(calls_in_steps(scene, api_names.EMPTY_CACHE_FREE))
     calls = NOTHING if frees else calls_in_steps(scene, api_names.ALLOCATION)
     drop_calls(bench, calls)
@@ -60,7 +60,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Buffers that are made anew in every step: grown by concatenation, filled with zeros, fetched from the driver."""
+    """Buffers created again in every step: grown by concatenation, filled with zeros, allocated by the driver."""
     change = evidence.changed(FIX.name)
     joined = change.work & evidence.scene.once(joins)
     fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
@@ -75,25 +75,25 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
         if evidence.per_step(nodes)
     ]
     calls = evidence.per_step(change.host & evidence.scene.calls_like(api_names.ALLOCATION))
-    parts += [several(calls, "allocation by the driver", "allocations by the driver")] if calls else []
+    parts += [several(calls, "driver allocation", "driver allocations")] if calls else []
     if not parts:
         return None
-    return Claim(f"Buffers are made anew in every step: {listed(parts)}.", evidence.places(change.work))
+    return Claim(f"Buffers are created again in every step: {listed(parts)}.", evidence.places(change.work))
 
 
 FIX = Fix(
     name="preallocate",
-    words="buffers made once",
+    words="preallocated buffers",
     summary="Buffers are allocated once, before the loop, and filled in place.",
     assumptions=(
         "Allocations inside the step disappear.",
         (
-            "Concatenations that grow a tensor write only the new part; those of more pieces than work ran since "
-            "the last one join what was there before, and go; those of two or three tensors of like size stay."
+            "Concatenations that grow a tensor write only the new part. Those of more pieces than operations ran since "
+            "the last one join old pieces again and disappear. Those of two or three tensors of similar size stay."
         ),
-        "Gradients that autograd joins or fills stay.",
-        ("Large buffers are not filled anew, and what is copied into their parts is written there in the first place."),
-        "Constants that are made of such a fill at once (ones().tril() == 0) are kept.",
+        "Concatenations and fills of gradients by autograd stay.",
+        ("Large buffers are not filled again, and data that is copied into their parts is written there directly."),
+        "Kernels that derive constants from such a fill (ones().tril() == 0) stay.",
     ),
     effort="few_lines",
     apply=apply,
@@ -101,17 +101,17 @@ FIX = Fix(
         Rule(
             name="cat_growth",
             cause="memory",
-            summary="buffers that are grown, filled or allocated anew in every step",
+            summary="buffers that are grown, filled or allocated again in every step",
             look=cat_growth,
             advice=Advice(
                 pytorch=(
                     "Allocate the buffer (a KV cache, say) once at its final size, cache = torch.empty(…, longest, "
                     "…), and write into it: cache[:, :, pos] = new; for results, torch.empty once and out[i] = y "
-                    "instead of torch.cat; a mask once, with self.register_buffer."
+                    "instead of torch.cat; create a mask once, with self.register_buffer."
                 ),
                 cuda=(
                     "Allocate the buffer once at its final size and write the new part into it, instead of "
-                    "cudaMalloc and a copy of what was there."
+                    "cudaMalloc and a copy of the old contents."
                 ),
                 other="Allocate the buffer once at its final size, and write the new part into it.",
             ),

@@ -1,4 +1,4 @@
-"""Loading and copying in the background, while the device works."""
+"""Loads and copies data in the background while the device computes."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from warpline.units import count, duration
 
 LEAST_SHARE = 0.03
 LEAST_STEPS = 1
-"""A step is repeated, so there is another to load beside; a trace without steps may run once."""
+"""With steps there is a next batch to load; a trace without steps may run only once."""
 LISTED = 3
 LISTED_SHARE = 0.1
-"""How many names a claim lists, and the share of loading that each must have."""
+"""Names listed in a claim, and the share of the loading time that each must have."""
 LOADER = r"(?i)dataloader"
 SHORT_NAME = r"^<built-in (?:function|method) (\w+).*$|^.*\(\d+\): (.*)$"
-"""What a Python frame runs: `<built-in function sleep>`, `torch/utils/data/dataloader.py(733): __next__`."""
+"""Function name in a Python frame: `<built-in function sleep>`, `torch/utils/data/dataloader.py(733): __next__`."""
 LOAD_IN_BACKGROUND = (
     "Load in the background: DataLoader(dataset, batch_size=…, num_workers=8, pin_memory=True, prefetch_factor=4, "
     "persistent_workers=True); move sleeps, file reads, decoding and augmentation out of the loop into "
@@ -42,11 +42,11 @@ LOAD_IN_BACKGROUND = (
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Input segments shrink, and bound the step from below; batch copies get their own stream."""
+    """Shrink input segments, which still bound the step from below, and move batch copies to their own stream."""
     scene = bench.scene
     loading, copies = hand_over(bench, case), copies_of(scene, "HtoD", bench)
     if case != OPTIMISTIC:
-        # A stream of its own does not help a copy that holds its thread.
+        # A separate stream does not help a copy that blocks its thread.
         pinned = copies[scene.work_text("source_memory")[copies] != "Pageable"]
         copies = NOTHING if loading > bench.graph.duration[copies].sum() / scene.step_count else pinned
     if len(copies):
@@ -57,7 +57,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """The device waits while the program gets its data."""
+    """The device waits while the program loads its data."""
     waited = evidence.idle["input"] / evidence.steps
     if waited < LEAST_SHARE * evidence.step_ns or evidence.recorded_steps < LEAST_STEPS:
         return None
@@ -67,40 +67,40 @@ def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     among = f" ({listed(names['label'].head(LISTED))})" if len(names) else ""
     places = _places(evidence, loading)
     return Claim(
-        f"The GPU is idle for {duration(waited)} of each step while the program gets its data{among}.",
+        f"The GPU is idle for {duration(waited)} of each step while the program loads data{among}.",
         places,
         f"{_now(evidence.trace, loading, places)}{_with_workers(evidence)} {LOAD_IN_BACKGROUND}",
     )
 
 
 def _now(trace: Trace, loading: pl.DataFrame, places: tuple[Place, ...]) -> str:
-    """What is known of the loader as it is."""
+    """Describes the current loader."""
     iterators = _within(trace.ranges, trace)["name"].cast(pl.String)
     if iterators.str.contains("_SingleProcessDataLoaderIter").any():
         reading = _own_function(trace, loading)
         inside = f", most of it in {reading}" if reading else ""
         return f"The DataLoader has no workers: it loads in the loop's own process{inside}. "
     if iterators.str.contains("_MultiProcessingDataLoaderIter").any():
-        return "The DataLoader's workers are too few or too slow: more of them, or less work a sample. "
-    return f"Now {places[0].op} holds the loop{in_function(places[0].spot)}. " if len(loading) else ""
+        return "The DataLoader has too few workers, or they are too slow: add workers or make each sample cheaper. "
+    return f"Now {places[0].op} blocks the loop{in_function(places[0].spot)}. " if len(loading) else ""
 
 
 def _with_workers(evidence: Evidence) -> str:
-    """On how many workers the prediction counts, how many would hide all loading, and what stays in the loop."""
+    """Workers that the prediction assumes, workers that would hide all loading, and the cost left in the loop."""
     trial = evidence.trial(FIX.name)
     workers = 1 / shares.LOADER_SHARE.expected
     needed = math.ceil(workers * trial.floor_ns / trial.unbounded_ns)
-    enough = "which hide it" if needed <= workers else f"which make a batch in {duration(trial.floor_ns)}"
+    enough = "which hide all loading" if needed <= workers else f"which load a batch in {duration(trial.floor_ns)}"
     more = "" if needed <= workers else f"; about {needed} would hide all loading"
     taken = duration(evidence.scene.host.worker_tensor.expected)
     return (
-        f"The prediction counts on {workers:.0f} workers, {enough}{more}. "
-        f"Taking a tensor from a worker costs the loop {taken}, and less where pin_memory lets a thread do it."
+        f"The prediction assumes {workers:.0f} workers, {enough}{more}. "
+        f"Receiving a tensor from a worker costs the loop {taken}, or less with pin_memory=True."
     )
 
 
 def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
-    """The function of the program's own, called while it loads, that takes the most time."""
+    """The user's function that takes the most time during loading."""
     own = trace.python.filter(~matches(trace.python["name"], LIBRARY)).select(
         pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64)
     )
@@ -113,7 +113,7 @@ def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
 
 
 def _loading(evidence: Evidence) -> pl.DataFrame:
-    """What gets data in the window: outermost ops, ranges and frames that say so, else what frames show of silences."""
+    """Loading in the window: outermost ops, ranges and frames named so, else the frames in gaps before uploads."""
     trace = evidence.trace
     columns = ("name", "thread", "start_ns", "end_ns")
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
@@ -125,7 +125,7 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
         ]
     )
     rows, silences = _outermost(_within(rows, trace)), _silences(evidence)
-    # A lock or a short read does not explain loading that is elsewhere.
+    # A lock or a short read does not explain loading that happens elsewhere.
     rows = rows if _total_ns(rows) >= _total_ns(silences) / 2 else silences
     name = pl.col("name")
     short = pl.coalesce(name.str.extract(SHORT_NAME, 1), name.str.extract(SHORT_NAME, 2), name)
@@ -149,7 +149,7 @@ def _outermost(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _silences(evidence: Evidence) -> pl.DataFrame:
-    """The time before an upload, by the program's own function that runs in the middle of it; none without frames."""
+    """Time before an upload, labelled with the user's function that runs at its midpoint; empty without frames."""
     trace = evidence.trace
     found = [
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
@@ -173,15 +173,15 @@ def _places(evidence: Evidence, loading: pl.DataFrame) -> tuple[Place, ...]:
 
 
 def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Copies on the computing stream, where they could run beside it."""
+    """Copies on the compute stream that could overlap with kernels."""
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
     waited = evidence.idle["input"] / evidence.steps
     if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < LEAST_STEPS:
         return None
     return Claim(
-        f"Copies to the device run on the stream that computes: {count(evidence.per_step(copies))} a step, "
-        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel beside them.",
+        f"Copies to the device run on the compute stream: {count(evidence.per_step(copies))} a step, "
+        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel running.",
         evidence.places(copies),
     )
 
@@ -189,19 +189,19 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
 FIX = Fix(
     name="prefetch",
     words="prefetching in the background",
-    summary="Data is loaded and copied in the background while the device works (workers, a copy stream).",
+    summary="Data is loaded and copied in the background while the device computes (workers, a copy stream).",
     assumptions=(
         (
-            "Loading is found by ranges and frames of a DataLoader, by sleeps and file reads, and by what the CPU "
-            "does before a copy to the device."
+            "Loading is detected by ranges and frames of a DataLoader, by sleeps and file reads, and by CPU time "
+            "before a copy to the device."
         ),
         (
             "A step still takes at least as long as its loading divided among the workers: 16, 7, or in the worst "
-            "case 2; each takes 1.6 times as long for a batch as the loop did."
+            "case 2. A worker takes 1.6 times as long per batch as the loop did."
         ),
-        ("The loop takes every tensor of a batch from a worker: 0.65 ms each, or 0.05 ms where a thread pins memory."),
+        ("Receiving a tensor from a worker costs the loop 0.65 ms, or 0.05 ms if a thread pins memory."),
         (
-            "Copies of batches run beside kernels; where loading takes longer than copying, or from pageable "
+            "Batch copies overlap with kernels; if loading takes longer than copying, or from pageable "
             "memory, only in the best case."
         ),
     ),
@@ -211,13 +211,13 @@ FIX = Fix(
         Rule(
             name="slow_input",
             cause="input",
-            summary="the GPU waits while the loop gets its data",
+            summary="the GPU waits while the loop loads data",
             look=slow_input,
             advice=Advice(
                 pytorch=LOAD_IN_BACKGROUND,
                 cuda=(
-                    "Read and decode the next batch in another thread, into pinned buffers that are used in turn, "
-                    "while the device works on this one."
+                    "Read and decode the next batch in another thread, into alternating pinned buffers, "
+                    "while the device computes the current one."
                 ),
                 other="Load the next batches in background processes or threads (tf.data's prefetch, grain, DALI).",
             ),
@@ -225,7 +225,7 @@ FIX = Fix(
         Rule(
             name="copy_not_overlapped",
             cause="transfer",
-            summary="copies on the computing stream, with nothing beside them",
+            summary="copies on the compute stream, with no kernel running",
             look=copy_not_overlapped,
             advice=Advice(
                 pytorch=(
@@ -234,8 +234,8 @@ FIX = Fix(
                     "torch.cuda.current_stream().wait_stream(copy_stream) before it is used."
                 ),
                 cuda=(
-                    "Copy the next batch with cudaMemcpyAsync from pinned memory on a stream of its own, and let "
-                    "the computing stream wait for it with cudaStreamWaitEvent."
+                    "Copy the next batch with cudaMemcpyAsync from pinned memory on a separate stream, and let "
+                    "the compute stream wait for it with cudaStreamWaitEvent."
                 ),
             ),
             most="medium",

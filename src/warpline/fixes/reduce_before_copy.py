@@ -1,4 +1,4 @@
-"""Detours through the host: what it works out of a tensor from the device, the device does where it is."""
+"""Computes on the device what the host now computes from a copied tensor."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from warpline.work.parse import json_list
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
 MOST_NODES_AFTER = 6
-"""How far after a copy's call what works on its result is looked for."""
+"""How many nodes after a copy's call may process its result."""
 TAKEN_IN_PART = (
     "aten::gather",
     "aten::index",
@@ -30,18 +30,18 @@ TAKEN_IN_PART = (
     "aten::slice",
     "aten::take",
 )
-"""Ops that take some of a tensor's numbers. Most do no work, and yet say that the others are not wanted."""
+"""Ops that select part of a tensor. Most launch nothing, but they show that the rest is not needed."""
 MOST_TIMES_LARGER = 8
-"""What comes back has as many numbers: in another type it has at most eight times as many bytes, or as few."""
+"""The copy back has as many elements: in another dtype it has at most eight times more or fewer bytes."""
 REDUCE = (
-    "Reduce on the device (argmax, mean, topk) and copy only what you look at: logits.argmax(-1).cpu() instead of "
+    "Reduce on the device (argmax, mean, topk) and copy only the result: logits.argmax(-1).cpu() instead of "
     "logits.cpu().argmax(-1)."
 )
-STAY = "What goes back to the device need not leave it: write what NumPy does in between with torch's ops."
+STAY = "A tensor that goes back to the device need not leave it: replace the NumPy code in between with torch ops."
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Large copies to the host take the time of a pass over device memory."""
+    """Replace large copies to the host by one pass over device memory."""
     scene = bench.scene
     copies = copies_of(scene, "DtoH", bench)
     copies, segments, taken = _used_by_host(bench, copies[scene.bytes[copies] >= LARGE_RESULT_BYTES])
@@ -58,7 +58,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _staging(bench: Workbench, copies: Int64s, case: int) -> None:
-    """The host no longer moves the data out of a staging buffer after the copy, nor prepares one before."""
+    """Remove the staging of the copies on the host, before and after them."""
     graph, start_ns = bench.graph, bench.scene.device.launch_to_start.at(case)
     release = np.isin(graph.edge_from, copies) & ~bench.scene.is_work[graph.edge_to]
     graph.lag[release] = np.minimum(graph.lag[release], start_ns)
@@ -67,7 +67,7 @@ def _staging(bench: Workbench, copies: Int64s, case: int) -> None:
 
 
 class _HostWork:
-    """What the CPU does of tensors that were copied to it: in ops that launch nothing."""
+    """CPU time spent on tensors that were copied to the host, in ops that launch nothing."""
 
     def __init__(self, scene: Scene) -> None:
         starts, ends, threads = scene.op_spans
@@ -83,15 +83,15 @@ class _HostWork:
         self._of_host = scene.covered(starts[ops], ends[ops], threads[ops]) * length
 
     def on(self, copy: int, node: int) -> float:
-        """How long a segment after a copy works on its result; 0 where it does not."""
+        """Time that a segment after a copy spends on its result; 0 if none."""
         taking = self._taking(copy, node)
         part = len(taking) == 1 and self._names[taking[0]] in TAKEN_IN_PART
         works = bool(taking) and self._of_host[node] > self._scene.host.longest_dispatch.expected
-        # The next op finds its code driven out of the caches: how long it takes to its launch says nothing.
+        # The copy evicts the next op's code from the caches, so its time to launch does not count.
         return float(self._in_ops[node]) if part or works else 0.0
 
     def _taking(self, copy: int, node: int) -> list[int]:
-        """The ops in a segment that take a tensor like the copied one; where no shapes are recorded, all of them."""
+        """The ops in a segment that take a tensor of the copied shape; all ops if no shapes are recorded."""
         graph, around = self._scene.graph, int(self._scene.op[copy])
         begin, end = np.searchsorted(self._starts, [graph.measured_start[node], graph.measured_end[node]])
         near = self._ops[begin:end][self._threads[begin:end] == graph.lane[node]].tolist()
@@ -100,7 +100,7 @@ class _HostWork:
 
 
 def _used_by_host(bench: Workbench, copies: Int64s) -> tuple[Int64s, Int64s, Floats]:
-    """Those copies that the host works on at once, the segments in which it does, and for how long."""
+    """Copies whose result the host uses at once, the segments that use it, and the time spent."""
     graph, scene = bench.graph, bench.scene
     used: list[tuple[int, int, float]] = []
     if len(copies):
@@ -123,7 +123,7 @@ def _used_by_host(bench: Workbench, copies: Int64s) -> tuple[Int64s, Int64s, Flo
 
 
 def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
-    """Copies to the device that are the next work of the step after one of these, and may bring as much back."""
+    """Copies to the device that directly follow one of these in its step, and are of similar size."""
     scene = bench.scene
     order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
     place = np.zeros(len(scene.graph), np.int64)
@@ -138,7 +138,7 @@ def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
 
 
 def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Detours of tensors through the host, which the device could spare them."""
+    """Tensors that take an unnecessary detour through the host."""
     change = evidence.changed(FIX.name)
     down = change.work & (evidence.scene.work_text("copy_kind") == "DtoH")
     back = change.work & ~down
@@ -146,7 +146,7 @@ def large_copy_to_host(evidence: Evidence, prediction: Prediction) -> Claim | No
         return None
     again = f", and {several(evidence.per_step(back), 'copy', 'copies')} back" if evidence.per_step(back) else ""
     return Claim(
-        f"Whole tensors go to the host, which works on them at once: {_counted(evidence, down, 'large copy')}{again}.",
+        f"Whole tensors are copied to the host and processed there: {_counted(evidence, down, 'large copy')}{again}.",
         evidence.places(down),
         f"{REDUCE} {STAY}" if evidence.per_step(back) else REDUCE,
     )
@@ -161,15 +161,15 @@ def _counted(evidence: Evidence, copies: Bools, word: str) -> str:
 FIX = Fix(
     name="reduce_before_copy",
     words="reducing on the GPU before the copy",
-    summary="Large results are reduced on the device, and only a few numbers are copied to the host.",
+    summary="Large results are reduced on the device, and only the small result is copied to the host.",
     assumptions=(
-        "What the program wants of the tensor (an argmax, a mean) fits in a few kilobytes.",
+        "The result that the program needs (an argmax, a mean) fits in a few kilobytes.",
         "The device reads the tensor once more; the call still waits for the small copy.",
         (
-            "Only copies count of which an op of the CPU at once takes a part, or makes something for longer than "
-            "dispatch takes: that moves to the device."
+            "Only these copies count: a CPU op selects part of the result at once, or processes it for more than "
+            "dispatch takes. That moves to the device."
         ),
-        "What goes back to the device right after that stays there.",
+        "A tensor that goes back to the device right after that stays there.",
     ),
     effort="few_lines",
     apply=apply,
@@ -177,12 +177,12 @@ FIX = Fix(
         Rule(
             name="large_copy_to_host",
             cause="transfer",
-            summary="whole tensors take a detour through the host, where a few numbers would do",
+            summary="whole tensors are copied to the host where a small result would be enough",
             look=large_copy_to_host,
             advice=Advice(
                 pytorch=REDUCE,
                 cuda="Reduce on the device (cub::DeviceReduce) and copy only the result.",
-                other="Reduce on the device and copy only what you look at.",
+                other="Reduce on the device and copy only the result.",
             ),
         ),
     ),

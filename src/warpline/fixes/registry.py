@@ -1,4 +1,4 @@
-"""The list of fixes: every module of this package that has a `FIX` is one."""
+"""The registry of fixes: every module of this package with a `FIX`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def all_fixes() -> Mapping[str, Fix]:
 
 
 def order_of_application(found: Mapping[str, Fix]) -> list[str]:
-    """Names of fixes, each behind those that it must come after; by name where that leaves a choice."""
+    """Names of fixes in topological order of `after`, ties by name."""
     waiting = {name: {other for other in fix.after if other in found} for name, fix in found.items()}
     ready = [name for name, others in waiting.items() if not others]
     heapq.heapify(ready)
@@ -41,12 +41,12 @@ def order_of_application(found: Mapping[str, Fix]) -> list[str]:
                 if not awaited:
                     heapq.heappush(ready, other)
     if len(order) < len(found):
-        raise ValueError(f"these fixes come after each other: {', '.join(sorted(set(found) - set(order)))}")
+        raise ValueError(f"these fixes depend on each other in a cycle: {', '.join(sorted(set(found) - set(order)))}")
     return order
 
 
 def find_fixes(names: Iterable[str]) -> list[Fix]:
-    """Those with these names, in the order in which they are to be applied."""
+    """The fixes with these names, in the order in which they are applied."""
     return chosen_fixes(all_fixes(), names)
 
 
@@ -54,7 +54,7 @@ def find_fixes(names: Iterable[str]) -> list[Fix]:
 def rules() -> tuple[Rule, ...]:
     """The rules of all fixes, in the order in which equal gains are listed.
 
-    Specific ones come first, then by cause, then those whose fix is the least effort, and by the fix's name.
+    Specific rules come first, then by cause, then by effort (least first), then by the fix's name.
     """
     causes, efforts = list(CAUSES), get_args(Effort)
     every = [(rule, fix) for _, fix in sorted(all_fixes().items()) for rule in fix.findings]
@@ -73,6 +73,6 @@ def fix_of(rule: str) -> Fix:
 
 
 def forget() -> None:
-    """Looks for the files anew when the fixes are next asked for."""
+    """Clear the cache, so that the modules are searched again on next use."""
     for known in (all_fixes, rules, fix_of):
         known.cache_clear()

@@ -1,4 +1,4 @@
-"""The CPU goes on without waiting for the GPU."""
+"""Removes waits of the CPU for the GPU."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNTING = (
     "aten::unique_consecutive",
     "aten::unique_dim_consecutive",
 )
-"""Ops whose result has a size (or value) that only the device knows: without the wait they are not needed either."""
+"""Ops whose result size (or value) only the device knows; they are removed together with the wait."""
 AS_WRITTEN = {
     "aten::item": ".item()",
     "aten::_local_scalar_dense": ".item()",
@@ -53,7 +53,7 @@ AS_WRITTEN = {
     "hipStreamSynchronize": "stream.synchronize()",
     "cudaEventSynchronize": "event.synchronize()",
 }
-"""What a program writes, by the outermost op (or the call) in which it then waits."""
+"""The code that a program contains, by the outermost op (or the call) that waits."""
 INSTEAD = {
     ".item()": "total += loss.detach(), and total.item() every n-th step",
     "`if` on a tensor": "torch.where(condition, a, b) instead of `if` on a tensor",
@@ -61,28 +61,28 @@ INSTEAD = {
     "masked_select": "torch.where(mask, x, 0) instead of masked_select",
     "nonzero": "the mask itself instead of nonzero",
     "unique": "unique once, before the loop",
-    "repeat_interleave": "repeat_interleave(…, output_size=n), where n is known without a look at the device",
+    "repeat_interleave": "repeat_interleave(…, output_size=n), where n is known on the host",
     "torch.equal": "(a == b).all(), read later, instead of torch.equal",
-    "bincount": "zeros of the known size and scatter_add_ instead of bincount, which looks for the largest number",
-    "one_hot": "one_hot(x, num_classes=n), where n is known without a look at the device",
-    ".to() or .cpu()": "pinned memory and non_blocking=True for .to() and .cpu(), read while the next work runs",
+    "bincount": "zeros of the known size and scatter_add_ instead of bincount, which searches for the maximum",
+    "one_hot": "one_hot(x, num_classes=n), where n is known on the host",
+    ".to() or .cpu()": "pinned memory and non_blocking=True for .to() and .cpu(), read while the next step runs",
     "copy_": "pinned memory and non_blocking=True for copy_",
-    "torch.cuda.synchronize()": "no torch.cuda.synchronize()",
-    "stream.synchronize()": "no stream.synchronize()",
+    "torch.cuda.synchronize()": "remove torch.cuda.synchronize() from the loop",
+    "stream.synchronize()": "remove stream.synchronize() from the loop",
     "event.synchronize()": "stream.wait_event(event) instead of event.synchronize()",
 }
-"""What to write in its place."""
-NAMES_EVERY_LINE = "torch.cuda.set_sync_debug_mode('warn') names every line that waits."
+"""The replacement for it."""
+NAMES_EVERY_LINE = "torch.cuda.set_sync_debug_mode('warn') reports every line that waits."
 MADE_AGAIN = (
-    "Make tensors of Python's numbers once, on the device: index = torch.tensor(rows, device='cuda') before the loop."
+    "Create tensors from Python numbers once, on the device: index = torch.tensor(rows, device='cuda') before the loop."
 )
 LISTED = 4
 CLIPPING = r"clip_grad\.py\(\d+\): "
-"""Python frames of clip_grad_norm_, whose result stays on the device until somebody reads it."""
+"""Python frames of clip_grad_norm_, whose result stays on the device until it is read."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Drops the waits: explicit calls and small copies disappear, with what was only there for them."""
+    """Remove the waits: explicit calls and small copies, and the ops that exist only for them."""
     scene = bench.scene
     calls = awaited_calls(scene)
     if case == PESSIMISTIC and len(calls):
@@ -106,7 +106,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """The CPU waits for the device inside the step, and the device runs dry."""
+    """The CPU waits for the device inside the step, and the device goes idle."""
     calls = awaited(evidence.scene)
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
@@ -115,37 +115,37 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     places = evidence.host_places(calls)
     return Claim(
         f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
-        f"{duration(evidence.time_in_calls(calls))} in all, and the GPU runs dry for {duration(dry)}.",
+        f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}.",
         places,
         _how(places, again=bool(made_again(evidence.scene))),
     )
 
 
 def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
-    """What to write instead of these waits, function by function; None where none of them is a known one."""
+    """Replacements for these waits, by function; None if none of the waits is known."""
     advice: dict[str, dict[str, None]] = {}
     for place in places:
         written = AS_WRITTEN.get(place.op or "")
         if written in INSTEAD:
             advice.setdefault(place.spot, {})[INSTEAD[written]] = None
-    parts = [f"Do not wait{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
+    parts = [f"Avoid waiting{in_function(spot)}: {'; '.join(texts)}." for spot, texts in advice.items()]
     parts += [MADE_AGAIN] if again else []
     return " ".join([*parts, NAMES_EVERY_LINE]) if parts else None
 
 
 def _written(evidence: Evidence, calls: Bools) -> str:
-    """The waits as a program writes them, the most frequent first."""
+    """The waits as they appear in the code, the most frequent first."""
     labels = evidence.host_labels(calls).replace(AS_WRITTEN)
     kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
     parts = [f"{count(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
-    parts += [f"{len(kinds) - LISTED} other kinds"] if len(kinds) > LISTED else []
+    parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []
     text = listed(parts)
     clipped = _clipping_line(evidence)
     return text if clipped is None else f"{text}; clip_grad_norm_{clipped} returns a norm that waits when it is read"
 
 
 def _clipping_line(evidence: Evidence) -> str | None:
-    """Where gradients are clipped within the window; None where they are not, or no frames were recorded."""
+    """Where gradients are clipped within the window; None if they are not, or no frames were recorded."""
     window = evidence.trace.window
     frames = evidence.trace.python.filter(
         named(CLIPPING), pl.col("start_ns").is_between(window.start_ns, window.end_ns)
@@ -159,17 +159,17 @@ def _clipping_line(evidence: Evidence) -> str | None:
 
 FIX = Fix(
     name="remove_sync",
-    words="not waiting",
-    summary="Synchronising calls and copies of small results inside the step no longer hold the CPU.",
+    words="removing the waits",
+    summary="Synchronising calls and copies of small results inside the step no longer block the CPU.",
     assumptions=(
-        "The program does not need the result at once: it is kept on the device, or read later.",
+        "The program does not need the result at once: it stays on the device, or is read later.",
         (
-            "Ops that only find out how many elements there are (nonzero), the largest or smallest of whole "
-            "numbers, or whether something is so (all, eq), go with the wait for the number; so does arithmetic on "
-            "that number. The search for an accident (isnan, isfinite) stays."
+            "Ops that only count elements (nonzero), find the maximum or minimum of integers, or test a "
+            "condition (all, eq) disappear with the wait for their result, and so does arithmetic on that "
+            "result. NaN checks (isnan, isfinite) are kept."
         ),
-        "Tensors made from Python's numbers several times a step are made once; the first of each size stays.",
-        "The worst case keeps the last wait of each step, as when a loss is logged, and all ops.",
+        "Tensors created from Python numbers several times a step are created once; the first of each size stays.",
+        "The worst case keeps the last wait of each step (a logged loss, for example) and all ops.",
     ),
     effort="few_lines",
     apply=apply,
@@ -187,7 +187,7 @@ FIX = Fix(
                 ),
                 cuda=(
                     "Remove cudaDeviceSynchronize and cudaStreamSynchronize from the loop; order streams with "
-                    "cudaStreamWaitEvent, and read results of step n while step n+1 runs, from pinned memory behind "
+                    "cudaStreamWaitEvent, and read results of step n while step n+1 runs, from pinned memory after "
                     "an event."
                 ),
                 other="Read results every n-th step, or asynchronously: each read waits for the device.",

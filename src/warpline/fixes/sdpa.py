@@ -1,4 +1,4 @@
-"""Attention that is written out as products and softmax becomes one fused kernel."""
+"""Replaces unfused attention by one fused kernel."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MATH = "aten::_scaled_dot_product_attention_math"
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Each written-out attention becomes one kernel."""
+    """Replace each unfused attention by one kernel."""
     scene, removed = bench.scene, [NOTHING]
     changed, raised = _fuse_raised(bench, case)
     products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
@@ -58,7 +58,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
-    """Attentions that the math backend raised to single precision become one kernel in half; also, which softmax
+    """Attentions that the math backend runs in single precision become one kernel in half; also, which softmax
     kernels of backward passes have the size of one of theirs."""
     scene, changed = bench.scene, 0
     usable, sizes = scene.in_steps & ~bench.gone, set[int]()
@@ -85,7 +85,7 @@ def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
 
 
 def _in_half(bench: Workbench, products: Int64s) -> Floats:
-    """What these products in single precision take in half, as far as their floors let them."""
+    """Duration of these single-precision GEMMs in half precision, never below their floors."""
     scene, now = bench.scene, bench.scene.graph.duration[products]
     cores = scene.kernels_where(lambda identity: identity.tensor_core is False)[products]
     slow, fast = (bench.scene.device.converted_ns(now, dtype, "bf16") for dtype in ("fp32", "tf32"))
@@ -102,12 +102,12 @@ def _casts_beside(scene: Scene, nodes: Int64s, members: Int64s) -> Int64s:
 
 
 def _with_half_types(scene: Scene) -> Bools:
-    """Work of ops that take a tensor in half precision."""
+    """GPU operations of ops that take a tensor in half precision."""
     return scene.op_column("dtypes").where(lambda types: "c10::BFloat16" in types or "c10::Half" in types)
 
 
 def _op_around(scene: Scene, name: str) -> Int64s:
-    """The row of the op of this name around each work; NONE without."""
+    """The row of the op of this name around each GPU operation; NONE if there is none."""
     if name not in scene.known_ops:
         return np.full(len(scene.graph), NONE, np.int64)
     named = np.append((scene.trace.ops["name"].cast(pl.String) == name).to_numpy(), False)
@@ -120,19 +120,19 @@ def _op_around(scene: Scene, name: str) -> Int64s:
 
 
 def _batched(scene: Scene) -> Bools:
-    """Work of ops that multiply batches of matrices; everything where the profile has no ops."""
+    """GPU operations of batched GEMM ops; all operations if the profile has no ops."""
     if not len(scene.trace.ops):
         return np.ones(len(scene.graph), bool)
     return np.isin(scene.op_name, ["aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"])
 
 
 def _backward(scene: Scene) -> Bools:
-    """Kernels whose name says that they belong to a backward pass."""
+    """Kernels whose name shows that they belong to a backward pass."""
     return scene.kernels_where(lambda identity: "backward" in identity.name.lower())
 
 
 def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -> list[Int64s]:
-    """From the batched product before each softmax to the one after it; backwards, two on each side."""
+    """From the batched GEMM before each softmax to the one after it; in a backward pass, two on each side."""
     spots = np.flatnonzero(matrix[nodes])
     found, taken = [], -1
     for spot in np.flatnonzero(softmax[nodes]).tolist():
@@ -148,7 +148,7 @@ def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -
 
 
 def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
-    """Means of the weights over the heads, soon after an attention: what is fused has no weights to average."""
+    """Means of the weights over the heads, soon after an attention: a fused attention has no weights to average."""
     after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
     means = after[scene.op_name[after] == "aten::mean"]
     size = _elements(scene, softmax[-1]) if len(means) else 0
@@ -157,22 +157,22 @@ def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
 
 
 def _elements(scene: Scene, node: int) -> int:
-    """How many numbers the first tensor of a kernel's op has; 0 where nothing is recorded."""
+    """Elements of the first tensor of a kernel's op; 0 if no shapes are recorded."""
     sizes = [size for size in json_list(scene.op_column("shapes")[node]) if isinstance(size, list)]
     return math.prod(sizes[0]) if sizes and sizes[0] else 0
 
 
 def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Attention as separate products and softmax."""
+    """Attention as separate GEMMs and softmax."""
     members = evidence.changed(FIX.name).work
     softmax = members & evidence.scene.kernels("softmax")
     if not evidence.per_step(softmax):
         return None
     kernels = evidence.per_step(members) / evidence.per_step(softmax)
     return Claim(
-        f"Attention is written out as products and softmax {several(evidence.per_step(softmax), 'time')} a step (about "
-        f"{several(kernels, 'kernel')} each, {duration(evidence.time_per_step(members))} in all), and its scores "
-        "travel through memory.",
+        f"Attention is unfused {several(evidence.per_step(softmax), 'time')} a step (about "
+        f"{several(kernels, 'kernel')} each, {duration(evidence.time_per_step(members))} in total), and its scores "
+        "go through memory.",
         evidence.places(softmax),
     )
 
@@ -180,20 +180,20 @@ def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | Non
 FIX = Fix(
     name="sdpa",
     words="fused attention (sdpa)",
-    summary=("Attention written out as products and softmax becomes one fused kernel (scaled_dot_product_attention)."),
+    summary=("Unfused attention becomes one fused kernel (scaled_dot_product_attention)."),
     assumptions=(
         (
-            "An attention is a softmax between two batched products, and backwards one between two pairs of them; "
-            "what lies between them belongs to it, and so do means of its weights over the heads."
+            "An attention is a softmax between two batched GEMMs, and in the backward pass between two pairs of them; "
+            "kernels between them belong to it, and so do means of its weights over the heads."
         ),
         (
-            "Where scaled_dot_product_attention itself writes it out (its math backend), and raises half precision "
-            "to single, all of that is fused, in the precision of its inputs."
+            "If scaled_dot_product_attention runs unfused (its math backend) and converts half precision to single, "
+            "all of that is fused, in the precision of its inputs."
         ),
         (
-            "In half precision the fused kernel takes half as long as the products alone, and with a bias as long "
-            "as they; in single precision it gains what it gains on an H200 at 512 to 4,096 tokens, and a mask that "
-            "fills halves it."
+            "In half precision the fused kernel takes half as long as the GEMMs alone, and with a bias as long as "
+            "they do. In single precision it gains what was measured on an H200 at 512 to 4,096 tokens, and a mask "
+            "that fills halves the gain."
         ),
     ),
     effort="few_lines",
@@ -202,16 +202,16 @@ FIX = Fix(
         Rule(
             name="unfused_attention",
             cause="kernel",
-            summary="attention written out, its scores in memory",
+            summary="unfused attention, with its scores in memory",
             look=unfused_attention,
             advice=Advice(
                 pytorch=(
                     "torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask) in place of the "
-                    "products and the softmax, is_causal=True for a causal mask; in transformers, "
+                    "matmuls and the softmax, is_causal=True for a causal mask; in transformers, "
                     "attn_implementation='sdpa'"
                 ),
                 cuda=(
-                    "Use a fused attention: cuDNN's scaled dot product attention graph, FlashAttention or CUTLASS's "
+                    "Use fused attention: cuDNN's scaled dot product attention graph, FlashAttention or CUTLASS's "
                     "example, so that the scores stay on the chip."
                 ),
                 other=(

@@ -1,4 +1,4 @@
-"""Copies of results, and small kernels, on streams of their own."""
+"""Runs copies of results, and small kernels, on separate streams."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpline.trace.columns import Bools, Int64s
 from warpline.units import count, duration, several
 
 SMALL_GRID_SHARE = 0.25
-"""A kernel whose blocks fill at most this share of the SMs leaves room for another beside it."""
+"""A kernel whose blocks fill at most this share of the SMs leaves room for a concurrent one."""
 DEFAULT_SMS = 108
 LONG_KERNEL_IN_OPS = 2.0
 """Kernels shorter than this cost more to launch on other streams than they gain."""
@@ -23,7 +23,7 @@ LEAST_SHARE = 0.03
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Copies are detached; in the best case small kernels too."""
+    """Detach copies; in the best case small kernels too."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone
     copies = usable & (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH")
@@ -40,7 +40,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _side_by_side(bench: Workbench, small: Bools, blocks: Int64s, sms: float) -> int:
-    """Runs of the same small kernel share the device: they take the longest of them, as often as it fills up."""
+    """Run repeats of the same small kernel concurrently: they take the longest one's time per full wave."""
     scene, graph, changed = bench.scene, bench.graph, 0
     for lane in np.unique(graph.lane[small]):
         nodes = scene.work[graph.lane[scene.work] == lane]
@@ -57,14 +57,14 @@ def _side_by_side(bench: Workbench, small: Bools, blocks: Int64s, sms: float) ->
 
 
 def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Results copied back on the computing stream, where they could travel beside it."""
+    """Results copied back on the compute stream that could overlap with kernels."""
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
     if time < LEAST_SHARE * evidence.step_ns:
         return None
     return Claim(
-        f"Copies to the host run on the stream that computes: {count(evidence.per_step(copies))} a step, "
-        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel beside them.",
+        f"Copies to the host run on the compute stream: {count(evidence.per_step(copies))} a step, "
+        f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel running.",
         evidence.places(copies),
     )
 
@@ -89,12 +89,12 @@ def serialised_streams(evidence: Evidence, prediction: Prediction) -> Claim | No
 
 FIX = Fix(
     name="streams",
-    words="streams of their own",
-    summary="Copies to the host, and repeated kernels with small grids, run on streams of their own.",
+    words="separate streams",
+    summary="Copies to the host, and repeated kernels with small grids, run on separate streams.",
     assumptions=(
-        "Nothing but the end of the step waits for the copies; copies to the device are `prefetch`'s.",
+        "Only the end of the step waits for the copies; `prefetch` handles copies to the device.",
         (
-            "Repeated kernels that leave most of the device free do not depend on each other, and run side by side; "
+            "Repeated kernels that leave most of the device free are independent and run concurrently; "
             "in the worst case they do not."
         ),
     ),
@@ -104,17 +104,17 @@ FIX = Fix(
         Rule(
             name="results_not_overlapped",
             cause="transfer",
-            summary="results on the computing stream, with nothing beside them",
+            summary="results on the compute stream, with no kernel running",
             look=results_not_overlapped,
             advice=Advice(
                 pytorch=(
-                    "Copy results on a stream of their own into pinned memory: "
+                    "Copy results on a separate stream into pinned memory: "
                     "copy_stream.wait_stream(torch.cuda.current_stream()), then with "
                     "torch.cuda.stream(copy_stream): host.copy_(x, non_blocking=True); copy_stream.synchronize() "
                     "before the host reads them."
                 ),
                 cuda=(
-                    "cudaMemcpyAsync into pinned memory (cudaMallocHost) on a stream of its own, behind "
+                    "cudaMemcpyAsync into pinned memory (cudaMallocHost) on a separate stream, after "
                     "cudaStreamWaitEvent for the kernel that writes the result; cudaStreamSynchronize(copy_stream) "
                     "before the host reads it."
                 ),
@@ -128,13 +128,13 @@ FIX = Fix(
             look=serialised_streams,
             advice=Advice(
                 pytorch=(
-                    "Run independent branches side by side: for branch, stream in zip(branches, streams): "
+                    "Run independent branches concurrently: for branch, stream in zip(branches, streams): "
                     "stream.wait_stream(torch.cuda.current_stream()), with torch.cuda.stream(stream): "
                     "outs.append(branch(x)), then torch.cuda.current_stream().wait_stream(stream); or batch them "
                     "into one call (torch.bmm)."
                 ),
                 cuda=(
-                    "Launch independent kernels on streams of their own (cudaStreamCreateWithFlags(&stream, "
+                    "Launch independent kernels on separate streams (cudaStreamCreateWithFlags(&stream, "
                     "cudaStreamNonBlocking)) and join them with events, or merge them into one launch with a larger "
                     "grid."
                 ),

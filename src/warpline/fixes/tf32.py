@@ -1,4 +1,4 @@
-"""Products and convolutions in TF32 on tensor cores instead of fp32 or fp64."""
+"""GEMMs and convolutions in TF32 on tensor cores instead of FP32 or FP64."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from warpline.replay.workbench import Workbench
 from warpline.units import count, duration, several
 
 LEAST_PART = 0.1
-"""Of the time that the fix changes; less than that, and the gain is that of fp32 products."""
+"""Share of the time that the fix changes; below it, the gain comes from FP32 GEMMs."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Products on CUDA cores become TF32 ones."""
+    """Run GEMMs on CUDA cores in TF32."""
     scene = bench.scene
     if not has_new_types(scene):
         return 0
@@ -35,7 +35,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Kernels that compute in 64 bits, which few programs mean to."""
+    """FP64 kernels, which are rarely intended."""
     changed, scene = evidence.changed(FIX.name).work, evidence.scene
     doubles = changed & scene.kernels_where(in_double)
     time = evidence.time_per_step(doubles)
@@ -44,22 +44,22 @@ def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None
     products = doubles & scene.kernels(*MATRIX_CLASSES)
     parts = [
         f"{several(evidence.per_step(nodes), noun)} ({duration(evidence.time_per_step(nodes))})"
-        for nodes, noun in ((products, "product"), (doubles & ~products, "other kernel"))
+        for nodes, noun in ((products, "GEMM"), (doubles & ~products, "other kernel"))
         if evidence.per_step(nodes)
     ]
     return Claim(
-        f"{listed(parts)} a step compute in 64 bits, where 32 are usually meant.", evidence.costliest_places(doubles)
+        f"{listed(parts)} a step run in FP64, where FP32 is usually intended.", evidence.costliest_places(doubles)
     )
 
 
 def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """fp32 matrix products on CUDA cores."""
+    """FP32 GEMMs on CUDA cores."""
     change = evidence.changed(FIX.name)
     slow = change.work & ~change.gone & ~evidence.scene.kernels_where(in_double)
     if not evidence.per_step(slow):
         return None
     return Claim(
-        f"fp32 products run on CUDA cores: {count(evidence.per_step(slow))} a step, "
+        f"FP32 GEMMs run on CUDA cores: {count(evidence.per_step(slow))} a step, "
         f"{duration(evidence.time_per_step(slow))}.",
         evidence.costliest_places(slow),
     )
@@ -68,10 +68,10 @@ def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
 FIX = Fix(
     name="tf32",
     words="TF32",
-    summary="fp32 matrix products and convolutions run on tensor cores in TF32.",
+    summary="FP32 GEMMs and convolutions run on tensor cores in TF32.",
     assumptions=(
-        "Ten bits of mantissa are enough for the products, and 32 bits for what is computed in 64.",
-        ("A product gains what square products of the same duration gain on an H200, and never passes the roofline."),
+        "A mantissa of ten bits is enough for the GEMMs, and FP32 is enough for FP64 kernels.",
+        ("A GEMM gains what square GEMMs of the same duration gain on an H200, never beyond the roofline."),
     ),
     effort="setting",
     apply=apply,
@@ -79,29 +79,29 @@ FIX = Fix(
         Rule(
             name="double_precision",
             cause="kernel",
-            summary="kernels in float64, which NumPy's arrays bring along",
+            summary="FP64 kernels, often from NumPy arrays",
             look=double_precision,
             advice=Advice(
                 pytorch=(
-                    "Make tensors in 32 bits: torch.from_numpy(x).float(), torch.tensor(values, "
-                    "dtype=torch.float32); and torch.set_float32_matmul_precision('high') before the first product. "
-                    "One tensor in float64 is enough: what it touches becomes float64."
+                    "Create tensors in FP32: torch.from_numpy(x).float(), torch.tensor(values, "
+                    "dtype=torch.float32); and torch.set_float32_matmul_precision('high') before the first matmul. "
+                    "One float64 tensor is enough: results computed from it become float64."
                 ),
                 cuda=(
                     "Compute in float where double is not needed: literals with an f suffix, float variables, "
                     "cublasSgemm instead of cublasDgemm."
                 ),
-                other="Make arrays in 32 bits; NumPy's default is 64.",
+                other="Create arrays in FP32; NumPy's default is FP64.",
             ),
         ),
         Rule(
             name="fp32_gemm",
             cause="kernel",
-            summary="fp32 products on CUDA cores, tensor cores idle",
+            summary="FP32 GEMMs on CUDA cores, tensor cores idle",
             look=fp32_gemm,
             advice=Advice(
                 pytorch=(
-                    "torch.set_float32_matmul_precision('high') before the first product; for convolutions "
+                    "torch.set_float32_matmul_precision('high') before the first matmul; for convolutions "
                     "torch.backends.cudnn.allow_tf32 = True (the default)"
                 ),
                 cuda=(
@@ -110,12 +110,12 @@ FIX = Fix(
                     "CUDNN_TENSOR_OP_MATH)."
                 ),
                 other=(
-                    "Allow TF32 for matrix products: jax.config.update('jax_default_matmul_precision', "
+                    "Allow TF32 for matmuls: jax.config.update('jax_default_matmul_precision', "
                     "'tensorfloat32'), or tf.config.experimental.enable_tensor_float_32_execution(True)."
                 ),
             ),
         ),
     ),
-    needs=("kernel names that say the precision", "the chip's compute capability"),
+    needs=("kernel names that contain the precision", "the chip's compute capability"),
     after=("drop_casts",),
 )

@@ -1,4 +1,4 @@
-"""The model, compiled: fewer kernels, launched without the framework's dispatch."""
+"""Compiles the model: fewer kernels, launched without the framework's dispatch."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from warpline.units import count, duration, several
 
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 MOST_IDLE = 0.1
-"""Above, dispatch is the matter, not the kernels."""
+"""Above this, dispatch is the limit, not the kernels."""
 MOSTLY = 0.5
-"""Where a fix of their own does away with so much of the time of the kernels, they are its matter."""
+"""If another fix removes this share of the kernels' time, they belong to that fix."""
 LEAST_CHAINED_KERNELS, LEAST_KERNELS = 2, 4
-"""A step with fewer to fuse, or to launch, is not worth compiling."""
+"""A step with fewer kernels to fuse, or to launch, is not worth compiling."""
 LEAST_IDLE = 0.1
-"""Below, the device is the limit, and fusion is a matter of its kernels."""
+"""Below this, the device is the limit, and fusion gains by shortening kernels."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Fuses runs of fusible kernels, then shrinks the dispatch of what remains."""
+    """Fuse runs of fusible kernels, then shorten the dispatch of the rest."""
     scene = bench.scene
     optimizer = scene.once(in_optimizer)
     fusible = scene.once(fusible_kernels) & ~bench.gone & ~optimizer
@@ -44,13 +44,13 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, extra: Floats) -> int:
-    """Each run of launches costs one call of a compiled region, and each launch that remains what it costs there."""
+    """Each run of launches costs one call of a compiled region, plus the compiled cost of each remaining launch."""
     scene, graph = bench.scene, bench.graph
     calls = scene.call_of_work[scene.work]
     alive = (calls != NONE) & ~bench.gone[scene.work]
     costs = np.zeros(len(graph))
     costs[calls[alive]] = scene.host.compiled_launch.at(case) + extra[scene.work[alive]]
-    # Of the kernels that an op of a library launches, the first bears the cost of asking for it.
+    # The first kernel of a library op carries the cost of calling the library.
     library = np.flatnonzero(alive & ~own[scene.work])
     ops = scene.op[scene.work[library]]
     ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
@@ -69,15 +69,15 @@ def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, ex
 
 
 def _left_to_autograd(scene: Scene) -> Floats:
-    """Share of each segment in which autograd hands a gradient to its parameter, or a backward pass from thread to
-    thread: no compiled region does that."""
+    """Share of each segment in which autograd accumulates a gradient, or hands a backward pass from thread to
+    thread: compiling does not remove that."""
     rows = scene.trace.ops.filter(pl.col("name").cast(pl.String) == ACCUMULATING)
     spans = [tuple(integers(rows[name]) for name in ("start_ns", "end_ns", "thread")), _handed_over(scene)]
     return scene.covered(*(np.concatenate(column) for column in zip(*spans, strict=True)))
 
 
 def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
-    """When threads that ask for a backward pass wait for autograd's thread to begin, and go on after it has ended:
+    """When threads that call backward wait for autograd's thread to begin, and continue after it has ended:
     starts, ends and threads."""
     starts, ends, threads = scene.op_spans
     outer = scene.roots[:-1] == np.arange(len(starts))
@@ -97,7 +97,7 @@ def _handed_over(scene: Scene) -> tuple[Int64s, Int64s, Int64s]:
 
 
 def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """A busy device that reads and writes the same data again and again: fusion does it once."""
+    """A busy device that reads and writes the same data repeatedly; a fused kernel does it once."""
     change = evidence.changed(FIX.name)
     if already_compiled(evidence.scene, change.work):
         return None
@@ -115,7 +115,7 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
 
 
 def _done_away_with(evidence: Evidence) -> Bools:
-    """Work that need not be done at all, fused or not: what attention's scores go through, and growing by copying."""
+    """Kernels that other fixes remove: those on attention scores, and concatenations that grow a buffer."""
     result = np.zeros(len(evidence.scene.graph), bool)
     for fix, own in (("sdpa", evidence.scene.is_work), ("preallocate", evidence.scene.once(grows))):
         if evidence.gains(fix, WORTH_TRYING_FIRST):
@@ -124,7 +124,7 @@ def _done_away_with(evidence: Evidence) -> Bools:
 
 
 def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
-    """Many small kernels, dispatched one by one: compiled, they are fewer and cheaper to launch."""
+    """Many small kernels, dispatched one by one; compiled, they are fewer and cheaper to launch."""
     change = evidence.changed(FIX.name)
     if already_compiled(evidence.scene, change.work):
         return None
@@ -146,20 +146,20 @@ FIX = Fix(
     ),
     assumptions=(
         (
-            "The compiled region is called once forwards and once backwards in each step; a loop whose turns cannot "
-            "be fused has its body compiled, which is called in each turn, in the best case the whole; the "
-            "optimiser stays as it is."
+            "The compiled region is called once forward and once backward in each step. If the iterations of a loop "
+            "cannot be fused, its body is compiled and called once per iteration (in the best case, the whole loop is "
+            "compiled). The optimizer does not change."
         ),
-        "Threads take as long as before to hand a backward pass to each other.",
-        "Reductions are fused with what has the same rows; a few long rows are added up by two kernels.",
+        "Handing a backward pass from thread to thread takes as long as before.",
+        "Reductions are fused with kernels over the same rows; a few long rows are reduced by two kernels.",
         (
-            "A fused kernel takes as long as its operations, or as reading its inputs and writing its results, "
-            "whichever is longer: intermediate results never exist. Where shapes were not recorded, as one pass "
+            "A fused kernel takes as long as its arithmetic, or as reading its inputs and writing its outputs, "
+            "whichever is longer; intermediate results never reach memory. Without recorded shapes, it takes one pass "
             "over its tensors."
         ),
         (
-            "Matrix products, convolutions and attention keep their kernels and are asked of their libraries one by "
-            "one; what adds up in one place keeps its time."
+            "GEMMs, convolutions and attention keep their kernels and are called one by one; kernels that add to one "
+            "address keep their time."
         ),
     ),
     effort="setting",
@@ -168,11 +168,11 @@ FIX = Fix(
         Rule(
             name="unfused_elementwise",
             cause="kernel",
-            summary="a busy GPU that reads and writes the same data again and again",
+            summary="a busy GPU that reads and writes the same data repeatedly",
             look=unfused_elementwise,
             advice=Advice(
                 pytorch="model = torch.compile(model), or write the chain as one Triton kernel",
-                cuda="Write the chain as one kernel, which reads its inputs and writes its results once.",
+                cuda="Write the chain as one kernel, which reads its inputs and writes its outputs once.",
                 other="Compile the chain (jax.jit, tf.function(jit_compile=True)), or write it as one Triton kernel.",
             ),
             most="medium",

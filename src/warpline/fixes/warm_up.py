@@ -1,4 +1,4 @@
-"""Cold starts: what is loaded, compiled or tuned in the first steps and never again."""
+"""Removes cold starts: loading, compiling and tuning that happens only in the first steps."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ LOADING = (
     r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"
     r"|^(cuda|hip)(Malloc|Free)|^cudaMemGetInfo"
 )
-"""Calls that load code or ask about it, and that fill the allocator's cache or give back what was tried with."""
+"""Calls that load code or query it, that fill the allocator's cache, or that free the memory of trial runs."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
 LEAST_SHARE = 0.05
 CERTAIN_GAIN = 2.0
-"""A replayed gain this large needs no idle time as its witness: compiling may hide behind other work."""
+"""A replayed gain this large needs no idle time as evidence: compiling may overlap with kernels."""
 WORTH_COUNTING_IN_OPS = 2.0
-"""Stretches and calls that lose less than so many ops take are dispatch that a warm CPU does faster."""
+"""Segments and calls that lose less than this many ops take are ordinary dispatch, which is faster on a warm CPU."""
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Preparations go, and long segments and calls shrink to what they take when everything is loaded."""
+    """Remove preparations, and shrink long segments and calls to their warm duration."""
     scene, graph = bench.scene, bench.graph
     lengths = scene.marks.lengths(graph, simulate(graph))
     planning = planning_ops(scene, case)
@@ -80,7 +80,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], case: int) -> Floats:
-    """What CPU time between calls shrinks to: the dispatch of the ops in it, and the program's own work outside ops."""
+    """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
     scene, graph = bench.scene, bench.graph
     ops = _remaining(scene.trace.ops, gone)
     regions = ops.filter(matches(ops["name"], api_names.COMPILED_REGION))
@@ -95,7 +95,7 @@ def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], case: i
 
 
 def _begins(bench: Workbench, segments: Int64s) -> Floats:
-    """Python with which a step begins, before its first op, if no compiler does: the least of all steps is warm."""
+    """Python time before a step's first op, unless a compiler runs there: the minimum over the steps is warm."""
     scene, steps = bench.scene, bench.scene.trace.steps_in_view
     ops = scene.trace.ops
     if not len(steps) or on_device(steps) or len(ops.filter(named(api_names.COMPILED_REGION))):
@@ -110,7 +110,7 @@ def _begins(bench: Workbench, segments: Int64s) -> Floats:
 
 
 def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
-    """The ops that do not begin in what is gone."""
+    """The ops that do not start inside a removed segment."""
     starts, threads = integers(ops["start_ns"]), integers(ops["thread"])
     inside = np.zeros(len(ops), bool)
     for thread, start, end in gone:
@@ -119,7 +119,7 @@ def _remaining(ops: pl.DataFrame, gone: list[Stretch]) -> pl.DataFrame:
 
 
 def _own_work(bench: Workbench, segments: Int64s) -> Floats:
-    """Long CPU time outside ops, as far as most steps have as much of it."""
+    """Long CPU time outside ops, as far as most steps have it."""
     scene = bench.scene
     outside = bench.graph.duration[segments] * (1 - scene.op_share[segments])
     outside = np.where(outside > scene.host.own_work.expected, outside, 0.0)
@@ -131,7 +131,7 @@ def _own_work(bench: Workbench, segments: Int64s) -> Floats:
 
 
 def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
-    """How many of the ops each segment begins and ends: half for each."""
+    """Number of ops in each segment; the start and the end of an op count one half each."""
     graph, result = scene.graph, np.zeros(len(segments))
     threads = integers(ops["thread"])
     for lane in np.unique(graph.lane[segments]):
@@ -143,7 +143,7 @@ def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
 
 
 def _warm_calls(bench: Workbench, case: int) -> int:
-    """Calls that load take no time; launches and slow calls take what they usually do."""
+    """Shorten calls that load code to almost nothing, and launches and slow calls to their usual time."""
     scene, graph = bench.scene, bench.graph
     names, inside = scene.call_name, (graph.kind == CALL) & scene.in_steps
     before, host, slower = graph.duration.copy(), scene.host, shares.SECOND_RUN.at(case)
@@ -170,7 +170,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Steps in which code is still being loaded, compiled or tuned."""
     cold = evidence.idle["cold_start"] / evidence.steps
     change, scene = evidence.changed(FIX.name), evidence.scene
-    # No op dispatches for so long: what goes of such stretches was compiling or planning.
+    # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
     long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MOSTLY)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
@@ -180,10 +180,10 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     host &= change.saved_ns > WORTH_COUNTING_IN_OPS * scene.host.launched_op.expected
     segments = host & (scene.graph.kind == SEGMENT)
     calls, tried = host & ~segments, change.work & change.gone
-    trials = f", and {several(evidence.per_step(tried), 'kernel')} run only to prepare them" if tried.any() else ""
+    trials = f", and {several(evidence.per_step(tried), 'kernel')} run only for tuning" if tried.any() else ""
     return Claim(
-        f"The steps are not warm: {duration(saved)} of CPU time in each go into loading, compiling or tuning "
-        f"({several(evidence.per_step(segments), 'long stretch', 'long stretches')} and "
+        f"The steps are not warmed up: each spends {duration(saved)} of CPU time on loading, compiling or tuning "
+        f"({several(evidence.per_step(segments), 'long CPU segment')} and "
         f"{several(evidence.per_step(calls), 'slow call')}){trials}.",
         evidence.host_places(host, change.saved_ns),
     )
@@ -191,17 +191,17 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 FIX = Fix(
     name="warm_up",
-    words="a warm-up beforehand",
-    summary="Loading, compiling and tuning are done before the steps that count.",
+    words="a warm-up",
+    summary="Loading, compiling and tuning happen before the measured steps.",
     assumptions=(
         (
-            "Long stretches of CPU time inside ops, slow first calls, the loading of modules, the capture of graphs "
-            "and the trying out of kernels come from cold starts; loading data does not."
+            "Long CPU segments inside ops, slow first calls, module loading, graph capture and kernel autotuning come "
+            "from cold starts; data loading does not."
         ),
         (
-            "Steps recorded after the cold ones are the first warm ones; of alike ones, each part takes the least it "
-            "took. Where every step is cold, the warm one takes the dispatch of its ops and the work that remains; in "
-            "the worst case three times that dispatch."
+            "Steps recorded after the cold ones are the first warm ones. Among similar steps, each part takes its "
+            "minimum. If every step is cold, a warm step takes the dispatch time of its ops plus the remaining "
+            "operations; in the worst case three times that dispatch time."
         ),
     ),
     effort="few_lines",
@@ -210,20 +210,20 @@ FIX = Fix(
         Rule(
             name="cold_start",
             cause="cold_start",
-            summary="code is still being loaded, compiled or tuned in the steps that count",
+            summary="code is still being loaded, compiled or tuned in the measured steps",
             look=cold_start,
             advice=Advice(
                 pytorch=(
-                    "Run a few steps of every shape before the steps that count (torch.profiler.schedule(wait=1, "
+                    "Run a few steps of every shape before the measured steps (torch.profiler.schedule(wait=1, "
                     "warmup=3, active=5)); capture graphs when the program starts; keep compiled code "
                     "(TORCHINDUCTOR_CACHE_DIR); keep shapes fixed or torch.compile(model, dynamic=True)."
                 ),
                 cuda=(
-                    "Launch every kernel once, and create handles, plans and workspaces, before the loop that "
-                    "counts; CUDA_MODULE_LOADING=EAGER loads all code at the start."
+                    "Launch every kernel once, and create handles, plans and workspaces, before the measured "
+                    "loop; CUDA_MODULE_LOADING=EAGER loads all code at startup."
                 ),
                 other=(
-                    "Run a few steps of every shape before the steps that count, and keep the compiler's cache "
+                    "Run a few steps of every shape before the measured steps, and keep the compiler's cache "
                     "between runs."
                 ),
             ),

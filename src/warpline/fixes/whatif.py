@@ -10,7 +10,7 @@ from warpline.trace.trace import Trace
 
 
 def question_about(trace: Trace) -> WhatIf:
-    """A trace made ready for questions about every fix there is."""
+    """A trace prepared for what-if questions about every fix."""
     return WhatIf(trace, all_fixes())
 
 
@@ -23,14 +23,14 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
     if not prediction.applies:
         raise CannotAnswer(
             "nothing-to-fix",
-            f"the steps in view hold nothing that {' or '.join(fixes)} would change",
-            "`warpline diagnose` says what costs the time",
+            f"{' or '.join(fixes)} would change nothing in the selected steps",
+            "`warpline diagnose` shows what costs time",
         )
     return prediction
 
 
 def every_fix(trace: Trace) -> list[Prediction]:
-    """Each fix alone, those that change something, the largest gain first."""
+    """Each fix alone, if it changes something, the largest gain first."""
     question = question_about(steps_to_judge(trace))
     predictions = [question.ask(name) for name in all_fixes() if any(question.trial(name).changed)]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))

@@ -1,4 +1,4 @@
-"""Counts, lists and places in the words of a claim."""
+"""Formats counts, lists and places for the sentence of a claim."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Parts of a sentence: a, b and c."""
+    """Join parts of a sentence: a, b and c."""
     words = list(parts)
     return ", ".join(words[:-1]) + " and " + words[-1] if len(words) > 1 else "".join(words)
 
 
 def in_function(spot: str) -> str:
-    """Where to write something: frames tell where a function begins, not which of its lines is meant."""
+    """Where to make the change: frames show the function's first line, not the line of the call."""
     return f" in the function at {spot}" if spot else ""

@@ -1,1 +1,1 @@
-"""The Python front door: `warpline.open`, the trace that it returns, and the questions to ask of it."""
+"""The Python API: `warpline.open`, the trace that it returns, and its methods."""

@@ -1,4 +1,4 @@
-"""The functions of the front door: open a profile, or ask of it in one line."""
+"""Functions of the Python API: open a profile, or diagnose it in one line."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 def open_trace(
     path: str | Path, *, steps: str | None = None, step_range: str | None = None, cache: bool = True
 ) -> Trace:
-    """Opens a profile: torch.profiler JSON or an nsys SQLite export (plain or gzipped), an .nsys-rep, or their folder.
+    """Open a profile: torch.profiler JSON or an nsys SQLite export (plain or gzipped), an .nsys-rep, or their folder.
 
-    `steps` chooses some of its steps ("3:6"), `step_range` names the NVTX range or record_function that is a step, and
-    `cache=False` reads the file itself even if it was read before.
+    `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step, and
+    `cache=False` parses the file again instead of using the cache.
 
     >>> trace = warpline.open("trace.json.gz")
     >>> trace.gpu
@@ -32,7 +32,7 @@ def open_trace(
 
 
 def diagnose(path: str | Path, *, why: bool | None = None) -> Diagnosis:
-    """Says why the GPU is slow, and what each fix would gain: `warpline.open(path).diagnose()`.
+    """Explain why the GPU is slow, and what each fix would gain: `warpline.open(path).diagnose()`.
 
     >>> warpline.diagnose("trace.json.gz").verdict
     """
@@ -40,7 +40,7 @@ def diagnose(path: str | Path, *, why: bool | None = None) -> Diagnosis:
 
 
 def whatif(path: str | Path, *fixes: str) -> Prediction:
-    """Predicts the step time with these fixes applied together: `warpline.open(path).whatif(...)`.
+    """Predict the step time with these fixes applied together: `warpline.open(path).whatif(...)`.
 
     >>> warpline.whatif("trace.json.gz", "tf32").gain.expected
     """
@@ -49,7 +49,7 @@ def whatif(path: str | Path, *fixes: str) -> Prediction:
 
 @wraps(roofline_of_numbers)
 def roofline(*numbers: Any, **options: Any) -> RooflinePoint:
-    """As `warpline.hardware.roofline`, with a word for those who hand it a trace."""
+    """Same as `warpline.hardware.roofline`, with a helpful error if it is given a trace."""
     if any(isinstance(value, Trace) for value in (*numbers, *options.values())):
         hint = "the roofline of a trace is trace.roofline()"
         raise UsageError("not-numbers", "warpline.roofline takes numbers, not a trace", hint)

@@ -15,9 +15,9 @@ from warpline.trace.trace import Trace
 
 
 def run_query(trace: Trace, query: str, rows: Mapping[str, Bools] | None = None) -> pl.DataFrame:
-    """The answer to a SELECT in polars' SQL dialect; `rows` limits tables to their marked rows."""
+    """Run a SELECT in polars' SQL dialect; `rows` limits tables to their marked rows."""
     kept = rows or {}
-    # Only the tables that are named get loaded: a cached trace reads each table when it is first asked for.
+    # Only the named tables are loaded: a cached trace reads each table on first use.
     named = [name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)]
     context = pl.SQLContext({name: to_scan(trace.table(name), kept.get(name)) for name in named})
     try:
@@ -30,7 +30,7 @@ def run_query(trace: Trace, query: str, rows: Mapping[str, Bools] | None = None)
 
 
 def table_list(trace: Trace) -> pl.DataFrame:
-    """Every table and column, with what it means."""
+    """Every table and column, with its meaning."""
     return pl.DataFrame(
         [
             {"table": name, "rows": len(trace.table(name)), "column": column, "meaning": about.meaning}

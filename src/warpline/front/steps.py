@@ -21,9 +21,9 @@ LISTED_STEPS = 20
 
 
 class Steps:
-    """The steps in view. `steps[1:3]` and `steps[2]` are traces of these steps only; `steps.table` is the frame.
+    """The selected steps. `steps[1:3]` and `steps[2]` are traces of these steps only; `steps.table` is a DataFrame.
 
-    Positions count from the first step in view, as in any Python sequence: `steps[-1]` is the last.
+    Positions count from the first selected step, as in any Python sequence: `steps[-1]` is the last.
 
     >>> len(trace.steps)
     4
@@ -40,7 +40,7 @@ class Steps:
 
     @property
     def table(self) -> pl.DataFrame:
-        """One row a step: `id`, `index`, `name`, `start_ns`, `end_ns`, `thread`, `found_by`."""
+        """One row per step: `id`, `index`, `name`, `start_ns`, `end_ns`, `thread`, `found_by`."""
         shown = to_query(self._linked.steps)
         positions = self._positions
         return shown[positions.start : positions.stop]
@@ -51,10 +51,10 @@ class Steps:
     def __getitem__(self, chosen: int | slice) -> Trace:
         wanted = chosen if isinstance(chosen, slice) else slice(chosen, chosen + 1 if chosen != -1 else None)
         if wanted.step not in {None, 1}:
-            raise UsageError("bad-steps", "steps are chosen side by side", "slice without a stride")
+            raise UsageError("bad-steps", "a slice of steps cannot have a stride", "slice without a stride")
         positions = self._positions[wanted]
         if len(self) and not positions:
-            raise UsageError("no-such-step", f"the trace has {len(self)} steps, numbered from 0; none is in that range")
+            raise UsageError("no-such-step", f"the trace has {len(self)} steps, numbered from 0; the range has none")
         return self._looked_at(self._linked.with_steps(StepChoice(positions.start, positions.stop)))
 
     def __iter__(self) -> Iterator[Trace]:
@@ -74,7 +74,7 @@ class Steps:
 
     @property
     def summary(self) -> str:
-        """How many, how long, and what they were found by, in a few words."""
+        """Number, duration and source of the steps, as text."""
         step_ns = self._linked.step_ns
         if step_ns is None:
             return "no steps"
@@ -83,7 +83,7 @@ class Steps:
 
     @property
     def _positions(self) -> range:
-        """The steps in view, as positions in the whole table."""
+        """The selected steps, as positions in the whole table."""
         everything = range(len(self._linked.steps))
         choice = self._linked.chosen_steps
         return everything if choice is None else everything[slice(choice.first, choice.beyond)]

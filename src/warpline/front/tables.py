@@ -1,7 +1,7 @@
-"""Tables as people query them: an `id` column to join on, and strings that take `like` and `.str`.
+"""Tables for users: an `id` column to join on, and string columns that support `like` and `.str`.
 
-The analyses work on categorical columns, whose codes are small and quick to compare. These are the same tables with
-each such column as strings; equal strings share their bytes, so that a row costs 16 bytes a column and no more.
+The analyses use categorical columns, whose codes are small and fast to compare. These are the same tables with
+strings instead; equal strings share their bytes, so a row costs 16 bytes per column.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROW_NUMBER = Column(ID, "row number, from 0; columns such as `api_id`, `op_id`, 
 
 
 def columns_of(name: str) -> Table:
-    """The columns of a table as people see it."""
+    """The columns of a table for users."""
     texts = {
         column: Column(pl.String if about.dtype is pl.Categorical else about.dtype, about.meaning)
         for column, about in TABLES[name].items()
@@ -24,14 +24,14 @@ def columns_of(name: str) -> Table:
 
 
 def to_query(frame: pl.DataFrame, rows: Bools | None = None) -> pl.DataFrame:
-    """A table of the analyses for people: all rows, or the marked ones, with the ids of the whole table."""
+    """A table for users: all rows, or the marked ones, with the ids of the whole table."""
     numbered = frame.with_row_index("id")
     chosen = numbered if rows is None else numbered.filter(rows)
     return chosen.with_columns(_strings(column) for column in chosen if column.dtype == pl.Categorical)
 
 
 def to_scan(frame: pl.DataFrame, rows: Bools | None = None) -> pl.LazyFrame:
-    """The same, made when a query runs and only of the columns that it reads."""
+    """The same as a lazy frame, which converts only the columns that a query reads."""
     numbered = frame.lazy().with_row_index("id")
     chosen = numbered if rows is None else numbered.filter(pl.Series(rows))
     return chosen.with_columns(pl.col(pl.Categorical).cast(pl.String))

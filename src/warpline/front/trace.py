@@ -1,4 +1,4 @@
-"""The trace that `warpline.open` returns: tables to query, and every question that the command line answers."""
+"""The trace that `warpline.open` returns: tables to query, and a method for each command."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PANDAS_HINT = "pip install 'warpline[pandas]'"
 
 
 class Trace(TableProperties):
-    """One profile: a polars frame for each table, and methods that answer what the command line answers.
+    """One profile: a polars DataFrame per table, and a method for each command.
 
     >>> trace = warpline.open("trace.json.gz")
     >>> trace.gpu.filter(pl.col("name").str.contains("gemm"))
@@ -40,17 +40,17 @@ class Trace(TableProperties):
     >>> trace.steps[1:3].roofline()
 
     Every table has an `id` column, to which columns such as `api_id`, `op_id` and `parent` refer. A trace of some
-    steps (`trace.steps[1:3]`) keeps these ids; its tables hold what overlaps the steps or was launched in them.
+    steps (`trace.steps[1:3]`) keeps these ids; its tables have rows that overlap the steps or were launched in them.
     """
 
     def __init__(self, linked: LinkedTrace) -> None:
         self.linked = linked
-        """The trace as `warpline.analyses` and `warpline.replay` take it: names are categorical, ids are positions."""
+        """The trace for `warpline.analyses` and `warpline.replay`: names are categorical, ids are positions."""
         self._tables: dict[str, pl.DataFrame] = {}
 
     @property
     def file(self) -> Path:
-        """The file that was opened."""
+        """The opened file."""
         return self.linked.path
 
     @property
@@ -65,17 +65,17 @@ class Trace(TableProperties):
 
     @property
     def window(self) -> Window:
-        """The time that answers are about: the chosen steps, else from the first to the last GPU activity."""
+        """The analysed time window: the selected steps, else from the first to the last GPU activity."""
         return self.linked.window
 
     @property
     def step_ns(self) -> int | None:
-        """Median length of the steps in view, None without steps."""
+        """Median duration of the selected steps, None without steps."""
         return self.linked.step_ns
 
     @property
     def steps(self) -> Steps:
-        """The steps: `steps.table` is the frame, `steps[1:3]` the trace of some of them."""
+        """The steps: `steps.table` is a DataFrame, `steps[1:3]` a trace of some steps."""
         return Steps(self.linked, Trace)
 
     def table(self, name: str) -> pl.DataFrame:
@@ -89,18 +89,18 @@ class Trace(TableProperties):
         return self._tables[name]
 
     def to_pandas(self, name: str) -> Any:
-        """A table as a pandas frame; needs `pip install 'warpline[pandas]'`.
+        """A table as a pandas DataFrame; needs `pip install 'warpline[pandas]'`.
 
         >>> trace.to_pandas("ops").groupby("name").size()
         """
         missing = [package for package in ("pandas", "pyarrow") if find_spec(package) is None]
         if missing:
             absent = f"not installed: {', '.join(missing)}"
-            raise WarplineError("needs-pandas", f"a pandas frame needs pandas and pyarrow, {absent}", PANDAS_HINT)
+            raise WarplineError("needs-pandas", f"to_pandas() needs pandas and pyarrow, {absent}", PANDAS_HINT)
         return self.table(name).to_pandas()
 
     def sql(self, query: str) -> pl.DataFrame:
-        """The answer to a SELECT over the tables, in polars' SQL dialect.
+        """Run a SELECT on the tables, in polars' SQL dialect.
 
         >>> trace.sql("select api.name, count(*) n from gpu join api on gpu.api_id = api.id group by api.name")
         """
@@ -109,8 +109,8 @@ class Trace(TableProperties):
     def diagnose(self, why: bool | None = None) -> Diagnosis:
         """Where the GPU's time went, why it is slow, and what each fix would gain.
 
-        `why=False` leaves out the replay (no findings, no verdict); `why=True` replays however long it takes; by
-        default the trace is replayed where that takes a second or two.
+        `why=False` skips the replay (no findings, no verdict); `why=True` always replays; by
+        default the trace is replayed if that takes a few seconds at most.
 
         >>> trace.diagnose().verdict.sentence
         """
@@ -130,7 +130,7 @@ class Trace(TableProperties):
         return whatif(self.linked, list(fixes))
 
     def every_fix(self) -> list[Prediction]:
-        """Each fix alone, those that change something, the largest gain first.
+        """Each fix alone, if it changes something, the largest gain first.
 
         >>> [(found.fixes[0].name, found.gain.expected) for found in trace.every_fix()]
         """
@@ -139,14 +139,14 @@ class Trace(TableProperties):
         return every_fix(self.linked)
 
     def roofline(self, *, by: Literal["op", "kernel"] = "op", device: str | None = None) -> RooflineTable:
-        """How far each op (or kernel) is from what the chip can do; `device` names a chip to hold it against.
+        """How far each op (or kernel) is from the roofline; `device` names a chip to compare with.
 
         >>> trace.roofline(by="kernel").table
         """
         from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - loads when it is used
 
         if by not in {"op", "kernel"}:
-            raise UsageError("bad-rows", f"a row is an op or a kernel, not {by!r}", 'by="op" or by="kernel"')
+            raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
         return roofline_table(self.linked, by=by, device=device)
 
     def stats(self, report: str) -> pl.DataFrame:
@@ -159,7 +159,7 @@ class Trace(TableProperties):
         return table_of(self.linked if self.linked.chosen_steps is None else cut_to_steps(self.linked), report)
 
     def path(self, op: str | None = None) -> pl.DataFrame:
-        """What each op costs on its way from Python to the kernel; `op` limits it to one name, at any depth.
+        """Time of each op in each layer from Python to the kernel; `op` selects one name, at any depth.
 
         >>> trace.path("aten::linear").select("count", "python_ns", "framework_ns", "api_ns", "queue_ns", "kernel_ns")
         """
@@ -191,7 +191,7 @@ class Trace(TableProperties):
 
     @cached_property
     def _rows(self) -> dict[str, Bools]:
-        """The rows of the chosen steps, for each table that has a time; empty for a whole trace."""
+        """The rows of the selected steps, for each table with times; empty for a whole trace."""
         if self.linked.chosen_steps is None:
             return {}
         chosen = self.linked.steps["index"].is_in(self.linked.steps_in_view["index"].implode()).to_numpy()
@@ -199,7 +199,7 @@ class Trace(TableProperties):
 
 
 def _documented(name: str) -> property:
-    """The property of a table, with the table's columns in what `help(warpline.Trace.gpu)` says."""
+    """A property for a table; its docstring lists the columns, for `help(warpline.Trace.gpu)`."""
     plain = getattr(Trace, name)
     columns = [f"- {title} ({about.dtype.__name__}): {about.meaning}" for title, about in columns_of(name).items()]
     return property(plain.fget, doc="\n".join([plain.__doc__, "", *columns]))

@@ -1,4 +1,4 @@
-"""Timings as sections: the number, how it came about, what speaks against it, and what to type next."""
+"""Timings as sections: the result, the method, caveats, and next commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from warpline.reports.sections import (
 from warpline.reports.values import MISSING
 
 PAUSES = ("steady", "second_call")
-"""Parts of a cold start's table that are no part of the start, and have no share of it."""
+"""Rows of a cold start's table that are not part of the start, and have no share of it."""
 
 
 def bench_report(answer: Answer, request: Request) -> Report:
@@ -56,7 +56,7 @@ def listing() -> Report:
         (one.name, one.summary, one.dimensions, "x".join(map(str, one.shape)), ", ".join(one.dtypes))
         for one in EXPERIMENTS.values()
     )
-    own = Text("or a function of your own: warpline bench file.py:function")
+    own = Text("or your own function: warpline bench file.py:function")
     return Report("Experiments", (Section("experiments", "Experiments", (Table(columns, rows), own), is_lead=True),))
 
 
@@ -118,10 +118,10 @@ def _next(answer: Answer, request: Request) -> Iterator[Command]:
     codes = {note.code for result in answer.results for note in result.notes}
     again = f"warpline bench {shlex.quote(request.what)}"
     if {"short", "submission-bound"} & codes and not request.graph:
-        yield Command(f"{again} --graph", "many calls as one, without the host between them")
+        yield Command(f"{again} --graph", "many calls as one, without host time in between")
     if {"not-settled", "wide-interval", "drift"} & codes:
         yield Command(f"{again} --seconds {max(2.0, 4 * request.seconds):g}", "measure for longer")
     if not request.cold:
-        yield Command(f"{again} --cold", "what the first call of a process pays for")
+        yield Command(f"{again} --cold", "the cost of the first call of a process")
     else:
         yield Command(again, "the steady state, with its interval")

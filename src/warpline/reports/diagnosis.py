@@ -1,4 +1,4 @@
-"""The diagnosis as a report: a first screen that fits a small terminal, and everything else on request."""
+"""The diagnosis as a report: a first screen that fits a small terminal, and all other sections with -v."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ IDLE_MEANING = {
     "unknown": "nothing recorded explains it",
 }
 MIN_NAMED_SHARE = 0.01
-"""Smaller parts of the time are added up as `other` on the first screen."""
+"""Smaller shares are summed as `other` on the first screen."""
 MIN_DIFFERENCE = 0.01
-"""A recorded step that differs less from the bare one is not mentioned."""
+"""A smaller difference between the recorded and the bare step is not shown."""
 BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
 DISTORTION = "profiler-distortion"
-"""The health entry that says both step times, with and without the profiler."""
+"""The health entry that contains both step times, with and without the profiler."""
 
 
 def report(diagnosis: Diagnosis, verbose: bool = False, top: int = 10, again: str = "") -> Report:
-    """What `warpline diagnose` says; `again` is the command that gives this answer, from the path where it is empty."""
+    """The report of `warpline diagnose`; `again` is the command that repeats it, built from the path if empty."""
     again = again or f"warpline diagnose {_quoted(diagnosis)}"
     sections = _everything(diagnosis, top) if verbose else _first_screen(diagnosis)
     following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
@@ -119,13 +119,13 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     number = len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:
-        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: {step} count as one"
+        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: {step} count as one step"
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return " · ".join(words)
 
 
 def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:
-    """The step without the profiler, and as recorded where that differs and no health entry says it already."""
+    """The step without the profiler, and as recorded if that differs and no health entry shows it."""
     judgement, recorded_ns = diagnosis.judgement, diagnosis.trace.step_ns
     if judgement is None:
         return (None if recorded_ns is None else duration(recorded_ns)), None
@@ -176,7 +176,7 @@ def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
 
 
 def _named(parts: dict[str, int], whole: int) -> str:
-    """The parts worth a name, largest first; the rest together, so that all add up."""
+    """The larger parts by name, largest first, and the sum of the rest."""
     large = {name: value for name, value in parts.items() if whole and value / whole >= MIN_NAMED_SHARE}
     rest = sum(parts.values()) - sum(large.values())
     words = [f"{_words(name)} {share(value, whole)}" for name, value in sorted(large.items(), key=lambda one: -one[1])]
@@ -196,13 +196,13 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     for part in BUSY:
         length = int(getattr(device, f"{part}_ns"))
         if length or part == "compute":
-            note = f"and {duration(hidden[part])} hidden behind other work" if hidden.get(part) else ""
+            note = f"and {duration(hidden[part])} overlapped with other GPU activity" if hidden.get(part) else ""
             rows.append((part, length, _share(length, whole), note))
     rows.append(("idle", device.idle_ns, _share(device.idle_ns, whole), ""))
     for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
         if length:
             rows.append((f"  {_words(cause)}", length, _share(length, whole), IDLE_MEANING[cause]))
-    window = "the chosen steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
+    window = "the selected steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
@@ -234,7 +234,7 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
 
 
 def _quoted(diagnosis: Diagnosis) -> str:
-    """The path as one types it: relative where that is shorter."""
+    """The path as typed in a shell: relative if that is shorter."""
     path: Path = diagnosis.trace.path
     relative, typed = os.path.relpath(path), str(as_typed(path))
     return shlex.quote(relative if len(relative) < len(typed) else typed)

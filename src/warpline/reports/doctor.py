@@ -1,4 +1,4 @@
-"""What the doctor found, for a terminal: what is wrong first, what is fine in one line."""
+"""The doctor's results for a terminal: problems first, passed checks in one line."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLLAPSED: dict[State, str] = {"unknown": "cannot tell", "note": "worth knowing"
 
 
 def print_doctor(console: Console, examinations: Iterable[Examination], verbose: bool = False) -> None:
-    """All examinations, one after the other; lines to be typed are never broken."""
+    """All examinations in order; commands are never wrapped."""
     for examination in examinations:
         print_trimmed(console, Group(*_examination(examination, verbose)))
         if examination.corrected:
@@ -34,7 +34,7 @@ def print_doctor(console: Console, examinations: Iterable[Examination], verbose:
 
 def _examination(examination: Examination, verbose: bool) -> list[RenderableType]:
     checks = examination.sorted()
-    # What a machine does not tell is told in one line; of a file, it is the answer.
+    # Unknown facts of a machine take one line; for a file they are the answer.
     spelled: set[State] = {"problem", "warning"} if examination.kind == "machine" else {"problem", "warning", "unknown"}
     if verbose:
         spelled = set(MARKS)

@@ -1,4 +1,4 @@
-"""Findings as sections: what each fix gains, what was seen and where, and what to do about it."""
+"""Findings as sections: the gain of each fix, the evidence and its place, and the advice."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from warpline.units import several
 BEST_FIXES = 3
 """Fixes on the first screen."""
 MIN_GAIN = 1.02
-"""Fixes that gain less are hidden unless asked for."""
+"""Fixes that gain less are shown only with -v."""
 LISTED_OPS = 5
 BRIEF_ADVICE = 150
-"""Characters of advice on the first screen; more is shown with the findings."""
+"""Characters of advice on the first screen; -v shows the rest."""
 _FIX = Column("fix", "fix", key=True)
 _GAINS = (
     Column("gain", "gain", "gain"),
@@ -33,7 +33,7 @@ def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
 
 
 def best_fixes(findings: Sequence[Finding]) -> Table | None:
-    """The few fixes to consider first; None where none is worth it."""
+    """The fixes to consider first; None if no fix is worth it."""
     worth = [finding for finding in findings if finding.gain.expected >= MIN_GAIN]
     shown = worth[:BEST_FIXES]
     if not shown:
@@ -45,14 +45,14 @@ def best_fixes(findings: Sequence[Finding]) -> Table | None:
 
 
 def all_fixes(findings: Sequence[Finding]) -> Table:
-    """Every fix that was replayed and has a finding."""
+    """Every replayed fix with a finding."""
     columns = (_FIX, *_GAINS, _WHERE, _RULE)
     rows = ((finding.fix, *_gains(finding), first_place(finding.where), finding.rule) for finding in findings)
     return Table(columns, tuple(rows))
 
 
 def explained(findings: Sequence[Finding]) -> Findings:
-    """Each finding in words: the claim, the places, and what to write."""
+    """Each finding as text: the claim, the places, and the advice."""
     return Findings(
         tuple(
             Explained(f"{finding.rule} → {finding.fix}", finding.claim, places(finding.where), finding.how)
@@ -62,7 +62,7 @@ def explained(findings: Sequence[Finding]) -> Findings:
 
 
 def places(where: Sequence[Place]) -> str:
-    """Where to look: lines of the program with their ops, or ops alone where no line is known."""
+    """Where to look: source lines with their ops, or only ops if no line is known."""
     if not where:
         return ""
     lines: dict[str, list[str]] = {}
@@ -76,9 +76,9 @@ def places(where: Sequence[Place]) -> str:
 
 
 def first_place(where: Sequence[Place], brief: bool = False) -> str | None:
-    """The line to look at first, or the op where no line is known, and how many more there are.
+    """The first source line, or the op if no line is known, and the number of further places.
 
-    A brief place has the file's name without its folders.
+    A brief place shows the file's name without its folders.
     """
     spots = list(dict.fromkeys(place.spot or place.op or "?" for place in where))
     if not spots:
@@ -88,7 +88,7 @@ def first_place(where: Sequence[Place], brief: bool = False) -> str | None:
 
 
 def brief_advice(how: str) -> str:
-    """The first sentences of an advice, as many as the first screen has room for."""
+    """The first sentences of the advice, as many as fit on the first screen."""
     if len(how) <= BRIEF_ADVICE:
         return how
     end = how.rfind(". ", 0, BRIEF_ADVICE)

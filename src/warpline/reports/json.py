@@ -1,4 +1,4 @@
-"""Sections as JSON: titles, columns with their units, and the values themselves, for a program that shows them."""
+"""Sections as JSON: titles, columns with units, and raw values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A decoded kernel for the terminal: the answer in one line, then the name token by token, then the fields."""
+"""A decoded kernel for the terminal: a summary line, then the name token by token, then the fields."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def kernel_report(identity: KernelIdentity) -> RenderableType:
 
 
 def headline(identity: KernelIdentity) -> Text:
-    """One sentence: what it is, who wrote it, on which units it runs."""
+    """One line: operation, library and execution units."""
     if not identity.known:
         return Text(f"unknown: {identity.reasons.get('class', 'no family fits')}", style="red")
     units = {True: "tensor cores", False: "CUDA cores", None: "units not in the name"}[identity.tensor_core]

@@ -1,8 +1,8 @@
-"""Columns of text in a given width: what is left out, what is shortened, and never the column that names the row.
+"""Lays out columns of text in a given width; the key column is never dropped.
 
-Where a table is too wide, columns are left out by priority, and a note says which. The key column stays. A key that
-is longer than its room continues on a second line; one that is longer still loses its middle. Keys that would then
-look the same keep the part in which they differ.
+If a table is too wide, columns are dropped by priority, and a note lists them. A key that
+is longer than its column continues on a second line; a still longer key loses its middle. Keys that would then
+look the same keep the part that differs.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from warpline.reports.text import ELLIPSIS, cells, fold, shorten, wrap
 GAP = 2
 """Spaces between columns."""
 TEXT_LINES = 2
-"""Lines that a text may take in its column."""
+"""Maximum lines per cell."""
 KEY_SHARE = 0.4
-"""Columns are left out until the keys have this part of the width, if they need it."""
+"""Columns are dropped until the keys have this share of the width, if they need it."""
 LISTED_TITLES = 8
-"""Columns without room that are named one by one."""
+"""Dropped columns up to this number are named."""
 MIN_KEY_ROOM = 24
 MIN_TEXT_ROOM = 18
-"""Texts other than the key are shortened to this before a column is left out."""
+"""Texts other than the key are shortened to this before a column is dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Cells:
     is_right: bool = False
     is_key: bool = False
     can_shrink: bool = False
-    """Whether a cell may be broken or lose its middle: numbers never are."""
+    """Whether a cell may wrap or lose its middle; numbers never do."""
     is_prose: bool = False
-    """Whether a text is words, which are broken between lines and never shortened."""
+    """Whether a text is prose, which wraps between words and is never shortened."""
     priority: int = 1
 
     def width(self) -> int:
-        """Of the widest cell, or of the title."""
+        """Width of the widest cell, or of the title."""
         if all(map(str.isascii, self.texts)):
             return max(len(self.title), max(map(len, self.texts), default=0))
         return max(map(cells, [self.title, *self.texts]))
@@ -55,11 +55,11 @@ class Laid:
     head: str
     lines: list[str]
     left_out: tuple[str, ...]
-    """Titles of the columns for which there is no room."""
+    """Titles of the dropped columns."""
 
 
 def lay_out(columns: Sequence[Cells], width: int | None) -> Laid:
-    """The table in at most `width` columns of a terminal; as wide as it needs to be where that is None."""
+    """The table in at most `width` terminal columns; unlimited if None."""
     natural = {position: column.width() for position, column in enumerate(columns)}
     kept = list(natural) if width is None else _kept(columns, natural, width)
     rooms = {position: natural[position] for position in kept}
@@ -72,7 +72,7 @@ def lay_out(columns: Sequence[Cells], width: int | None) -> Laid:
 
 
 def left_out_note(titles: Sequence[str], width: int | None) -> str:
-    """Which columns there was no room for; where they are many, how many."""
+    """The dropped columns, or their number if they are many."""
     if len(titles) > LISTED_TITLES:
         return f"no room for {len(titles)} more columns in {width}; --format csv or --format json shows them all"
     return f"no room for {', '.join(titles)} in {width} columns" if titles else ""
@@ -85,7 +85,7 @@ def _least(column: Cells, natural: int, key_room: int) -> int:
 
 
 def _kept(columns: Sequence[Cells], natural: dict[int, int], width: int) -> list[int]:
-    """Positions of the columns that are shown; others make room for the keys."""
+    """Positions of the shown columns; others are dropped to make room for the keys."""
     kept = list(natural)
     key_room = max(MIN_KEY_ROOM, round(KEY_SHARE * width)) // sum(column.is_key for column in columns)
     least = {at: _least(columns[at], natural[at], key_room) for at in kept}
@@ -98,7 +98,7 @@ def _kept(columns: Sequence[Cells], natural: dict[int, int], width: int) -> list
 
 
 def _squeeze(columns: Sequence[Cells], rooms: dict[int, int], width: int) -> None:
-    """Takes what is too wide from the texts first, and then from the widest key."""
+    """Shrink the texts first, and then the widest key."""
     room = width - GAP * (len(rooms) - 1)
     keys = [at for at in rooms if columns[at].is_key]
     for at, wanted in list(rooms.items()):
@@ -113,7 +113,7 @@ def _squeeze(columns: Sequence[Cells], rooms: dict[int, int], width: int) -> Non
 
 
 def _block(column: Cells, room: int, natural: int) -> Iterator[str | list[str]]:
-    """A column's cells in their room: one line each, or several where a text needs them."""
+    """A column's cells in their width: one line each, or several for longer texts."""
     if natural <= room:
         ascii_only = all(map(str.isascii, column.texts))
         pad = str.rjust if column.is_right else str.ljust
@@ -132,7 +132,7 @@ def _one_or_more(lines: list[str], room: int, is_right: bool) -> str | list[str]
 
 
 def distinct(names: Sequence[str], room: int) -> dict[str, str]:
-    """Each name in at most `room`, so that no two look the same: one that still would is given in full."""
+    """Shorten each name to at most `room` so that no two look the same; a name that still would stays in full."""
     short = {name: shorten(name, room) for name in names}
     alike: dict[str, list[str]] = {}
     for name, text in short.items():
@@ -145,20 +145,20 @@ def distinct(names: Sequence[str], room: int) -> dict[str, str]:
 
 
 def _differences(names: Sequence[str]) -> Iterator[tuple[str, int]]:
-    """Each name with the position from which on it differs from all others: in order, the nearest are neighbours."""
+    """Each name with the position where it starts to differ from all others: in sorted order, from its neighbours."""
     ordered = sorted(names)
     shared = [0, *(_shared(*pair) for pair in pairwise(ordered)), 0]
     yield from ((name, max(shared[at : at + 2])) for at, name in enumerate(ordered))
 
 
 def _shared(one: str, other: str) -> int:
-    """Characters that two names begin with in common."""
+    """Length of the common prefix of two names."""
     differing = (at for at, (left, right) in enumerate(zip(one, other, strict=False)) if left != right)
     return next(differing, min(len(one), len(other)))
 
 
 def _around(name: str, position: int, room: int) -> str:
-    """Beginning, difference and end of a name."""
+    """Start, differing part and end of a name."""
     third = max(1, room // 3 - 1)
     start = max(third, position - third // 2)
     middle, tail = name[start : start + third], name[max(start + third, len(name) - third) :]

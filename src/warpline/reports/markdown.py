@@ -26,7 +26,7 @@ _ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~])")
 
 
 def render(report: Report) -> str:
-    """The whole report; no markup of a file's text acts."""
+    """The whole report; markup in a file's text is escaped."""
     blocks = [f"# {escaped(report.title)}"]
     for section in report.sections:
         blocks += _section(section)
@@ -34,7 +34,7 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """The text so that Markdown shows it as it is."""
+    """Escape the text for Markdown."""
     return _ACTIVE.sub(r"\\\1", plain(text))
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from warpline.analyses.budget import Budget
 
 FEWER_LAUNCHES = 4
-"""The example of what fusion does to the number of launches."""
+"""Example of how fusion reduces the number of launches."""
 _COLUMNS = (
     Column("per_step", "per step", "count", priority=2),
     Column("python_ns", "Python", "ns"),
@@ -29,7 +29,7 @@ _COLUMNS = (
 
 
 def path_report(table: pl.DataFrame, title: str) -> Report:
-    """One line an op: how long it takes in each layer, on average."""
+    """One line per op: mean time in each layer."""
     rows = tuple(
         (
             *(row[column.name] for column in _COLUMNS[:-1]),
@@ -38,15 +38,15 @@ def path_report(table: pl.DataFrame, title: str) -> Report:
         for row in table.rows(named=True)
     )
     note = (
-        "Means per op. framework: the op and the ops it calls, less API calls; queue: from the call's return to the "
+        "Means per op. framework: the op and the ops it calls, without API calls; queue: from the call's return to the "
         "kernel; hidden: share of its CPU time while the GPU is busy."
     )
     return Report(title, (Section("ops", "Dispatch path", (Table(_COLUMNS, rows), Text(note, "quiet"))),))
 
 
 def budget_report(budget: Budget) -> Report:
-    """The budget as the sentences one would say."""
-    slower = "the CPU's dispatch" if budget.bound == "cpu" else "the GPU"
+    """The budget as sentences."""
+    slower = "dispatch on the CPU" if budget.bound == "cpu" else "the GPU"
     launches = f"{count(round(budget.ops))} launches a step"
     graph, fused = budget.graph_ns, budget.fused_ns(FEWER_LAUNCHES)
     lines = [
@@ -57,7 +57,7 @@ def budget_report(budget: Budget) -> Report:
     ]
     crossover = budget.crossover_ops
     if crossover is not None:
-        lines.insert(2, f"crossover: with under {crossover:,.0f} launches for the same work the GPU would be the limit")
+        lines.insert(2, f"crossover: below {crossover:,.0f} launches for the same GPU time, the GPU would be the limit")
     title = f"Bound by {slower}: a step takes {duration(budget.step_ns)} at best"
     section = Section("budget", "Budget", tuple(map(Text, lines)), is_lead=True)
     return Report(title, (section,))

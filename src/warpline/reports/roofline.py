@@ -45,14 +45,14 @@ _COLUMNS = (
 
 
 def report(table: RooflineTable, path: str, top: int = 20) -> Report:
-    """The table, what is impossible or unknown in it, and the plot."""
+    """The table, its impossible and unknown rows, and the plot."""
     head: tuple[Content, ...] = (*_ceilings(table), _coverage(table))
     sections = [Section("ceilings", "Ceilings", head, is_lead=True)]
     sections.append(Section("entries", "Ops" if table.by == "op" else "Kernels", tuple(_rows(table, top))))
     notes = [entry for entry in table.entries if entry.note and entry.state != FINE]
     if notes:
         listed = Notes(tuple(map(_note, notes[:LISTED_NOTES])))
-        sections.append(Section("impossible", "Faster than the roof", (listed,)))
+        sections.append(Section("impossible", "Faster than the roofline", (listed,)))
     if table.unmodelled:
         sections.append(Section("unmodelled", "Without a model", (_unmodelled(table),)))
     if table.roof is not None:
@@ -90,11 +90,11 @@ def _ceilings(table: RooflineTable) -> Iterator[Text]:
 
 
 def _coverage(table: RooflineTable) -> Text:
-    line = f"Work is known for {table.modelled_pct:.1f} % of GPU time"
+    line = f"FLOPs and bytes are known for {table.modelled_pct:.1f} % of GPU time"
     if table.estimated_ns:
         line += f", {share(table.estimated_ns, table.total_ns)} of it estimated (~)"
     if table.roof is not None:
-        line += f"; at the roof it would take {duration(table.floor_ns)} instead of {duration(table.modelled_ns)}"
+        line += f"; at the roofline it would take {duration(table.floor_ns)} instead of {duration(table.modelled_ns)}"
     return Text(line)
 
 
@@ -107,8 +107,8 @@ def _rows(table: RooflineTable, top: int) -> Iterator[Content]:
         rest = sum(entry.time_ns for entry in table.entries[top:])
         note = f"{hidden:,} more, {share(rest, table.total_ns)} of GPU time: --top {len(table.entries)}"
     yield Table((*_COLUMNS, key), rows, hidden, note)
-    unit = "per step" if table.steps else "in all"
-    yield Text(f"ceiling: TFLOP/s at this intensity; headroom {unit}; ~ estimated work", "quiet")
+    unit = "per step" if table.steps else "in total"
+    yield Text(f"ceiling: TFLOP/s at this intensity; headroom {unit}; ~ estimated FLOPs and bytes", "quiet")
 
 
 def _row(entry: Entry, table: RooflineTable, mark: str) -> tuple[Value, ...]:
@@ -159,7 +159,7 @@ def _unmodelled(table: RooflineTable) -> Table:
 
 def _next(table: RooflineTable, path: str) -> Iterator[Command]:
     quoted, other = shlex.quote(path), "kernel" if table.by == "op" else "op"
-    yield Command(f"warpline roofline {quoted} --by {other}", f"a row for each {other}")
+    yield Command(f"warpline roofline {quoted} --by {other}", f"one row per {other}")
     yield Command(f"warpline roofline {quoted} --plot roofline.svg", "draw it")
     if table.roof is None or table.roof.ceilings is None:
         yield Command("warpline device measure", "measure the ceilings of this GPU, and use them from then on")

@@ -1,4 +1,4 @@
-"""The roofline as a picture: an SVG drawn by hand, and characters. Both axes are logarithmic."""
+"""The roofline plot: as SVG, and as text. Both axes are logarithmic."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
 FONT = 'font-family="sans-serif" font-size="11"'
 LABELLED = 12
 LEAST_SHARE = 0.001
-"""Entries with less of the GPU time than this are not drawn."""
+"""Entries with a smaller share of the GPU time are not drawn."""
 COLOURS = {"compute": "#1b7f3b", "memory": "#1769aa", "latency": "#8a3fa0", "": "#777777"}
 ROOF_COLOUR = "#c0392b"
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -55,7 +55,7 @@ def marked(table: RooflineTable) -> list[tuple[str, Entry]]:
 
 
 def shape_label(shapes: str) -> str:
-    """Shapes as people write them: 2048×4096 · 4096×12288. Scalars are left out, lists are in brackets."""
+    """Shapes as text: 2048×4096 · 4096×12288. Scalars are omitted, lists are in brackets."""
     try:
         parsed = json.loads(shapes) if shapes else []
     except ValueError:
@@ -96,7 +96,7 @@ def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float
 
 
 def svg(table: RooflineTable, title: str) -> str:
-    """The picture as SVG text; only axes and a remark when nothing can be drawn."""
+    """The plot as SVG text; only axes and a remark if nothing can be drawn."""
     entries = drawable(table)
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:
@@ -108,7 +108,7 @@ def svg(table: RooflineTable, title: str) -> str:
     parts += _roof_lines(axes, roofs, memory.value)
     largest = max(entry.time_ns for entry in entries)
     numbered: list[tuple[float, float]] = []
-    # Small ones last, so that none hides behind a large one.
+    # Draw small circles last, so that large ones do not cover them.
     for rank, entry in enumerate(entries):
         x, y = _pixel(axes, entry.intensity or 1.0, entry.flops_per_second)
         free = all(abs(x - at_x) > 12 or abs(y - at_y) > 10 for at_x, at_y in numbered)
@@ -237,7 +237,7 @@ def _tera(power: int) -> str:
 
 
 def character_plot(table: RooflineTable, width: int = 76, height: int = 18) -> str:
-    """The same in characters: the roof in dots, and a mark for each of the longest entries."""
+    """The same as text: the roofline in dots, and a mark for each of the longest entries."""
     entries = drawable(table)
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:

@@ -1,4 +1,4 @@
-"""What leaks from a profile, or was taken out of it: kinds, counts and places, never the values."""
+"""What leaks from a profile, or was removed from it: kinds, counts and places, never the values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _COLUMNS = (Column("count", "count", "count"), Column("kind", "kind"), Column("p
 
 
 def scrub_report(result: Result) -> Report:
-    """The leaks as a table, and what to type next."""
+    """The leaks as a table, and next commands."""
     sections = []
     rows = tuple((leak.count, leak.kind, leak.place) for leak in result.leaks)
     if rows:
@@ -34,10 +34,10 @@ def scrub_report(result: Result) -> Report:
 
 
 def _headline(result: Result) -> str:
-    kept = f" ({', '.join(result.kept)} not looked for)" if result.kept else ""
+    kept = f" ({', '.join(result.kept)} not checked)" if result.kept else ""
     values = several(sum(leak.count for leak in result.leaks), "value")
     if result.output is not None:
-        return f"{result.output} written, {values} taken out{kept}"
+        return f"{result.output} written, {values} removed{kept}"
     if result.clean:
         return f"{result.file.name} is clean{kept}"
     return f"{result.file.name} would leak {values}{kept}"

@@ -1,7 +1,7 @@
-"""An answer as titled sections, once: order, titles, units, and what is hidden. Renderers only show it.
+"""An answer as titled sections: order, titles, units, and what is hidden. Renderers only display it.
 
-Values are numbers in the unit of their column; a renderer turns them into text. Nothing here knows how wide a
-terminal is, or that there is one.
+Values are numbers in the unit of their column; a renderer formats them. Sections do not depend on the width of a
+terminal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 Unit = Literal["text", "count", "ns", "bytes", "bytes_per_second", "share", "gain", "number"]
-"""What a column's values are: `share` is a part of one, `gain` a speed-up, `number` has no unit."""
+"""Unit of a column: `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
 Severity = Literal["error", "warning", "info"]
 Tone = Literal["plain", "strong", "quiet", "advice"]
 
@@ -31,18 +31,18 @@ class Column:
     """One column of a table."""
 
     name: str
-    """As programs call it; with its unit, where it has one that a program must know."""
+    """Key in JSON, with a unit suffix if needed."""
     title: str
     unit: Unit = "text"
     key: bool = False
-    """Names the row: no renderer leaves it out."""
+    """Identifies the row: no renderer drops it."""
     priority: int = 1
-    """Where room is short, columns with the largest number are left out first."""
+    """If space is short, columns with the largest number are dropped first."""
     aligned: Literal["left", "right", "by unit"] = "by unit"
 
     @property
     def is_right(self) -> bool:
-        """Whether the cells end at the column's right edge: by default all but text."""
+        """Whether cells are right-aligned: by default all but text."""
         return self.unit != "text" if self.aligned == "by unit" else self.aligned == "right"
 
 
@@ -53,9 +53,9 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Value, ...], ...]
     hidden: int = 0
-    """Rows that the answer has and the table leaves out."""
+    """Number of rows not shown."""
     hidden_note: str = ""
-    """How many, and what shows them."""
+    """Their number, and how to show them."""
 
     @property
     def key(self) -> int:
@@ -73,7 +73,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A label and what is known under it."""
+    """A label and its value."""
 
     label: str
     text: str
@@ -81,14 +81,14 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Facts, one under the other."""
+    """A list of facts."""
 
     facts: tuple[Fact, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something to doubt or to know, by its stable code."""
+    """A note with its stable code."""
 
     severity: Severity
     code: str
@@ -112,17 +112,17 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """Parts that sum to a whole, drawn to scale where that is possible."""
+    """Parts that sum to a whole, drawn to scale if possible."""
 
     whole_ns: int
     parts: tuple[Part, ...]
     caption: str = ""
-    """The same in words."""
+    """The same as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A drawing in characters of equal width, at most 78 of them in a line."""
+    """A drawing in monospaced characters, at most 78 per line."""
 
     text: str
     caption: str = ""
@@ -130,7 +130,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """One finding in words."""
+    """One finding as text."""
 
     name: str
     text: str
@@ -140,14 +140,14 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Findings in words, the one to act on first at the top."""
+    """Findings as text, the first to fix at the top."""
 
     entries: tuple[Explained, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Something to type, and what for."""
+    """A command and its purpose."""
 
     command: str
     purpose: str
@@ -155,7 +155,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """What to type next."""
+    """Next commands."""
 
     commands: tuple[Command, ...]
 
@@ -168,16 +168,16 @@ class Section:
     """A titled part of an answer."""
 
     name: str
-    """As programs call it."""
+    """Key in JSON."""
     title: str
     content: tuple[Content, ...]
     is_lead: bool = False
-    """Speaks for itself: where lines are few, its title may be left out."""
+    """Whether the title may be omitted if space is short."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A whole answer: one line that says what was looked at, and its sections in the order to read them."""
+    """A whole answer: a title line, and its sections in reading order."""
 
     title: str
     sections: tuple[Section, ...] = field(default=())

@@ -15,14 +15,14 @@ FOUND_BY = {
     "profiler_step": "from ProfilerStep",
     "range": "from ranges",
     "python": "from calls of a function",
-    "repetition": "from repeating work",
+    "repetition": "from repeating GPU activity",
 }
 NO_NAME = "(no name)"
 TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 
 
 def steps(diagnosis: Diagnosis) -> Section:
-    """Every step's length and how busy the GPU is in it."""
+    """Duration and GPU busy time of every step."""
     found = diagnosis.trace.steps["found_by"][0]
     columns = (
         Column("index", "step", "count", key=True),
@@ -41,7 +41,7 @@ def steps(diagnosis: Diagnosis) -> Section:
 
 
 def kernels(diagnosis: Diagnosis, top: int) -> Section:
-    """The kernels that take most of the time, with the spread of single runs."""
+    """The kernels with the longest total time, with the spread of single runs."""
     listed = diagnosis.kernels.head(top).rows(named=True)
     names = _names([row["name"] for row in listed])
     spread = tuple(
@@ -73,7 +73,7 @@ def kernels(diagnosis: Diagnosis, top: int) -> Section:
 
 
 def launches(diagnosis: Diagnosis) -> Section:
-    """Every API call that put work on a device, and how long the queue ahead of it was."""
+    """API calls that launch GPU operations, and the depth of the queue."""
     columns = (
         Column("calls", "calls", "count"),
         Column("operations", "GPU operations", "count", priority=4),
@@ -112,7 +112,7 @@ def copies(diagnosis: Diagnosis) -> Section:
 
 
 def waits(diagnosis: Diagnosis) -> Section:
-    """Where the CPU waits for the GPU, and how much of that a step would recover by not waiting there."""
+    """Where the CPU waits for the GPU, and the time recoverable per step by not waiting there."""
     columns = (
         Column("count", "calls", "count"),
         Column("blocked_ns", "blocked", "ns"),
@@ -130,7 +130,7 @@ def waits(diagnosis: Diagnosis) -> Section:
 
 
 def compact_name(name: str) -> str:
-    """A kernel's name without what all have in common: `void`, well-known namespaces and the argument list."""
+    """A kernel's name without `void`, well-known namespaces and the argument list."""
     depth, cut = 0, len(name)
     for position in range(len(name) - 1, -1, -1):
         depth += {")": 1, "(": -1}.get(name[position], 0)
@@ -148,14 +148,14 @@ def compact_name(name: str) -> str:
 
 
 def _names(names: list[str | None]) -> dict[str | None, str]:
-    """Compact names; in full where two kernels would have the same."""
+    """Compact names; full names if two kernels would look the same."""
     compact = {name: compact_name(name or NO_NAME) for name in names}
     seen = Counter(compact.values())
     return {name: short if seen[short] == 1 or not name else name for name, short in compact.items()}
 
 
 def _kind(row: dict[str, Any]) -> str:
-    """What the name says about the kernel, in a few words: `gemm tf32 TC`, tensor cores."""
+    """What the kernel's name shows, in a few words: `gemm tf32 TC` (tensor cores)."""
     words = [row["class"]]
     if row["class"] in TENSOR_CORE_CLASSES:
         words += [row["dtype"]] if row["dtype"] else []

@@ -1,4 +1,4 @@
-"""A frame as text: a table, CSV or JSON.
+"""A DataFrame as text: a table, CSV or JSON.
 
 Numbers carry their unit in the column's title, and the title decides the digits: megabytes print with three,
 every other fraction with one, as Nsight Systems prints them.
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 MEGABYTE_UNITS = ("(MB)", "(MB/s)")
 KEY_TITLES = frozenset({"Name", "Operation", "Range", "NVTX Range", "Kernel Name", "name"})
-"""Columns that name a row, in the reports of nsys stats and in the trace's tables."""
+"""Columns that identify a row, in the reports of nsys stats and in the trace's tables."""
 SPREAD_PRIORITY = {"StdDev": 7, "Min": 6, "Max": 5, "Med": 4, "Avg": 3}
 TRACE_KEYS = frozenset({"id", "name", "kind", "start_ns", "end_ns", "device", "stream", "thread"})
-"""Columns of the trace's tables that stay longest where not all fit."""
+"""Columns of the trace's tables that are dropped last."""
 EMPTY_PRIORITY = 9
 COUNTS = frozenset(
     {"Instances", "Num Calls", "Count", "QCount", "NVTX Inst", "Kern Inst", "Range Instances", "Total GPU Ops", "count"}
@@ -33,23 +33,23 @@ def decimals(title: str) -> int:
 
 
 def to_csv(frame: pl.DataFrame) -> str:
-    """Header and rows; a missing value is an empty field, and fields are quoted only where they must be."""
+    """Header and rows; a missing value is an empty field, and fields are quoted only if necessary."""
     import polars as pl  # noqa: PLC0415 - a command that prints no frame need not load it
 
     texts = frame.with_columns(_decimal_text(column) for column in frame if column.dtype.is_float())
-    # The writer tells an empty text from a missing one by quoting it; nsys does not.
+    # The writer quotes an empty text to distinguish it from a missing one; nsys does not.
     return texts.with_columns(pl.col(pl.String).replace("", None)).write_csv(quote_style="necessary")
 
 
 def to_records(frame: pl.DataFrame) -> list[dict[str, object]]:
-    """One mapping of column title to value for each row, ready for JSON; a missing value is null."""
+    """One mapping of column title to value per row, for JSON; a missing value is null."""
     return frame.to_dicts()
 
 
 def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -> str:
-    """The table as plain text: numbers to the right, thousands apart, in `width` columns or as wide as it needs to be.
+    """The table as plain text: numbers right-aligned with thousands separators, in `width` columns if given.
 
-    The columns that name a row are always there; where others have no room, the last line says which.
+    The columns that identify a row are always shown; the last line lists the dropped ones.
     """
     keys = key_columns(frame)
     columns = [
@@ -70,14 +70,14 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
 
 
 def key_columns(frame: pl.DataFrame) -> set[str]:
-    """The columns that name a row: by their title, else the first text, else the first column."""
+    """The columns that identify a row: by title, else the first text column, else the first column."""
     named = set(KEY_TITLES.intersection(frame.columns))
     texts = [column.name for column in frame if not column.dtype.is_numeric()]
     return named or set((texts or frame.columns)[:1])
 
 
 def _priority(column: pl.Series) -> int:
-    """Columns with larger numbers are left out first: those without a value, measures of spread, then identifiers."""
+    """Columns with larger numbers are dropped first: those without a value, measures of spread, then identifiers."""
     if column.null_count() == len(column) > 0:
         return EMPTY_PRIORITY
     spread = (rank for word, rank in SPREAD_PRIORITY.items() if word in column.name)
@@ -85,7 +85,7 @@ def _priority(column: pl.Series) -> int:
 
 
 def _decimal_text(column: pl.Series) -> pl.Series:
-    """Fractions as text, by whole-number arithmetic: a million rows are formatted at once."""
+    """Fractions as text, by vectorised integer arithmetic, which is fast on a million rows."""
     digits = decimals(column.name)
     scaled = (column.abs() * 10**digits).round().cast(int)
     whole, rest = (scaled // 10**digits).cast(str), (scaled % 10**digits).cast(str).str.zfill(digits)
@@ -95,7 +95,7 @@ def _decimal_text(column: pl.Series) -> pl.Series:
 
 
 def _texts(column: pl.Series, *, thousands: bool = False) -> list[str]:
-    """Every value of a column as it prints."""
+    """Every value of a column as text."""
     comma = "," if thousands else ""
     if column.dtype.is_float():
         pattern = f"{{:{comma}.{decimals(column.name)}f}}"

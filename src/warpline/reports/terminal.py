@@ -1,4 +1,4 @@
-"""Sections for a terminal: lines that fit its width, in colour where there is one, without trailing spaces."""
+"""Sections for a terminal: lines that fit its width, in colour if supported, without trailing spaces."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from warpline.reports.values import shown
 INDENT = "  "
 BAR_ROOM = 60
 MIN_WIDTH = 20
-"""Narrower terminals are written for as if they had this many columns."""
+"""Minimum width: narrower terminals get lines of this width."""
 TONES: dict[Tone, str] = {"plain": "", "strong": "bold yellow", "quiet": "bright_black", "advice": "green"}
 MARKS: dict[Severity, tuple[str, str]] = {"error": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "cyan")}
 PART_COLOURS = {"compute": "green", "comm": "magenta", "copy": "yellow", "memset": "cyan", "idle": "bright_black"}
 
 
 def render(report: Report, width: int) -> Styled:
-    """The report as lines of styled text; no control character or markup of a file's text acts."""
+    """The report as lines of styled text; control characters and markup in a file's text are escaped."""
     width = max(width, MIN_WIDTH)
     lines = [*_wrapped(report.title, width, "bold blue", "")]
     for position, section in enumerate(report.sections):
-        # Doubts about the profile belong to the line that says what it is.
+        # Health notes belong directly under the title.
         is_doubt = section.is_lead and isinstance(section.content[0], Notes)
         if position or not is_doubt:
             lines.append(Styled())
@@ -104,7 +104,7 @@ def _wrapped(text: str, width: int, style: str, indent: str) -> Iterator[Styled]
 
 
 def _bar(bar: Bar, room: int, indent: str) -> Styled:
-    """A bar whose cells add up to its width: each part ends at its rounded running sum."""
+    """A bar whose cells sum to its width: each part ends at its rounded running sum."""
     line = Styled(indent)
     so_far, drawn = 0, 0
     for part in bar.parts:
@@ -152,7 +152,7 @@ def _findings(findings: Findings, width: int, indent: str) -> Iterator[Styled]:
 
 
 def _commands(commands: Commands, width: int, indent: str) -> Iterator[Styled]:
-    """Commands are never broken, so that they can be copied; a purpose is left out where it has no room."""
+    """Commands are never wrapped, so that they can be copied; a purpose that does not fit is dropped."""
     room = width - len(indent) - 2
     fitting = [cells(one.command) for one in commands.commands if cells(one.command) + cells(one.purpose) <= room]
     widest = max(fitting, default=0)

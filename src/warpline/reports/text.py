@@ -1,4 +1,4 @@
-"""Text that comes from a file, made safe to print: no control character acts, and none disappears."""
+"""Makes text from a file safe to print: control characters are escaped."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UNIT = re.compile(r"(\d) ([nµm]?s|[kMGT]?B|%)(?!\w)")
 def plain(text: str) -> str:
     """The text with every character that a terminal would act on or not show written as an escape: `\\x1b`, `\\n`.
 
-    A kernel's name can hold anything. Markup needs no escape here, because no renderer reads text as markup.
+    A kernel's name can contain anything. Markup needs no escape here, because no renderer interprets text as markup.
     """
     if text.isprintable():
         return text
@@ -25,12 +25,12 @@ def _escape(char: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Columns of a terminal that the text takes: East Asian characters take two."""
+    """Width of the text in terminal columns: East Asian characters take two."""
     return len(text) if text.isascii() else cell_len(text)
 
 
 def shorten(text: str, room: int) -> str:
-    """The text with its middle left out where it is longer than `room`: kernels often differ at both ends."""
+    """Cut the middle of a text longer than `room`: kernel names often differ at both ends."""
     if cells(text) <= room:
         return text
     tail = (room - 1) // 2
@@ -38,7 +38,7 @@ def shorten(text: str, room: int) -> str:
 
 
 def fold(text: str, room: int) -> list[str]:
-    """The text in lines of at most `room`, cut at a space in the line's second half or else anywhere: for names."""
+    """Wrap a name into lines of at most `room`, at a space in the line's second half, else anywhere."""
     lines = []
     while cells(text) > room:
         line = _start(text, room) or text[0]
@@ -53,7 +53,7 @@ def fold(text: str, room: int) -> list[str]:
 
 
 def wrap(text: str, room: int) -> list[str]:
-    """The text in lines of at most `room`, cut between words; a word that is longer than a line is cut anywhere.
+    """Wrap text into lines of at most `room`, between words; a word longer than a line is cut anywhere.
 
     A number stays with its unit.
     """

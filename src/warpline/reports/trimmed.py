@@ -1,4 +1,4 @@
-"""What rich lays out, printed without the spaces that it fills lines with."""
+"""Prints rich output without trailing spaces."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rich.text import Text
 
 
 def print_trimmed(console: Console, renderable: RenderableType) -> None:
-    """Prints the lines as they are laid out, less their trailing spaces."""
+    """Print the lines as laid out, without trailing spaces."""
     for segments in console.render_lines(renderable, pad=False):
         line = Text.assemble(*((segment.text, segment.style or "") for segment in segments))
         line.rstrip()

@@ -9,7 +9,7 @@ MISSING = "–"
 
 
 def shown(value: Value, unit: Unit) -> str:
-    """The value with its unit; a dash where there is none."""
+    """The value with its unit; a dash if it is missing."""
     if value is None:
         return MISSING
     if isinstance(value, str):
@@ -41,5 +41,5 @@ def _range(value: Range, unit: Unit) -> str:
     low, high = _number(value.low, unit), _number(value.high, unit)
     if low == high:
         return low
-    # The unit is said once where both ends have it.
+    # Show the unit once if both ends share it.
     return f"{low.removesuffix('×')}–{high}" if unit == "gain" else f"{low} to {high}"

@@ -1,4 +1,4 @@
-"""A prediction as sections: the step before and after, its range, and what was assumed."""
+"""A prediction as sections: the step before and after, its range, and the assumptions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def report(prediction: Prediction, trace: str) -> Report:
 def report_all(predictions: Sequence[Prediction], trace: str) -> Report:
     """Each fix alone, the best first."""
     if not predictions:
-        nothing = Text("None of the fixes would change anything in the steps in view.")
+        nothing = Text("None of the fixes would change anything in the selected steps.")
         return Report(trace, (Section("fixes", "Fixes", (nothing,), is_lead=True),))
     first = predictions[0]
     title = (

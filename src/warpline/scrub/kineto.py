@@ -143,7 +143,7 @@ class TraceScrubber:
         return found
 
     def _keyed(self, parts: list[bytes], texts: dict[bytes, None], where: Regions) -> list[tuple[int, Kind]]:
-        """The sensitive keys of a piece and their kinds, without the kinds to keep."""
+        """Kinds of the sensitive keys of a piece, without the kinds to keep."""
         if texts.keys().isdisjoint(self._keys):
             return []
         found = []

@@ -1,4 +1,4 @@
-"""What is wrong or odd about a profile, said before any answer drawn from it."""
+"""Health entries: what is wrong or doubtful about a profile; every report shows them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
 
 @dataclass(frozen=True, slots=True)
 class HealthEntry:
-    """One remark: ``error`` means answers are missing or wrong, ``warning`` that some are doubtful."""
+    """One entry: ``error`` means that answers are missing or wrong, ``warning`` that some are doubtful."""
 
     code: str
     """Stable kebab-case word, for example ``truncated-file``."""

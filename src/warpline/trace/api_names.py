@@ -1,6 +1,6 @@
-"""API calls by name, runtime and driver, CUDA and HIP: which give the device work, and which hold the CPU.
+"""API calls by name, runtime and driver, CUDA and HIP: which launch GPU operations, and which block the CPU.
 
-The names say what a call *may* wait for; whether it did is read from the times. Sources: the CUDA Runtime API
+The name shows what a call *may* wait for; the times show whether it did. Sources: the CUDA Runtime API
 reference, "API synchronization behavior" (copies that involve pageable memory return only when they are staged
 or done; cudaFree synchronises implicitly), and the HIP API reference, which follows it.
 """
@@ -15,19 +15,19 @@ GRAPH_LAUNCH = r"^(cuda|cu|hip)GraphLaunch"
 LAUNCH = f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}"
 BEGIN_CAPTURE = r"^(cuda|cu|hip)StreamBeginCapture"
 END_CAPTURE = r"^(cuda|cu|hip)StreamEndCapture"
-"""Between the two, launches only make a graph."""
+"""Between these two calls, launches only build a graph."""
 GRAPH_MAKING = r"^(cuda|cu|hip)(Graph(Instantiate|Destroy|Upload|GetNodes)|ThreadExchangeStreamCapture)"
-"""Calls after a capture that turn what was captured into a graph to be launched."""
+"""Calls after a capture that instantiate the captured graph."""
 COMPILING_OPS = r"^dynamo$|^entire_frame_compile|\(dynamo_timed\)$|^CachingAutotuner\.|^compile_fx|^TritonBundler\."
 """Ops under which torch.compile compiles and tries kernels."""
 COMPILED_REGION = r"^Torch-Compiled Region"
-"""Ops under which it runs what it compiled."""
+"""Ops under which it runs compiled code."""
 COMPILED_CODE = f"{COMPILED_REGION}|CompiledFxGraph|CompiledFunction"
-"""The same, and what it calls from there: backwards, no region is around it."""
+"""The same, and the ops inside: a backward pass has no region around it."""
 DEVICE_WAIT = r"^(cudaDeviceSynchronize|cuCtxSynchronize|hipDeviceSynchronize|hipCtxSynchronize)"
 """Waits for everything on the device."""
 FREE = r"^(cudaFree|cuMemFree|hipFree)(Host|Array)?$|^(cudaHostUnregister|hipHostFree|hipHostUnregister)"
-"""Frees, which wait for the device before they give memory back."""
+"""Frees, which wait for the device before they release memory."""
 STREAM_WAIT = r"^(cuda|cu|hip)StreamSynchronize"
 """Waits for one stream."""
 EVENT_WAIT = r"^(cuda|cu|hip)EventSynchronize"
@@ -41,6 +41,6 @@ EVENT_RECORD = r"^(cuda|cu|hip)EventRecord"
 STREAM_WAIT_EVENT = r"^(cuda|cu|hip)StreamWaitEvent"
 """Makes a stream, not the CPU, wait for an event."""
 ALLOCATION = r"^(cudaMalloc|cuMemAlloc|hipMalloc|cudaHostAlloc|cuMemHostAlloc|hipHostMalloc|cuMemCreate|cuMemMap)"
-"""Calls that get memory from the driver."""
+"""Calls that allocate driver memory."""
 EMPTY_CACHE_FREE = r"^(cudaFree|hipFree|cuMemFree|cuMemUnmap|cuMemRelease)"
-"""Calls with which an allocator gives device memory back."""
+"""Calls that return device memory to the driver."""

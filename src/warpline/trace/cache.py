@@ -1,4 +1,4 @@
-"""Parsed traces kept on disk as Arrow, by content: a second open maps columns, and reads no JSON.
+"""Caches parsed traces on disk as Arrow, by content: a second open maps columns and parses no JSON.
 
 An entry is a folder with one file a table and a manifest with their checksums. It is written beside and
 renamed into place, so a reader never sees half of one; a damaged entry is dropped and built anew. The folder
@@ -28,16 +28,16 @@ from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
 READER_VERSION = 4
-"""Raised whenever readers, linking or checks would give another result for the same file."""
+"""Increment this when readers, linking or checks give another result for the same file."""
 LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
 SMALL_FILE_BYTES = 64 << 10
-"""Files smaller than this are read faster than they are looked up."""
+"""Smaller files are parsed faster than looked up."""
 SAMPLE_BYTES = 64 << 10
 SAMPLES = 64
 
 
 def folder() -> Path:
-    """Where entries lie: $WARPLINE_CACHE, else the user's cache folder."""
+    """The cache folder: $WARPLINE_CACHE, else the user's cache folder."""
     chosen = os.environ.get("WARPLINE_CACHE")
     base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
     return base / "traces"
@@ -64,7 +64,7 @@ def key(file: Path) -> str | None:
 
 
 def load(name: str, file: Path) -> Trace | None:
-    """The trace of that entry, its larger tables loaded when first asked for; None when there is none."""
+    """The trace of that entry, with larger tables loaded on first use; None if there is no entry."""
     entry = folder() / name
     try:
         manifest = json.loads((entry / "manifest.json").read_text())
@@ -87,7 +87,7 @@ def load(name: str, file: Path) -> Trace | None:
 
 
 def store(name: str, trace: Trace) -> None:
-    """Keeps the trace under that name, and removes what no longer fits."""
+    """Store the trace under that name, and evict entries that no longer fit."""
     with contextlib.suppress(OSError):
         folder().mkdir(parents=True, exist_ok=True)
         temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder()))
@@ -119,7 +119,7 @@ def _checksum(path: Path) -> int:
 
 
 def _evict() -> None:
-    """Removes the entries unused for longest until the rest fits; a writer that died long ago too."""
+    """Remove the least recently used entries until the rest fits, and leftovers of interrupted writers."""
     entries = []
     for entry in folder().iterdir():
         manifest = entry / "manifest.json"

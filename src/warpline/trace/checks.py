@@ -1,4 +1,4 @@
-"""Health of a linked trace: what is missing, impossible or doubtful in it, before anyone draws a conclusion."""
+"""Health of a linked trace: what is missing, impossible or doubtful in it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from warpline.trace.names import is_migration, named
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01
-"""Below this share of the GPU time or of the calls, an oddity is worth a remark, not a warning."""
+"""Below this share of the GPU time or of the calls, an entry is information, not a warning."""
 ZERO_FLOOD_SHARE = 0.05
 ZERO_FLOOD_COUNT = 10
 SKEW_NS = 1_000
-"""A kernel that begins more than this before its launch shows that the two clocks disagree."""
+"""A kernel that starts this long before its launch shows that the host and device clocks disagree."""
 LONG_GAP_SHARE = 0.5
 LONG_GAP_NS = 60_000_000_000
 
 
 def check(tables: Tables) -> list[HealthEntry]:
-    """Every remark about the linked tables, worst first within each check."""
+    """Every health entry of the linked tables, the worst first within each check."""
     entries: list[HealthEntry] = []
     for part in (
         _gpu_work,
@@ -41,7 +41,7 @@ def check(tables: Tables) -> list[HealthEntry]:
 
 
 def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
-    """Steps in which the device did nothing."""
+    """Steps in which the device is idle throughout."""
     if not len(steps) or not len(gpu):
         return []
     spans = union(integers(gpu["start_ns"]), integers(gpu["end_ns"]))
@@ -55,8 +55,8 @@ def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
         HealthEntry(
             "empty-steps",
             "warning",
-            f"{len(empty_steps)} of {len(steps)} steps hold no GPU work (number {which}): "
-            "the profiler had not started on the device, or the step is not what it seems.",
+            f"{len(empty_steps)} of {len(steps)} steps have no GPU operations (step {which}): "
+            "the profiler had not started on the device, or the step was detected wrongly.",
         )
     ]
 
@@ -65,15 +65,15 @@ def _gpu_work(tables: Tables) -> list[HealthEntry]:
     if len(tables["gpu"]):
         return []
     if not any(len(tables[name]) for name in ("api", "ops", "ranges", "python", "osrt")):
-        return [HealthEntry("empty-trace", "error", "The file holds no events at all.")]
+        return [HealthEntry("empty-trace", "error", "The file contains no events.")]
     launches = len(tables["api"].filter(named(LAUNCH)))
     if launches:
-        message = f"No GPU work is recorded, although {launches:,} launches are: the profiler lost or never flushed it."
+        message = f"No GPU operations are recorded for {launches:,} launches: the profiler lost or did not flush them."
     elif len(tables["api"]):
-        message = f"No GPU work is recorded; the program made {len(tables['api']):,} CUDA calls, but launched nothing."
+        message = f"No GPU operations are recorded: {len(tables['api']):,} CUDA calls were made, but no launches."
     else:
         message = (
-            "No GPU work and no CUDA call is recorded: the program did not use a GPU, or only the CPU was profiled."
+            "No GPU operations or CUDA calls are recorded: the program did not use a GPU, or only the CPU was profiled."
         )
     return [HealthEntry("no-gpu-work", "error" if launches else "warning", message)]
 
@@ -91,7 +91,7 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
             HealthEntry(
                 "no-launches",
                 "warning",
-                f"The file has no CUDA calls: none of its {len(gpu):,} GPU operations can be traced to a launch.",
+                f"The file has no CUDA calls: none of its {len(gpu):,} GPU operations can be linked to a launch.",
             )
         ]
     # Correlation ids count up, so an id below every recorded call's belongs to a call made before recording.
@@ -113,7 +113,7 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
             "work-without-launch",
             severity,
             f"{len(orphans):,} of {len(gpu):,} GPU operations ({share(lost, busy)} of the busy time) have no recorded "
-            f"launch{f' ({rest:,} lost within the recording)' if rest else ''}; they count, but belong to no op.",
+            f"launch{f' ({rest:,} lost within the recording)' if rest else ''}; they count, but have no op.",
         )
     )
     return entries
@@ -124,7 +124,7 @@ def _severity(part: float, whole: float) -> Severity:
 
 
 def _captured(api: pl.DataFrame) -> Bools:
-    """Calls made while their thread captured a CUDA graph: they launch nothing yet."""
+    """Calls made while their thread captures a CUDA graph; they launch nothing yet."""
     events = api.select(
         pl.col("thread").fill_null(0),
         "start_ns",
@@ -150,20 +150,20 @@ def _unanswered_launches(tables: Tables) -> list[HealthEntry]:
     last_answered = int(np.flatnonzero(answered[:-1]).max(initial=0))
     tail = int((silent > last_answered).sum())
     names = api[silent]["name"].cast(pl.String).value_counts(sort=True)["name"].head(3).to_list()
-    where = f"; {tail:,} of them come after the last recorded kernel, as when recording stops early" if tail else ""
+    where = f"; {tail:,} of them come after the last recorded kernel, as if recording stopped early" if tail else ""
     return [
         HealthEntry(
             "launch-without-work",
             _severity(len(silent), int(launches.sum())),
-            f"{len(silent):,} of {int(launches.sum()):,} launches ({', '.join(names)}) have no GPU work{where}.",
+            f"{len(silent):,} of {int(launches.sum()):,} launches ({', '.join(names)}) have no GPU operation{where}.",
         )
     ]
 
 
 def _stream_overlap(tables: Tables) -> list[HealthEntry]:
-    """Work on one stream runs in order; an overlap there means wrong times or merged files.
+    """Operations on one stream run in order; an overlap means wrong times or merged files.
 
-    Branches of a CUDA graph may truly run at once on one stream, and so may unified-memory migrations.
+    Branches of a CUDA graph may run concurrently on one stream, and so may unified-memory migrations.
     """
     gpu, api = tables["gpu"], tables["api"]
     if not len(gpu):
@@ -177,7 +177,7 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
         .sort("device", "context", "stream", "start_ns", "end_ns")
         .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
     )
-    # A file in whole microseconds rounds neighbours into each other by one.
+    # In a file with whole microseconds, rounding makes neighbours overlap by up to 1 µs.
     coarse = bool(((ordered["start_ns"] % 1000) == (ordered["start_ns"][0] % 1000)).all()) if len(ordered) else False
     tolerance = 1_000 if coarse else 0
     overlapping = ordered.filter(pl.col("before") - pl.col("start_ns") > tolerance)
@@ -189,8 +189,8 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
         HealthEntry(
             "overlap-on-stream",
             _severity(total, busy),
-            f"{len(overlapping):,} operations begin before the one ahead of them on the same stream has ended "
-            f"({duration(total)} in all): the times are imprecise, or several recordings were merged.",
+            f"{len(overlapping):,} operations start before the previous one on the same stream has ended "
+            f"({duration(total)} in total): the times are imprecise, or several recordings were merged.",
         )
     ]
 
@@ -222,12 +222,12 @@ def _durations(tables: Tables) -> list[HealthEntry]:
             HealthEntry(
                 "zero-durations",
                 "warning",
-                f"{zero:,} of {len(gpu):,} GPU operations have no length: their times were lost or rounded away.",
+                f"{zero:,} of {len(gpu):,} GPU operations have zero duration: their times were lost or rounded away.",
             )
         )
     negative = int((lengths < 0).sum())
     if negative:
-        entries.append(HealthEntry("negative-duration", "error", f"{negative:,} GPU operations end before they begin."))
+        entries.append(HealthEntry("negative-duration", "error", f"{negative:,} GPU operations end before they start."))
     return entries
 
 
@@ -246,8 +246,8 @@ def _clocks(tables: Tables) -> list[HealthEntry]:
                 HealthEntry(
                     "clock-skew",
                     _severity(early, len(linked)),
-                    f"{early:,} GPU operations begin up to {duration(int(lead.max()))} before their own launch: "
-                    "the clocks of host and device disagree.",
+                    f"{early:,} GPU operations start up to {duration(int(lead.max()))} before their own launch: "
+                    "the host and device clocks disagree.",
                 )
             )
     everything = [tables[name] for name in ("gpu", "api", "ops") if len(tables[name])]
@@ -263,7 +263,7 @@ def _clocks(tables: Tables) -> list[HealthEntry]:
                 HealthEntry(
                     "clock-jump",
                     "warning",
-                    f"Nothing at all is recorded for {duration(int(gaps.max()))} of {duration(whole)}: "
+                    f"Nothing is recorded for {duration(int(gaps.max()))} of {duration(whole)}: "
                     "the clock jumped, or recording paused.",
                 )
             )
@@ -278,7 +278,7 @@ def _shapes(tables: Tables) -> list[HealthEntry]:
         HealthEntry(
             "missing-shapes",
             "info",
-            "Ops were recorded without shapes (record_shapes=True adds them): their work cannot be computed.",
+            "Ops were recorded without shapes (record_shapes=True adds them): their FLOPs and bytes are unknown.",
         )
     ]
 
@@ -294,7 +294,7 @@ def _graphs(tables: Tables) -> list[HealthEntry]:
         HealthEntry(
             "graph-as-one-bar",
             "warning",
-            f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of the busy time) are recorded as one bar each; "
+            f"{len(bars):,} CUDA-graph replays ({share(length, busy)} of busy time) are recorded as one event each; "
             "nsys profile --cuda-graph-trace=node shows the kernels inside.",
         )
     ]

@@ -1,4 +1,4 @@
-"""Columns of frames as NumPy arrays, and back: the only seam between the two."""
+"""Converts columns of DataFrames to NumPy arrays and back."""
 
 from __future__ import annotations
 

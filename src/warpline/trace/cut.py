@@ -1,7 +1,7 @@
-"""A stretch of a trace as a trace of its own: what replaying a few steps needs, and no more.
+"""Cuts a trace to a few steps: what replaying them needs, and no more.
 
-Kept are the calls, ops, frames and ranges that overlap the stretch, the work that runs in it, and whatever its calls
-launched. Positions that point to a row that was left out become null.
+Keeps the calls, ops, frames and ranges that overlap these steps, the operations in them, and whatever their calls
+launched. Positions that refer to a dropped row become null.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _BY_CALL = ("syncs", "events")
 
 
 def cut_to_steps(trace: Trace) -> Trace:
-    """The trace with only the steps in view, and what belongs to them."""
+    """The trace with only the selected steps and their rows."""
     steps = trace.steps_in_view
     rows = rows_of_steps(trace)
     places = {name: np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE) for name, kept in rows.items()}
@@ -38,7 +38,7 @@ def cut_to_steps(trace: Trace) -> Trace:
 
 
 def rows_of_steps(trace: Trace) -> dict[str, Bools]:
-    """Which rows belong to the steps in view, for each table that has a time."""
+    """Which rows belong to the selected steps, for each table with times."""
     steps = trace.steps_in_view
     window = Window(int(steps["start_ns"].min()), int(steps["end_ns"].max()))  # type: ignore[arg-type]
     gpu = trace.gpu
@@ -69,6 +69,6 @@ def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
 
 
 def _renumbered(kept: pl.DataFrame, name: str, places: dict[str, Int64s]) -> pl.DataFrame:
-    """The kept rows of a table, with positions in other tables as they are now."""
+    """The kept rows of a table, with updated positions in other tables."""
     references = _REFERENCES.get(name, {}).items()
     return kept.with_columns(ids(places[target][integers(kept[column])]).alias(column) for column, target in references)

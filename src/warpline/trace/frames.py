@@ -1,4 +1,4 @@
-"""The loop of the program in its Python frames: the calls that one function makes again and again."""
+"""Finds the program's loop in its Python frames: the calls that one function repeats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIBRARY = (
 """Frames of torch, of Python itself and of what is built in: torch shortens paths to begin with the package. They are
 parts of a step, and never all of it."""
 PROFILER = r"^torch/(profiler|autograd)/profiler\.py"
-"""What recording itself does between steps."""
+"""Frames of the profiler between steps."""
 ADDRESS = r" object at 0x[0-9a-fA-F]+"
 SAME_CALLS = 0.98
 MOST_OF = 0.5
@@ -34,7 +34,7 @@ class Calls:
     start_ns: Int64s
     end_ns: Int64s
     launches: Int64s
-    """How much work was launched in each."""
+    """Number of launches in each call."""
 
 
 class Frames:
@@ -52,7 +52,7 @@ class Frames:
         self.profiler = matches(self.names, PROFILER).to_numpy()
 
     def calls(self, row: int) -> Calls:
-        """The calls of a frame; of none, the outermost frames of the thread."""
+        """The calls of a frame; for None, the outermost frames of the thread."""
         lowest = row + 1 if row != NONE else 0
         beyond = len(self.starts) if row == NONE else int(np.searchsorted(self.starts, self.ends[row], side="right"))
         parent = row + self.offset if row != NONE else NONE
@@ -64,9 +64,9 @@ class Frames:
 
 
 def loop_of_frames(python: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
-    """The turns of the outermost loop, of the thread that launches most; none where no frames are recorded.
+    """The iterations of the outermost loop of the thread with the most launches; none without frames.
 
-    From the outermost frame inwards, as long as one call holds most of the work: the first function whose calls repeat
+    From the outermost frame inwards, while one call has most launches: the first function whose calls repeat
     is the one that runs the loop.
     """
     recorded = set(python["thread"].unique().drop_nulls().to_list())
@@ -85,7 +85,7 @@ def loop_of_frames(python: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
 
 
 def _turns(frames: Frames, calls: Calls, launches: Launches) -> pl.DataFrame | None:
-    """The calls as turns of a loop: those that launch work repeat in the same order, or one function fills the time."""
+    """The calls as loop iterations: launching calls repeat in the same order, or one function fills the time."""
     for found in (_same_order(frames, calls), _one_function(frames, calls)):
         if found is None or len(found) < LEAST_REPEATS:
             continue
@@ -95,7 +95,7 @@ def _turns(frames: Frames, calls: Calls, launches: Launches) -> pl.DataFrame | N
 
 
 def _same_order(frames: Frames, calls: Calls) -> pl.DataFrame | None:
-    """Turns begin with a call that launches work, hold all calls up to the next, and bear the name of the longest."""
+    """An iteration starts with a launching call, includes all calls up to the next, and is named after the longest."""
     working = np.flatnonzero(calls.launches)
     period = find_period(frames.codes[calls.row[working]], SAME_CALLS) if len(working) >= LEAST_REPEATS else None
     if period is None:

@@ -1,4 +1,4 @@
-"""Links the tables of a trace: range -> op -> API call -> GPU work, and forward -> backward.
+"""Links the tables of a trace: range -> op -> API call -> GPU operation, and forward -> backward.
 
 Joins are by (process, correlation). A GPU row without a launch keeps its place with a null `api_id`.
 """
@@ -29,7 +29,7 @@ MODULE_PREFIX = "nn.Module: "
 
 
 def link(tables: Tables) -> None:
-    """Sorts and links the tables, each in its place. All columns of the schema must be there."""
+    """Sort and link the tables in place. All columns of the schema must exist."""
     # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
     with ThreadPoolExecutor(1) as second_core:
         nested_frames = second_core.submit(_nested, tables.pop("python"))
@@ -83,7 +83,7 @@ def _nested_ranges(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
 
 
 def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
-    """Kineto does not say which process launched GPU work: the only one, or the only one with that correlation."""
+    """Kineto does not record the launching process: it is the only one, or the only one with that correlation."""
     if work["process"].null_count() == 0:
         return work
     processes = api["process"].drop_nulls().unique()
@@ -179,7 +179,7 @@ def _forward_ops(ops: pl.DataFrame) -> pl.Series:
 
 
 def _with_gpu_span(tables: Tables, tree: Nest) -> pl.DataFrame:
-    """First and last GPU work launched within each nested range."""
+    """First and last GPU operation launched within each nested range."""
     gpu, api, ranges = tables["gpu"], tables["api"], tables["ranges"]
     count = len(tree.starts)
     if not count or not len(gpu):

@@ -13,39 +13,39 @@ from warpline.trace.names import by_name, named
 from warpline.trace.period import LEAST_REPEATS
 
 FILLED = 0.9
-"""Share of the time from the first to the last that the turns of a loop must cover."""
+"""Share of the time from the first to the last iteration that the iterations must cover."""
 OWN_WORK = 0.5
 """Share of the device's busy time whose launches the loop must hold, or else of its window."""
 WORKING = 0.9
-"""Share of the turns in which their thread must launch something."""
+"""Share of the iterations in which their thread must launch something."""
 GROUPS_TRIED = 32
 LIBRARY_RANGE = (
     r"^(Optimizer\.|enumerate\(DataLoader\)|DistributedDataParallel\.|FullyShardedDataParallel|FSDP|nccl:|gloo:|c10d::|"
     r"autograd::|aten::|## Call CompiledFxGraph|CUDAGraphNode\.|Torch-Compiled Region|CompiledFunction|Pregraph|cub::)|"
     r"_data: |compile_id="
 )
-"""Ranges that torch itself, or a library below it, puts around its own work."""
+"""Ranges that torch or a library adds around its own operations."""
 PART_OF_A_STEP = r"(?i)layer|block|stage|head|expert|level|attention|attn|mlp|micro|chunk|bucket"
-"""Names of what comes several times a step: such ranges may well fill the time, and are no steps."""
+"""Names of ranges that occur several times a step: they may fill the time, but are not steps."""
 LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
 
 
 @dataclass(frozen=True, slots=True)
 class Launches:
-    """When the work of the device was asked for, and by whom."""
+    """When GPU operations were launched, and by which thread."""
 
     moments: Int64s
     """For each row of `gpu`, in order of time."""
     busy_ns: Int64s
-    """Time of the device that was asked for before each of them, and in all."""
+    """Device time launched before each of them, and in total."""
     window: tuple[int, int]
     """When the device began and ended."""
     of_thread: dict[int, Int64s]
-    """The same moments for each thread that launched work."""
+    """The same moments per launching thread."""
 
     @classmethod
     def of(cls, tables: Tables) -> Launches:
-        """From the calls that launched work; work without a call was asked for when it began."""
+        """From the launching calls; an operation without a call counts as launched at its start."""
         gpu, api = tables["gpu"], tables["api"]
         starts, ends, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
         moments = np.where(calls == NONE, starts, np.append(integers(api["start_ns"]), 0)[calls])
@@ -59,7 +59,7 @@ class Launches:
         )
 
     def share(self, start_ns: int, end_ns: int) -> float:
-        """Share of the device's busy time that was asked for in this stretch, or of its window that it covers."""
+        """Share of the device's busy time launched in this interval, or of its window that the interval covers."""
         first, beyond = np.searchsorted(self.moments, [start_ns, end_ns])
         busy = float((self.busy_ns[beyond] - self.busy_ns[first]) / max(1, self.busy_ns[-1]))
         begin, end = self.window
@@ -86,7 +86,7 @@ def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
 
 
 def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
-    """The spans of the group that takes longest in all, of those that make up a loop."""
+    """The spans of the group with the longest total time among those that form a loop."""
     length = pl.col("end_ns") - pl.col("start_ns")
     whole = pl.col("end_ns").max() - pl.col("start_ns").min()
     groups = (
@@ -105,7 +105,7 @@ def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
 
 
 def _is_loop(loop: pl.DataFrame, thread: int, launches: Launches) -> bool:
-    """One after the other, with work in each and most of the work in all."""
+    """Consecutive spans, with launches in each and most of the launches in total."""
     starts, ends = integers(loop["start_ns"]), integers(loop["end_ns"])
     return bool(
         (starts[1:] >= ends[:-1]).all()

@@ -1,4 +1,4 @@
-"""Memory that reading a trace has used and no longer needs."""
+"""Releases memory that reading a trace no longer needs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ctypes
 
 
 def hand_back_memory() -> None:
-    """Gives freed memory back to the system, where the C library has a call for it (glibc).
+    """Return freed memory to the system, if the C library supports it (glibc).
 
     glibc keeps what is freed for the next allocation; after a large trace that is as much as the trace itself.
     """

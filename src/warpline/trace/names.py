@@ -1,4 +1,4 @@
-"""Questions about interned names, answered once for each distinct name instead of once for each row."""
+"""Queries on interned names, evaluated once per distinct name instead of once per row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who encloses whom: parents and depths of nested intervals, and the innermost one around a moment.
+"""Parents and depths of nested intervals, and the innermost interval around a moment.
 
 The work is done by `nest.c` where it was built (a few nanoseconds a row), else by NumPy with the same results.
 """
@@ -46,7 +46,7 @@ def sort_for_nesting(lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s | No
 
 
 def order_for_nesting(lanes: Int64s, starts: Int64s, ends: Int64s) -> Int64s:
-    """The same, always told."""
+    """The same, never None."""
     order = sort_for_nesting(lanes, starts, ends)
     return np.arange(len(starts)) if order is None else order
 

@@ -1,4 +1,4 @@
-"""Opening a profile of any kind: detect, read, link, find steps, check; from the cache when it was read before."""
+"""Opens a profile of any kind: detect, read, link, find steps, check; or load it from the cache."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ def open_trace(
     cache: bool = True,
     scanner: Scanner = "auto",
 ) -> Trace:
-    """Opens a profile: Kineto JSON or an nsys export, plain or gzipped, or an .nsys-rep.
+    """Open a profile: Kineto JSON or an nsys export, plain or gzipped, or an .nsys-rep.
 
-    `steps` chooses some of its steps ("3:6"), `step_range` the NVTX range or record_function that is a step,
-    and `cache=False` reads the file itself even if it was read before.
+    `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
+    and `cache=False` parses the file again instead of using the cache.
     """
     file = Path(path)
     if file.is_dir():
@@ -69,9 +69,7 @@ def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
         from warpline.sources.nsys import read_nsys  # noqa: PLC0415
 
         return read_nsys(file)
-    what = {Kind.UNKNOWN: "of no kind that warpline knows"}.get(
-        kind, f"a file of kind {kind.value}, which has no timeline"
-    )
+    what = {Kind.UNKNOWN: "of unknown kind"}.get(kind, f"a file of kind {kind.value}, which has no timeline")
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
 
 
@@ -86,7 +84,7 @@ def only_trace_of(folder: Path) -> Path:
 
 
 def build(file: Path, rows: Rows) -> Trace:
-    """Makes a trace of a reader's rows: all tables there, linked and checked. Takes the tables out of the rows, so that
+    """Build a trace from a reader's rows: all tables, linked and checked. Removes the tables from the rows, so that
     none is in memory twice."""
     read = rows.tables
     tables = {name: conform(name, read.pop(name)) if name in read else empty(name) for name in TABLES}

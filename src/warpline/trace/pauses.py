@@ -1,4 +1,4 @@
-"""Pauses of the program between one request and the next, by repeat (rows) and place within the repeat (columns)."""
+"""Pauses of the program between launches, by repeat (rows) and position within the repeat (columns)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from warpline.trace.columns import Int64s
 
 LEAST_PAUSES = 3
 CLEARLY_LONGER, FAR_LONGER = 1.25, 1.5
-"""How many times as long as usual a pause between steps is."""
+"""A pause between steps is this many times longer than usual."""
 LEAST_NS = 2_000
-"""And by how much."""
+"""Minimum extra length of such a pause."""
 PLACES_TRIED = 8
 BY_CHANCE = 0.01
 """How often at most pauses may seem regular that are not."""

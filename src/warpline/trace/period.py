@@ -1,4 +1,4 @@
-"""The period of a sequence: how far apart its items repeat, and over which stretch."""
+"""The period of a sequence: the distance at which its items repeat, and the repeating part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SAMPLES = 24
 """Places at which the sequence is asked when the same comes again."""
 LAGS_TRIED = 96
 AS_GOOD = 0.95
-"""A shorter period that explains so much of what the best one explains is taken instead."""
+"""A shorter period is preferred if it explains this share of what the best one explains."""
 LEAST_COVERED = 0.5
 """Share of the sequence that must repeat."""
 _BASE = np.uint64(0x9E3779B97F4A7C15)
@@ -33,7 +33,7 @@ class Period:
 
     @property
     def repeats(self) -> int:
-        """How often the whole period is there."""
+        """Number of complete repeats."""
         return (self.beyond - self.first) // self.length
 
 

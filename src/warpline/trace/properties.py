@@ -63,7 +63,7 @@ class TableProperties(ABC):
 
     @property
     def overhead(self) -> pl.DataFrame:
-        """What recording itself cost, and lazy loading."""
+        """Profiler overhead, and lazy loading."""
         return self.table("overhead")
 
     @property
@@ -93,5 +93,5 @@ class TableProperties(ABC):
 
     @property
     def health(self) -> pl.DataFrame:
-        """What is wrong or odd about the profile."""
+        """What is wrong or doubtful about the profile."""
         return self.table("health")

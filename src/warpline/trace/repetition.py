@@ -1,7 +1,7 @@
-"""Steps from what repeats on the device, where neither a range nor a function tells where they are.
+"""Finds steps from repeating GPU activity, if neither a range nor a function marks them.
 
-The sequence is what the program asked the device for, in the order in which it asked, with the waits between. It says
-how long a step is; where one begins, the pauses of the program say: it pauses longer between steps than within.
+The sequence is the program's launches in order, with the waits in between. It shows
+how long a step is; the pauses of the program show where a step starts: they are longer between steps than within.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ HOW_ALIKE = (
     (("kind", "name", "grid_x", "grid_y", "grid_z", "block_x", "bytes", "copy_kind"), 0.98),
     (("kind", "name"), 0.9),
 )
-"""What must be equal for two operations to be the same one, and for which share of them; the strictest first."""
+"""Columns that must be equal for two operations to match, and the required share; the strictest first."""
 LEAST_DISTINCT = 0.25
 """Share of the distinct work that a step must hold: trials of one kernel repeat
 too, and so does the filling of parameters."""
 LONGEST_OPENING = 64
-"""By so many items a step is known to begin."""
+"""Number of items that identify the start of a step."""
 ABOUT_A_PERIOD = (0.8, 1.25)
 LAST_ALIKE = 0.9
-"""Share of the last step that must be there and as in the others."""
+"""Share of the last step that must exist and match the others."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requests:
-    """What the program asked for, in order: work, and waits for it."""
+    """The program's requests in order: launches, and waits."""
 
     row: Int64s
     """Row of `gpu`; NONE for a wait."""
@@ -47,7 +47,7 @@ class Requests:
 
 
 def steps_from_repetition(tables: Tables) -> pl.DataFrame:
-    """The steps table from the period of the requests; empty where nothing repeats."""
+    """The steps table from the period of the requests; empty if nothing repeats."""
     requests = _requests(tables)
     for codes, (_, same) in zip(requests.codes, HOW_ALIKE, strict=True):
         period = find_period(codes, same)

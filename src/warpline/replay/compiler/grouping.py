@@ -52,7 +52,7 @@ class Unit:
     dims: Shape = ()
     """Dimensions of `shape` that it reduces."""
     back: bool = False
-    """Whether a reduction is given back to every element of its row, as a softmax is."""
+    """Whether every element of a row receives the result of its reduction, as in a softmax."""
     steps: int = 1
     """Operations for each element that it walks over."""
     moves: bool = False

@@ -83,7 +83,7 @@ class Floors:
         return memory.value / 1e9 if memory else None
 
     def least_ns(self, dtype: str | None = None) -> Floats:
-        """Floor of each row, with matrix products in `dtype` (None: as they ran)."""
+        """Floor of each row, with GEMMs in `dtype` (None: as they ran)."""
         result = np.zeros(len(self._bytes))
         if self.roof is None:
             return result

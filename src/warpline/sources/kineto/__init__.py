@@ -13,5 +13,5 @@ Scanner = Literal["auto", "native", "python"]
 
 
 def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
-    """Reads a Kineto trace, plain or gzipped, up to the damage if there is any."""
+    """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage."""
     return tables(scan_file(path, scanner=scanner))

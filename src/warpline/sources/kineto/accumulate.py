@@ -1,4 +1,4 @@
-"""The columns of the Python scanner while they grow: blocks of arrays, dictionaries, sparse arguments."""
+"""Growing columns of the Python scanner: blocks of arrays, dictionaries, sparse arguments."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KEYS = list(FIELDS)
 
 
 class Accumulator:
-    """Appends events and codes their strings by first appearance, which is what makes two scanners agree:
+    """Appends events and codes their strings by first appearance, so that the two scanners agree:
     per event the process before the thread, and the texts in the order of FIELDS."""
 
     def __init__(self) -> None:
@@ -79,7 +79,7 @@ class Accumulator:
         self.count += len(block[0])
 
     def append_events(self, events: list[Event]) -> None:
-        """Events that the tolerant parser read, one by one."""
+        """Append events that the tolerant parser read, one by one."""
         dense: list[list[int]] = [[] for _ in DTYPES]
         sparse: dict[int, tuple[list[int], list[Any]]] = {}
         texts: dict[int, tuple[list[int], list[bytes]]] = {}
@@ -145,7 +145,7 @@ class Accumulator:
 
 def _codes(known: dict[str | UnsetType, int], texts: Sequence[str | UnsetType]) -> list[int]:
     try:
-        return [known[text] for text in texts]  # all of them have occurred before, as a rule
+        return [known[text] for text in texts]  # Usually all of them have occurred before.
     except KeyError:
         return [known.setdefault(text, len(known) - 1) for text in texts]
 

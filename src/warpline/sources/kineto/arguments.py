@@ -1,4 +1,4 @@
-"""Arguments that the scanners left in the file, decoded on request for a few events."""
+"""Decodes arguments that the scanners left in the file, on request for a few events."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _from_gzip(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> li
 
 
 def decode_arguments(raw: bytes) -> dict[str, Any]:
-    """One `args` object; where it is not legal JSON, key by key, a value that cannot be decoded as its text."""
+    """One `args` object; invalid JSON is decoded key by key, and a value that cannot be decoded stays text."""
     try:
         value = json.loads(decode_raw(raw), strict=False)
         return value if isinstance(value, dict) else {}
@@ -71,7 +71,7 @@ def decode_arguments(raw: bytes) -> dict[str, Any]:
             arguments[decode_string(key)] = _decode_value(raw[start:after])
             position, closed = tolerant.next_key(raw, after, len(raw))
     except (tolerant.MalformedError, tolerant.StarvedError):
-        pass  # the file changed since it was scanned; what was readable is returned
+        pass  # The file changed since it was scanned; return what was readable.
     return arguments
 
 

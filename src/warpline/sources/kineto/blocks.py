@@ -1,4 +1,4 @@
-"""The text of a trace, block after block, scanned by one thread or by several with the same result.
+"""Scans the text of a trace block by block, on one thread or several, with the same result.
 
 ctypes lets other threads run during a call, so blocks are scanned by plain Python threads. The scan of a block begins
 at a guess: the first place in it that looks like the start of an event. It counts only if the scan of the text before
@@ -20,7 +20,7 @@ from warpline.sources.kineto.scanner import Scanner, Status, Step
 
 
 class Window:
-    """The text that is at hand of a stream: a window, and how much came before it."""
+    """The current window of a stream's text, and the number of bytes before it."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -34,18 +34,18 @@ class Window:
         return self.base + len(self.text)
 
     def next_block(self) -> bytes | None:
-        """What follows; None at the end of the stream."""
+        """The next block; None at the end of the stream."""
         block = next(self._blocks, None)
         self.ended = block is None
         return block
 
     def give_back(self, blocks: Iterable[bytes]) -> None:
-        """Blocks that were taken and not used."""
+        """Put back blocks that were read but not used."""
         self._blocks = chain(list(blocks), self._blocks)
         self.ended = False
 
     def fill(self, wanted: int) -> None:
-        """Joins blocks until the window is `wanted` bytes long or the stream ends."""
+        """Join blocks until the window is `wanted` bytes long or the stream ends."""
         parts, length = [self.text], len(self.text)
         while length < wanted and (block := self.next_block()) is not None:
             parts.append(block)
@@ -53,7 +53,7 @@ class Window:
         self.text = b"".join(parts) if len(parts) > 1 else self.text
 
     def advance(self, position: int) -> None:
-        """Drops what was read."""
+        """Drop the text that was read."""
         self.base += position
         self.text = self.text[position:]
 
@@ -70,7 +70,7 @@ class Window:
 
 
 def scan_blocks(scanner: Scanner, window: Window, start: int, threads: int) -> Step:
-    """Reads events from `start` of the window on, to their end or that of the stream."""
+    """Read events from `start` of the window to the end of the events or of the stream."""
     step = scanner.feed(window.text, window.base, start, window.ended)
     if step.status is not Status.MORE:
         return step
@@ -88,17 +88,17 @@ def scan_blocks(scanner: Scanner, window: Window, start: int, threads: int) -> S
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The scan of a block by itself."""
+    """An independent scan of one block."""
 
     block: bytes
     scanner: NativeScanner
     begin: int
-    """Where it began; the block's length where nothing looks like an event."""
+    """Where the scan started; the block's length if nothing looks like an event."""
     step: Step
 
 
 class _Threads:
-    """Scans the blocks of a stream on several threads and joins what they found, in order."""
+    """Scan the blocks of a stream on several threads, and join the results in order."""
 
     def __init__(self, scanner: NativeScanner, window: Window) -> None:
         self._scanner = scanner

@@ -25,7 +25,7 @@ VECTOR_DIGITS: Final = 16
 VECTOR_LIMIT: Final = 9.2e18
 """Nanoseconds below this fit int64 with room for the rounding of the check."""
 VECTOR_PLACES: Final = 3
-"""And behind it; profilers write no more."""
+"""Digits after the point; profilers write no more."""
 
 _NUMBER = re.compile(rb"(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+))?")
 

@@ -1,7 +1,7 @@
-"""The seam between the two scanners and the rest: a Kineto file as flat columns of events.
+"""The interface of the two scanners: a Kineto file as flat columns of events.
 
-Both the compiled scanner and the Python one fill this same object, column for column, so that nothing
-above them knows which of the two ran.
+The compiled scanner and the Python scanner fill the same object, column by column, so that callers
+need not know which one ran.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MISSING = int(np.iinfo(np.int64).min)
 
 
 class Field(Enum):
-    """How an argument's value is kept."""
+    """How an argument's value is stored."""
 
     INTEGER = 0
     """int64; a quoted number counts; the fraction of a decimal is dropped; other values, and numbers beyond

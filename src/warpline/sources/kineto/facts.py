@@ -1,4 +1,4 @@
-"""What the head and tail of a Kineto file say about the capture: devices, versions, flags."""
+"""Facts about the capture from the head and tail of a Kineto file: devices, versions, flags."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VERSIONS = (
 
 
 def devices(header: dict[str, Any]) -> pl.DataFrame:
-    """The devices that the profiler saw; those without work are listed too."""
+    """The devices that the profiler saw, including idle ones."""
     listed = header.get("deviceProperties")
     records = []
     for entry in listed if isinstance(listed, list) else []:
@@ -58,7 +58,7 @@ def _first(entry: dict[str, Any], keys: tuple[str, ...], column: str) -> Any:
 
 
 def meta(raw: RawEvents, zero_ns: int) -> dict[str, str]:
-    """Facts by name; only what is known is there."""
+    """Known facts by name."""
     header = raw.header
     facts = {"scanner": raw.scanner, "events": str(len(raw)), "text_bytes": str(raw.bytes_read)}
     base = header.get("baseTimeNanoseconds")

@@ -1,6 +1,6 @@
-"""What stands around the events: the keys before the `traceEvents` array and those behind it.
+"""The keys of the file before and after the `traceEvents` array.
 
-Kineto has written its header before the events, behind them, and on both sides; re-serialised files put
+Kineto has written its header before the events, after them, and on both sides; re-serialised files put
 `traceEvents` first or last. A value that is not legal JSON costs that value and a note, not the file.
 """
 
@@ -20,7 +20,7 @@ HEADER_LIMIT: Final = 64 << 20
 """The events must begin, and the keys behind them end, within this many bytes. The longest header seen in
 public traces is 32 KB; a compressed bomb of spaces ends here."""
 SHOWN_BYTES: Final = 12
-"""How much of a file that is no trace its error message shows."""
+"""Characters of an unrecognised file that the error message shows."""
 BOM: Final = b"\xef\xbb\xbf"
 
 _EVENTS: Final = re.compile(rb'"traceEvents"[\x00-\x20]*:[\x00-\x20]*\[')
@@ -51,9 +51,7 @@ def not_a_trace(reason: str) -> UnreadableFile:
 
 
 def empty_file() -> UnreadableFile:
-    return UnreadableFile(
-        "empty-file", "the trace is empty", "record it again; a profiler that was killed leaves nothing"
-    )
+    return UnreadableFile("empty-file", "the trace is empty", "record it again; a killed profiler writes nothing")
 
 
 def read_header(text: Text, complete: bool) -> Header:
@@ -69,7 +67,7 @@ def read_header(text: Text, complete: bool) -> Header:
             header.bare_list = True
             first = tolerant.skip_space(text, position + 1, end)
             if text[first] not in (tolerant.OPEN, tolerant.CLOSE_LIST):
-                raise not_a_trace("its list does not hold events")
+                raise not_a_trace("its list does not contain events")
             header.events_start = position + 1
             return header
     except StarvedError:
@@ -77,28 +75,28 @@ def read_header(text: Text, complete: bool) -> Header:
             return header
         if end == 0:
             raise empty_file() from None
-        raise not_a_trace("it holds nothing but white space") from None
+        raise not_a_trace("it contains only white space") from None
     if text[position] != tolerant.OPEN:
         shown = text[position : position + SHOWN_BYTES].decode("latin-1")
         raise not_a_trace(f"it begins with {shown!r} instead of an object or a list")
-    # Before any parsing: rubbish of any length is told from a trace at the speed of a search.
+    # Search before parsing, so that a file of any length that is no trace is rejected quickly.
     if _EVENTS.search(text, position, end) is not None:
         _read_keys(text, position + 1, end, header, complete)
     if complete and header.events_start < 0:
-        where = "it holds" if end < HEADER_LIMIT else f"its first {HEADER_LIMIT >> 20} MiB hold"
+        where = "it has" if end < HEADER_LIMIT else f"its first {HEADER_LIMIT >> 20} MiB have"
         raise not_a_trace(f"{where} no traceEvents array")
     return header
 
 
 def _read_keys(text: Text, position: int, end: int, header: Header, complete: bool) -> None:
-    """Keys up to the events. A bracket or quote lost on the way is survived by looking for the array's name."""
+    """Keys up to the events. After a lost bracket or quote, search for the array's name."""
     try:
         while True:
             position = tolerant.skip_separators(text, position, end)
             if position >= end:
                 raise StarvedError
             if text[position] == tolerant.CLOSE:
-                raise not_a_trace("its top-level object holds no traceEvents array")
+                raise not_a_trace("its top-level object has no traceEvents array")
             key, value = tolerant.read_key(text, position, end)
             if key == b"traceEvents" and text[value] == tolerant.OPEN_LIST:
                 header.events_start = value + 1
@@ -117,7 +115,7 @@ def _read_keys(text: Text, position: int, end: int, header: Header, complete: bo
 
 
 def read_tail(text: bytes, header: Header) -> None:
-    """Adds the keys behind the events. `text` begins behind the array's `]` and runs to the file's end."""
+    """Add the keys after the events. `text` starts after the array's `]` and runs to the file's end."""
     end = len(text)
     position = 0
     while True:
@@ -129,7 +127,7 @@ def read_tail(text: bytes, header: Header) -> None:
             position = tolerant.skip_value(text, value, end)
             _keep(header, key, text[value:position])
         except (MalformedError, StarvedError):
-            header.notes.append("The keys behind the events are damaged; those that could be found are kept.")
+            header.notes.append("The keys after the events are damaged; readable ones are kept.")
             match = _KNOWN_KEY.search(text, position + 1)
             if match is None:
                 return
@@ -141,7 +139,7 @@ def _keep(header: Header, key: bytes, raw: bytes) -> None:
     try:
         header.keys[name] = _without_surrogates(json.loads(decode_raw(raw), strict=False))
     except (ValueError, RecursionError):
-        header.notes.append(f"The header's {name!r} is not legal JSON and was left out.")
+        header.notes.append(f"The header's {name!r} is invalid JSON and was ignored.")
 
 
 def _without_surrogates(value: Any) -> Any:

@@ -111,7 +111,7 @@ def _blocks_of(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 def _read_tail(text: bytes, length: int, header: Header) -> None:
     if length > HEADER_LIMIT:
-        header.notes.append(f"{length:,} bytes follow the events; the keys in them were not read.")
+        header.notes.append(f"{length:,} bytes follow the events; their keys were not read.")
     elif not header.bare_list:
         read_tail(text, header)
 
@@ -119,7 +119,7 @@ def _read_tail(text: bytes, length: int, header: Header) -> None:
 def _assemble(scanner: NativeScanner | PythonScanner, header: Header, truncated: bool, size: int) -> RawEvents:
     events = scanner.events()
     if header.bare_list and len(events) and not events.phase.any():
-        raise not_a_trace("its list holds objects that are no events")
+        raise not_a_trace("its list contains objects that are not events")
     events.header, events.notes = header.keys, header.notes
     events.truncated, events.bytes_read = truncated, size
     events.scanner = "native" if isinstance(scanner, NativeScanner) else "python"

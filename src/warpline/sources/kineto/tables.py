@@ -54,13 +54,13 @@ SYNC_KINDS = {
     "Context Sync": "context",
 }
 FAR_NS = 500_000_000_000_000_000
-"""Sixteen years: no recording spans them, and times within them can be added without overflow."""
+"""Sixteen years: longer than any recording, and short enough to add times without overflow."""
 LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
 
 
 def tables(raw: RawEvents) -> Rows:
-    """All tables that the events hold, with what was odd about them."""
+    """All tables of the events, with health entries."""
     kinds = _kinds(raw)
     spans = raw.phase == ord("X")
     recorded = raw.time_ns != MISSING
@@ -98,7 +98,7 @@ def tables(raw: RawEvents) -> Rows:
             HealthEntry(
                 "impossible-time",
                 "error",
-                f"{impossible:,} events claim to be decades away from the others, or as long, and are left out.",
+                f"{impossible:,} events are decades away from the others, or decades long, and are ignored.",
             )
         )
     return Rows("kineto", result, meta(raw, zero), health)
@@ -111,11 +111,11 @@ def _kinds(raw: RawEvents) -> npt.NDArray[np.int8]:
 
 
 def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
-    """Which events lie within decades of the typical one, and the earliest of them: a flipped bit must not set zero."""
+    """Events within decades of the typical one, and the earliest of them, so that a flipped bit does not set zero."""
     times = raw.time_ns.compress(usable)
     if not len(times):
         return np.zeros(len(raw), bool), 0
-    # Among times that lie within those decades any is typical; else the median is.
+    # If all times lie within those decades, any is typical; else the median is.
     middle = len(times) // 2
     close = int(times.max()) - int(times.min()) <= FAR_NS
     centre = int(times[middle] if close else np.partition(times, middle)[middle])
@@ -145,7 +145,7 @@ def _gpu(kinds: dict[str, Selection]) -> pl.DataFrame:
             "registers": events.small("registers per thread"),
             "shared_bytes": events.integer("shared memory"),
             "bytes": events.integer("bytes"),
-            # Copies say in their names what they copy: `Memcpy HtoD (Pinned -> Device)`.
+            # The names of copies contain their direction: `Memcpy HtoD (Pinned -> Device)`.
             "copy_kind": events.from_name(r"^Memcpy (\wto\w)", kernels),
             "source_memory": events.from_name(r"\((\w+) -> ", kernels),
             "target_memory": events.from_name(r"(?:-> |Memset \()(\w+)\)", kernels),
@@ -267,8 +267,8 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
             HealthEntry(
                 "malformed-events",
                 "warning",
-                f"{raw.skipped:,} of {raw.skipped + len(raw):,} events are not legal JSON and were skipped, the first "
-                f"at byte {raw.first_skipped:,} (torch up to 2.13 writes unescaped quotes of record_function names).",
+                f"{raw.skipped:,} of {raw.skipped + len(raw):,} events are invalid JSON and were skipped, the first "
+                f"at byte {raw.first_skipped:,} (torch up to 2.13 does not escape quotes in record_function names).",
             )
         )
     negative = int((spans & (raw.duration_ns < 0) & (raw.duration_ns != MISSING)).sum())
@@ -277,7 +277,7 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
             HealthEntry(
                 "negative-duration",
                 "warning",
-                f"{negative:,} events have a negative duration and are counted as empty.",
+                f"{negative:,} events have a negative duration, which counts as zero.",
             )
         )
     unknown = np.unique(raw.category[spans & ~known & (raw.category >= 0)])
@@ -288,7 +288,7 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
             HealthEntry(
                 "unknown-category",
                 "info",
-                f"{count:,} events of categories that warpline does not know ({names}) are left out.",
+                f"{count:,} events of unknown categories ({names}) are ignored.",
             )
         )
     return entries
