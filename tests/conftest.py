@@ -12,8 +12,9 @@ settings.load_profile("unhurried")
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or fills the user's cache."""
+    """No test reads or fills the user's cache, or knows the width of the terminal that it is run in."""
     monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpline.units import count, duration, gain, several, share, size
+from warpline.units import count, duration, several, share, size, speedup
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_sizes_shares_gains_and_counts() -> None:
     assert size(999_960_000) == "1.00 GB"
     assert share(1, 3) == "33.3 %"
     assert share(1, 0) == "–"
-    assert [gain(value) for value in (1.409, 9.999, 15.62, 1252.4)] == ["1.41×", "10.0×", "15.6×", "1,252×"]
+    assert [speedup(value) for value in (1.409, 9.999, 15.62, 1252.4)] == ["1.41×", "10.0×", "15.6×", "1,252×"]
     assert [count(value) for value in (1312, 0.5, 2.01, 150.4)] == ["1,312", "0.5", "2", "150"]
     assert [several(value, "step") for value in (1, 4, 0)] == ["1 step", "4 steps", "0 steps"]
     assert several(2, "fix", "fixes") == "2 fixes"

@@ -30,18 +30,13 @@ def size(value_bytes: float) -> str:
     return f"{value_bytes:.0f} B"
 
 
-def speedup(gain: float) -> str:
-    """Old time over new time with the digits that matter: 1.36×, 2.4×, 12×."""
-    return f"{gain:,.{2 if gain < 2 else 1 if gain < 10 else 0}f}×"
-
-
 def share(part: float, whole: float) -> str:
     """A part of a whole in percent; a dash if the whole is zero."""
     return f"{100 * part / whole:.1f} %" if whole else "–"
 
 
-def gain(value: float) -> str:
-    """A speed-up, old time over new time: 1.41×, 12.3×, 1,252×."""
+def speedup(value: float) -> str:
+    """Old time over new time: 1.41×, 12.3×, 1,252×."""
     return f"{_digits(value)}×"
 
 
@@ -52,6 +47,8 @@ def count(value: float) -> str:
 
 
 def several(value: float, one: str, many: str | None = None) -> str:
-    """The number with its noun: 1 step, 4 steps."""
+    """The number with its noun: 1 step, 4 steps, 0.5 copies, and about 1 copy for 0.8."""
     number = count(value)
-    return f"1 {one}" if number == "1" else f"{number} {many or one + 's'}"
+    if number == "1":
+        return f"1 {one}"
+    return f"about 1 {one}" if 0.75 <= value <= 1.25 else f"{number} {many or one + 's'}"

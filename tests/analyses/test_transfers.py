@@ -24,6 +24,6 @@ def test_sizes_that_are_not_recorded_are_null_not_zero(tmp_path: Path, capsys: p
     sized, unsized = rows[known], rows[unknown]
     assert (sized["count"], sized["bytes"], sized["largest_bytes"], sized["bytes_per_second"]) == (2, 4000, 4000, 4e8)
     assert (unsized["bytes"], unsized["largest_bytes"], unsized["bytes_per_second"]) == (None, None, None)
-    assert run(["diagnose", str(trace)]) == 0
+    assert run(["diagnose", str(trace), "-v"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if "DtoH" in line]
     assert line.split()[:6] == ["5.00", "µs", "1", "–", "–", "–"]

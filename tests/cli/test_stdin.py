@@ -71,7 +71,7 @@ def test_what_to_type_next_names_standard_input(
 ) -> None:
     give(monkeypatch, DEMO.read_bytes())
     assert run(["-"]) == 0
-    assert "warpline sql - " in capsys.readouterr().out
+    assert "warpline diagnose - -v" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

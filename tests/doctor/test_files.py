@@ -238,7 +238,7 @@ def test_every_health_code_has_a_place_in_the_doctor() -> None:
 
 # Each file's ProcessStreams, DIAGNOSTIC_EVENT and tables were read by hand.
 TRUTH: dict[str, dict[int | None, str]] = {
-    "gemm_profile": {4: "driver 13.3", 5: "time limit of 10 s, and CUPTI had handed back 49 of 50"},
+    "gemm_profile": {4: "driver 13.3", 5: "time limit of 10 s, and CUPTI had delivered 49 of 50"},
     "gtls_report1": {},
     "gtls_report2": {1: "can't open file '…/test2.py'"},
     "pipit_cloverleaf": {},

@@ -30,8 +30,9 @@ from small_programs import (
 
 from warpline.findings.model import Finding
 from warpline.findings.rank import judge
-from warpline.fixes.words import counted, listed, several
+from warpline.fixes.words import listed
 from warpline.trace.open import open_trace
+from warpline.units import count, several
 
 
 def claims(folder: Path, body: Body) -> dict[str, str]:
@@ -39,7 +40,7 @@ def claims(folder: Path, body: Body) -> dict[str, str]:
 
 
 def test_numbers_in_claims_are_whole_where_they_can_be() -> None:
-    assert [counted(value) for value in (6.0, 0.25, 1234.4, 2.04)] == ["6", "0.2", "1,234", "2"]
+    assert [count(value) for value in (6.0, 0.25, 1234.4, 2.04)] == ["6", "0.2", "1,234", "2"]
     assert [several(1, "copy", "copies"), several(2, "copy", "copies")] == ["1 copy", "2 copies"]
     assert [listed([]), listed(["a"]), listed(["a", "b", "c"])] == ["", "a", "a, b and c"]
 

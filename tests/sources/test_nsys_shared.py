@@ -32,7 +32,7 @@ CAUSES = {
     },
     "gtls_report1": {},
     "gtls_report2": {"program-failed": "can't open file '…/test2.py'", "no-kernels": "no CUDA call in 0.18 s"},
-    "pipit_cloverleaf": {"driver-newer-than-nsys": "kernels were recorded all the same"},
+    "pipit_cloverleaf": {"driver-newer-than-nsys": "kernels were still recorded"},
     "pipit_saxpy-mpi": {},
     "python_c_nvidia_report1": {
         "program-failed": "ImportError: dynamic module does not define module export function (PyInit_basic)",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -47,3 +48,11 @@ def open_with_progress(path: Path, steps: str | None, step_range: str | None, no
 
     with Console(stderr=True).status(f"reading {path.name} …"):
         return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
+
+
+class Format(StrEnum):
+    """How frames are written."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"

@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
-from warpline.cli.options import NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
+from warpline.cli.options import Format, NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
 from warpline.cli.output import print_json, table_width
-from warpline.reports.tabular import Format
 
 
 def sql(

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from warpline.cli.options import NoCacheOption, TraceArgument, open_with_progress
+from warpline.cli.options import Format, NoCacheOption, TraceArgument, open_with_progress
 from warpline.cli.output import json_text, refuse_existing, table_width, write_text
 from warpline.errors import CannotAnswer, UsageError
-from warpline.reports.tabular import Format, table_text, to_csv, to_records
 
 if TYPE_CHECKING:
     import polars as pl
@@ -98,6 +97,8 @@ def _chosen_format(output_format: Format | None, as_json: bool, output: Path | N
 
 
 def _render(answers: dict[Report, pl.DataFrame], refusals: dict[Report, str], chosen: Format, width: int | None) -> str:
+    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415 - loaded when used
+
     if chosen is Format.JSON:
         document = {
             "schema": SCHEMA,

@@ -7,8 +7,7 @@ from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.registry import all_fixes, rules
-from warpline.units import duration
-from warpline.units import gain as speed_up
+from warpline.units import duration, speedup
 
 LEAST_GAIN = 1.05
 LEAST_DOUBTFUL_GAIN = 1.15
@@ -39,7 +38,7 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
     claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
-    expected, low, high = (speed_up(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
+    expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
         f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "

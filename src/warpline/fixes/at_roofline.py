@@ -7,12 +7,11 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs.cost import OPTIMISTIC, Cost
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE
-from warpline.units import duration
+from warpline.units import duration, several
 
 FAR = 5.0
 """A kernel this many times slower than its pace needs another algorithm; library kernels are rarely that slow."""

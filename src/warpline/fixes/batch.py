@@ -9,7 +9,6 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted, several
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import SYNC
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
@@ -21,6 +20,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Floats, Int64s
+from warpline.units import count, several
 
 SMALL_KERNEL_IN_OPS = 2.0
 """A kernel that takes longer than so many ops of the host hides their dispatch: a batch of it takes the sum."""
@@ -132,11 +132,11 @@ def many_small_gemms(evidence: Evidence, prediction: Prediction) -> Claim | None
     change = evidence.changed(FIX.name)
     looped = change.work
     products = evidence.per_step(looped & evidence.scene.kernels("gemm"))
-    among = f", {counted(products)} of them GEMMs" if products else ""
+    among = f", {count(products)} of them GEMMs" if products else ""
     return Claim(
         "A loop launches the same few kernels for each sample (head, tensor): "
         f"{several(evidence.per_step(looped), 'small kernel')} a step{among}, where a batch needs "
-        f"{counted(evidence.per_step(looped & ~change.gone))}.",
+        f"{count(evidence.per_step(looped & ~change.gone))}.",
         evidence.places(looped),
     )
 

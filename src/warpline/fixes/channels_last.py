@@ -7,7 +7,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import listed, several
+from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import PESSIMISTIC
@@ -15,7 +15,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
-from warpline.units import duration
+from warpline.units import duration, several
 from warpline.work.parse import json_list
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.patterns.copies import (
@@ -21,7 +20,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Int64s
-from warpline.units import size
+from warpline.units import count, size
 
 SMALL_PINNED_BYTES = 256 << 10
 """From pinned memory such a copy takes 5 µs and its op 8 to 9 µs, so the calls dominate."""
@@ -115,13 +114,13 @@ def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | Non
     """Many small copies, each with the overhead of a call."""
     change = evidence.changed(FIX.name)
     copies = change.work & (evidence.scene.kind == "memcpy")
-    count = evidence.per_step(copies)
-    if count < LEAST_COPIES:
+    copied = evidence.per_step(copies)
+    if copied < LEAST_COPIES:
         return None
     largest = int(evidence.scene.bytes[evidence.in_steps(copies)].max())
     return Claim(
-        f"{counted(count)} small copies a step (at most {size(largest)} each) run one after the other: each costs a "
-        f"call, and {counted(evidence.per_step(copies & ~change.gone))} would be enough.",
+        f"{count(copied)} small copies a step (at most {size(largest)} each) run one after the other: each costs a "
+        f"call, and {count(evidence.per_step(copies & ~change.gone))} would be enough.",
         evidence.places(copies),
     )
 

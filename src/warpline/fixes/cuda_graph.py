@@ -9,7 +9,6 @@ from warpline.analyses.where import frame_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
@@ -20,7 +19,7 @@ from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
-from warpline.units import duration
+from warpline.units import duration, several
 
 LEAST_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""

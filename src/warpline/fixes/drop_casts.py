@@ -7,12 +7,11 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.patterns.casts import casts
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.units import duration
+from warpline.units import duration, several
 
 
 def apply(bench: Workbench, case: int) -> int:

@@ -8,13 +8,12 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted
 from warpline.replay.costs.cost import Cost
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats
-from warpline.units import duration
+from warpline.units import count, duration
 
 LEAST_SIBLINGS = 8
 """The median of a name, grid and shapes needs at least this many kernels."""
@@ -75,7 +74,7 @@ def straggling_kernel(evidence: Evidence, prediction: Prediction) -> Claim | Non
         return None
     usual = evidence.time_per_step(late) - float(change.saved_ns[evidence.in_steps(late)].sum()) / evidence.steps
     return Claim(
-        f"Single kernels are much slower than their siblings: {counted(evidence.per_step(late))} a step take "
+        f"Single kernels are much slower than their siblings: {count(evidence.per_step(late))} a step take "
         f"{duration(evidence.time_per_step(late))}, where others of the same name, grid and shapes take "
         f"{duration(usual)}.",
         evidence.costliest_places(late),

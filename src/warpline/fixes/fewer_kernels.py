@@ -7,14 +7,13 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.fused_optimizer import FIX as FUSED_OPTIMIZER
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.torch_compile import FIX as TORCH_COMPILE
-from warpline.fixes.words import counted
 from warpline.replay.patterns.launch_runs import MOST_WAITS
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
-from warpline.units import duration
+from warpline.units import count, duration
 
 TINY_IN_OPS = 0.5
 """A kernel that takes less than this share of the op that launches it cannot keep the device busy."""
@@ -49,15 +48,15 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A stream of tiny kernels: each costs more to launch than to run."""
     change = evidence.changed(FIX.name)
     tiny = short_kernels(evidence.scene) & (change.work | change.relaunched)
-    count, whole = evidence.per_step(tiny), evidence.per_step(evidence.scene.kind == "kernel")
+    launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.scene.kind == "kernel")
     waits = evidence.per_step(awaited(evidence.scene))
-    if waits <= MOST_WAITS or count < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
+    if waits <= MOST_WAITS or launched < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(
-        f"Most kernels are tiny: {counted(count)} of {counted(whole)} kernels a step take {duration(time / count)} "
-        f"on average, {duration(time)} in a step of {duration(evidence.step_ns)}; {counted(waits)} waits keep "
-        f"the step from being one CUDA graph, but {counted(evidence.per_step(tiny & change.gone))} of the kernels can "
+        f"Most kernels are tiny: {count(launched)} of {count(whole)} kernels a step take {duration(time / launched)} "
+        f"on average, {duration(time)} in a step of {duration(evidence.step_ns)}; {count(waits)} waits keep "
+        f"the step from being one CUDA graph, but {count(evidence.per_step(tiny & change.gone))} of the kernels can "
         "be fused.",
         evidence.places(tiny),
     )

@@ -7,14 +7,14 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
-from warpline.fixes.words import counted, listed
+from warpline.fixes.words import listed
 from warpline.replay.costs.cost import Cost
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats
-from warpline.units import duration
+from warpline.units import count, duration
 
 LONG_KERNEL_IN_OPS, VERY_LONG_KERNEL_IN_OPS = 2.0, 5.0
 """A kernel that takes less than so many ops of the host is bound by its launch and its latency, whatever its grid."""
@@ -56,7 +56,7 @@ def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     few, tails = empty & grids.few(), empty & grids.tails()
     parts = [
-        f"{counted(evidence.per_step(nodes))} a step {what} ({duration(evidence.time_per_step(nodes))})"
+        f"{count(evidence.per_step(nodes))} a step {what} ({duration(evidence.time_per_step(nodes))})"
         for what, nodes in (
             (f"with fewer blocks than half of the {grids.sms:.0f} multiprocessors", few),
             ("whose last wave of blocks is nearly empty", tails),

@@ -10,7 +10,6 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL
 from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists
@@ -18,7 +17,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Int64s
-from warpline.units import duration
+from warpline.units import duration, several
 
 OPTIMIZER_STEP = r"^Optimizer\.step#(.+)\.step$"
 """torch.optim names the range around a step after the optimizer's class."""

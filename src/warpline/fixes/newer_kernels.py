@@ -9,7 +9,7 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted, listed
+from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs import shares
 from warpline.replay.patterns.alignment import misaligned
@@ -17,7 +17,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
-from warpline.units import duration
+from warpline.units import count, duration
 
 WELL_ABOVE = 1.5
 """A kernel is slow above this multiple of a square GEMM with the same floor on an H200."""
@@ -73,7 +73,7 @@ def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None
     )
     return Claim(
         f"GEMM kernels written for {listed(made_for)} run on a newer GPU, {how_slow}: "
-        f"{counted(evidence.per_step(chosen))} a step, {duration(time)}.",
+        f"{count(evidence.per_step(chosen))} a step, {duration(time)}.",
         evidence.costliest_places(chosen),
     )
 

@@ -7,7 +7,6 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.scene import Scene
@@ -16,7 +15,7 @@ from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
 from warpline.trace.columns import Floats, integers
 from warpline.trace.names import named
-from warpline.units import duration
+from warpline.units import duration, several
 
 COLLECTING = r"^<built-in (function|method) collect\b"
 """The frame of gc.collect."""

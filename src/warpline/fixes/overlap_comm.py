@@ -7,11 +7,10 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted
 from warpline.replay.costs import shares
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.units import duration
+from warpline.units import count, duration
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -35,7 +34,7 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
     if not evidence.per_step(moved):
         return None
     return Claim(
-        f"Collectives do not overlap with computation: {counted(evidence.per_step(moved))} a step, "
+        f"Collectives do not overlap with computation: {count(evidence.per_step(moved))} a step, "
         f"{duration(evidence.time_per_step(moved))}, of which {duration(evidence.exposed_per_step(moved))} with no "
         "other kernel running.",
         evidence.places(moved),

@@ -8,12 +8,11 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted
 from warpline.replay.costs import shares
 from warpline.replay.patterns.alignment import misaligned
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.units import duration
+from warpline.units import count, duration
 
 MOST_CONVOLVING = 0.1
 """The shapes of convolutions that run as GEMMs do not show the GEMM's alignment."""
@@ -41,7 +40,7 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     shapes = evidence.costliest_shapes(odd)
     return Claim(
         "GEMMs with sizes that are not multiples of 8 (16-bit) or 4 (fp32), "
-        f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {counted(evidence.per_step(odd))} a step, "
+        f"{f'such as {shapes}, ' if shapes else ''}run on slower kernels: {count(evidence.per_step(odd))} a step, "
         f"{duration(evidence.time_per_step(odd))}.",
         evidence.costliest_places(odd),
     )

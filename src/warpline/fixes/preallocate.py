@@ -7,14 +7,14 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import listed, several
+from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC, Cost
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.patterns.joins import joins, joins_equals, joins_old_pieces
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace import api_names
-from warpline.units import duration
+from warpline.units import duration, several
 
 APPENDED = Cost(0.01, 0.03, 0.3, "not measured yet: a cautious range")
 """Share of a concatenation's time that remains when only the new part is written into a buffer."""

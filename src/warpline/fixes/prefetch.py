@@ -13,7 +13,7 @@ from warpline.analyses.where import LIBRARY, Site, frame_names
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted, in_function, listed
+from warpline.fixes.words import in_function, listed
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.patterns.copies import copies_of, unblock
@@ -23,7 +23,7 @@ from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import integers
 from warpline.trace.names import matches, named
 from warpline.trace.trace import Trace
-from warpline.units import duration
+from warpline.units import count, duration
 
 LEAST_SHARE = 0.03
 LEAST_STEPS = 1
@@ -180,7 +180,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < LEAST_STEPS:
         return None
     return Claim(
-        f"Copies to the device run on the compute stream: {counted(evidence.per_step(copies))} a step, "
+        f"Copies to the device run on the compute stream: {count(evidence.per_step(copies))} a step, "
         f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel running.",
         evidence.places(copies),
     )

@@ -7,7 +7,6 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.graph.model import SEGMENT, THREAD
 from warpline.replay.patterns.copies import copies_of, device_byte_ns
 from warpline.replay.scene import Scene
@@ -15,7 +14,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 from warpline.trace.names import texts
-from warpline.units import duration, size
+from warpline.units import duration, several, size
 from warpline.work.parse import json_list
 
 LARGE_RESULT_BYTES = 1 << 20

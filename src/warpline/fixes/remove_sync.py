@@ -8,7 +8,7 @@ import polars as pl
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
-from warpline.fixes.words import counted, in_function, listed, several
+from warpline.fixes.words import in_function, listed
 from warpline.replay.costs.cost import EXPECTED, PESSIMISTIC
 from warpline.replay.patterns.literals import made_again, take_out_made
 from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
@@ -17,7 +17,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.trace.names import named
-from warpline.units import duration
+from warpline.units import count, duration, several
 
 COUNTING = (
     "aten::nonzero",
@@ -137,7 +137,7 @@ def _written(evidence: Evidence, calls: Bools) -> str:
     """The waits as they appear in the code, the most frequent first."""
     labels = evidence.host_labels(calls).replace(AS_WRITTEN)
     kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
-    parts = [f"{counted(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
+    parts = [f"{count(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
     parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []
     text = listed(parts)
     clipped = _clipping_line(evidence)

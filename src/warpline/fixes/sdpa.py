@@ -10,7 +10,6 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES
@@ -18,7 +17,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.units import duration
+from warpline.units import duration, several
 from warpline.work.parse import json_list
 
 REACH = 12

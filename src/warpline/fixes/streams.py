@@ -7,13 +7,12 @@ import numpy as np
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted, several
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Int64s
-from warpline.units import duration
+from warpline.units import count, duration, several
 
 SMALL_GRID_SHARE = 0.25
 """A kernel whose blocks fill at most this share of the SMs leaves room for a concurrent one."""
@@ -64,7 +63,7 @@ def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim 
     if time < LEAST_SHARE * evidence.step_ns:
         return None
     return Claim(
-        f"Copies to the host run on the compute stream: {counted(evidence.per_step(copies))} a step, "
+        f"Copies to the host run on the compute stream: {count(evidence.per_step(copies))} a step, "
         f"{duration(evidence.time_per_step(copies))}, of which {duration(time)} with no kernel running.",
         evidence.places(copies),
     )

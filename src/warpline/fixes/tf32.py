@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import counted, listed, several
+from warpline.fixes.words import listed
 from warpline.replay.patterns.precision import (
     MATRIX_CLASSES,
     convert,
@@ -17,7 +17,7 @@ from warpline.replay.patterns.precision import (
 )
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.units import duration
+from warpline.units import count, duration, several
 
 LEAST_PART = 0.1
 """Share of the time that the fix changes; below it, the gain comes from FP32 GEMMs."""
@@ -59,7 +59,7 @@ def fp32_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if not evidence.per_step(slow):
         return None
     return Claim(
-        f"FP32 GEMMs run on CUDA cores: {counted(evidence.per_step(slow))} a step, "
+        f"FP32 GEMMs run on CUDA cores: {count(evidence.per_step(slow))} a step, "
         f"{duration(evidence.time_per_step(slow))}.",
         evidence.costliest_places(slow),
     )

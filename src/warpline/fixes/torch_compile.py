@@ -8,7 +8,6 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
-from warpline.fixes.words import counted, several
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.compiled import already_compiled
 from warpline.replay.compiler.units import fused
@@ -19,7 +18,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.units import duration
+from warpline.units import count, duration, several
 
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 MOST_IDLE = 0.1
@@ -110,7 +109,7 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
     return Claim(
         f"{several(evidence.per_step(chains), 'kernel')} a step ({duration(evidence.time_per_step(chains))}) read and "
         f"write the same data one after the other (elementwise, norms, reductions); fused, they would be "
-        f"{counted(evidence.per_step(chains & ~change.gone))}.",
+        f"{count(evidence.per_step(chains & ~change.gone))}.",
         evidence.places(chains),
     )
 
@@ -134,7 +133,7 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     return Claim(
         f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "
-        f"{counted(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with others.",
+        f"{count(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with others.",
         evidence.places(launches),
     )
 

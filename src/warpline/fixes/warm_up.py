@@ -10,7 +10,6 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
-from warpline.fixes.words import several
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
 from warpline.replay.patterns.calm_steps import MOSTLY, calm_steps, settle, step_that_follows, untouched
@@ -32,7 +31,7 @@ from warpline.trace import api_names
 from warpline.trace.columns import NONE, Floats, Int64s, integers
 from warpline.trace.names import matches, named
 from warpline.trace.steps import on_device
-from warpline.units import duration
+from warpline.units import duration, several
 
 LOADING = (
     r"^(cu|hip)(Module|Library)(Load|Get|Unload)|^cudaFuncGet|Occupancy|^cu(Kernel|Func)Get|GetProcAddress"

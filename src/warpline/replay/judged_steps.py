@@ -13,6 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.replay import UNEVEN, are_uneven, typical_ns
 from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.cut import cut_to_steps
@@ -24,8 +25,9 @@ ENOUGH_CALLS = 12_000
 """With so many API calls in a few steps, more steps would add time and no certainty."""
 SAME_LENGTH = 0.01
 """Typical lengths that differ by this share are the same: steps of one program differ by more among themselves."""
-PAUSE_NS, PAUSE_SHARE = 1_000_000, 0.02
-"""A pause between two steps that is longer, in all and as a share of a step, is more than the profiler's own call."""
+PAUSE_IN_PROFILER_STEPS, PAUSE_SHARE = 7, 0.02
+"""A pause between two steps that is longer, as a multiple of the profiler's own step() and as a share of a step, is the
+program's."""
 UNUSUAL = 3
 """A pause this many times the usual one is not what the program does between all steps."""
 LONGER_BY = 1.4
@@ -51,7 +53,8 @@ def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:
     """Steps before which the recording paused. Between profiler steps a program does nothing; between others it may
     load or log, as it then does every time."""
     pause = starts[1:] - ends[:-1]
-    long = pause > max(PAUSE_NS, PAUSE_SHARE * float(np.median(ends - starts)))
+    profiler_ns = PAUSE_IN_PROFILER_STEPS * DEFAULT_KINETO.step.high
+    long = pause > max(profiler_ns, PAUSE_SHARE * float(np.median(ends - starts)))
     if not is_exact and len(pause):
         long &= pause > UNUSUAL * np.median(pause)
     return np.flatnonzero(long) + 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpline.reports.sections import Column, Report, Section, Table, Text
-from warpline.units import count, duration, gain
+from warpline.units import count, duration, speedup
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,8 +52,8 @@ def budget_report(budget: Budget) -> Report:
     lines = [
         f"{launches} × {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
         f"{launches} × {duration(budget.gpu_ns)} of GPU each = {duration(budget.work_ns)} to run",
-        f"as one CUDA graph: {duration(graph)} ({gain(budget.step_ns / graph)})",
-        f"with {FEWER_LAUNCHES} times fewer launches (fusion): {duration(fused)} ({gain(budget.step_ns / fused)})",
+        f"as one CUDA graph: {duration(graph)} ({speedup(budget.step_ns / graph)})",
+        f"with {FEWER_LAUNCHES} times fewer launches (fusion): {duration(fused)} ({speedup(budget.step_ns / fused)})",
     ]
     crossover = budget.crossover_ops
     if crossover is not None:

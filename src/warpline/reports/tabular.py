@@ -6,7 +6,6 @@ every other fraction with one, as Nsight Systems prints them.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 from warpline.reports.layout import Cells, lay_out, left_out_note
@@ -26,14 +25,6 @@ COUNTS = frozenset(
     {"Instances", "Num Calls", "Count", "QCount", "NVTX Inst", "Kern Inst", "Range Instances", "Total GPU Ops", "count"}
 )
 IDENTIFIERS = frozenset({"Style", "PID", "TID", "Pid", "Tid", "T-Pri", "DevId", "CorrID", "CorrId", "Ctx", "GreenCtx"})
-
-
-class Format(StrEnum):
-    """Output formats of a DataFrame."""
-
-    TABLE = "table"
-    CSV = "csv"
-    JSON = "json"
 
 
 def decimals(title: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.reports.sections import Range, Unit, Value
-from warpline.units import count, duration, gain, share, size
+from warpline.units import count, duration, share, size, speedup
 
 MISSING = "–"
 
@@ -30,7 +30,7 @@ def _number(value: float, unit: Unit) -> str:
         case "share":
             return share(value, 1)
         case "gain":
-            return gain(value)
+            return speedup(value)
         case "count":
             return count(value)
         case _:

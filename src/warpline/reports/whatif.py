@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from warpline.estimate import Estimate
 from warpline.replay.whatif import Prediction
 from warpline.reports.sections import Column, Content, Range, Report, Section, Table, Text, Value
-from warpline.units import duration, gain, several
+from warpline.units import duration, several, speedup
 
 _TIMES = (
     Column("low_ns", "low", "ns"),
@@ -65,7 +65,7 @@ def _sentence(prediction: Prediction) -> Text:
     speed_up, new = prediction.gain, prediction.new_step_ns
     return Text(
         f"The step would take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
-        f"{gain(speed_up.expected)} (range {gain(speed_up.low).removesuffix('×')}–{gain(speed_up.high)}).",
+        f"{speedup(speed_up.expected)} (range {speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}).",
         "strong",
     )
 

@@ -29,7 +29,7 @@ def modules() -> Iterator[Path]:
         yield from (file for file in sorted((SOURCES / part).rglob("*.py")) if COSTS not in file.parents)
 
 
-@pytest.mark.parametrize("file", modules(), ids=lambda file: str(file.relative_to(SOURCES)))
+@pytest.mark.parametrize("file", list(modules()), ids=lambda file: str(file.relative_to(SOURCES)))
 def test_no_module_but_those_of_costs_holds_a_constant_of_time(file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     assert not NUMBER.findall(text)
@@ -40,7 +40,7 @@ def test_no_module_but_those_of_costs_holds_a_constant_of_time(file: Path) -> No
             assert not [name for name in names if TIME.search(name)], "a time belongs to HostCosts or DeviceCosts"
 
 
-@pytest.mark.parametrize("file", modules(), ids=lambda file: str(file.relative_to(SOURCES)))
+@pytest.mark.parametrize("file", list(modules()), ids=lambda file: str(file.relative_to(SOURCES)))
 def test_no_duration_is_held_against_a_bare_number(file: Path) -> None:
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Compare):

@@ -94,5 +94,6 @@ def test_padding_takes_an_odd_product_to_the_time_of_an_even_one() -> None:
 def test_an_unknown_device_has_no_memory_rate_and_wide_ranges() -> None:
     unknown = device_costs(None)
     assert unknown.memory_byte is None
+    assert unknown.some_memory_byte.high > 10 * unknown.some_memory_byte.low
     assert unknown.flop("bf16") is None
     assert unknown.pinned_byte.high / unknown.pinned_byte.low > 4

@@ -22,6 +22,8 @@ MEASURED_MEMORY = 4.26e12
 """Bytes a second of a copy within that H200's memory."""
 DEFAULT_LINK = Figure(31.5e9, "guess: PCIe 4, 16 lanes")
 """Of a device that is not known."""
+DEFAULT_MEMORY_BYTE = Cost(1 / 4_000, 1 / 1_000, 1 / 250, "guess: 250 GB/s to 4 TB/s")
+"""The same for its memory."""
 OTHER_CHIP = 1.8
 """A constant of one chip on another: the range is wider by this factor. Gaps between kernels, say, are 1.3 µs on an
 H200 and 0.8 to 2.5 on chips of other generations."""
@@ -77,6 +79,11 @@ class DeviceCosts:
     def flop(self, dtype: str, unit: str = TENSOR) -> Cost | None:
         """One floating-point operation on a unit in a data type; None where the peak is not known."""
         return _per_unit(self.roof.compute(dtype, unit), SUSTAINED) if self.roof else None
+
+    @property
+    def some_memory_byte(self) -> Cost:
+        """A byte of device memory; of an unknown device a guess with a wide range."""
+        return self.memory_byte or DEFAULT_MEMORY_BYTE
 
     def product_ns(self, floor_ns: Floats, dtype: str) -> Floats:
         """What a matrix product takes that needs this time at the roof: small ones are far from it."""

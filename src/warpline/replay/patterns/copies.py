@@ -23,8 +23,7 @@ def copies_of(scene: Scene, direction: str, bench: Workbench) -> Int64s:
 
 def device_byte_ns(scene: Scene, case: int) -> float:
     """For each byte that kernels read from or write to device memory."""
-    byte = scene.device.memory_byte or scene.device.pinned_byte
-    return byte.at(case) * PASSING.at(case)
+    return scene.device.some_memory_byte.at(case) * PASSING.at(case)
 
 
 def unblock(bench: Workbench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
