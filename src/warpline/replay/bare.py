@@ -19,9 +19,9 @@ from warpline.trace.trace import Trace
 
 FEWEST_STEPS = 3
 STRAY = 1.25
-"""How far the range goes from the median at most."""
+"""Maximum distance of the range from the median."""
 MOST_COST = 3.0
-"""Recording may cost this many times what is expected of it, if a stopwatch says so."""
+"""If the run measured bare steps, recording may cost up to this many times the expected overhead."""
 ROUNDS = 12
 
 
@@ -35,12 +35,12 @@ class BareSteps:
 
     @property
     def expected_ns(self) -> float:
-        """The step as a stopwatch would show it, or did."""
+        """The step without a profiler, estimated or measured."""
         return self.steps_ns[EXPECTED_STEP]
 
 
 def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: Callable[[Graph], float]) -> BareSteps:
-    """Takes the cost of recording out; where the run timed its steps before it recorded, so that they fit."""
+    """Remove the recording overhead; if the run timed bare steps before recording, fit the overhead to them."""
     events = RecordedEvents(trace, graph)
     stopwatch = measured_step_ns(trace.path)
     if stopwatch is not None:
@@ -55,7 +55,7 @@ def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: 
 
 
 def measured_step_ns(trace: Path) -> dict[str, float] | None:
-    """The bare step as `warpline run` timed it before it recorded this file; None where nobody did."""
+    """The bare step that `warpline run` timed before it recorded this file; None if it was not timed."""
     try:
         manifest = json.loads((trace.parent / MANIFEST).read_text(encoding="utf-8"))
         entries = [entry for entry in manifest["traces"] if entry["file"] == trace.name]
@@ -72,7 +72,7 @@ def _less(graph: Graph, cost: Floats) -> Graph:
 
 
 def _fitted(graph: Graph, cost: Floats, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
-    """The graph less as much of the expected cost as brings its step to the measured one, within limits."""
+    """The graph without as much expected overhead as brings its step to the measured one, within limits."""
     few, much = 0.0, MOST_COST
     for _ in range(ROUNDS):
         middle = (few + much) / 2

@@ -1,4 +1,4 @@
-"""What the replay knows of a fix: its name, what it assumes, and how it changes the graph."""
+"""The replay's view of a fix: its name, its assumptions, and how it changes the graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpline.errors import UsageError
 from warpline.replay.workbench import Workbench
 
 Apply = Callable[[Workbench, int], int]
-"""Changes the graph on the workbench for a case, and says how many nodes it changed; 0 means it does not apply."""
+"""Changes the graph on the workbench for a case, and returns the number of changed nodes; 0 means not applicable."""
 
 
 class GraphFix(Protocol):
@@ -17,7 +17,7 @@ class GraphFix(Protocol):
 
     @property
     def name(self) -> str:
-        """The name under which it is asked for."""
+        """Name of the fix."""
 
     @property
     def summary(self) -> str:
@@ -25,7 +25,7 @@ class GraphFix(Protocol):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What must hold for the prediction."""
+        """Assumptions of the prediction."""
 
     @property
     def apply(self) -> Apply:

@@ -1,4 +1,4 @@
-"""Replay of an unchanged trace: what the graph makes of it, against what was measured."""
+"""Replay of an unchanged trace, compared with the measured steps."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
 
 UNEVEN = 1.5
-"""Steps whose mean is this many times their median are not alike: some of them are cold."""
+"""Steps whose mean is this many times their median are uneven: some of them are cold."""
 
 
 def are_uneven(lengths: Floats) -> bool:
-    """Whether some steps are so much longer than others that one cannot stand for all."""
+    """Whether some steps are so much longer than others that one cannot represent all."""
     return bool(np.mean(lengths) > UNEVEN * np.median(lengths))
 
 
 def typical_ns(lengths: Floats) -> float:
-    """The step that stands for all: their median, or their mean where they are so uneven that the median would hide
-    what a stopwatch around the loop shows."""
+    """The representative step: the median, or the mean if the steps are so uneven that the median would hide
+    what timing the loop shows."""
     return float(np.mean(lengths) if are_uneven(lengths) else np.median(lengths))
 
 
@@ -78,7 +78,7 @@ class Replay:
 
 
 def replay(trace: Trace) -> Replay:
-    """Builds the graph of the trace, replays it, and holds the steps against the measured ones."""
+    """Build the graph of the trace, replay it, and compare the steps with the measured ones."""
     costs = find_costs(trace)
     graph = build_graph(trace, costs)
     marks = find_marks(trace, graph)

@@ -1,4 +1,4 @@
-"""What a fix needs to know of a graph: which work is what, who launched it, in which step, and its floor."""
+"""What a fix needs to know about a graph: what each GPU operation is, its launch, its step and its floor."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 
 OP_LEVELS = 6
-"""How many ops up a name is looked for."""
+"""Number of enclosing ops searched for a name."""
 AUTOGRAD = "autograd::engine::"
 """How the names of the ops begin around what autograd calls."""
 
 
 class Scene:
-    """A trace's graph, with its nodes named. Arrays run over all nodes unless they say otherwise."""
+    """A trace's graph with labelled nodes. Arrays have one entry per node unless documented otherwise."""
 
     def __init__(self, trace: Trace, graph: Graph, marks: StepMarks, costs: Costs) -> None:
         self.trace, self.graph, self.marks = trace, graph, marks
@@ -73,7 +73,7 @@ class Scene:
 
     @cached_property
     def in_steps(self) -> Bools:
-        """Whether the node belongs to a step in view; for steps found on the device, the CPU of the whole trace."""
+        """Whether the node belongs to a selected step; for steps found on the device, all CPU nodes do."""
         inside: Bools = self.step != NONE
         if on_device(self.trace.steps):
             inside = inside | ~self.is_work
@@ -81,7 +81,7 @@ class Scene:
 
     @property
     def step_count(self) -> int:
-        """How many steps are in view."""
+        """Number of selected steps."""
         return max(1, self.marks.count)
 
     # Calls.
@@ -131,7 +131,7 @@ class Scene:
 
     @cached_property
     def call_of_work(self) -> Int64s:
-        """The call that launched each work, NONE where unknown; for graphs, of the first work of each stream."""
+        """The call that launched each GPU operation, NONE if unknown; for graphs, of each stream's first one."""
         graph = self.graph
         result = np.full(len(graph), NONE, np.int64)
         edges = graph.edge_kind == LAUNCH
@@ -141,7 +141,7 @@ class Scene:
 
     @cached_property
     def launch_moment(self) -> Int64s:
-        """When each work was launched, as measured; its own begin where no launch is known."""
+        """Measured launch time of each GPU operation; its own start if no launch is known."""
         moment = self.graph.measured_start.copy()
         rows = self.graph.row[self.work]
         calls = integers(self.trace.gpu["api_id"])[rows]
@@ -173,7 +173,7 @@ class Scene:
 
     @cached_property
     def name(self) -> Labels:
-        """Name of each work."""
+        """Name of each GPU operation."""
         return self.work_text("name")
 
     @cached_property
@@ -203,13 +203,13 @@ class Scene:
 
     @cached_property
     def op(self) -> Int64s:
-        """Row of `ops` around each work's launch; NONE elsewhere."""
+        """Row of `ops` around each operation's launch; NONE elsewhere."""
         result = np.full(len(self.graph), NONE, np.int64)
         result[self.work] = integers(self.trace.gpu["op_id"])[self.graph.row[self.work]]
         return result
 
     def op_column(self, column: str) -> Labels:
-        """A text column of the op around each work; empty without."""
+        """A text column of the op around each GPU operation; empty without an op."""
         key = f"ops.{column}"
         if key not in self._texts:
             self._texts[key] = self._labels(self.trace.ops[column], self.work, self.op[self.work])
@@ -217,7 +217,7 @@ class Scene:
 
     @cached_property
     def op_name(self) -> Labels:
-        """Name of the op around each work."""
+        """Name of the op around each GPU operation."""
         return self.op_column("name")
 
     @cached_property
@@ -240,7 +240,7 @@ class Scene:
         return np.array(levels)
 
     def under_op(self, *names: str) -> Bools:
-        """Work launched by an op with one of these names, or by an op within it."""
+        """GPU operations launched by an op with one of these names, or by an op within it."""
         if names in self._under:
             return self._under[names]
         known, which = self._op_names
@@ -285,7 +285,7 @@ class Scene:
 
     @cached_property
     def root_op(self) -> Int64s:
-        """The outermost op around each work's launch; NONE elsewhere."""
+        """The outermost op around each operation's launch; NONE elsewhere."""
         result: Int64s = self.roots[self.op]
         return result
 
@@ -297,7 +297,7 @@ class Scene:
 
     @cached_property
     def of_autograd(self) -> Bools:
-        """Work that autograd's engine launched."""
+        """GPU operations that autograd's engine launched."""
         result: Bools = self.engine_ops[self.root_op] & self.is_work
         return result
 
@@ -358,7 +358,7 @@ class Scene:
 
     @cached_property
     def input_share(self) -> Floats:
-        """Share of each segment within steps in which the program gets its data."""
+        """Share of each segment within steps in which the program loads data."""
         found = loading_spans(HostTime(self.trace.whole(), self.host_time.threads))
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
@@ -376,11 +376,11 @@ class Scene:
 
     @cached_property
     def floors(self) -> Floors:
-        """The least time of each work."""
+        """Minimum times of the GPU operations."""
         return Floors(self.trace, self.op_calls)
 
     def floor_ns(self, dtype: str | None = None) -> Floats:
-        """The least time of each work, at its own or another precision; 0 where it is unknown, and for CPU nodes."""
+        """Minimum time of each GPU operation, at its own or another precision; 0 if unknown, and for CPU nodes."""
         if dtype not in self._floors:
             result = np.zeros(len(self.graph))
             result[self.work] = self.floors.least_ns(dtype)[self.graph.row[self.work]]

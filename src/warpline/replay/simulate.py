@@ -1,4 +1,4 @@
-"""Replays a graph: every node begins as soon as everything that it waits for allows.
+"""Replays a graph: every node starts as soon as all its dependencies allow.
 
 The graph is in topological order, so one pass suffices, and the same graph always gives the same times. The pass is
 compiled (`simulate.c`, a few nanoseconds a node); where it was not, Python takes half a microsecond a node.
@@ -25,14 +25,14 @@ _INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C")
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """When each node began and ended in a replay, in nanoseconds from the graph's origin."""
+    """Start and end of each node in a replay, in nanoseconds from the graph's origin."""
 
     start: Floats
     finish: Floats
 
     @property
     def span_ns(self) -> float:
-        """From the origin to the end of everything."""
+        """Time from the origin to the last end."""
         return float(self.finish.max(initial=0.0))
 
 
@@ -71,7 +71,7 @@ def _interpreted(graph: Graph) -> Floats:
     count = len(graph)
     first = np.searchsorted(graph.edge_to, np.arange(count + 1))
     edges = np.diff(first)
-    # A node without causes begins at the origin: it hangs, with no lag, on a node that never takes time.
+    # A node without dependencies starts at the origin: it depends, without lag, on an empty node.
     one_from = np.full(count, -1, np.int64)
     one_lag = np.zeros(count)
     some = edges > 0

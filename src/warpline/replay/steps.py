@@ -1,7 +1,7 @@
-"""The steps of a trace in a replay: when each begins and is complete.
+"""The steps of a trace in a replay: when each starts and completes.
 
-A step that a range on the CPU marks is complete when the CPU has left it and the work launched in it is done; its
-length is the time from the completion of the step before. That is what a stopwatch around a loop shows, whichever of
+A step that a CPU range marks is complete when the CPU has left it and the operations launched in it are done; its
+duration is the time since the completion of the previous step. That is what timing the loop shows, whichever of
 CPU and GPU is the slower. A step that was found by repetition on the device runs from its first kernel to the next
 step's first kernel.
 """
@@ -23,7 +23,7 @@ from warpline.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class StepMarks:
-    """Where in the graph the steps begin and end."""
+    """Boundaries of the steps in the graph."""
 
     node: Int64s
     """For each boundary (one more than steps), the node that it lies in."""
@@ -34,7 +34,7 @@ class StepMarks:
     count: int
 
     def lengths(self, graph: Graph, schedule: Schedule) -> Floats:
-        """Length of each step in a replay."""
+        """Duration of each step in a replay."""
         share = self.offset_ns / np.maximum(graph.measured_end[self.node] - graph.measured_start[self.node], 1)
         moments = schedule.finish[self.node] - share * graph.duration[self.node]
         if self.boundary_of_work is None:
@@ -55,7 +55,7 @@ def as_measured(graph: Graph) -> Schedule:
 
 
 def find_marks(trace: Trace, graph: Graph) -> StepMarks:
-    """The steps in view; without any, the whole trace is one."""
+    """The selected steps; without steps, the whole trace is one."""
     steps = trace.steps_in_view
     if not len(steps):
         return _whole(graph)
@@ -98,8 +98,8 @@ def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
     if not len(mine):
         raise CannotAnswer(
             "no-step-thread",
-            "the steps lie on a thread that made no CUDA call",
-            "choose a range of the launching thread with --step-range NAME",
+            "the steps are on a thread that made no CUDA call",
+            "select a range of the launching thread with --step-range NAME",
         )
     boundaries = np.append(starts, ends[-1])
     spot = np.clip(np.searchsorted(graph.measured_start[mine], boundaries, side="right") - 1, 0, len(mine) - 1)

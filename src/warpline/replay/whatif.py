@@ -1,4 +1,4 @@
-"""What if: a trace with one or several fixes applied to its graph, replayed without the profiler's cost."""
+"""What if: replays a trace with one or several fixes applied to its graph, without profiler overhead."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ H200 lie within the range, without it 61 %."""
 
 @dataclass(frozen=True, slots=True)
 class AppliedFix:
-    """A fix, and how many nodes of the graph it changed."""
+    """A fix, and the number of graph nodes that it changed."""
 
     name: str
     summary: str
@@ -41,23 +41,23 @@ class AppliedFix:
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """What fixes do to one of the bare graphs; arrays run over its nodes."""
+    """Fixes applied to one of the bare graphs; arrays have one entry per node."""
 
     step_ns: float
     changed: tuple[int, ...]
-    """How many nodes each fix changed."""
+    """Number of nodes that each fix changed."""
     duration: Floats
     gone: Bools
     moved: Bools
     unbounded_ns: float
-    """The step if nothing outside the graph bounded it."""
+    """The step without bounds from outside the graph."""
     floor_ns: float
-    """What a step takes at least for a reason outside the graph."""
+    """Lower bound of the step from outside the graph."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What the step would take.
+    """The predicted step time.
 
     >>> prediction = warpline.whatif("trace.json.gz", "cuda_graph", "tf32")
     >>> prediction.gain.expected, prediction.new_step_ns.expected
@@ -67,9 +67,9 @@ class Prediction:
     measured_step_ns: float
     replayed_step_ns: float
     error_pct: float
-    """Of the unchanged replay: the confidence in everything below."""
+    """Error of the unchanged replay: it limits the confidence in everything below."""
     old_step_ns: Estimate
-    """Bare: as a stopwatch would show it without a profiler."""
+    """The step without a profiler."""
     new_step_ns: Estimate
     gain: Estimate
     """Old over new: the speed-up."""
@@ -77,7 +77,7 @@ class Prediction:
 
     @property
     def applies(self) -> bool:
-        """Whether any fix found something to change."""
+        """Whether any fix changed something."""
         return any(fix.changed for fix in self.fixes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -120,9 +120,9 @@ class Prediction:
 
 
 class WhatIf:
-    """A trace made ready for questions: its graph, its bare versions and its scene are found once.
+    """A trace prepared for what-if questions: its graph, its bare versions and its scene are built once.
 
-    `fixes` are those that may be asked about by name, in the order in which they are applied.
+    `fixes` are the available fixes by name, in the order in which they are applied.
     """
 
     def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], done: Replay | None = None) -> None:
@@ -134,7 +134,7 @@ class WhatIf:
         self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
         self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
         if self._bare.measured:
-            # What the replay misses of the measured step, it misses of the mended one too.
+            # The replay's error on the measured step applies to the fixed step too.
             self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_STEP])
         self._tried: dict[tuple[str, ...], Trial] = {}
         self._asked: dict[tuple[str, ...], Prediction] = {}
@@ -157,7 +157,7 @@ class WhatIf:
         return max(typical * self._scale, 1.0)
 
     def ask(self, *names: str) -> Prediction:
-        """Predicts the step with these fixes together."""
+        """Predict the step with these fixes together."""
         if names not in self._asked:
             self._asked[names] = self._predict(names)
         return self._asked[names]
@@ -200,7 +200,7 @@ class WhatIf:
         return self.step_ns(bench.settle())
 
     def gains(self, name: str, least: float) -> bool:
-        """Whether a fix finds something to change and is expected to gain at least so much: one replay, not five."""
+        """Whether a fix changes something and is expected to gain at least `least`: one replay, not five."""
         found = self.trial(name)
         return any(found.changed) and self._bare.expected_ns / found.step_ns >= least
 
@@ -215,7 +215,7 @@ class WhatIf:
         bench = Workbench(self.scene, self._bare.graphs[bare])
         changed = tuple(item.apply(bench, case) for item in chosen)
         graph = bench.settle()
-        # Loading in the background cannot take longer than it took in the foreground.
+        # Loading in the background takes no longer than in the foreground.
         floor = min(bench.step_floor_ns, max(self._bare.steps_ns))
         unbounded = self.step_ns(graph, bench.counted)
         step_ns = max(unbounded, floor)

@@ -1,6 +1,6 @@
-"""The workbench: a graph that fixes change step by step, several on one graph.
+"""The workbench: a graph that one or several fixes change.
 
-Nodes stay where they are; work and calls that are gone take no time and hold nothing up.
+Nodes are never deleted; removed operations and calls take no time and delay nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ class Workbench:
     scene: Scene
     graph: Graph
     gone: Bools = field(init=False)
-    """Work that no longer exists."""
+    """Removed GPU operations."""
     moved: Bools = field(init=False)
-    """Work that was moved to a stream of its own."""
+    """GPU operations that were moved to another stream."""
     step_floor_ns: float = 0.0
-    """What a step takes at least for a reason outside the graph (data loading in the background)."""
+    """Lower bound of the step from outside the graph (data loading in the background)."""
 
     counted: Bools | None = None
     """The steps that stand for all, where others do what a mended program does not repeat; None for all of them."""
@@ -37,12 +37,12 @@ class Workbench:
         self.gone, self.moved = (np.zeros(len(self.graph), bool) for _ in range(2))
 
     def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
-        """Sets durations, never above what they are and never below the floor (or, if shorter, what they are)."""
+        """Set durations, never above the current ones and never below the floor."""
         now = self.graph.duration[nodes]
         self.graph.duration[nodes] = np.minimum(now, np.maximum(duration, floor))
 
     def remove_work(self, nodes: Int64s, *, dispatch: bool = True) -> None:
-        """Takes work out; with `dispatch`, also the calls that launched nothing else, and the CPU time before them."""
+        """Remove GPU operations; with `dispatch`, also calls that launched nothing else and the CPU time before."""
         if not len(nodes):
             return
         self.gone[nodes] = True
@@ -61,7 +61,7 @@ class Workbench:
         self.remove_calls(_without(calls[nodes[roots[nodes] == NONE]], calls[others], len(self.graph)))
 
     def remove_ops(self, ops: Int64s) -> None:
-        """Takes the CPU time of these ops out, with the calls within them and their waits."""
+        """Remove the CPU time of these ops, with their calls and waits."""
         if not len(ops):
             return
         scene = self.scene
@@ -73,7 +73,7 @@ class Workbench:
         self.stop_waiting(calls)
 
     def remove_cpu(self, thread: int, start_ns: int, end_ns: int) -> None:
-        """Takes everything out that a thread did between two moments."""
+        """Remove everything that a thread did between two moments."""
         graph = self.graph
         inside = (graph.measured_start >= start_ns) & (graph.measured_start < end_ns) & (graph.lane == thread)
         nodes = np.flatnonzero(inside & ~self.scene.is_work)
@@ -102,14 +102,14 @@ class Workbench:
         self.stop_waiting(calls)
 
     def stop_waiting(self, calls: Int64s) -> None:
-        """The calls return without waiting for any work."""
+        """Let the calls return without waiting."""
         waits = np.flatnonzero(self.graph.edge_kind == SYNC)
         released = np.zeros(len(self.graph.edge_to), bool)
         released[waits] = np.isin(self.graph.row[self.graph.edge_to[waits]], self.graph.row[calls])
         self.graph = self.graph.without_edges(released)
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
-        """Moves work to a stream of its own: what followed it on its stream no longer waits for it.
+        """Move operations to another stream: later operations on their old stream no longer wait for them.
 
         With `keep_causes` it still waits for what came before it; the order among the detached stays.
         """

@@ -45,7 +45,7 @@ PROMPT_IN_STARTS = 12.0
 
 _JOIN_FIRST, _CALL_NEXT, _CUT_LAST = range(3)
 ORDER_ROUNDS = 64
-"""How often the order is corrected at most; edges that still run against it are dropped and counted."""
+"""Maximum number of order corrections; edges that still contradict the order are dropped and counted."""
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class _Nodes:
 
 @dataclass(slots=True)
 class _Draft:
-    """Nodes in the order in which they were thought of, and edges between them."""
+    """Nodes in order of creation, and edges between them."""
 
     nodes: list[_Nodes] = field(default_factory=list)
     edges: list[tuple[Int64s, Int64s, Floats, int]] = field(default_factory=list)
@@ -82,7 +82,7 @@ class _Draft:
         duration: Floats | None = None,
         turn: Int64s | None = None,
     ) -> Int64s:
-        """Adds nodes and gives back their numbers."""
+        """Add nodes and return their numbers."""
         size = len(lane)
         none = np.full(size, NONE, np.int64)
         self.nodes.append(
@@ -101,7 +101,7 @@ class _Draft:
         return np.arange(self.count - size, self.count)
 
     def join(self, sources: Int64s, targets: Int64s, lag: Floats | float, kind: int) -> None:
-        """Adds edges."""
+        """Add edges."""
         lags = np.full(len(sources), lag) if isinstance(lag, float | int) else lag
         self.edges.append((sources, targets, lags.astype(np.float64), kind))
 
@@ -120,7 +120,7 @@ class _Places:
 def build_graph(trace: Trace, costs: Costs) -> Graph:
     """The graph of the whole trace; steps are found in it afterwards."""
     if not len(trace.gpu):
-        raise CannotAnswer("no-gpu-work", "the trace has no GPU work to replay", "record with CUDA activities")
+        raise CannotAnswer("no-gpu-work", "the trace has no GPU operations to replay", "record with CUDA activities")
     calls = top_calls(trace.api)
     works = stream_works(trace, calls, costs.device)
     waits = call_waits(trace, calls, works, costs)
@@ -213,7 +213,7 @@ def _works(
     places: _Places,
     device: DeviceCosts,
 ) -> int:
-    """Work, with its launches, streams, events and waits; gives back the delay that stays unexplained."""
+    """GPU operations with their launches, streams, events and waits; returns the unexplained delay."""
     nodes = draft.add(WORK, works.lane, works.start, works.end, row=works.row, turn=np.arange(len(works.row)))
     known = event_edges(trace, calls, works, device)
     guessed = inferred_edges(works, calls, delays, known, device)
@@ -255,7 +255,7 @@ def _passing(works: Works, edges: WorkEdges, delays: Delays, device: DeviceCosts
 
 
 def _ordered(draft: _Draft, origin: int, unexplained: int) -> Graph:
-    """Sorts the nodes so that causes come first, and drops the edges that contradict that order."""
+    """Sort the nodes topologically, and drop the edges that contradict that order."""
     kind, lane, row, before, start, end, turn = (
         np.concatenate([getattr(part, name) for part in draft.nodes])
         for name in ("kind", "lane", "row", "before", "start", "end", "turn")

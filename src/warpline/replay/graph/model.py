@@ -1,6 +1,6 @@
-"""The dependency graph of a trace: nodes and edges as flat arrays, in an order in which causes come first.
+"""The dependency graph of a trace: nodes and edges as flat arrays, in topological order.
 
-Times are nanoseconds from the graph's origin. Every edge says: the node begins no earlier than the end of the
+Times are nanoseconds from the graph's origin. An edge means: the node starts no earlier than the end of the
 other plus a lag. What begins together with a call hangs on the segment before the call, which ends there.
 """
 
@@ -48,9 +48,9 @@ class Graph:
     edge_kind: Int8s
     origin_ns: int
     dropped_edges: int = 0
-    """Edges that would have run against time, and were left out."""
+    """Edges that contradicted the time order, and were dropped."""
     unexplained_ns: int = 0
-    """Delay of work that nothing recorded explains; it is kept as it was measured."""
+    """Delay of operations that no recorded event explains; it is kept as measured."""
 
     def __len__(self) -> int:
         return len(self.kind)
@@ -60,7 +60,7 @@ class Graph:
         return replace(self, duration=self.duration.copy(), lag=self.lag.copy())
 
     def without_edges(self, gone: Bools) -> Graph:
-        """The graph less the marked edges."""
+        """The graph without the marked edges."""
         if not gone.any():
             return self
         keep = ~gone
@@ -73,7 +73,7 @@ class Graph:
         )
 
     def with_edges(self, sources: Int64s, targets: Int64s, lag: Floats, kind: int) -> Graph:
-        """The graph with more edges; those that would run against the order are left out and counted."""
+        """The graph with more edges; those that contradict the order are dropped and counted."""
         forward = sources < targets
         edge_to = np.concatenate([self.edge_to, targets[forward]])
         order = np.argsort(edge_to, kind="stable")
