@@ -114,7 +114,7 @@ def test_without_its_file_it_is_gone(toy: Path, trace_file: Path) -> None:
 def test_fixes_that_come_after_each_other_are_refused() -> None:
     known = dict(all_fixes())
     known["warm_up"] = replace(known["warm_up"], after=("cuda_graph",))
-    with pytest.raises(ValueError, match="come after each other"):
+    with pytest.raises(ValueError, match="depend on each other in a cycle"):
         order_of_application(known)
 
 
