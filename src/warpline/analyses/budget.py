@@ -16,11 +16,6 @@ from warpline.errors import CannotAnswer
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
-GRAPH_LAUNCH_NS = 4_600
-"""CPU time of launching a CUDA graph. Measured on an NVIDIA H200, 2026-11-15 (`graph.launch` of warpline device)."""
-GRAPH_GAP_NS = 500
-"""Between two kernels of a graph. Measured on the same (`graph.kernel_gap`)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Budget:
@@ -61,10 +56,9 @@ class Budget:
         """
         return self.work_ns / self.cpu_ns if self.cpu_ns else None
 
-    @property
-    def graph_ns(self) -> float:
-        """The step as one CUDA graph."""
-        return GRAPH_LAUNCH_NS + self.work_ns + self.ops * GRAPH_GAP_NS
+    def graph_ns(self, launch_ns: float, gap_ns: float) -> float:
+        """The step as one CUDA graph, which takes `launch_ns` to launch and has `gap_ns` between two kernels."""
+        return launch_ns + self.work_ns + self.ops * gap_ns
 
     def fused_ns(self, times_fewer: float) -> float:
         """The step with that many times fewer launches and the same GPU time."""

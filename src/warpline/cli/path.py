@@ -78,8 +78,10 @@ def budget(
       warpline budget trace.json.gz --cpu-us 5 --json
     """
     from warpline.analyses.budget import Budget, budget_of  # noqa: PLC0415
+    from warpline.replay.costs.find import default_costs, find_costs  # noqa: PLC0415
 
-    known = budget_of(open_with_progress(trace, steps, step_range, no_cache)) if trace is not None else None
+    opened = open_with_progress(trace, steps, step_range, no_cache) if trace is not None else None
+    known, costs = (budget_of(opened), find_costs(opened)) if opened is not None else (None, default_costs())
     if known is None and (ops is None or cpu_us is None or gpu_us is None):
         raise UsageError("no-numbers", "give a trace, or all of --ops, --cpu-us and --gpu-us")
     result = Budget(
@@ -89,15 +91,16 @@ def budget(
     )
     if not result.step_ns:
         raise UsageError("no-time", "a step needs CPU or GPU time", "give --cpu-us or --gpu-us")
+    graph_ns = result.graph_ns(costs.host.graph_launch.expected, costs.device.graph_gap.expected)
     if as_json:
-        print_json(_as_dict(result))
+        print_json(_as_dict(result, graph_ns))
         return
     from warpline.reports.path import budget_report  # noqa: PLC0415
 
-    put_report(budget_report(result))
+    put_report(budget_report(result, graph_ns))
 
 
-def _as_dict(budget: Budget) -> dict[str, Any]:
+def _as_dict(budget: Budget, graph_ns: float) -> dict[str, Any]:
     return {
         "schema": BUDGET_SCHEMA,
         "ops_per_step": budget.ops,
@@ -108,5 +111,5 @@ def _as_dict(budget: Budget) -> dict[str, Any]:
         "step_ns": budget.step_ns,
         "bound": budget.bound,
         "crossover_ops": budget.crossover_ops,
-        "graph_step_ns": budget.graph_ns,
+        "graph_step_ns": graph_ns,
     }

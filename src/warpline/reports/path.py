@@ -44,11 +44,11 @@ def path_report(table: pl.DataFrame, title: str) -> Report:
     return Report(title, (Section("ops", "Dispatch path", (Table(_COLUMNS, rows), Text(note, "quiet"))),))
 
 
-def budget_report(budget: Budget) -> Report:
+def budget_report(budget: Budget, graph_ns: float) -> Report:
     """The budget as sentences."""
     slower = "dispatch on the CPU" if budget.bound == "cpu" else "the GPU"
     launches = f"{count(round(budget.ops))} launches a step"
-    graph, fused = budget.graph_ns, budget.fused_ns(FEWER_LAUNCHES)
+    graph, fused = graph_ns, budget.fused_ns(FEWER_LAUNCHES)
     lines = [
         f"{launches} × {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
         f"{launches} × {duration(budget.gpu_ns)} of GPU each = {duration(budget.work_ns)} to run",

@@ -8,7 +8,7 @@ from warpline.analyses.roofline import trace_device
 from warpline.errors import WarplineError
 from warpline.hardware import roof_of
 from warpline.replay.costs.device import DeviceCosts, device_costs
-from warpline.replay.costs.host import HostCosts, host_costs
+from warpline.replay.costs.host import DEFAULT, HostCosts, host_costs
 from warpline.trace.trace import Trace
 
 
@@ -28,3 +28,8 @@ def find_costs(trace: Trace) -> Costs:
     except WarplineError:
         roof = None
     return Costs(host_costs(trace), device_costs(roof))
+
+
+def default_costs() -> Costs:
+    """Costs where nothing is known of host and device."""
+    return Costs(DEFAULT, device_costs(None))
