@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from threading import Thread
 from typing import Annotated
 
 import typer
@@ -108,6 +109,8 @@ def show(
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
     with _no_collection():
+        if why is not False:
+            Thread(target=_load_fixes, daemon=True).start()
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
 
@@ -117,6 +120,14 @@ def show(
             return
         verbose = answer.verbose or answer.top is not None
         put_report(report(diagnosis, verbose, answer.top or DEFAULT_TOP, again), chosen, answer.output)
+
+
+def _load_fixes() -> None:
+    """Load the replay and the fixes on a second core while the file is read."""
+    from warpline.findings import rank  # noqa: F401, PLC0415
+    from warpline.fixes.registry import all_fixes  # noqa: PLC0415
+
+    all_fixes()
 
 
 def _chosen(steps: str | None, step_range: str | None) -> list[str]:
