@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.gaps import Gaps, idle_gaps
-from warpline.analyses.host_time import HostTime
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
 from warpline.analyses.steps import step_times
@@ -163,28 +163,36 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
     `why` replays the trace for findings and a verdict; by default, if that takes a few seconds at most.
     """
-    judgement = _judgement(trace, why)
+    # The accounting needs nothing of the replay, and most of its time is spent outside Python's lock.
+    with ThreadPoolExecutor(1) as second_core:
+        counted = second_core.submit(
+            lambda: (
+                device_times(trace),
+                step_times(trace),
+                top_kernels(trace, LISTED_KERNELS),
+                launch_calls(trace),
+                copies(trace),
+                queue_depth(trace),
+                idle_gaps(trace),
+            )
+        )
+        judgement = _judgement(trace, why)
+        syncs = _syncs(trace, judgement)
+        devices, steps, kernels, launches, copied, queue, gaps = counted.result()
     health = trace.health_entries + (judgement.health if judgement else [])
     return Diagnosis(
         trace=trace,
         health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
-        devices=device_times(trace),
-        gaps=idle_gaps(trace, _host_time(trace, judgement)),
-        steps=step_times(trace),
-        kernels=top_kernels(trace, LISTED_KERNELS),
-        launches=launch_calls(trace),
-        copies=copies(trace),
-        syncs=_syncs(trace, judgement),
-        queue=queue_depth(trace),
+        devices=devices,
+        gaps=gaps,
+        steps=steps,
+        kernels=kernels,
+        launches=launches,
+        copies=copied,
+        syncs=syncs,
+        queue=queue,
         judgement=judgement,
     )
-
-
-def _host_time(trace: Trace, judgement: Judgement | None) -> HostTime:
-    """What the threads did; the findings have found that out where they look at the whole trace."""
-    judged = judgement.evidence if judgement else None
-    is_whole = judged is not None and judged.trace.table("api") is trace.table("api")
-    return HostTime(trace, judged.scene.host_time.threads if judged and is_whole else None)
 
 
 def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
