@@ -23,7 +23,7 @@ MEASURED_MEMORY = 4.26e12
 DEFAULT_LINK = Figure(31.5e9, "guess: PCIe 4, 16 lanes")
 """Of a device that is not known."""
 OTHER_CHIP = 1.8
-"""A constant of one chip on another: the range is wider by this factor. A guess, since no other chip was measured."""
+"""A constant of one chip on another: the range is wider by this factor, a guess, since no other chip was measured."""
 REACHED = (0.95, 0.87, 0.7)
 """Share of a link's paper bandwidth that a large pinned copy reaches: 0.88 of PCIe 5 on an H200's host."""
 SUSTAINED = (1.0, 0.85, 0.7)
