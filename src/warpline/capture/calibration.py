@@ -1,7 +1,7 @@
 """What ops, launches and their recording cost this host, measured by loops of tiny ops.
 
-Each loop is timed bare and then under torch.profiler: the difference is what recording costs. All of it takes well
-under half a second. Nothing here may disturb the program: on any failure there is no calibration.
+Each loop is timed bare and then under torch.profiler: the difference is what recording costs. Nothing here may disturb
+the program: on any failure there is no calibration.
 """
 
 from __future__ import annotations

@@ -25,13 +25,12 @@ DEFAULT_LINK = Figure(31.5e9, "guess: PCIe 4, 16 lanes")
 DEFAULT_MEMORY_BYTE = Cost(1 / 4_000, 1 / 1_000, 1 / 250, "guess: 250 GB/s to 4 TB/s")
 """The same for its memory."""
 OTHER_CHIP = 1.8
-"""A constant of one chip on another: the range is wider by this factor. Gaps between kernels, say, are 1.3 µs on an
-H200 and 0.8 to 2.5 on chips of other generations."""
+"""A constant of one chip on another: the range is wider by this factor, a guess, since no other chip was measured."""
 REACHED = (0.95, 0.87, 0.7)
 """Share of a link's paper bandwidth that a large pinned copy reaches: 0.88 of PCIe 5 on an H200's host."""
 SUSTAINED = (1.0, 0.85, 0.7)
 """Share of a data sheet's memory bandwidth or arithmetic peak that a good kernel reaches: on an H200 0.89 of the
-memory's, 0.79 to 0.82 of the tensor cores' and 0.77 of the CUDA cores'."""
+memory's, 0.76 to 0.82 of the tensor cores' and 0.77 of the CUDA cores'."""
 
 BLOCK = Cost(0.6, 0.62, 0.68, MEASURED)
 """Between the starts of two blocks: no kernel of more than 20,000 blocks took less, and gathers and fills, which do
@@ -39,9 +38,9 @@ little in a block, took 0.60 to 0.67."""
 ADDITION = Cost(0.0067, 0.007, 0.0075, MEASURED)
 """For each number that index_add_ adds to memory: 0.0067 to 0.0075 with 8 to 17 million of them."""
 LAUNCH_TO_START = Cost(1_200, 1_700, 2_500, MEASURED)
-"""From a launch's return to the kernel's start on an idle stream."""
+"""From a launch's return to the kernel's start on an idle stream: 1.7 µs; the range is a guess."""
 KERNEL_GAP = Cost(900, 1_350, 1_600, MEASURED)
-"""Between two queued kernels of a stream (`device measure`: 1.35 µs)."""
+"""Between two queued kernels of a stream (`device measure`: 1.35 µs); the range is a guess."""
 GRAPH_GAP = Cost(0, 150, 600, MEASURED)
 """Between two nodes of a CUDA graph, beyond their recorded times: 0 to 500 ns in graphs of 31 to 813 small kernels."""
 SMALLEST_KERNEL = Cost(1_000, 1_500, 3_000, MEASURED)

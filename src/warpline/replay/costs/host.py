@@ -112,7 +112,9 @@ DEFAULT_KINETO = RecordingCosts(
     graph_node=Cost(500, 1_000, 1_500, REFERENCE),
     step=Cost(50_000, 100_000, 150_000, REFERENCE),
 )
-"""An op with its launch costs 7.5 µs: 2 to 4 µs for each recorded event, by bare and recorded steps of 40 programs."""
+"""Bare and recorded steps of 40 programs differ by 2 to 4 µs for each event. Near that, round values were chosen on
+the 215 recorded faults (`docs/replay.md`). A calibration bounds those of ops, calls and frames
+from below."""
 DEFAULT_NSYS = RecordingCosts(
     op=Cost(100, 400, 1_000, "guess: nsys 2025.3 records less for an event"),
     call=Cost(300, 1_000, 2_000, "guess: nsys 2025.3 records less for an event"),
