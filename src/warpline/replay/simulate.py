@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from warpline.native import load
 from warpline.replay.graph.model import Graph
 from warpline.trace.columns import Floats
 
@@ -39,11 +40,8 @@ class Schedule:
 @cache
 def load_library() -> ctypes.CDLL | None:
     """The compiled pass, or None where it was not built."""
-    try:
-        library = ctypes.CDLL(str(LIBRARY))
-        if library.simulate_version() != VERSION:
-            return None
-    except (OSError, AttributeError):
+    library = load(LIBRARY, "simulate_version", VERSION)
+    if library is None:
         return None
     size = ctypes.c_int64
     library.simulate.argtypes = [size, _FLOATS, size, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS]

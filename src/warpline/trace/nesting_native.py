@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from warpline.native import load
 from warpline.trace.columns import Bools, Int64s
 
 LIBRARY = Path(__file__).with_name("_nest.so")
@@ -25,11 +26,8 @@ def load_library() -> ctypes.CDLL | None:
 
 @cache
 def _load(path: Path) -> ctypes.CDLL | None:
-    try:
-        library = ctypes.CDLL(str(path))
-        if library.nest_version() != VERSION:
-            return None
-    except (OSError, AttributeError):
+    library = load(path, "nest_version", VERSION)
+    if library is None:
         return None
     size, rows = ctypes.c_int64, _INTEGERS
     library.nest_order.argtypes = [rows, rows, rows, size, rows]

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from warpline.native import load
 from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int32s, RawEvents, Sparse
 from warpline.sources.kineto.scanner import Status, Step, address_of
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, merge_equal
@@ -31,11 +32,8 @@ def load_library() -> ctypes.CDLL | None:
 
 @cache
 def _load(path: Path) -> ctypes.CDLL | None:
-    try:
-        library = ctypes.CDLL(str(path))
-        if library.scan_version() != VERSION:
-            return None
-    except (OSError, AttributeError):
+    library = load(path, "scan_version", VERSION)
+    if library is None:
         return None
     address, number = ctypes.c_void_p, ctypes.c_int64
     library.scan_new.restype = address
