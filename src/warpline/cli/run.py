@@ -72,6 +72,14 @@ StacksOption = Annotated[
 MemoryOption = Annotated[
     bool, typer.Option("--memory/--no-memory", help="Record every allocation.", rich_help_panel=_WHAT)
 ]
+LinesOption = Annotated[
+    bool,
+    typer.Option("--lines/--no-lines", help="Look at two more steps for source lines.", rich_help_panel=_WHAT),
+]
+DataflowOption = Annotated[
+    bool,
+    typer.Option("--dataflow/--no-dataflow", help="Look at two more steps for data flow.", rich_help_panel=_WHAT),
+]
 KernelOption = Annotated[
     str, typer.Option("--kernel", metavar="REGEX", help="Profile only these kernels (ncu).", rich_help_panel=_WHAT)
 ]
@@ -115,6 +123,8 @@ def run(
     shapes: ShapesOption = _DEFAULT.shapes,
     stacks: StacksOption = _DEFAULT.stacks,
     memory: MemoryOption = _DEFAULT.memory,
+    lines: LinesOption = _DEFAULT.lines,
+    dataflow: DataflowOption = _DEFAULT.dataflow,
     kernel: KernelOption = "",
     launches: LaunchesOption = NCU_LAUNCHES,
     tool_arg: ArgumentOption = None,
@@ -156,6 +166,8 @@ def run(
         shapes=shapes,
         stacks=stacks,
         memory=memory,
+        lines=lines,
+        dataflow=dataflow,
     )
     extra = tuple(tool_arg or ())
     words = list(program or [])
