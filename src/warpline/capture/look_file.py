@@ -64,8 +64,8 @@ def flow_of(observed: Path) -> dict[str, Any]:
     """The calls and tensors of the observer's file, as columns."""
     nodes = sorted(_nodes(observed.read_text(encoding="utf-8", errors="replace")), key=lambda node: int(node["id"]))
     calls, tensors = _Columns("op", "thread", "parent", "step", "record_function"), _Columns(
-        "call", "argument", "output", "access", "tensor", "storage", "offset", "elements", "item_bytes", "shape",
-        "dtype", "device",
+        "call", "argument", "output", "access", "tensor", "storage", "offset", "elements", "extent", "item_bytes",
+        "shape", "dtype", "device",
     )  # fmt: skip
     call_of: dict[int, int] = {}
     step = -1
@@ -128,9 +128,11 @@ def _tensors(node: dict[str, Any], schema: str) -> Iterator[tuple[Any, ...]]:
     taken: dict[int, str] = {}
     for output in (False, True):
         side = node["outputs" if output else "inputs"]
-        for position, (value, shape, kind) in enumerate(zip(side["values"], side["shapes"], side["types"])):  # noqa: B905
-            dtypes = DTYPE.findall(str(kind))
-            for at, (tensor, size) in enumerate(_flat(value, shape)):
+        values = side["values"]
+        strides = side.get("strides") or [None] * len(values)  # torch 2.4 and older do not say
+        for position, (value, *sizes) in enumerate(zip(values, side["shapes"], strides)):  # noqa: B905 - Python 3.9
+            dtypes = DTYPE.findall(str(side["types"][position]))
+            for at, (tensor, size, steps) in enumerate(_flat(value, *sizes)):
                 number, storage, offset, elements, item, device = tensor
                 if output:
                     access = taken.get(storage, MAKE)
@@ -140,21 +142,30 @@ def _tensors(node: dict[str, Any], schema: str) -> Iterator[tuple[Any, ...]]:
                     taken[storage] = access if taken.get(storage, READ) == READ else taken[storage]
                 dtype = dtypes[at] if at < len(dtypes) else ""
                 yield (
-                    position, int(output), ACCESSES.index(access), number, storage, offset, elements, item,
+                    position, int(output), ACCESSES.index(access), number, storage, offset, elements,
+                    _extent(size, steps, elements), item,
                     json.dumps(size, separators=(",", ":")), dtype, str(device),
                 )  # fmt: skip
 
 
-def _flat(value: Any, shape: Any) -> Iterator[tuple[list[Any], Any]]:
-    """The tensors within an argument, with their shapes: it may be a list of them."""
+def _flat(value: Any, shape: Any, strides: Any) -> Iterator[tuple[list[Any], Any, Any]]:
+    """The tensors within an argument, with their shapes and strides: it may be a list of them."""
     if not isinstance(value, list):
         return
     if len(value) == TENSOR_FIELDS and isinstance(value[-1], str) and all(isinstance(part, int) for part in value[:-1]):
-        yield value, shape
+        yield value, shape, strides
         return
-    shapes = shape if isinstance(shape, list) and len(shape) == len(value) else [None] * len(value)
-    for part, size in zip(value, shapes):  # noqa: B905 - Python 3.9
-        yield from _flat(part, size)
+    inner = [part if isinstance(part, list) and len(part) == len(value) else [None] * len(value)
+             for part in (shape, strides)]  # fmt: skip
+    for part, *sizes in zip(value, *inner):  # noqa: B905 - Python 3.9
+        yield from _flat(part, *sizes)
+
+
+def _extent(shape: Any, strides: Any, elements: int) -> int:
+    """Elements of the storage from the tensor's first to its last; all between them may be another tensor's."""
+    if not isinstance(shape, list) or not isinstance(strides, list) or len(shape) != len(strides) or not elements:
+        return elements
+    return 1 + sum((size - 1) * abs(stride) for size, stride in zip(shape, strides))  # noqa: B905 - Python 3.9
 
 
 def _written(schema: str, name: str) -> dict[int, str]:

@@ -10,10 +10,11 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.trace.beside import Beside
 from warpline.trace.columns import NONE
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
-from warpline.trace.schema import TABLES
+from warpline.trace.schema import TABLES, conform, empty
 from warpline.trace.steps import StepChoice, steps_named
 
 
@@ -43,6 +44,8 @@ class Trace(TableProperties):
     """`kineto` or `nsys`."""
     _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = field(repr=False)
     chosen_steps: StepChoice | None = None
+    beside: Beside | None = field(default=None, repr=False)
+    """A second look at the same program, where `warpline run` left one."""
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name."""
@@ -102,13 +105,18 @@ class Trace(TableProperties):
         median = (steps["end_ns"] - steps["start_ns"]).median() if len(steps) else None
         return int(median) if isinstance(median, int | float) else None
 
+    def with_beside(self, beside: Beside) -> Trace:
+        """The same trace with a second look."""
+        flow: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {"dataflow": lambda: _dataflow_of(beside)}
+        return Trace(self.path, self.source, {**self._tables, **flow}, self.chosen_steps, beside)
+
     def whole(self) -> Trace:
         """The same trace, looked at from its first to its last operation."""
-        return Trace(self.path, self.source, self._tables)
+        return Trace(self.path, self.source, self._tables, beside=self.beside)
 
     def replaced(self, tables: dict[str, pl.DataFrame], choice: StepChoice | None) -> Trace:
         """The same trace with some other tables, looked at during these steps."""
-        return Trace(self.path, self.source, {**self._tables, **tables}, choice)
+        return Trace(self.path, self.source, {**self._tables, **tables}, choice, self.beside)
 
     def with_step_range(self, name: str) -> Trace:
         """The same trace with steps taken from the ranges of that name."""
@@ -124,3 +132,8 @@ class Trace(TableProperties):
             )
         choice.window(self.table("steps"))
         return self.replaced({}, choice)
+
+
+def _dataflow_of(beside: Beside) -> pl.DataFrame:
+    rows = beside.look.dataflow
+    return conform("dataflow", rows) if len(rows) else empty("dataflow")
