@@ -60,6 +60,12 @@ class Evidence:
         """Replayed step time without the profiler."""
         return self.question.bare_step_ns.expected
 
+    def data_flow_is_known(self, fix: str) -> bool:
+        """Whether it was recorded which tensors the operations share that the fix changes; else it is a guess from
+        shapes, and the range must be wider."""
+        flow = self.scene.dataflow
+        return flow is not None and flow.known(self.changed(fix).work)
+
     @cached_property
     def framework(self) -> Framework:
         """What the program is written with."""

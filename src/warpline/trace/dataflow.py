@@ -126,28 +126,77 @@ class Dataflow:
 
     @cached_property
     def never_read(self) -> Bools:
-        """Which calls of the first step write tensors that nobody reads afterwards.
+        """Which calls write only tensors that are gone or overwritten before anybody reads them.
 
-        Only with a second step: what a step leaves may be read by the next one. Tensors on the CPU are left out, because
-        reads by NumPy and Python are not recorded; so are calls whose result an enclosing op hands on to a reader.
+        A tensor that is still there at the end may be read later. Tensors on the CPU are left out, because reads by
+        NumPy and Python are not recorded.
         """
-        result = np.zeros(len(self.calls), bool)
-        if self.steps < 2:
-            return result
-        step = integers(self.calls["step"])[self._call]
         on_cpu = self.tensors.select(named("^cpu", "device"))["device"].to_numpy()
-        wrote = self._writes & (step == 0)
-        result[self._call[wrote]] = True
-        result[self._call[wrote & on_cpu]] = False
+        lost = self._ends() | self._is_overwritten()
+        result = np.zeros(len(self.calls), bool)
+        result[self._call[self._writes]] = True
+        result[self._call[self._writes & (on_cpu | ~lost)]] = False
         result[integers(self.edges["producer"])] = False
+        return result
+
+    def _ends(self) -> Bools:
+        """Tensors whose memory is another tensor's later."""
+        storage = integers(self.tensors["storage"])
+        _, which = np.unique(storage, return_inverse=True)
+        last = np.zeros(int(which.max(initial=-1)) + 1, np.int64)
+        np.maximum.at(last, which, self.buffer)
+        result: Bools = self.buffer < last[which]
+        return result
+
+    def _is_overwritten(self) -> Bools:
+        """Tensors that a later call overwrites as a whole."""
+        result = np.zeros(len(self._call), bool)
+        over = (self.tensors["access"].cast(pl.String) == "write").to_numpy()
+        for rows in self._rows_by_buffer():
+            latest = rows[over[rows]][-1:]
+            if len(latest):
+                first, beyond = self._first[latest], self._first[latest] + self._size[latest]
+                inside = (self._first[rows] >= first) & (self._first[rows] + self._size[rows] <= beyond)
+                result[rows] = inside & (self._call[rows] < self._call[latest])
+        return result
+
+    @cached_property
+    def copies_needed(self) -> Bools:
+        """Which calls copy a tensor (read one, write another) that could not be read in its place: the copy is written
+        to later, or the original is, before the copy is read for the last time."""
+        result = np.zeros(len(self.calls), bool)
+        last_write, last_read = (self._last(which) for which in (self._writes, self._reads))
+        reads = dict(zip(self._call[self._reads].tolist(), self.buffer[self._reads].tolist(), strict=True))
+        for call, buffer in zip(self._call[self._writes].tolist(), self.buffer[self._writes].tolist(), strict=True):
+            source = reads.get(call)
+            if source is None or source == buffer:
+                continue
+            written = last_write[buffer] > call and not self._is_within(last_write[buffer], call)
+            result[call] |= written or call < last_write.get(source, NONE) < last_read.get(buffer, NONE)
+        return result
+
+    def _last(self, chosen: Bools) -> dict[int, int]:
+        """The last of these calls for each buffer."""
+        return dict(zip(self.buffer[chosen].tolist(), self._call[chosen].tolist(), strict=True))
+
+    def _is_within(self, inner: int, outer: int) -> bool:
+        return inner == outer or outer in self._above(inner)
+
+    @cached_property
+    def same_in_first_step(self) -> Int64s:
+        """For each call, the same call in the first step; NONE for those without one."""
+        order = OpOrder.of_dataflow(self.calls)
+        result = np.where(order.step == 0, np.arange(len(order.step)), NONE)
+        later = order.step > 0
+        found = same_ops(order, _only(order, order.step == 0))
+        result[later] = found[later]
         return result
 
     @cached_property
     def growing(self) -> pl.DataFrame:
         """Tensors whose shape changes from one step to the next: `call`, `op`, `before` and `after` (shapes)."""
         order = OpOrder.of_dataflow(self.calls)
-        first, rest = (self._only(order, keep) for keep in (order.step == 0, order.step == 1))
-        partner = same_ops(first, rest)
+        partner = same_ops(_only(order, order.step == 0), _only(order, order.step == 1))
         sides = self.tensors.select(
             "call", "direction", "argument", pl.int_range(pl.len()).over("call", "direction", "argument").alias("at"),
             "shape", "op",
@@ -159,9 +208,6 @@ class Dataflow:
         joined = before.join(after, on=["later", *keys]).rename({"shape": "before"})
         changed = joined.filter(pl.col("before").cast(pl.String) != pl.col("after").cast(pl.String))
         return changed.select("call", "op", "before", "after").unique(maintain_order=True).sort("call")
-
-    def _only(self, order: OpOrder, keep: Bools) -> OpOrder:
-        return OpOrder(order.names, order.name, order.lane, np.where(keep, 0, NONE), order.parent)
 
     def are_independent(self, groups: list[Int64s], adding: Bools) -> bool | None:
         """Whether no group of calls reads what another wrote; sums over the groups (`adding` calls) may.
@@ -200,5 +246,10 @@ class Dataflow:
         for call, begin, end in zip(calls.tolist(), *(bounds.tolist() for bounds in rows_of), strict=True):
             for buffer in self.buffer[begin:end][many[begin:end]].tolist():
                 group[root(-2 - buffer)] = root(call)
-        roots = np.array([root(call) for call in calls.tolist()], np.int64)
-        return np.unique(roots, return_inverse=True)[1] if len(roots) else roots
+        number: dict[int, int] = {}
+        return np.array([number.setdefault(root(call), len(number)) for call in calls.tolist()], np.int64)
+
+
+def _only(order: OpOrder, keep: Bools) -> OpOrder:
+    """The same ops, with only these in a step."""
+    return OpOrder(order.names, order.name, order.lane, np.where(keep, 0, NONE), order.parent)
