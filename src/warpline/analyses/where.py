@@ -20,7 +20,8 @@ Int64s = npt.NDArray[np.int64]
 
 LIBRARY = (
     r"^<|^nn\.Module|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
-    r"torchaudio|flash_attn|vllm|apex|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
+    r"torchaudio|flash_attn|vllm|apex|scipy|PIL|pandas|sklearn|skimage|cv2|datasets|tokenizers|timm|einops|diffusers|peft|"
+    r"safetensors|huggingface_hub|tqdm|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
     r"runpy|abc|copy|functools|queue|selectors|socket|random|warnings|weakref|inspect|enum|types|re|json|logging)"
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
 )

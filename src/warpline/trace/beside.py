@@ -35,8 +35,8 @@ class Beside:
 
     @property
     def exists(self) -> bool:
-        """Whether there is any of them."""
-        return any(self._file(suffix) is not None for suffix in COMPANIONS)
+        """Whether there was a second look. A trace of that name alone may be somebody's own recording."""
+        return self._file(LOOK) is not None
 
     @cached_property
     def look(self) -> Look:
