@@ -133,9 +133,10 @@ def _finished(
     trace: Path, steps: str | None, step_range: str | None, why: bool | None, no_cache: bool, again: str, top: int
 ) -> FinishedAnswer:
     """Open and diagnose the trace."""
-    with _undisturbed():
+    with _no_collection():
         Thread(target=_load_analyses, args=[why is not False], daemon=True).start()
-        opened = open_with_progress(trace, steps, step_range, no_cache)
+        with _short_turns():
+            opened = open_with_progress(trace, steps, step_range, no_cache)
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
@@ -169,18 +170,24 @@ def _chosen(steps: str | None, step_range: str | None) -> list[str]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Pause garbage collection, and let threads take turns quickly.
-
-    A diagnosis keeps its objects, and collecting would cost a tenth of the time. Threads that read the file need
-    Python's lock for microseconds only, and would wait 5 ms for it each time.
-    """
-    was_on, turn = gc.isenabled(), sys.getswitchinterval()
+def _no_collection() -> Iterator[None]:
+    """Pause garbage collection: a diagnosis keeps its objects, and collecting would cost a tenth of the time."""
+    was_on = gc.isenabled()
     gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let threads take turns quickly: those that read the file need Python's lock for microseconds only, and would
+    wait 5 ms for it each time."""
+    usual = sys.getswitchinterval()
     sys.setswitchinterval(TURN_SECONDS)
     try:
         yield
     finally:
-        sys.setswitchinterval(turn)
-        if was_on:
-            gc.enable()
+        sys.setswitchinterval(usual)
