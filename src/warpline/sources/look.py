@@ -27,6 +27,11 @@ class Look:
     """`start_ns` (since 1970) and `line` of every Python call; empty without frames."""
 
 
+def nothing_seen() -> Look:
+    """A look without rows."""
+    return Look(pl.DataFrame(), _lines({}))
+
+
 def read_look(file: Path) -> Look:
     """Read the file."""
     try:

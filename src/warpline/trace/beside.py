@@ -8,12 +8,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from warpline.errors import UnreadableFile
-from warpline.sources.look import Look, read_look
 
 if TYPE_CHECKING:
+    from warpline.sources.look import Look
     from warpline.trace.trace import Trace
 
 LOOK, STACKS = ".look.json.gz", (".stacks.json.gz", ".stacks.json")
@@ -29,8 +27,7 @@ class Beside:
     opened: Callable[[Path], Trace]
 
     def _file(self, suffix: str) -> Path | None:
-        name = self.path.name.removesuffix(".gz").removesuffix(".json")
-        file = self.path.with_name(name + suffix)
+        file = _beside(self.path, suffix)
         return file if file != self.path and file.is_file() else None
 
     @property
@@ -41,13 +38,13 @@ class Beside:
     @cached_property
     def look(self) -> Look:
         """Data flow and lines; empty where there are none, or where their file is damaged."""
+        from warpline.sources.look import nothing_seen, read_look  # noqa: PLC0415 - loads polars
+
         file = self._file(LOOK)
-        if file is not None:
-            try:
-                return read_look(file)
-            except UnreadableFile:
-                pass
-        return Look(pl.DataFrame(), pl.DataFrame(schema={"start_ns": pl.Int64, "line": pl.Int32}))
+        try:
+            return read_look(file) if file is not None else nothing_seen()
+        except UnreadableFile:
+            return nothing_seen()
 
     @cached_property
     def stacks(self) -> Trace | None:
@@ -57,3 +54,12 @@ class Beside:
             return self.opened(file) if file is not None else None
         except UnreadableFile:
             return None
+
+
+def companions_of(trace: Path) -> list[Path]:
+    """Where the files of a second look at a trace would be."""
+    return [_beside(trace, suffix) for suffix in COMPANIONS]
+
+
+def _beside(trace: Path, suffix: str) -> Path:
+    return trace.with_name(trace.name.removesuffix(".gz").removesuffix(".json") + suffix)
