@@ -19,8 +19,8 @@ from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
 
-SAMPLES = 8
-"""Moments of each gap that are looked at."""
+MOMENTS, LEAST_SAMPLES, MOST_SAMPLES = 8_000, 8, 256
+"""Moments that are looked at, in all and of each gap."""
 MOST_GAPS = 1_000
 """The longest gaps: short ones add little."""
 LEAST_SHARE = 0.05
@@ -88,12 +88,12 @@ def _place(trace: Trace, gaps: pl.DataFrame, cause: str, frames: UserFrames) -> 
     if not len(known):
         return None
     thread = integers(trace.api["thread"])[calls[known]]
-    share = (np.arange(SAMPLES) + 0.5) / SAMPLES
+    samples = int(np.clip(MOMENTS // len(known), LEAST_SAMPLES, MOST_SAMPLES))
+    share = (np.arange(samples) + 0.5) / samples
     moments = (start[known, None] + share * (end - start)[known, None]).astype(np.int64).ravel()
-    weights = np.repeat((end - start)[known] / SAMPLES, SAMPLES)
-    samples = _Samples(trace, frames, np.repeat(thread, SAMPLES), moments, weights)
-    total = int(gaps["length"].sum())
-    return samples.answer(cause, len(gaps), total)
+    weights = np.repeat((end - start)[known] / samples, samples)
+    seen = _Samples(trace, frames, np.repeat(thread, samples), moments, weights)
+    return seen.answer(cause, len(gaps), int(gaps["length"].sum()))
 
 
 class _Samples:

@@ -73,6 +73,11 @@ class UserFrames:
         return self._frames is not None
 
     @property
+    def borrowed(self) -> bool:
+        """Whether the frames are those of a second look."""
+        return self._twin is not None
+
+    @property
     def matched_share(self) -> float:
         """Share of the trace's ops that the frames are known for: less than 1 if the second look ran other ops."""
         return self._twin.matched_share if self._twin is not None else float(self.exist)

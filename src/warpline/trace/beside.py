@@ -25,6 +25,8 @@ class Beside:
     path: Path
     """The trace."""
     opened: Callable[[Path], Trace]
+    problem: str = ""
+    """Why a file could not be read; known once it is asked for."""
 
     def _file(self, suffix: str) -> Path | None:
         file = _beside(self.path, suffix)
@@ -43,7 +45,8 @@ class Beside:
         file = self._file(LOOK)
         try:
             return read_look(file) if file is not None else nothing_seen()
-        except UnreadableFile:
+        except UnreadableFile as error:
+            self.problem = str(error.args[0] if error.args else error)
             return nothing_seen()
 
     @cached_property
@@ -52,7 +55,8 @@ class Beside:
         file = next((found for suffix in STACKS if (found := self._file(suffix)) is not None), None)
         try:
             return self.opened(file) if file is not None else None
-        except UnreadableFile:
+        except UnreadableFile as error:
+            self.problem = str(error.args[0] if error.args else error)
             return None
 
 
