@@ -103,6 +103,7 @@ class Look:
                 export_whole(recorder, self._path(STACKS))
                 self.report["stacks_file"] = self._path(STACKS).name
                 self.report["notes"] += recorder.notes
+            recorder.discard()
             self.report["state"] = DONE
 
     def can_stop_here(self) -> bool:

@@ -7,6 +7,7 @@ program gives: only ops, ids, shapes, types and devices are kept.
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import json
 import re
@@ -168,6 +169,7 @@ def _extent(shape: Any, strides: Any, elements: int) -> int:
     return 1 + sum((size - 1) * abs(stride) for size, stride in zip(shape, strides))  # noqa: B905 - Python 3.9
 
 
+@functools.lru_cache(maxsize=None)
 def _written(schema: str, name: str) -> dict[int, str]:
     """Which arguments the op writes, by the marks in its schema: `Tensor(a!) self`."""
     if not schema:

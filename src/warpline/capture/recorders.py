@@ -151,10 +151,15 @@ class TorchRecorder:
             self._profiler.export_chrome_trace(str(path))
         if self._plan.stacks:
             self._write_lines(path.with_name(file_beside(path.name, LINES)))
-        self._profiler = None
+        self.discard()
         if not self._whole:
             _rename_step(path, self._passed)
 
+
+    def discard(self) -> None:
+        """Forget the recording."""
+        profiler, self._profiler = self._profiler, None
+        release(profiler)
 
     def _write_lines(self, path: Path) -> None:
         """The lines of calls, which torch leaves out of the trace."""
@@ -166,6 +171,18 @@ class TorchRecorder:
             return
         if not found.complete:
             self.notes.append(f"lines of calls are incomplete: they were collected for {LINES_S:g} s only")
+
+
+def release(profiler: Any) -> None:
+    """Free what a stopped profiler recorded.
+
+    torch's profilers refer to themselves, so that Python frees them at some later time; if another profiler has run in
+    between, that corrupts the heap (seen with torch 2.13).
+    """
+    inner = getattr(profiler, "profiler", None)
+    if inner is not None:
+        inner.kineto_results = None
+        profiler.profiler = None
 
 
 def _all_threads() -> Any:

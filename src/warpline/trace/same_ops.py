@@ -39,7 +39,7 @@ class OpOrder:
 
     @classmethod
     def of_trace(cls, trace: Trace) -> OpOrder:
-        """The ops of a trace; no op lies in a step that was found on the device."""
+        """The ops of a trace."""
         names, which = distinct(trace.ops["name"])
         lane, parent = integers(trace.ops["thread"]), integers(trace.ops["parent"])
         return cls(names.to_list(), which, lane, _steps_of(trace), parent)
@@ -53,11 +53,12 @@ class OpOrder:
 
 
 def _steps_of(trace: Trace) -> Int64s:
-    """The step in which each op begins: between the marks of the profiler, else of the steps that were found."""
+    """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the CPU;
+    without either, all ops are one step."""
     marks = trace.ranges.filter(named("^ProfilerStep#"), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     steps, starts = marks.sort("start_ns") if len(marks) else trace.steps, integers(trace.ops["start_ns"])
     if not len(steps) or (not len(marks) and on_device(steps)):
-        return np.full(len(starts), NONE, np.int64)
+        return np.zeros(len(starts), np.int64)
     begins, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
     step = np.searchsorted(begins, starts, side="right") - 1
     result: Int64s = np.where((step >= 0) & (starts < np.append(ends, 0)[step]), step, NONE)
