@@ -45,7 +45,7 @@ def observed(folder: Path, *nodes: dict[str, Any], end: str = "]}") -> Path:
     return file
 
 
-STEP = node(2, "ProfilerStep#0", 1, [], [], scope=7)
+STEP = node(2, "warpline step 0", 1, [], [], scope=7)
 
 
 def accesses(flow: dict[str, Any]) -> list[tuple[int, str]]:
@@ -85,7 +85,7 @@ def test_steps_parents_and_lists_of_tensors(tmp_path: Path) -> None:
         node(3, "my annotation", 2, [], [], scope=7),
         node(4, "aten::outer", 3, [], [tensor(30, 40)]),
         several,
-        node(8, "ProfilerStep#1", 1, [], [], scope=7),
+        node(8, "warpline step 1", 1, [], [], scope=7),
     )
     flow = flow_of(observed(tmp_path, *nodes))
     calls, tensors = flow["calls"], flow["tensors"]

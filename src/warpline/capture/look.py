@@ -14,9 +14,10 @@ from typing import Any
 
 from warpline.capture.plan import TORCH, Plan
 from warpline.capture.process_record import ProcessRecord, file_beside
-from warpline.capture.recorders import LINES, TorchRecorder, export_whole
+from warpline.capture.recorders import LINES, TorchRecorder, as_ours, export_whole
 
 WAITING, LOOKING, DONE, SKIPPED, FAILED = "waiting", "looking", "done", "skipped", "failed"
+STEP_MARK = "warpline step "
 STACKS, OBSERVED = ".stacks.json", ".observed.json"
 """Suffixes of the files: the trace with frames, and what torch's observer writes."""
 
@@ -52,12 +53,13 @@ class Look:
             self._skip(f"a step takes longer than a second look may ({self._plan.look_s:g} s)")
             return False
         with self._careful():
-            # The observer first: it then sees the beginning of the profiler's first step.
             if self._plan.dataflow:
                 self._observe()
-            settings = {"warmup": 0, "stacks": self._with_frames, "memory": False, "shapes": True}
-            self._recorder = TorchRecorder(self._torch, Plan(**{**self._plan.__dict__, **settings}), on_gpu=False)
-            self._recorder.start(by_steps=True)
+            if self._with_frames:
+                settings = {"warmup": 0, "stacks": True, "memory": False, "shapes": True}
+                self._recorder = TorchRecorder(self._torch, Plan(**{**self._plan.__dict__, **settings}), on_gpu=False)
+                self._recorder.start(by_steps=True)
+            self._mark_step()
             self._since = time.monotonic()
             self.report["state"] = LOOKING
         return self.report["state"] == LOOKING
@@ -70,6 +72,7 @@ class Look:
         with self._careful():
             if self._recorder is not None:
                 self._recorder.step()
+            self._mark_step()
         return self.report["state"] != LOOKING
 
     def over_limit(self, grace: float = 1.0) -> bool:
@@ -96,14 +99,13 @@ class Look:
             finally:
                 self._stop_observer()
             self.report["steps"] = self._passed
-            if not self._passed or recorder is None:
+            if not self._passed:
                 self._skip("the program ended or a limit was reached before a step was over")
                 return
-            if self._with_frames:
+            if recorder is not None:
                 export_whole(recorder, self._path(STACKS))
                 self.report["stacks_file"] = self._path(STACKS).name
                 self.report["notes"] += recorder.notes
-            recorder.discard()
             self.report["state"] = DONE
 
     def can_stop_here(self) -> bool:
@@ -134,6 +136,13 @@ class Look:
             self._observer = observer
         except Exception as error:  # older torch, or another observer
             self._note(error, "no data flow: ")
+
+    def _mark_step(self) -> None:
+        """A mark for the observer. It is no range around the step: steps end inside the optimizer's own range, and ranges
+        that overlap upset the observer's stack."""
+        if self._observer is not None:
+            with as_ours(), self._torch.profiler.record_function(f"{STEP_MARK}{self._passed}"):
+                pass
 
     def _stop_observer(self) -> None:
         observer, self._observer = self._observer, None

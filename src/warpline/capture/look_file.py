@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from warpline.capture.look import DONE, OBSERVED, STACKS
+from warpline.capture.look import DONE, OBSERVED, STACKS, STEP_MARK
 from warpline.capture.process_record import file_beside
 from warpline.capture.recorders import LINES
 
@@ -24,7 +24,6 @@ LOOK = ".look.json.gz"
 COMPRESSION = 3
 USER_SCOPE = 7
 """torch's RecordScope of record_function and of the observer's own nodes."""
-STEP = "ProfilerStep#"
 TENSOR_FIELDS = 6
 """Tensor id, storage id, offset, elements, bytes per element, device."""
 DTYPE = re.compile(r"Tensor\(([^()]*)\)")
@@ -74,7 +73,7 @@ def flow_of(observed: Path) -> dict[str, Any]:
         facts = {each["name"]: each["value"] for each in node.get("attrs", ())}
         above = call_of.get(int(node["ctrl_deps"]), -1)
         if facts.get("scope") == USER_SCOPE:
-            step += str(node["name"]).startswith(STEP)
+            step += str(node["name"]).startswith(STEP_MARK)
             call_of[int(node["id"])] = above
             continue
         number = call_of[int(node["id"])] = len(calls)
