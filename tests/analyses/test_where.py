@@ -20,7 +20,6 @@ from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
 
-
 def frame(name: str, start: float, length: float, *, thread: int = MAIN) -> Event:
     return numbered_frame(name, start, length, int(start) + 1, None, thread=thread)
 

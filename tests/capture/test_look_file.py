@@ -140,4 +140,4 @@ def test_no_value_of_an_argument_is_kept(tmp_path: Path) -> None:
     part: dict[str, Any] = {"file": "trace.json", "look": {"state": "done", "file": None, "notes": []}}
     write_look(tmp_path, part)
     text = gzip.decompress((tmp_path / "trace.look.json.gz").read_bytes()).decode()
-    assert "4711" not in text and "hush" not in text  # noqa: PT018
+    assert "4711" not in text and "hush" not in text

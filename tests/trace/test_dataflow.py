@@ -53,12 +53,12 @@ def test_iterations_are_independent_unless_one_reads_what_another_wrote() -> Non
     flow = Flow()
     flow.call("aten::randn", make=[(1, 0, 32)])
     samples = [
-        np.array([flow.call("aten::mm", read=[(1, 8 * at, 8)], make=[10 + at]), flow.call("aten::relu", read=[10 + at])])
+        np.array(
+            [flow.call("aten::mm", read=[(1, 8 * at, 8)], make=[10 + at]), flow.call("aten::relu", read=[10 + at])]
+        )
         for at in range(4)
     ]
-    state = [
-        np.array([flow.call("aten::mm", read=[19 + at, (1, 8 * at, 8)], make=[20 + at])]) for at in range(4)
-    ]
+    state = [np.array([flow.call("aten::mm", read=[19 + at, (1, 8 * at, 8)], make=[20 + at])]) for at in range(4)]
     known = flow_of(flow)
     adding = np.zeros(flow.calls, bool)
     assert known.are_independent(samples, adding) is True

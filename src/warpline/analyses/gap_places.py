@@ -215,5 +215,3 @@ def _innermost_ops(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
     ops = trace.ops
     columns = (integers(ops[name]) for name in ("thread", "start_ns", "end_ns", "parent", "depth"))
     return Nest(*columns).innermost(threads, moments) if len(ops) else np.full(len(moments), NONE, np.int64)
-
-

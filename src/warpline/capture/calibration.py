@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from warpline.capture.recorders import as_ours, release
+from warpline.capture.recorders import as_ours, retain
 
 SCHEMA = "warpline.host_costs/1"
 COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_frame")
@@ -54,7 +54,7 @@ def _measured(torch: Any, shapes: bool, stacks: bool, now: Now) -> dict[str, Any
         profiler = _profiler(torch, on_gpu, shapes, stacks)
         with profiler:
             recorded = timer.samples(loops)
-        release(profiler)
+        retain(profiler)
     costs = _costs(bare, recorded, stacks)
     if not costs:
         return None

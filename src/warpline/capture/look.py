@@ -138,8 +138,8 @@ class Look:
             self._note(error, "no data flow: ")
 
     def _mark_step(self) -> None:
-        """A mark for the observer. It is no range around the step: steps end inside the optimizer's own range, and ranges
-        that overlap upset the observer's stack."""
+        """A mark for the observer. It is no range around the step: steps end inside the optimizer's own range, and
+        ranges that overlap upset the observer's stack."""
         if self._observer is not None:
             with as_ours(), self._torch.profiler.record_function(f"{STEP_MARK}{self._passed}"):
                 pass

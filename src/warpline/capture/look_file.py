@@ -168,7 +168,7 @@ def _extent(shape: Any, strides: Any, elements: int) -> int:
     return 1 + sum((size - 1) * abs(stride) for size, stride in zip(shape, strides))  # noqa: B905 - Python 3.9
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _written(schema: str, name: str) -> dict[int, str]:
     """Which arguments the op writes, by the marks in its schema: `Tensor(a!) self`."""
     if not schema:

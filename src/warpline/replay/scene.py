@@ -18,8 +18,8 @@ from warpline.intervals import union
 from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
-from warpline.replay.known_flow import KnownFlow
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
+from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names

@@ -177,7 +177,7 @@ def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
 
 
 def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:
-    """What runs in each kind of gap; briefly, only if that fills most of the gaps and these are most of the idle time."""
+    """What runs in each kind of gap; briefly, only if it fills most of the gaps and they are most of the idle time."""
     device, gaps = _busiest(diagnosis)
     totals = gaps.totals()
     return [

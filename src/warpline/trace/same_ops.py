@@ -53,8 +53,8 @@ class OpOrder:
 
 
 def _steps_of(trace: Trace) -> Int64s:
-    """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the CPU;
-    without either, all ops are one step."""
+    """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the
+    CPU; without either, all ops are one step."""
     marks = trace.ranges.filter(named("^ProfilerStep#"), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     steps, starts = marks.sort("start_ns") if len(marks) else trace.steps, integers(trace.ops["start_ns"])
     if not len(steps) or (not len(marks) and on_device(steps)):
@@ -92,9 +92,7 @@ def _lanes(order: OpOrder, step: int) -> list[Int64s]:
     return [rows[order.lane[rows] == lane] for lane in np.unique(order.lane[rows])]
 
 
-def _partners(
-    mine: list[Int64s], others: list[Int64s], own: Int64s, other: Int64s
-) -> list[tuple[Int64s, Int64s]]:
+def _partners(mine: list[Int64s], others: list[Int64s], own: Int64s, other: Int64s) -> list[tuple[Int64s, Int64s]]:
     """Threads that do the same, by the ops that they have in common; the busiest first."""
     free = [(rows, Counter(other[rows].tolist())) for rows in others]
     pairs = []
