@@ -7,7 +7,9 @@ from typing import Any
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Place
+from warpline.fixes.model import SOME_GAIN
 from warpline.notebook import card, facts, paragraph
+from warpline.replay.ranges import is_useless
 from warpline.units import duration, speedup
 
 
@@ -35,6 +37,16 @@ class Finding:
     """What to write or to type."""
     verify: str
     """How to verify the fix afterwards."""
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether the trace cannot tell how much the fix gains: its step is known within a factor of 3 at best."""
+        return is_useless(self.new_step_ns)
+
+    @property
+    def cannot_tell(self) -> bool:
+        """Whether the trace cannot even tell that the fix gains something."""
+        return self.is_vague and self.gain.low < SOME_GAIN
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""
