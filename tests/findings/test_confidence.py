@@ -43,9 +43,10 @@ def test_a_wider_range_or_one_that_holds_no_gain_is_medium(doubtful: Prediction)
     assert confidence_of(rule(), doubtful, STEPS) == "medium"
 
 
-def test_a_step_known_within_a_factor_of_three_at_best_is_low() -> None:
-    assert confidence_of(rule(), prediction(0.5, 1.5), STEPS) == "low"
-    assert confidence_of(rule(), prediction(0.5, 1.49), STEPS) == "medium"
+def test_a_step_known_within_a_factor_of_three_at_best_is_low_unless_the_fix_gains_in_any_case() -> None:
+    assert confidence_of(rule(), prediction(0.5, 1.5, least_gain=0.9), STEPS) == "low"
+    assert confidence_of(rule(), prediction(0.5, 1.49, least_gain=0.9), STEPS) == "medium"
+    assert confidence_of(rule(), prediction(0.5, 1.5), STEPS) == "medium"
 
 
 def test_a_small_gain_a_wrong_replay_or_a_single_step_is_low() -> None:

@@ -189,7 +189,8 @@ def test_the_low_end_keeps_what_the_device_must_still_do(tmp_path: Path) -> None
     trace = opened(tmp_path, loop(520, [(10, 17, 400, SGEMM)], sync_at=16, sync_length=404))
     prediction = question_about(trace).ask("remove_sync")
     assert prediction.new_step_ns.expected == pytest.approx(400_000, rel=0.05)
-    assert prediction.new_step_ns.low == pytest.approx(400_000)
+    # The same kernel may take a tenth less in another run.
+    assert prediction.new_step_ns.low == pytest.approx(0.9 * 400_000)
     assert prediction.new_step_ns.high > 1.1 * prediction.new_step_ns.expected
 
 

@@ -17,6 +17,7 @@ from warpline.replay.ranges import (
     is_host_paced,
     is_narrow,
     is_useless,
+    is_vague,
     ranges_of,
     spread_of,
 )
@@ -95,7 +96,12 @@ def test_the_bare_step_is_less_certain_the_more_the_host_sets_the_pace() -> None
 
 
 def test_a_step_known_within_a_factor_of_three_at_best_is_not_known() -> None:
-    assert is_useless(Estimate(100.0, 200.0, 300.0))
-    assert not is_useless(Estimate(100.0, 200.0, 299.0))
+    wide, narrow = Estimate(100.0, 200.0, 300.0), Estimate(100.0, 200.0, 299.0)
+    assert is_vague(wide)
+    assert not is_vague(narrow)
+    # The fix gains something even so, if the range of the gain says that.
+    assert is_useless(wide, Estimate(0.9, 2.0, 4.0))
+    assert not is_useless(wide, Estimate(1.1, 2.0, 4.0))
+    assert not is_useless(narrow, Estimate(0.9, 2.0, 4.0))
     assert is_narrow(Estimate(50.0, 100.0, 130.0))
     assert not is_narrow(Estimate(99.0, 100.0, 131.0))

@@ -7,9 +7,8 @@ from typing import Any
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Place
-from warpline.fixes.model import SOME_GAIN
 from warpline.notebook import card, facts, paragraph
-from warpline.replay.ranges import is_useless
+from warpline.replay.ranges import is_useless, is_vague
 from warpline.units import duration, speedup
 
 
@@ -41,12 +40,12 @@ class Finding:
     @property
     def is_vague(self) -> bool:
         """Whether the trace cannot tell how much the fix gains: its step is known within a factor of 3 at best."""
-        return is_useless(self.new_step_ns)
+        return is_vague(self.new_step_ns)
 
     @property
     def cannot_tell(self) -> bool:
         """Whether the trace cannot even tell that the fix gains something."""
-        return self.is_vague and self.gain.low < SOME_GAIN
+        return is_useless(self.new_step_ns, self.gain)
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""

@@ -70,7 +70,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
 
 def _verification(prediction: Prediction) -> str:
     gain, after = prediction.gain, prediction.new_step_ns
-    if prediction.is_useless:
+    if prediction.is_vague:
         spread = f"{speedup(gain.low)} to {speedup(gain.high)}"
         return f"how much it gains cannot be told from this trace ({spread}): {MEASURE}"
     calm = " on a calm host" if prediction.on_calm_host else ""

@@ -25,8 +25,10 @@ LARGEST_ERROR = 2.8
 NARROW = 1.3
 """High over expected of a step up to which a finding may have high confidence: with each suite left out, 90 % of such
 predictions are within 25 % of the stopwatch."""
-USELESS = 3.0
-"""A step known within this factor, high over low, or worse is not known: it has to be measured."""
+VAGUE = 3.0
+"""High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
+NO_GAIN = 1.01
+"""Gain that nobody would notice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +128,11 @@ def is_narrow(step_ns: Estimate) -> bool:
     return step_ns.high <= NARROW * step_ns.expected
 
 
-def is_useless(step_ns: Estimate) -> bool:
-    """Whether the range is so wide that the prediction says nothing."""
-    return step_ns.high >= USELESS * step_ns.low
+def is_vague(step_ns: Estimate) -> bool:
+    """Whether the range is so wide that the trace cannot tell how much a fix gains."""
+    return step_ns.high >= VAGUE * step_ns.low
+
+
+def is_useless(step_ns: Estimate, gain: Estimate) -> bool:
+    """Whether the trace cannot even tell that a fix gains something."""
+    return is_vague(step_ns) and gain.low < NO_GAIN

@@ -9,6 +9,8 @@ from warpline.trace.columns import NONE, Bools, Floats
 
 SAME = 0.999
 """An operation that keeps this share of its time is untouched."""
+KERNEL_SPREAD = 0.1
+"""The same kernels may take this much less time in another run: among 215 programs timed on an H200 up to 8 %."""
 
 
 def stream_ns(scene: Scene, duration: Floats, counted: Bools) -> Floats:
@@ -26,7 +28,7 @@ def stream_ns(scene: Scene, duration: Floats, counted: Bools) -> Floats:
 
 
 def untouched_ns(scene: Scene, duration: Floats, elsewhere: Bools) -> float:
-    """GPU time per step of what a fix does not touch, in the step that has least of it: it removes and moves the
-    `elsewhere` nodes, and shortens others."""
+    """Least GPU time per step of what a fix does not touch, in a fast run and in the step that has least of it. It
+    removes and moves the `elsewhere` nodes, and shortens others."""
     kept = (duration >= SAME * scene.graph.duration) & ~elsewhere
-    return float(stream_ns(scene, duration, kept).min())
+    return (1 - KERNEL_SPREAD) * float(stream_ns(scene, duration, kept).min())

@@ -23,6 +23,7 @@ from warpline.replay.ranges import (
     down_to_no_gain,
     is_host_paced,
     is_useless,
+    is_vague,
     ranges_of,
     spread_of,
 )
@@ -98,9 +99,14 @@ class Prediction:
         return spread_of(self.replayed_ns)
 
     @property
+    def is_vague(self) -> bool:
+        """Whether the trace cannot tell how much the fixes gain."""
+        return is_vague(self.new_step_ns)
+
+    @property
     def is_useless(self) -> bool:
-        """Whether the range is so wide that the trace cannot tell the new step."""
-        return is_useless(self.new_step_ns)
+        """Whether the trace cannot even tell that the fixes gain something."""
+        return is_useless(self.new_step_ns, self.gain)
 
     def without_finding(self, names: Sequence[str]) -> Prediction:
         """The same if no finding names these fixes: with a warning, and a range down to no gain at all."""

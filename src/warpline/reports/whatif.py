@@ -66,8 +66,8 @@ def report_all(predictions: Sequence[Prediction], trace: str) -> Report:
 def _answer(prediction: Prediction) -> Iterator[Content]:
     speed_up, new = prediction.gain, prediction.new_step_ns
     spread = f"{speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}"
-    if prediction.is_useless:
-        yield Text(f"The gain cannot be told from this trace (range {spread}).", "strong")
+    if prediction.is_vague:
+        yield Text(f"How much this gains cannot be told from this trace (range {spread}).", "strong")
         yield Text("Time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare.")
     else:
         yield Text(
