@@ -21,7 +21,7 @@ from typing import Any
 from faults.jobs import FAULTY
 from faults.programs import SUITES
 from faults.recorded import RecordedCase, recorded_cases
-from faults.scoreboard import Answer, comparison, from_dict, scores, table, to_dict
+from faults.scoreboard import Answer, comparison, from_dict, ranges_by_fix, scores, table, to_dict
 
 PROCESSES = 2
 REPORTED_EVERY = 20
@@ -110,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.all or not answer.right_cause or not answer.right_step:
             print(answer.line())
     print(table(scores(answers)), end="")
+    print(f"\n{ranges_by_fix(answers)}", end="")
     if options.against:
         before = from_dict(json.loads(options.against.read_text(encoding="utf-8")))
         print(f"\nAgainst {options.against}:\n\n{comparison(before, answers)}", end="")
