@@ -182,6 +182,7 @@ def test_a_fix_that_no_finding_names_carries_a_warning_and_may_gain_nothing(tmp_
     assert asked.gain.low < 1 < named.gain.low
     assert asked.new_step_ns.high > asked.old_step_ns.expected
     assert [bool(one.warnings) for one in every_fix(trace)[:2]] == [True, False]
+    assert whatif(trace, ["tf32", "overlap_comm"]).warnings == (), "a fix that changes nothing is no doubt"
 
 
 def test_the_low_end_keeps_what_the_device_must_still_do(tmp_path: Path) -> None:

@@ -20,9 +20,10 @@ class Proposal:
     """What to write or to type."""
 
 
-def proposal(rule: Rule, fix: str, evidence: Evidence) -> Proposal | None:
-    """The rule's proposal of this fix; None if the fix gains nothing, does not apply, or the evidence is missing."""
-    if not evidence.gains(fix, rule.least_gain):
+def proposal(rule: Rule, fix: str, evidence: Evidence, least_gain: float | None = None) -> Proposal | None:
+    """The rule's proposal of this fix; None if it gains less than `least_gain` (by default the rule's), does not apply,
+    or the evidence is missing."""
+    if not evidence.gains(fix, rule.least_gain if least_gain is None else least_gain):
         return None
     prediction, advice = evidence.ask(fix), rule.advice.to(evidence.framework)
     claim = rule.look(evidence, prediction) if advice else None

@@ -10,6 +10,8 @@ from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.trace import Trace
 
+ANY_GAIN = 0.0
+
 
 def question_about(trace: Trace) -> WhatIf:
     """A trace prepared for what-if questions about every fix."""
@@ -46,10 +48,12 @@ def _evidence(trace: Trace) -> Evidence:
 
 
 def _with_doubts(prediction: Prediction, evidence: Evidence) -> Prediction:
-    unnamed = [fix.name for fix in prediction.fixes if not _is_named(fix.name, evidence)]
+    # A fix may gain only together with another: the evidence for it counts, not what it gains alone.
+    least_gain = ANY_GAIN if len(prediction.fixes) > 1 else None
+    unnamed = [fix.name for fix in prediction.fixes if fix.changed and not _is_named(fix.name, evidence, least_gain)]
     return prediction.without_finding(unnamed) if unnamed else prediction
 
 
-def _is_named(name: str, evidence: Evidence) -> bool:
+def _is_named(name: str, evidence: Evidence, least_gain: float | None) -> bool:
     """Whether a rule of the fix finds its fault in the trace."""
-    return any(proposal(rule, name, evidence) is not None for rule in all_fixes()[name].findings)
+    return any(proposal(rule, name, evidence, least_gain) is not None for rule in all_fixes()[name].findings)
