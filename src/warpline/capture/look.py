@@ -62,7 +62,7 @@ class Look:
             self._mark_step()
             self._since = time.monotonic()
             self.report["state"] = LOOKING
-        return self.report["state"] == LOOKING
+        return bool(self.report["state"] == LOOKING)
 
     def step(self) -> bool:
         """The end of a step; True if the look is over."""
@@ -73,7 +73,7 @@ class Look:
             if self._recorder is not None:
                 self._recorder.step()
             self._mark_step()
-        return self.report["state"] != LOOKING
+        return bool(self.report["state"] != LOOKING)
 
     def over_limit(self, grace: float = 1.0) -> bool:
         """Whether the look takes too long or its file is too large."""

@@ -165,7 +165,7 @@ def _extent(shape: Any, strides: Any, elements: int) -> int:
     """Elements of the storage from the tensor's first to its last; all between them may be another tensor's."""
     if not isinstance(shape, list) or not isinstance(strides, list) or len(shape) != len(strides) or not elements:
         return elements
-    return 1 + sum((size - 1) * abs(stride) for size, stride in zip(shape, strides))  # noqa: B905 - Python 3.9
+    return 1 + sum((int(size) - 1) * abs(int(step)) for size, step in zip(shape, strides))  # noqa: B905 - Python 3.9
 
 
 @functools.cache

@@ -82,7 +82,7 @@ class Dataflow:
     @cached_property
     def edges(self) -> pl.DataFrame:
         """`producer` and `consumer`: calls of which the second reads what the first has written last, once per pair."""
-        pairs = set()
+        pairs: set[tuple[int, int]] = set()
         for rows in self._rows_by_buffer():
             written: list[int] = []
             for row in rows.tolist():

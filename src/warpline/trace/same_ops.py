@@ -98,8 +98,8 @@ def _partners(mine: list[Int64s], others: list[Int64s], own: Int64s, other: Int6
     pairs = []
     for rows in sorted(mine, key=len, reverse=True):
         ops = Counter(own[rows].tolist())
-        common = [sum((ops & counted).values()) for _, counted in free]
-        if common and max(common):
+        common = np.array([(ops & counted).total() for _, counted in free], np.int64)
+        if common.any():
             pairs.append((rows, free.pop(int(np.argmax(common)))[0]))
     return pairs
 
