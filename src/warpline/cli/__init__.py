@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -71,9 +72,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: list[str]) -> int:
     """Run the command line and return the exit code: every failure is one line on stderr, never a traceback."""
-    command = typer.main.get_command(app)
     try:
-        result = command.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False)
+        result = _command().main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False)
     except WarplineError as error:
         return _fail(error.line(), error.exit_code)
     except (KeyboardInterrupt, typer.Abort):
@@ -89,6 +89,12 @@ def run(arguments: list[str]) -> int:
     except BaseException as error:
         return _unexpected(error)
     return result if isinstance(result, int) else 0
+
+
+@cache
+def _command() -> Any:
+    """All verbs with their options; built once, because that takes longer than reading a small trace."""
+    return typer.main.get_command(app)
 
 
 def _with_default_verb(arguments: list[str]) -> list[str]:
