@@ -12,7 +12,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
-from warpline.replay.patterns.calm_steps import MOSTLY, calm_steps, settle, step_that_follows, untouched
+from warpline.replay.patterns.calm_steps import MIN_COLD_SHARE, calm_steps, settle, step_that_follows, untouched
 from warpline.replay.patterns.planning import planned_in_many_steps, planning_ops
 from warpline.replay.patterns.preparation import (
     NEVER,
@@ -171,7 +171,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     cold = evidence.idle["cold_start"] / evidence.steps
     change, scene = evidence.changed(FIX.name), evidence.scene
     # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
-    long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MOSTLY)
+    long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MIN_COLD_SHARE)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
     if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None

@@ -1,4 +1,4 @@
-"""Calls of the driver's allocator inside steps."""
+"""Calls to the CUDA allocator inside steps."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ def calls_in_steps(scene: Scene, pattern: str) -> Int64s:
 
 
 def drop_calls(bench: Workbench, calls: Int64s) -> None:
-    """The calls go; what the program did before them stays."""
+    """Removes the calls; the host time before them stays."""
     bench.graph.duration[calls] = 0.0
     bench.stop_waiting(calls)

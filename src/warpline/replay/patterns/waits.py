@@ -1,4 +1,4 @@
-"""Calls in which the CPU waits for the device, hardly for data."""
+"""Calls in which the CPU waits for the device rather than for a transfer."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
 SMALL_RESULT_BYTES = 64 << 10
-"""A copy to the host up to this size is something that somebody looked at (`item`, `tolist`, a mask's count): it takes
-about as long as a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200), so the wait is for the work before."""
+"""A copy to the host up to this size reads a result (`item`, `tolist`, the count of a mask). It takes about as long as
+a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200), so the wait is for the preceding GPU activity."""
 LARGEST_RESULT_BYTES = 1 << 20
 SOON_DONE = 0.1
-"""A larger one, up to the first size, is no transfer either where the copy takes less than this share of its call."""
+"""A larger copy, up to the first size, is not a transfer either if the copy takes less than this share of its call."""
 
 
 def awaited_calls(scene: Scene) -> Int64s:
-    """Calls within steps that wait for the device without moving data: explicit ones, and copies of results that are
-    small, or soon done once the work before them is."""
+    """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
+    results that are small or short."""
     graph = scene.graph
     release = np.flatnonzero((graph.kind == RELEASE) & scene.in_steps)
     names = scene.call_name
@@ -34,7 +34,7 @@ def awaited_calls(scene: Scene) -> Int64s:
 
 
 def awaited(scene: Scene) -> Bools:
-    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait.
+    """The calls that `remove_sync` drops; if a small copy and the wait for it are in one op, the wait.
 
     Without ops, an asynchronous copy belongs to the wait that follows it.
     """
@@ -51,7 +51,7 @@ def awaited(scene: Scene) -> Bools:
 
 
 def _calls_of_results(scene: Scene) -> Int64s:
-    """Calls that copy a result to the host and wait, hardly for the copy itself."""
+    """Calls that copy a result to the host and wait, mostly not for the copy itself."""
     graph = scene.graph
     results = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH") & scene.in_steps
     copies = graph.edge_from[(graph.edge_kind == SYNC) & results[graph.edge_from]]
