@@ -166,7 +166,7 @@ def one_after_the_other(parts: dict[str, Selection]) -> tuple[Selection, pl.Seri
 def gathered(values: pl.Series, codes: npt.NDArray[np.integer]) -> pl.Series:
     """The values that the codes stand for; negative codes are null."""
     if not len(codes) or codes.min() >= 0:
-        return values.gather(pl.Series(codes.astype(np.uint32, copy=False)))
+        return values[codes.astype(np.uint32, copy=False)]
     index = pl.Series(codes.astype(np.int64))
     return values.gather(index.set(index < 0, None).cast(pl.UInt32))
 
