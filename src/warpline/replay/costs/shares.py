@@ -29,7 +29,7 @@ FUSED_OPTIMIZER_DEVICE = Cost(0.8, 1.1, 1.5, MEASURED)
 instead of 1,550 µs for 48 parameters of 4 MB, 565 instead of 1,230 µs for 4 of 64 MB, 407 instead of 1,165 µs with
 foreach."""
 CAUSAL = Cost(0.45, 0.5, 1.0, MEASURED)
-"""Time of fused attention with a causal mask relative to none: half of the matmuls, plus the waste in partial blocks."""
+"""Time of fused attention with a causal mask relative to none: half of the matmuls, plus waste in partial blocks."""
 SDPA_TO_HALF = Cost(1 / 14, 1 / 11, 1 / 6, MEASURED)
 """Fused attention in BF16 relative to FP32: 10 to 15 times faster at 512 to 4,096 tokens."""
 SDPA_HALF = Cost(0.42, 0.5, 0.75, MEASURED)
