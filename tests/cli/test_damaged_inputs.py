@@ -15,7 +15,7 @@ import pytest
 from kineto_files import annotation, call, copy, kernel, launched, op, write
 from paths import DATA
 
-from warpline.cli import run
+from warpline.cli.main import run
 
 MUTATIONS = {"kineto.json": 80, "kineto.json.gz": 110, "recorded.json": 50, "nsys.sqlite": 27, "nsys.sqlite.gz": 27}
 """Of each seed file and in each shard; with the hand-made ones, over a thousand in all."""
