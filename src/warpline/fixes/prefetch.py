@@ -25,8 +25,8 @@ from warpline.trace.names import matches, named
 from warpline.trace.trace import Trace
 from warpline.units import count, duration
 
-LEAST_SHARE = 0.03
-LEAST_STEPS = 1
+MIN_STEP_SHARE = 0.03
+MIN_STEPS = 1
 """With steps there is a next batch to load; a trace without steps may run only once."""
 LISTED = 3
 LISTED_SHARE = 0.1
@@ -59,7 +59,7 @@ def apply(bench: Workbench, case: int) -> int:
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits while the program loads its data."""
     waited = evidence.idle["input"] / evidence.steps
-    if waited < LEAST_SHARE * evidence.step_ns or evidence.recorded_steps < LEAST_STEPS:
+    if waited < MIN_STEP_SHARE * evidence.step_ns or evidence.recorded_steps < MIN_STEPS:
         return None
     loading = _loading(evidence)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
@@ -177,7 +177,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
     waited = evidence.idle["input"] / evidence.steps
-    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < LEAST_STEPS:
+    if time < MIN_STEP_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < MIN_STEPS:
         return None
     return Claim(
         f"Copies to the device run on the compute stream: {count(evidence.per_step(copies))} a step, "

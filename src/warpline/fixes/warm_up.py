@@ -40,7 +40,7 @@ LOADING = (
 """Calls that load code or query it, that fill the allocator's cache, or that free the memory of trial runs."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
-LEAST_SHARE = 0.05
+MIN_STEP_SHARE = 0.05
 CERTAIN_GAIN = 2.0
 """A replayed gain this large needs no idle time as evidence: compiling may overlap with kernels."""
 WORTH_COUNTING_IN_OPS = 2.0
@@ -173,7 +173,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
     long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MIN_COLD_SHARE)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
-    if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
+    if cold < MIN_STEP_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
     host = evidence.in_steps(change.host & (change.saved_ns > 0))
     saved = float(change.saved_ns[host].sum()) / evidence.steps
