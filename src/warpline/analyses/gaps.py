@@ -1,8 +1,9 @@
 """Why a device is idle: every idle nanosecond gets one cause, from what the CPU does at that time.
 
 An idle gap ends when an operation starts. Until that operation's launch was called, the device waited for the
-launching thread, and the gap is split by what that thread was doing; from the call on, it is launch latency, or,
-if the operation had been waiting in its queue all along, a dependency. A moment without any evidence is `unknown`.
+launching thread, and the gap is split by what that thread was doing; while the call lasts, by what the call does
+(loading code, a lock); after it, it is launch latency, or, if the operation had been waiting in its queue all along, a
+dependency. A moment without any evidence is `unknown`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.breakdown import idle_spans
-from warpline.analyses.host_activity import Activity
+from warpline.analyses.host_activity import FIRST_LAUNCH_NS, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans
@@ -39,6 +40,9 @@ CAUSES = (
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
+
+WITHIN_A_CALL = ("cold_start", "memory", "profiler", "transfer", "sync", WAITING)
+"""What a launching call may do beside launching: load code, allocate, stage, or wait for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,26 +132,28 @@ def _split_after_launch(
     threads: dict[int, Activity],
     parts: dict[str, Int64s],
 ) -> None:
-    """The part from the launch on."""
-    after = idle.ends - launch
+    """The part from the launch on: within the call, by what the call did; after it, latency or a dependency."""
     linked = calls != NONE
-    waited_in_queue = linked & (called < idle.starts)
-    long = after > QUEUED_GAP_NS
-    parts["dependency"] += np.where(waited_in_queue & long, after, 0)
-    parts["launch_latency"] += np.where(waited_in_queue & ~long, after, 0)
-    # Launched while idle: the call itself may have been loading code, allocating or staging.
-    fresh = linked & ~waited_in_queue
-    done = np.minimum(np.append(integers(trace.api["end_ns"]), 0)[calls], idle.ends)
-    done = np.maximum(done, launch)
+    returned = np.where(linked, np.append(integers(trace.api["end_ns"]), 0)[calls], idle.ends)
+    done = np.clip(returned, launch, idle.ends)
     callers = np.append(integers(trace.api["thread"]), NONE)[calls]
     spent = np.zeros(len(idle), np.int64)
-    for caller in np.unique(callers[fresh]):
-        mine = np.flatnonzero(fresh & (callers == caller))
-        for label in ("cold_start", "memory", "transfer", "sync"):
+    # A call that began before the gap, and returns in it, holds the device up as one that begins in it.
+    within = linked & (done > launch)
+    for caller in np.unique(callers[within]):
+        mine = np.flatnonzero(within & (callers == caller))
+        for label in WITHIN_A_CALL:
             spans = threads[int(caller)].labels[label] if int(caller) in threads else None
             if spans is None or not len(spans):
                 continue
             inside = covered_before(spans, done[mine]) - covered_before(spans, launch[mine])
-            parts[label][mine] += inside
+            if label in parts:
+                parts[label][mine] += inside
             spent[mine] += inside
-    parts["launch_latency"] += np.where(fresh, after - spent, 0)
+    # What a call takes beyond an ordinary launch, and nothing recorded explains, stays unknown.
+    rest = (done - launch) - spent
+    parts["launch_latency"] += np.where(linked & (rest <= FIRST_LAUNCH_NS), rest, 0)
+    after = idle.ends - done
+    waited_in_queue = linked & (called < idle.starts) & (after > QUEUED_GAP_NS)
+    parts["dependency"] += np.where(waited_in_queue, after, 0)
+    parts["launch_latency"] += np.where(linked & ~waited_in_queue, after, 0)

@@ -27,6 +27,9 @@ LIBRARY_RANGE = (
 """Ranges that torch or a library adds around its own operations."""
 PART_OF_A_STEP = r"(?i)layer|block|stage|head|expert|level|attention|attn|mlp|micro|chunk|bucket"
 """Names of ranges that occur several times a step: they may fill the time, but are not steps."""
+OPTIMIZER_STEP = r"^Optimizer\.step#"
+MOST_LAUNCHES = 1.5
+"""Steps between those of an optimizer launch about equally often; several optimizers take turns otherwise."""
 LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
 
 
@@ -83,6 +86,27 @@ def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
     )
     group = by_name(own["name"], lambda names: names.str.replace_all(r"\d+", "").rank("dense"))
     return _outermost_loop(own.with_columns(group=group), launches)
+
+
+def steps_of_optimizer(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+    """Training steps that nothing else marks: from the end of one step of the optimizer to the end of the next.
+
+    What lies before the first end may be the loading of the model as well, and is no step.
+    """
+    own = ranges.filter(
+        named(OPTIMIZER_STEP), pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns").is_not_null()
+    ).sort("end_ns")
+    if own.select("thread", "name").n_unique() != 1 or len(own) < 2:
+        return None
+    ends = integers(own["end_ns"])
+    thread = int(own["thread"][0])
+    moments = launches.of_thread[thread]
+    count = np.diff(np.searchsorted(moments, ends))
+    if not count.all() or count.max() > MOST_LAUNCHES * count.min():
+        return None
+    return pl.DataFrame(
+        {"name": own["name"][1:].cast(pl.String), "start_ns": ends[:-1], "end_ns": ends[1:]}
+    ).with_columns(thread=pl.lit(thread))
 
 
 def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:

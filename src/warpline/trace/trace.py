@@ -6,15 +6,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
-from warpline.trace.columns import NONE
+from warpline.trace.columns import NONE, Int64s
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
 from warpline.trace.schema import TABLES
-from warpline.trace.steps import StepChoice, steps_named
+from warpline.trace.steps import StepChoice, completed, steps_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,17 @@ class Trace(TableProperties):
     @property
     def step_ns(self) -> int | None:
         """Median length of the steps in view, None without steps."""
-        steps = self.steps_in_view
-        median = (steps["end_ns"] - steps["start_ns"]).median() if len(steps) else None
-        return int(median) if isinstance(median, int | float) else None
+        spans = self.step_spans
+        return int(np.median(spans[1] - spans[0])) if len(spans[0]) else None
+
+    @property
+    def step_spans(self) -> tuple[Int64s, Int64s]:
+        """Begin and end of each step in view: see `warpline.trace.steps.completed`."""
+        starts, ends = completed(self.table("steps"), self.table("gpu"), self.table("api"))
+        if self.chosen_steps is None:
+            return starts, ends
+        chosen = slice(self.chosen_steps.first, self.chosen_steps.beyond)
+        return starts[chosen], ends[chosen]
 
     def whole(self) -> Trace:
         """The same trace, looked at from its first to its last operation."""
