@@ -87,6 +87,8 @@ OS_LOOKUP = r"^(f?open|creat|l?stat|access|faccessat|readlink|dlopen|getdents)(a
 """Looks files up, as an import does thousands of times."""
 FIRST_LAUNCH_NS = 200_000
 """A first launch of a kernel that takes longer than this loaded its code: ordinary launches take 3 to 20 µs."""
+SLOW_FIRST_CALL = 30.0
+"""A call that takes this many times the median of its name does something else besides."""
 PROFILER_HELPERS = r"^<built-in|^torch/cuda/"
 HELPER_LEVELS = 3
 LAST_UINT16 = np.iinfo(np.uint16).max
@@ -258,7 +260,8 @@ def _calls(trace: Trace) -> _Told:
     by_call[integers(pageable_copies(trace))] = PRIORITY.index("transfer")
     for word, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
         by_call[are(pattern)[which]] = PRIORITY.index(word)
-    by_call[integers(_launches_of_new_code(trace))] = PRIORITY.index("cold_start")
+    for first_time in (_launches_of_new_code(trace), _slow_first_calls(trace.api, trace.ops)):
+        by_call[integers(first_time)] = PRIORITY.index("cold_start")
     return _Told.rows(trace.api, np.arange(len(trace.api)), by_call)
 
 
@@ -273,6 +276,18 @@ def _launches_of_new_code(trace: Trace) -> pl.Series:
     calls = trace.api[first.to_list()] if len(first) else trace.api.head(0)
     slow = calls.select(named(LAUNCH) & (pl.col("end_ns") - pl.col("start_ns") > FIRST_LAUNCH_NS)).to_series()
     return first.filter(slow)
+
+
+def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
+    """Allocations and frees in the first op of its name, far longer than others: a library is initialised there."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    allocating = api.with_row_index("call").filter(named(ALLOCATE))
+    usual = length.median().over("name")
+    slow = allocating.filter(length > FIRST_LAUNCH_NS, length > SLOW_FIRST_CALL * usual, pl.col("op_id").is_not_null())
+    if not len(slow):
+        return slow["call"]
+    first = np.flatnonzero(ops["name"].is_first_distinct().to_numpy())
+    return slow.filter(pl.col("op_id").is_in(first))["call"]
 
 
 def pageable_copies(trace: Trace) -> pl.Series:

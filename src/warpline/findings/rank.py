@@ -57,7 +57,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         return None
     gain, after = prediction.gain, prediction.new_step_ns
     # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
-    alone = "" if gain.expected >= SOME_GAIN else " Fixing this alone would not help."
+    alone = "" if gain.expected >= SOME_GAIN or claim.once_ns else " Fixing this alone would not help."
     return Finding(
         rule=rule.name,
         cause=rule.cause,

@@ -23,6 +23,8 @@ from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
 
 LISTED_PLACES = 5
+WARM_STEPS_IN_A_LONG_RUN = 6
+"""With more steps for each cold one, the cold start of a run is past."""
 
 
 class Evidence:
@@ -59,6 +61,17 @@ class Evidence:
     def step_ns(self) -> float:
         """Replayed step time without the profiler."""
         return self.question.bare_step_ns.expected
+
+    @property
+    def mostly_cold(self) -> bool:
+        """Whether a cold start takes most of the recorded steps' time, and few warm steps follow it: then the recording
+        is of a cold start, whatever the warm steps could gain."""
+        cold = self.trace.cold
+        return (
+            cold is not None
+            and cold.once_ns >= cold.recorded_ns / 2
+            and cold.recorded <= WARM_STEPS_IN_A_LONG_RUN * cold.count
+        )
 
     @cached_property
     def framework(self) -> Framework:

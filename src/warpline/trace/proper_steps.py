@@ -12,6 +12,7 @@ import polars as pl
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.link import Tables
 from warpline.trace.names import matches
+from warpline.trace.period import LEAST_REPEATS
 
 MOST = 2 / 3
 """Share of the GPU time that the steps must hold. Repeated layers of one recorded pass hold half of it."""
@@ -49,10 +50,15 @@ def _loaded_before(gpu: pl.DataFrame, starts: Int64s) -> Bools:
 
 def _alike(steps: pl.DataFrame, starts: Int64s, length: Int64s) -> bool:
     """Whether most of the steps have about as much GPU time."""
-    step = np.searchsorted(integers(steps["start_ns"]), starts, side="right") - 1
+    begins, finishes = integers(steps["start_ns"]), integers(steps["end_ns"])
+    step = np.searchsorted(begins, starts, side="right") - 1
     time = np.bincount(step, length, len(steps))
     usual = max(1.0, float(np.median(time)))
-    return float(((time <= ALIKE * usual) & (time >= usual / ALIKE)).mean()) >= MOST_ALIKE
+    if float(((time <= ALIKE * usual) & (time >= usual / ALIKE)).mean()) < MOST_ALIKE:
+        return False
+    # Of two that take very different times, nobody can say which one is usual.
+    took = finishes - begins
+    return len(steps) >= LEAST_REPEATS or bool(took.max() <= ALIKE * took.min())
 
 
 def _in_one_call_of_a_module(steps: pl.DataFrame, tables: Tables) -> bool:

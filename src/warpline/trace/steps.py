@@ -82,8 +82,12 @@ def completed(steps: pl.DataFrame, gpu: pl.DataFrame, api: pl.DataFrame) -> tupl
         return starts, ends
     begun, done, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
     launched = np.where(calls == NONE, begun, np.append(integers(api["start_ns"]), 0)[calls])
-    complete = np.append(starts[:1], ends)
     inside = launched < ends[-1]
+    # Work without a launch that runs before all work of the steps was launched before them.
+    first = begun[inside & (calls != NONE) & (launched >= starts[0])].min(initial=ends[-1])
+    earlier = (calls == NONE) & (begun < first)
+    launched, inside = np.where(earlier, starts[0] - 1, launched), inside | earlier
+    complete = np.append(starts[:1], ends)
     np.maximum.at(complete, np.searchsorted(starts, launched[inside], side="right"), done[inside])
     complete = np.maximum.accumulate(complete)
     return np.maximum(starts, complete[:-1]), complete[1:]

@@ -11,6 +11,7 @@ import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import NONE, Int64s
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
@@ -44,6 +45,8 @@ class Trace(TableProperties):
     """`kineto` or `nsys`."""
     _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = field(repr=False)
     chosen_steps: StepChoice | None = None
+    cold: ColdSteps | None = None
+    """The cold steps, where the steps in view were chosen without them."""
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name."""
@@ -117,7 +120,11 @@ class Trace(TableProperties):
 
     def replaced(self, tables: dict[str, pl.DataFrame], choice: StepChoice | None) -> Trace:
         """The same trace with some other tables, looked at during these steps."""
-        return Trace(self.path, self.source, {**self._tables, **tables}, choice)
+        return Trace(self.path, self.source, {**self._tables, **tables}, choice, self.cold)
+
+    def without(self, cold: ColdSteps) -> Trace:
+        """The same trace, whose steps in view are warm."""
+        return Trace(self.path, self.source, self._tables, self.chosen_steps, cold)
 
     def with_step_range(self, name: str) -> Trace:
         """The same trace with steps taken from the ranges of that name."""
