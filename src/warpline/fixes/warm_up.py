@@ -207,8 +207,9 @@ def _once(cold: ColdSteps) -> Claim | None:
     else:
         which = f"{'The first step' if not cold.first else f'Step {cold.first}'} is"
     return Claim(
-        f"{which} cold, once: {duration(cold.took_ns)}, of which loading, compiling or tuning takes "
-        f"{duration(cold.once_ns)}; a warm step takes {duration(cold.warm_step_ns)}.",
+        f"{which} cold: {duration(cold.took_ns)}, which is {duration(cold.once_ns)} more than warm "
+        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, not in "
+        "every step.",
         tuple(Place(name, None, None, 1) for name, _ in cold.ops),
         once_ns=cold.once_ns,
     )
