@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.analyses.breakdown import idle_spans
+from warpline.analyses.breakdown import activity, idle_spans
 from warpline.analyses.host_activity import FIRST_LAUNCH_NS, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
@@ -69,8 +69,9 @@ def idle_gaps(trace: Trace, known: HostTime | None = None) -> list[Gaps]:
 
 
 def loading_spans(host: HostTime) -> dict[int, Spans]:
-    """When each thread was loading data, by the same evidence: ranges, frames, and long gaps before an upload."""
-    return {thread: host.explained(thread)["input"] for thread in host.threads}
+    """When each launching thread was loading data, by the same evidence: ranges, frames, and long gaps before an
+    upload."""
+    return {thread: host.explained(thread)["input"] for thread in host.launching}
 
 
 def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) -> Gaps:
@@ -86,6 +87,7 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
     callers = np.where(ended_by == NONE, _busiest_thread(trace), callers)
     _split_waiting(host, idle, launch, callers, parts)
     _split_after_launch(trace, idle, launch, called, calls, ended_by, host.threads, parts)
+    _waiting_for_peers(trace.gpu, ended_by, parts)
     explained = sum(parts[cause] for cause in CAUSES if cause != "unknown")
     parts["unknown"] = (idle.ends - idle.starts) - explained
     table = pl.DataFrame(
@@ -115,6 +117,18 @@ def _split_waiting(host: HostTime, idle: Spans, launch: Int64s, callers: Int64s,
             continue
         for label, spans in host.explained(int(caller)).items():
             parts[label][mine] += covered_before(spans, launch[mine]) - covered_before(spans, idle.starts[mine])
+
+
+def _waiting_for_peers(gpu: pl.DataFrame, ended_by: Int64s, parts: dict[str, Int64s]) -> None:
+    """A collective that was launched in time, and does not start on an idle device, waits for communication."""
+    waiting = np.flatnonzero(parts["dependency"] > 0)
+    if not len(waiting):
+        return
+    names = gpu["name"].gather(ended_by[waiting]).cast(pl.String)
+    known = {name: activity("kernel", name) == "comm" for name in names.unique().to_list()}
+    mine = waiting[np.array([known[name] for name in names.to_list()], bool)]
+    parts["comm"][mine] += parts["dependency"][mine]
+    parts["dependency"][mine] = 0
 
 
 def _busiest_thread(trace: Trace) -> int:

@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.analyses.where import UserFrames, frame_names, with_sites
@@ -129,11 +130,31 @@ class Evidence:
         return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
 
     def exposed_per_step(self, nodes: Bools) -> float:
-        """Time of the nodes per step during which the device runs no other kernel, in nanoseconds."""
+        """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add up,
+        since another device's kernels hide nothing."""
         graph, mine = self.scene.graph, self.in_steps(nodes)
         others = (self.scene.kind == "kernel") & ~nodes
-        spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine, others)]
-        return difference(*spans).total_ns() / self.steps
+        device, total = self.scene.work_number("device"), 0
+        for number in np.unique(device[mine]):
+            here = device == number
+            spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine & here, others & here)]
+            total += difference(*spans).total_ns()
+        return total / self.steps
+
+    @cached_property
+    def device_time(self) -> DeviceTime | None:
+        """Where the time of the busiest device goes, over the window."""
+        return max(device_times(self.trace), key=lambda device: device.busy_ns, default=None)
+
+    @property
+    def exposed_comm_share(self) -> float:
+        """Share of the busiest device's busy time in which nothing but communication runs."""
+        return self.device_time.comm_ns / self.device_time.busy_ns if self.device_time else 0.0
+
+    @property
+    def exposed_copy_share(self) -> float:
+        """Share of the busiest device's busy time in which nothing but copies from and to the host runs."""
+        return self.device_time.host_copy_ns / self.device_time.busy_ns if self.device_time else 0.0
 
     def time_in_calls(self, calls: Bools) -> float:
         """Time per step in these API calls, waiting included, in nanoseconds."""

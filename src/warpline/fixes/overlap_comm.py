@@ -6,11 +6,14 @@ import numpy as np
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.units import count, duration
+
+LEAST_SHARE = 0.1
+"""Exposed communication of this share of a step is reported even where the CPU is the slower."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -31,12 +34,15 @@ def apply(bench: Workbench, case: int) -> int:
 def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Communication that no computation overlaps."""
     moved = evidence.changed(FIX.name).moved
-    if not evidence.per_step(moved):
+    exposed = evidence.exposed_per_step(moved)
+    devices = max(1, len(np.unique(evidence.scene.work_number("device")[evidence.in_steps(moved)])))
+    if not exposed or (prediction.gain.expected < SOME_GAIN and exposed / devices < LEAST_SHARE * evidence.step_ns):
         return None
+    where = f", on {devices} devices together" if devices > 1 else ""
     return Claim(
         f"Collectives do not overlap with computation: {count(evidence.per_step(moved))} a step, "
-        f"{duration(evidence.time_per_step(moved))}, of which {duration(evidence.exposed_per_step(moved))} with no "
-        "other kernel running.",
+        f"{duration(evidence.time_per_step(moved))}, of which {duration(exposed)} with no other kernel running on their "
+        f"device{where}.",
         evidence.places(moved),
     )
 
@@ -74,6 +80,7 @@ FIX = Fix(
                 ),
             ),
             most="medium",
+            least_gain=0.0,
         ),
     ),
     needs=("collectives by their kernel names",),

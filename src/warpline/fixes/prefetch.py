@@ -117,7 +117,9 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
     trace = evidence.trace
     columns = ("name", "thread", "start_ns", "end_ns")
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
-    told = [part.filter(named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
+    # A thread that launches nothing loads beside the loop, or sleeps.
+    own = pl.col("thread").is_in(evidence.scene.host_time.launching)
+    told = [part.filter(own, named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
     rows = pl.concat(
         [
             part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
