@@ -15,11 +15,12 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.breakdown import activity, idle_spans
-from warpline.analyses.host_activity import FIRST_LAUNCH_NS, WAITING, Activity
+from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans
+from warpline.intervals import Spans, intersection, union
 from warpline.trace.columns import NONE, integers
+from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -37,6 +38,8 @@ CAUSES = (
     "profiler",
     "unknown",
 )
+NAMED_WAITS, NAMED_WAIT = 3, 0.1
+"""Calls of the operating system that are named for a cause, and the share of it that each must have."""
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
@@ -52,6 +55,9 @@ class Gaps:
     device: int
     table: pl.DataFrame
     """One row per gap: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
+    os_waits: dict[str, dict[str, int]]
+    """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most spent
+    a part of them, with the time in each, the longest first."""
 
     def totals(self) -> dict[str, int]:
         """Idle time by cause; sums to the idle time."""
@@ -98,7 +104,23 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
             **{f"{cause}_ns": values for cause, values in parts.items()},
         }
     )
-    return Gaps(device, table)
+    return Gaps(device, table, _os_waits(trace, idle, {cause: int(parts[cause].sum()) for cause in CAUSES}))
+
+
+def _os_waits(trace: Trace, idle: Spans, totals: dict[str, int]) -> dict[str, dict[str, int]]:
+    if not len(trace.osrt):
+        return {}
+    mine = trace.osrt.filter(pl.col("thread") == _busiest_thread(trace))
+    found: dict[str, dict[str, int]] = {}
+    for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK)):
+        times = {
+            str(name): intersection(union(integers(rows["start_ns"]), integers(rows["end_ns"])), idle).total_ns()
+            for (name,), rows in mine.filter(named(pattern)).group_by("name")
+        }
+        large = {name: time for name, time in times.items() if time >= NAMED_WAIT * totals[cause] > 0}
+        if large:
+            found[cause] = dict(sorted(large.items(), key=lambda pair: (-pair[1], pair[0]))[:NAMED_WAITS])
+    return found
 
 
 def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:

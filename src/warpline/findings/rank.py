@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from warpline.errors import CannotAnswer
@@ -13,6 +13,7 @@ from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.registry import all_fixes, fix_of, rules
+from warpline.fixes.words import of_recording
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
 from warpline.sources.health import HealthEntry
@@ -43,7 +44,10 @@ def judge(trace: Trace) -> Judgement:
     findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
     distortion = profiler_distortion(evidence)
-    return Judgement(findings, verdict_of(findings, evidence), evidence, [distortion] if distortion else [])
+    verdict = verdict_of(findings, evidence)
+    if not len(evidence.trace.steps_in_view):
+        verdict = replace(verdict, sentence=of_recording(verdict.sentence))
+    return Judgement(findings, verdict, evidence, [distortion] if distortion else [])
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
@@ -62,7 +66,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         rule=rule.name,
         cause=rule.cause,
         fix=fix,
-        claim=claim.sentence + alone,
+        claim=(claim.sentence if len(evidence.trace.steps_in_view) else of_recording(claim.sentence)) + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         gain=gain.rounded(4),
         new_step_ns=after.rounded(),
