@@ -76,6 +76,10 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         {"launch_latency": 5},
     ),
     "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"dependency": 60}),
+    "a collective, launched in time": (
+        [call("cudaLaunchKernel", 5, 3, 2), kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 80, 5, 2)],
+        {"comm": 60},
+    ),
     "a kernel without a launch": ([kernel("next", 30, 5, 99)], {"unknown": 10}),
     "another launching thread at work": (
         [

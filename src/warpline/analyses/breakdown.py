@@ -71,9 +71,7 @@ def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
         activity=pl.Series([activity(kind, name) for kind, name in names.iter_rows()], dtype=pl.String)
     )
     columns = (pl.col("device").fill_null(0), "kind", "name", "copy_kind", "start_ns", "end_ns")
-    return gpu.select(columns).join(
-        labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
-    )
+    return gpu.select(columns).join(labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left")
 
 
 def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:
@@ -116,9 +114,12 @@ def _host_copies_ns(rows: pl.DataFrame, starts: Times, ends: Times, labels: Labe
     """Time in which copies from or to the host run, and no other copy, computation or communication."""
     host = matches(rows["copy_kind"], "HtoD|DtoH|HtoH").to_numpy()
     others = ~host & (labels != "memset")
-    return _covered_ns(starts[host | others], ends[host | others], window) - _covered_ns(
-        starts[others], ends[others], window
-    ) if host.any() else 0
+    return (
+        _covered_ns(starts[host | others], ends[host | others], window)
+        - _covered_ns(starts[others], ends[others], window)
+        if host.any()
+        else 0
+    )
 
 
 def _covered_ns(starts: Times, ends: Times, window: Window) -> int:

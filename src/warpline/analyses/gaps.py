@@ -56,8 +56,8 @@ class Gaps:
     table: pl.DataFrame
     """One row per gap: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
     os_waits: dict[str, dict[str, int]]
-    """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most spent
-    a part of them, with the time in each, the longest first."""
+    """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most
+    spent a part of them, with the time in each, the longest first."""
 
     def totals(self) -> dict[str, int]:
         """Idle time by cause; sums to the idle time."""

@@ -130,14 +130,16 @@ class Evidence:
         return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
 
     def exposed_per_step(self, nodes: Bools) -> float:
-        """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add up,
-        since another device's kernels hide nothing."""
+        """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add
+        up, since another device's kernels hide nothing."""
         graph, mine = self.scene.graph, self.in_steps(nodes)
         others = (self.scene.kind == "kernel") & ~nodes
         device, total = self.scene.work_number("device"), 0
         for number in np.unique(device[mine]):
             here = device == number
-            spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine & here, others & here)]
+            spans = [
+                union(graph.measured_start[part], graph.measured_end[part]) for part in (mine & here, others & here)
+            ]
             total += difference(*spans).total_ns()
         return total / self.steps
 

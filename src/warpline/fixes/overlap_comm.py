@@ -38,8 +38,8 @@ def apply(bench: Workbench, case: int) -> int:
 
 
 def _let_cpu_go_on(bench: Workbench, comm: Int64s, case: int) -> None:
-    """Shorten long gaps of the CPU in which it waits for an exposed collective: those that end with one; in the best case
-    all of them, in the worst none."""
+    """Shorten long gaps of the CPU in which it waits for an exposed collective: those that end with one; in the best
+    case all of them, in the worst none."""
     if case == PESSIMISTIC:
         return
     scene, graph = bench.scene, bench.graph
@@ -66,8 +66,8 @@ def exposed_collective(evidence: Evidence, prediction: Prediction) -> Claim | No
     where = f", on {devices} devices together" if devices > 1 else ""
     return Claim(
         f"Collectives do not overlap with computation: {count(evidence.per_step(moved))} a step, "
-        f"{duration(evidence.time_per_step(moved))}, of which {duration(exposed)} with no other kernel running on their "
-        f"device{where}.",
+        f"{duration(evidence.time_per_step(moved))}, of which {duration(exposed)} with no other kernel running on "
+        f"their device{where}.",
         evidence.places(moved),
     )
 

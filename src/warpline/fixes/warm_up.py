@@ -208,8 +208,8 @@ def _once(cold: ColdSteps) -> Claim | None:
         which = f"{'The first step' if not cold.first else f'Step {cold.first}'} is"
     return Claim(
         f"{which} cold: {duration(cold.took_ns)}, which is {duration(cold.once_ns)} more than warm "
-        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, not in "
-        "every step.",
+        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, not "
+        "in every step.",
         tuple(Place(name, None, None, 1) for name, _ in cold.ops),
         once_ns=cold.once_ns,
     )
@@ -224,8 +224,8 @@ def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
     host = change.host & (change.saved_ns > 0)
     calls = host & (evidence.scene.graph.kind == CALL)
     return Claim(
-        f"The GPU is idle for {duration(idle)} of the {duration(window)} recorded while code is loaded, compiled or tuned "
-        f"({several(float(calls.sum()), 'slow call')}); that happens once.",
+        f"The GPU is idle for {duration(idle)} of the {duration(window)} recorded while code is loaded, compiled or "
+        f"tuned ({several(float(calls.sum()), 'slow call')}); that happens once.",
         evidence.host_places(host, change.saved_ns),
         once_ns=idle,
     )
@@ -246,8 +246,8 @@ FIX = Fix(
             "operations; in the worst case three times that dispatch time."
         ),
         (
-            "Cold steps that the recording has once are no part of the step time: gains count from the warm steps. In a "
-            "recording without steps, only time that is known to load or compile goes."
+            "Cold steps that the recording has once are no part of the step time: gains count from the warm steps. In "
+            "a recording without steps, only time that is known to load or compile goes."
         ),
     ),
     effort="few_lines",

@@ -25,7 +25,7 @@ def find_cold_steps(trace: Trace) -> ColdSteps | None:
     """The cold steps of a recording; None if there are none, or if long steps come again and again."""
     starts, ends = trace.step_spans
     lengths = ends - starts
-    if len(lengths) <= LEAST_WARM or not are_uneven(lengths):
+    if len(lengths) <= LEAST_WARM or not are_uneven(lengths.astype(np.float64)):
         return None
     long = np.flatnonzero(lengths > UNEVEN * np.median(lengths))
     warm = np.delete(lengths, long)

@@ -1,8 +1,9 @@
 """Which steps of a trace are replayed: as few as stand for all, so that a long trace takes no longer than a short one.
 
 Steps that are alike say the same, so a few of them in a row are enough. Cold steps, which a recording has once, are set
-aside: the answer is about warm ones. Where long steps come again and again, they belong to it. Steps are taken from one stretch of the recording: what lies in a pause between two stretches (the profiler
-was off, the program did something else) is no part of a step. docs/steps.md says all this to users.
+aside: the answer is about warm ones. Where long steps come again and again, they belong to it. Steps are taken from one
+stretch of the recording: what lies in a pause between two stretches (the profiler was off, the program did something
+else) is no part of a step. docs/steps.md says all this to users.
 """
 
 from __future__ import annotations

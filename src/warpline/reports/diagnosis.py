@@ -214,7 +214,9 @@ def _meaning(cause: str, gaps: Gaps) -> str:
     """What a cause means, and in which calls of the operating system the program waited."""
     calls = gaps.os_waits.get(cause, {})
     named = listed(f"{name} {duration(length)}" for name, length in calls.items())
-    meaning = "the program waited for another thread or process" if cause == "unknown" and calls else IDLE_MEANING[cause]
+    meaning = (
+        "the program waited for another thread or process" if cause == "unknown" and calls else IDLE_MEANING[cause]
+    )
     return f"{meaning} ({named})" if named else meaning
 
 

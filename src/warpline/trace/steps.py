@@ -49,8 +49,8 @@ class StepChoice:
 
 
 def find_steps(tables: Tables) -> pl.DataFrame:
-    """The steps table: profiler steps, else a loop of ranges or of Python functions, else repetition on the device, else
-    what lies between the ends of the optimizer's steps; empty if the recording is not of steps."""
+    """The steps table: profiler steps, else a loop of ranges or of Python functions, else repetition on the device,
+    else what lies between the ends of the optimizer's steps; empty if the recording is not of steps."""
     ranges, gpu = tables["ranges"], tables["gpu"]
     profiler = ranges.filter(named(PROFILER_STEP), pl.col("end_ns").is_not_null())
     if len(profiler):
