@@ -208,8 +208,8 @@ def _once(cold: ColdSteps) -> Claim | None:
         which = f"{'The first step' if not cold.first else f'Step {cold.first}'} is"
     return Claim(
         f"{which} cold: {duration(cold.took_ns)}, which is {duration(cold.once_ns)} more than warm "
-        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, not "
-        "in every step.",
+        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, "
+        "not in every step.",
         tuple(Place(name, None, None, 1) for name, _ in cold.ops),
         once_ns=cold.once_ns,
     )
