@@ -120,3 +120,16 @@ def test_a_step_that_only_launches_is_as_long_as_its_work(tmp_path: Path) -> Non
     assert (starts // 1_000).tolist() == [0, 1_020, 2_020, 3_020]
     assert (ends // 1_000).tolist() == [1_020, 2_020, 3_020, 4_020]
     assert trace.step_ns == 1_000_000
+
+
+def test_work_from_before_the_recording_is_no_part_of_the_first_step(tmp_path: Path) -> None:
+    """The device is 3 ms behind: a kernel that was launched before the recording runs after the last step's range."""
+    events = [kernel("before", 500, 2_500, 999)]
+    for step in range(4):
+        events += [
+            annotation(f"ProfilerStep#{step}", 100 * step, 100),
+            call("cudaLaunchKernel", 100 * step + 10, 5, step + 1),
+        ]
+        events.append(kernel("long", 3_000 + 1_000 * step, 1_000, step + 1))
+    starts, ends = opened(tmp_path, events).step_spans
+    assert ((ends - starts) // 1_000).tolist() == [1_000] * 4

@@ -84,8 +84,8 @@ def completed(steps: pl.DataFrame, gpu: pl.DataFrame, api: pl.DataFrame) -> tupl
     launched = np.where(calls == NONE, begun, np.append(integers(api["start_ns"]), 0)[calls])
     inside = launched < ends[-1]
     # Work without a launch that runs before all work of the steps was launched before them.
-    first = begun[inside & (calls != NONE) & (launched >= starts[0])].min(initial=ends[-1])
-    earlier = (calls == NONE) & (begun < first)
+    own = begun[inside & (calls != NONE) & (launched >= starts[0])]
+    earlier = (calls == NONE) & (begun < own.min()) if len(own) else np.zeros(len(gpu), bool)
     launched, inside = np.where(earlier, starts[0] - 1, launched), inside | earlier
     complete = np.append(starts[:1], ends)
     np.maximum.at(complete, np.searchsorted(starts, launched[inside], side="right"), done[inside])
