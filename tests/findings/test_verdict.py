@@ -39,7 +39,6 @@ class Judged:
     idle_share: float = 0.25
     bare_idle_share: float = 1.0
     roofline_share: float | None = None
-    mostly_cold: bool = False
     idle: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
     trace: Recorded = field(default_factory=lambda: Recorded(Window(0, 4 * STEP_NS)))
 

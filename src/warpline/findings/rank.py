@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from warpline.errors import CannotAnswer
+from warpline.findings.cold import cold_start_verdict
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.verdict import verdict_of
@@ -44,7 +45,7 @@ def judge(trace: Trace) -> Judgement:
     findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
     findings.sort(key=lambda finding: -finding.gain.expected)
     distortion = profiler_distortion(evidence)
-    verdict = verdict_of(findings, evidence)
+    verdict = cold_start_verdict(findings, evidence) or verdict_of(findings, evidence)
     if not len(evidence.trace.steps_in_view):
         verdict = replace(verdict, sentence=of_recording(verdict.sentence))
     return Judgement(findings, verdict, evidence, [distortion] if distortion else [])

@@ -32,14 +32,11 @@ up to 1.2×, and in the eleven programs with this fault at least 3.3×."""
 
 def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
     """The finding to fix first, or healthy; `findings` are sorted by gain, the largest first."""
-    cold = next((finding for finding in findings if finding.cause == "cold_start"), None)
-    if cold is not None and evidence.mostly_cold:
-        return Verdict(cold.cause, cold.fix, f"{CAUSES[cold.cause]}: {_clause(cold)}.", cold.gain, cold.new_step_ns)
     chosen = _chosen(findings, evidence.idle["input"] / evidence.steps)
     if chosen is None:
         return _without_a_fix(findings, evidence)
     gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
-    claim = _clause(chosen)
+    claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
     expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
@@ -48,11 +45,6 @@ def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
         f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
-
-
-def _clause(finding: Finding) -> str:
-    """The claim as part of a sentence."""
-    return finding.claim[0].lower() + finding.claim[1:].rstrip(".")
 
 
 def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
