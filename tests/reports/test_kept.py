@@ -11,7 +11,7 @@ import pytest
 from paths import DATA
 
 from warpline.capture.manifest import MANIFEST
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.findings.diagnosis import diagnose
 from warpline.reports import kept
 from warpline.reports.diagnosis import report

@@ -11,46 +11,53 @@ from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from warpline.cli.options import (
-    ForceOption,
-    JsonOption,
-    NoCacheOption,
-    OutputOption,
-    StepRangeOption,
-    StepsOption,
-    TraceArgument,
-    VerboseOption,
+    force_option,
+    json_option,
+    no_cache_option,
     open_with_progress,
+    output_option,
+    step_range_option,
+    steps_option,
+    trace_argument,
+    verbose_option,
 )
 from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
 
 if TYPE_CHECKING:
     from warpline.reports.kept import FinishedAnswer
 
-WhyOption = Annotated[
-    bool | None,
-    typer.Option("--why/--no-why", help="Replay the trace for a verdict and fixes; default: if quick."),
-]
-TopOption = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="List N kernels; implies -v.")]
+top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
 TURN_SECONDS = 0.0002
 
 
+@click.command()
+@trace_argument
+@verbose_option
+@json_option
+@output_option
+@force_option
+@steps_option
+@step_range_option
+@top_option
+@click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@no_cache_option
 def diagnose(
-    trace: TraceArgument,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
-    force: ForceOption = False,
-    steps: StepsOption = None,
-    step_range: StepRangeOption = None,
-    top: TopOption = None,
-    why: WhyOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    verbose: bool,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
+    steps: str | None,
+    step_range: str | None,
+    top: int | None,
+    why: bool | None,
+    no_cache: bool,
 ) -> None:
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
 
@@ -72,8 +79,16 @@ def diagnose(
     show(trace, answer, steps, step_range, why, no_cache, again)
 
 
+@click.command()
+@verbose_option
+@json_option
+@steps_option
+@top_option
 def demo(
-    verbose: VerboseOption = False, as_json: JsonOption = False, steps: StepsOption = None, top: TopOption = None
+    verbose: bool,
+    as_json: bool,
+    steps: str | None,
+    top: int | None,
 ) -> None:
     """Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.
 
