@@ -20,8 +20,8 @@ A_GOOD_PART = 1 / 3
 """Share that is enough where the steps span most of the recording: generated tokens after a long prompt."""
 ALIKE = 2.0
 """Steps whose GPU time differs from the usual one by a larger factor are not alike."""
-MOST_ALIKE = 0.8
-"""Share of the steps that must be alike."""
+MOST_ALIKE = 0.5
+"""More than this share of the steps must be alike: work of a second stream may run in the step after its own."""
 
 
 def are_proper(steps: pl.DataFrame, tables: Tables) -> bool:
@@ -54,7 +54,7 @@ def _alike(steps: pl.DataFrame, starts: Int64s, length: Int64s) -> bool:
     step = np.searchsorted(begins, starts, side="right") - 1
     time = np.bincount(step, length, len(steps))
     usual = max(1.0, float(np.median(time)))
-    if float(((time <= ALIKE * usual) & (time >= usual / ALIKE)).mean()) < MOST_ALIKE:
+    if float(((time <= ALIKE * usual) & (time >= usual / ALIKE)).mean()) <= MOST_ALIKE:
         return False
     # Of two that take very different times, nobody can say which one is usual.
     took = finishes - begins
