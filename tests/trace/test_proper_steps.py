@@ -95,7 +95,7 @@ def test_two_repeats_of_which_one_takes_far_longer_are_not_steps(tmp_path: Path)
 
 
 def test_training_steps_end_with_the_optimizer_s_where_nothing_repeats(tmp_path: Path) -> None:
-    """Loading, then two steps with other kernels: only from the first end on is it known where a step begins."""
+    """Loading, then two steps with other kernels, the first of which begins with the first kernel."""
     events = uploaded(0, 5_000, 900)
     for step in range(2):
         for position in range(4):
@@ -103,7 +103,21 @@ def test_training_steps_end_with_the_optimizer_s_where_nothing_repeats(tmp_path:
             events += launched(f"kernel {step} {position}", moment, moment + 10, 50, 1 + 10 * step + position)
         events.append(annotation("Optimizer.step#AdamW.step", 6_300 + 1_000 * step, 200))
     steps = opened(tmp_path, events).steps
-    assert steps.select("found_by", "start_ns", "end_ns").rows() == [("optimizer", 6_500_000, 7_500_000)]
+    assert steps.select("found_by", "start_ns", "end_ns").rows() == [
+        ("optimizer", 6_000_000, 6_500_000),
+        ("optimizer", 6_500_000, 7_500_000),
+    ]
+
+
+def test_what_comes_before_the_optimizer_s_first_step_may_be_no_step(tmp_path: Path) -> None:
+    """Three times as many kernels before the first end as in the step after it."""
+    events = []
+    for position in range(16):
+        moment = 100 * position
+        events += launched(f"kernel {position}", moment, moment + 10, 50, 1 + position)
+    events += [annotation("Optimizer.step#SGD.step", 1_150, 45), annotation("Optimizer.step#SGD.step", 1_550, 45)]
+    steps = opened(tmp_path, events).steps
+    assert steps.select("found_by", "start_ns", "end_ns").rows() == [("optimizer", 1_195_000, 1_595_000)]
 
 
 def test_a_step_that_only_launches_is_as_long_as_its_work(tmp_path: Path) -> None:

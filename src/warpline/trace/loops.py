@@ -9,7 +9,7 @@ import polars as pl
 
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import by_name, named
+from warpline.trace.names import by_name, matches, named
 from warpline.trace.period import LEAST_REPEATS
 
 FILLED = 0.9
@@ -45,6 +45,8 @@ class Launches:
     """When the device began and ended."""
     of_thread: dict[int, Int64s]
     """The same moments per launching thread."""
+    first_kernel: int
+    """When the first kernel was launched: what comes before it loads data."""
 
     @classmethod
     def of(cls, tables: Tables) -> Launches:
@@ -59,6 +61,7 @@ class Launches:
             np.append(0, np.cumsum((ends - starts)[order])),
             (int(starts.min()), int(ends.max())),
             {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
+            int(moments[matches(gpu["kind"], "^(kernel|graph)$").to_numpy()].min(initial=np.iinfo(np.int64).max)),
         )
 
     def share(self, start_ns: int, end_ns: int) -> float:
@@ -91,7 +94,8 @@ def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
 def steps_of_optimizer(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
     """Training steps that nothing else marks: from the end of one step of the optimizer to the end of the next.
 
-    What lies before the first end may be the loading of the model as well, and is no step.
+    The first one begins with the first kernel, after the model was loaded; if it launches far more or less than the
+    others, it is not a step.
     """
     own = ranges.filter(
         named(OPTIMIZER_STEP), pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns").is_not_null()
@@ -100,12 +104,14 @@ def steps_of_optimizer(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame
         return None
     ends = integers(own["end_ns"])
     thread = int(own["thread"][0])
-    moments = launches.of_thread[thread]
-    count = np.diff(np.searchsorted(moments, ends))
-    if not count.all() or count.max() > MOST_LAUNCHES * count.min():
+    marks = np.append(min(launches.first_kernel, ends[0]), ends)
+    count = np.diff(np.searchsorted(launches.moments, marks))
+    others = count[1:]
+    if not others.all() or others.max() > MOST_LAUNCHES * others.min():
         return None
+    first = 0 if others.max() <= MOST_LAUNCHES * count[0] and count[0] <= MOST_LAUNCHES * others.min() else 1
     return pl.DataFrame(
-        {"name": own["name"][1:].cast(pl.String), "start_ns": ends[:-1], "end_ns": ends[1:]}
+        {"name": own["name"][first:].cast(pl.String), "start_ns": marks[first:-1], "end_ns": marks[first + 1 :]}
     ).with_columns(thread=pl.lit(thread))
 
 
