@@ -76,6 +76,25 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         {"launch_latency": 5},
     ),
     "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"dependency": 60}),
+    "an allocation in the first op of its name, far longer than others": (
+        [
+            *(call("cudaMalloc", 2 + number, 0.5, 80 + number) for number in range(5)),
+            op("aten::conv2d", 20, 980),
+            call("cudaMalloc", 100, 800, 90),
+            *launched("next", 950, 958, 5, 2),
+        ],
+        {"cold_start": 800, "dispatch": 130, "launch_latency": 8},
+    ),
+    "the same in an op that ran before": (
+        [
+            *(call("cudaMalloc", 2 + number, 0.5, 80 + number) for number in range(5)),
+            op("aten::conv2d", 1, 8),
+            op("aten::conv2d", 20, 980),
+            call("cudaMalloc", 100, 800, 90),
+            *launched("next", 950, 958, 5, 2),
+        ],
+        {"memory": 800, "dispatch": 130, "launch_latency": 8},
+    ),
     "a collective, launched in time": (
         [call("cudaLaunchKernel", 5, 3, 2), kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 80, 5, 2)],
         {"comm": 60},
