@@ -90,10 +90,10 @@ def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("loader", "least"), [("_SingleProcessDataLoaderIter", 1.1), ("_MultiProcessingDataLoaderIter", 1.0)]
+    ("loader", "worst_us"), [("_SingleProcessDataLoaderIter", 2_500), ("_MultiProcessingDataLoaderIter", 5_000 + REST)]
 )
-def test_more_workers_may_bring_nothing(loader: str, least: float, tmp_path: Path) -> None:
-    gain = asked(tmp_path, 5_000, loader=loader).ask("prefetch").gain
-    assert gain.expected > 3
-    assert gain.low >= least
-    assert (gain.low == pytest.approx(1.0)) == (least == 1.0)
+def test_more_workers_may_bring_nothing(loader: str, worst_us: float, tmp_path: Path) -> None:
+    """At worst the loading is divided between two workers; where workers load already, nothing changes."""
+    prediction = asked(tmp_path, 5_000, loader=loader).ask("prefetch")
+    assert prediction.gain.expected > 3
+    assert prediction.replayed_ns.high == pytest.approx(1_000 * worst_us, rel=0.05)
