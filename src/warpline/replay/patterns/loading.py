@@ -12,6 +12,10 @@ from warpline.trace.names import matches
 
 LOADER_RANGE = r"DataLoaderIter"
 """Part of the name of the range that torch records around the next batch of a DataLoader."""
+WORKERS = r"_MultiProcessingDataLoaderIter|dataloader\.py\(\d+\): _(try_)?get_data"
+"""In the names of ranges, ops and frames of a DataLoader that has worker processes."""
+RECEIVED = r"^recvmsg$"
+"""The call with which a process receives a tensor from another one, as a file descriptor."""
 
 
 def loading_ns(scene: Scene, part: Floats) -> float:
@@ -53,6 +57,16 @@ def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
     each = np.where(pinned & scene.once(_has_loader), taken.low, taken.at(case))
     until = np.append(0.0, np.cumsum(each))
     return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
+
+
+def has_workers(scene: Scene) -> bool:
+    """Whether worker processes load already."""
+    trace = scene.trace
+    named = any(matches(table["name"], WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
+    received = matches(trace.osrt["name"], RECEIVED).to_numpy() & np.isin(
+        integers(trace.osrt["thread"]), scene.host_time.launching
+    )
+    return bool(named or received.any())
 
 
 def _has_loader(scene: Scene) -> bool:

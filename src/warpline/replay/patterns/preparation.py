@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, union
 from warpline.replay.graph.model import CALL, RELEASE
 from warpline.replay.scene import Scene
@@ -49,6 +50,24 @@ def without_compiling(bench: Workbench) -> list[Stretch]:
         found += [(int(thread), *span) for span in _in_steps(scene, union(integers(compiling["start_ns"]), reached))]
     _remove(bench, found)
     return found
+
+
+def without_preparing(bench: Workbench, case: int) -> int:
+    """Takes out the time in which launching threads are known to load, compile or initialise, and says in how many
+    nodes; what only seems long stays."""
+    scene, graph = bench.scene, bench.graph
+    before = graph.duration.copy()
+    for thread in scene.host_time.launching:
+        # Where a thread does nothing while another one prepares, it waits for that one.
+        spans = scene.host_time.explained(thread)["cold_start"]
+        if not len(spans):
+            continue
+        graph.duration *= 1 - scene.covered(spans.starts, spans.ends, np.full(len(spans), thread))
+        calls = np.flatnonzero((graph.kind == CALL) & (graph.lane == thread))
+        begin, end = graph.measured_start[calls], graph.measured_end[calls]
+        inside = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+        bench.shorten(calls, np.maximum(graph.duration[calls] * (1 - inside), scene.host.call.at(case)))
+    return int((graph.duration < before).sum())
 
 
 def without_tables(bench: Workbench, planning: Bools) -> None:
