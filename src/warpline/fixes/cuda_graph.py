@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.where import frame_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -130,7 +129,7 @@ def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
     """The user's function that called the op of each launch, and its first line."""
     ops, table = evidence.written_ops(captured), evidence.trace.ops
     rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
-    return frame_names(evidence.trace, rows).str.replace(FRAME, "${3} (${1}:${2})")
+    return evidence.user_frames.names(rows).str.replace(FRAME, "${3} (${1}:${2})")
 
 
 FIX = Fix(

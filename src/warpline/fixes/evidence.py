@@ -11,7 +11,7 @@ import polars as pl
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.gaps import CAUSES, idle_gaps
-from warpline.analyses.where import UserFrames, frame_names, with_sites
+from warpline.analyses.where import UserFrames, with_sites
 from warpline.fixes.changes import Change, change_of
 from warpline.fixes.claim import Place
 from warpline.intervals import difference, union
@@ -73,6 +73,12 @@ class Evidence:
             and cold.once_ns >= cold.recorded_ns / 2
             and cold.recorded <= WARM_STEPS_IN_A_LONG_RUN * cold.count
         )
+
+    def data_flow_is_known(self, fix: str) -> bool:
+        """Whether it was recorded which tensors the operations share that the fix changes; else it is a guess from
+        shapes, and the range must be wider."""
+        flow = self.scene.dataflow
+        return flow is not None and flow.known(self.changed(fix).work)
 
     @cached_property
     def framework(self) -> Framework:
@@ -222,7 +228,7 @@ class Evidence:
         """Places at these moments, by label and user source line, the largest weight first."""
         if not len(labels):
             return ()
-        frames = frame_names(self.trace, self.user_frames.at(threads, moments))
+        frames = self.user_frames.sites(threads, moments)
         weights = np.ones(len(labels)) if weight is None else weight
         rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
         counted = with_sites(rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len()))

@@ -9,7 +9,7 @@ import polars as pl
 
 from warpline.analyses.gaps import loading_spans
 from warpline.analyses.host_activity import LOADING
-from warpline.analyses.where import LIBRARY, Site, frame_names
+from warpline.analyses.where import LIBRARY, Site
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -159,11 +159,11 @@ def _silences(evidence: Evidence) -> pl.DataFrame:
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
         for thread, spans in loading_spans(evidence.scene.host_time).items()
     ]
-    rows = _within(pl.concat(found), trace) if found and len(trace.python) else None
+    rows = _within(pl.concat(found), trace) if found and evidence.user_frames.exist else None
     if rows is None or not len(rows):
         return pl.DataFrame(schema={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
     middle = (integers(rows["start_ns"]) + integers(rows["end_ns"])) // 2
-    names = frame_names(trace, evidence.user_frames.at(integers(rows["thread"]), middle))
+    names = evidence.user_frames.names(evidence.user_frames.at(integers(rows["thread"]), middle))
     return rows.with_columns(name=names.fill_null("Python"))
 
 

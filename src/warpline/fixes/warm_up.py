@@ -200,7 +200,7 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 def _once(cold: ColdSteps) -> Claim | None:
     """Cold steps that the recording has once; the gains of all fixes count from the warm ones."""
-    if cold.once_ns < LEAST_SHARE * cold.recorded_ns:
+    if cold.once_ns < MIN_STEP_SHARE * cold.recorded_ns:
         return None
     if cold.count > 1:
         which = f"{'The first' if not cold.first else f'From step {cold.first} on,'} {cold.count} steps are"
@@ -218,7 +218,7 @@ def _once(cold: ColdSteps) -> Claim | None:
 def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """A recording without steps: what its launching threads load and compile while the device is idle."""
     idle, window = evidence.idle["cold_start"], evidence.trace.window.length_ns
-    if idle < LEAST_SHARE * window or prediction.gain.expected < SOME_GAIN:
+    if idle < MIN_STEP_SHARE * window or prediction.gain.expected < SOME_GAIN:
         return None
     change = evidence.changed(FIX.name)
     host = change.host & (change.saved_ns > 0)

@@ -19,6 +19,7 @@ from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
+from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names
@@ -212,6 +213,11 @@ class Scene:
         result = np.full(len(self.graph), NONE, np.int64)
         result[self.work] = integers(self.trace.gpu["op_id"])[self.graph.row[self.work]]
         return result
+
+    @cached_property
+    def dataflow(self) -> KnownFlow | None:
+        """Which GPU operations share tensors, where `warpline run` recorded it; None elsewhere."""
+        return KnownFlow.of(self.trace, self.op)
 
     def op_column(self, column: str) -> Labels:
         """A text column of the op around each GPU operation; empty without an op."""

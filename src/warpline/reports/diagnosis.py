@@ -51,6 +51,8 @@ IDLE_MEANING = {
 }
 MIN_NAMED_SHARE = 0.01
 """Smaller shares are summed as `other` on the first screen."""
+MIN_FILLED, MIN_IDLE = 0.5, 0.1
+"""Shares of a gap that one call fills, and of the window that is idle, from which the first screen names the call."""
 MIN_DIFFERENCE = 0.01
 """A smaller difference between the recorded and the bare step is not shown."""
 BRIEF_NOTES = 2
@@ -75,9 +77,8 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
     if judgement is not None:
         yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),), is_lead=True)
     if diagnosis.devices:
-        yield Section(
-            "time", "Where the time goes", (_bar(*_busiest(diagnosis), len(diagnosis.devices)),), is_lead=True
-        )
+        bar, places = _bar(*_busiest(diagnosis), len(diagnosis.devices)), _gap_sentences(diagnosis, is_brief=True)
+        yield Section("time", "Where the time goes", (bar, *places[:1]), is_lead=True)
     else:
         yield Section("time", "Where the time goes", (Text("The trace has no GPU activity."),), is_lead=True)
     if judgement is not None:
@@ -176,6 +177,27 @@ def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
     return Bar(whole, parts, caption)
 
 
+def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:
+    """What runs in each kind of gap; briefly, only if it fills most of the gaps and they are most of the idle time."""
+    device, gaps = _busiest(diagnosis)
+    totals = gaps.totals()
+    return [
+        Text(
+            f"{duration(place.filled_ns)} of each {duration(place.gap_ns)} gap ({_words(place.cause)}): "
+            f"{place.sentence}",
+            "quiet",
+        )
+        for place in diagnosis.gap_places
+        if not is_brief
+        or (
+            place.cause != "dispatch"  # a step's own functions, which the fixes name
+            and place.filled_ns >= MIN_FILLED * place.gap_ns
+            and totals[place.cause] >= MIN_FILLED * device.idle_ns
+            and device.idle_ns >= MIN_IDLE * device.window_ns
+        )
+    ]
+
+
 def _named(parts: dict[str, int], whole: int) -> str:
     """The larger parts by name, largest first, and the sum of the rest."""
     large = {name: value for name, value in parts.items() if whole and value / whole >= MIN_NAMED_SHARE}
@@ -207,7 +229,8 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
-    return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows))))
+    places = _gap_sentences(diagnosis) if device is _busiest(diagnosis)[0] else []
+    return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows)), *places))
 
 
 def _meaning(cause: str, gaps: Gaps) -> str:

@@ -22,6 +22,7 @@ from warpline.trace.nesting import (
     sort_for_nesting,
     spread_to_parents,
 )
+from warpline.trace.own_frames import without_own_frames
 
 Tables = dict[str, pl.DataFrame]
 
@@ -40,12 +41,16 @@ def link(tables: Tables) -> None:
     """Sort and link the tables in place. All columns of the schema must exist."""
     # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
     with ThreadPoolExecutor(1) as second_core:
-        nested_frames = second_core.submit(_nested, tables.pop("python"))
+        nested_frames = second_core.submit(_nested_frames, tables.pop("python"))
         _link_calls(tables)
         python, frames = nested_frames.result()
         del nested_frames
     tables["python"] = python.with_columns(module=_module_names(python["name"]))
     tables["ops"] = _with_frames(tables["ops"], tables["python"], frames)
+
+
+def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
+    return _nested(without_own_frames(table))
 
 
 def _link_calls(tables: Tables) -> None:

@@ -62,9 +62,25 @@ def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
         own, step, thread = fusible[nodes], scene.step[nodes], _launching_thread(scene, nodes)
         ends = ~own | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
         group = np.cumsum(ends)[own]
-        found.append(nodes[own])
-        begins.append(np.diff(group, prepend=group[0] - 1) != 0)
+        chained, begin = _along_tensors(scene, nodes[own], np.diff(group, prepend=group[0] - 1) != 0)
+        found.append(chained)
+        begins.append(begin)
     return np.concatenate(found), np.concatenate(begins)
+
+
+def _along_tensors(scene: Scene, nodes: Int64s, begins: Bools) -> tuple[Int64s, Bools]:
+    """Chains split into parts that share no tensor, where the data flow is known: a compiler fuses what reads or writes
+    the same memory, however the parts alternate."""
+    if scene.dataflow is None or not len(nodes):
+        return nodes, begins
+    order, part, chain = np.arange(len(nodes)), np.zeros(len(nodes), np.int64), np.cumsum(begins)
+    for first, beyond in zip(np.flatnonzero(begins), np.append(np.flatnonzero(begins)[1:], len(nodes)), strict=True):
+        number = scene.dataflow.together(nodes[first:beyond])
+        if number is None:
+            continue
+        by_part = np.argsort(number, kind="stable")
+        order[first:beyond], part[first:beyond] = first + by_part, number[by_part]
+    return nodes[order], (np.diff(chain, prepend=0) != 0) | (np.diff(part, prepend=NONE) != 0)
 
 
 def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
