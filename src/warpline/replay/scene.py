@@ -371,6 +371,8 @@ class Scene:
     def input_share(self) -> Floats:
         """Share of each segment within steps in which the program loads data."""
         found = loading_spans(HostTime(self.trace.whole(), self.host_time.threads))
+        if not found:
+            return np.zeros(len(self.graph))
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
         threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])

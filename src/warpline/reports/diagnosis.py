@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
+from warpline.fixes.words import listed
 from warpline.reports import findings, tables
 from warpline.reports.sections import (
     Bar,
@@ -120,7 +121,7 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     number = len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:
-        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: {step} count as one step"
+        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return " · ".join(words)
 
@@ -223,13 +224,23 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     rows.append(("idle", device.idle_ns, _share(device.idle_ns, whole), ""))
     for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
         if length:
-            rows.append((f"  {_words(cause)}", length, _share(length, whole), IDLE_MEANING[cause]))
+            rows.append((f"  {_words(cause)}", length, _share(length, whole), _meaning(cause, gaps)))
     window = "the selected steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
     places = _gap_sentences(diagnosis) if device is _busiest(diagnosis)[0] else []
     return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows)), *places))
+
+
+def _meaning(cause: str, gaps: Gaps) -> str:
+    """What a cause means, and in which calls of the operating system the program waited."""
+    calls = gaps.os_waits.get(cause, {})
+    named = listed(f"{name} {duration(length)}" for name, length in calls.items())
+    meaning = (
+        "the program waited for another thread or process" if cause == "unknown" and calls else IDLE_MEANING[cause]
+    )
+    return f"{meaning} ({named})" if named else meaning
 
 
 def _share(part: int, whole: int) -> float | None:

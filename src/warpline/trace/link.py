@@ -13,7 +13,15 @@ import polars as pl
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import by_name
-from warpline.trace.nesting import Nest, clock_tick_ns, nearest_marked, nest, sort_for_nesting, spread_to_parents
+from warpline.trace.nesting import (
+    ROUNDED_TWICE,
+    Nest,
+    clock_tick_ns,
+    nearest_marked,
+    nest,
+    sort_for_nesting,
+    spread_to_parents,
+)
 from warpline.trace.own_frames import without_own_frames
 
 Tables = dict[str, pl.DataFrame]
@@ -74,7 +82,7 @@ def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     order = sort_for_nesting(lanes, starts, ends)
     if order is not None:
         table, lanes, starts, ends = table[order], lanes[order], starts[order], ends[order]
-    tree = nest(lanes, starts, ends, clock_tick_ns(starts))
+    tree = nest(lanes, starts, ends, ROUNDED_TWICE * clock_tick_ns(starts, ends))
     return table.with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
 
 

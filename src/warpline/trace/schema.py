@@ -248,7 +248,9 @@ TABLES: dict[str, Table] = {
         "name": Column(pl.String, "name of the range or frame, or `repeat N`"),
         **_SPAN,
         "thread": Column(ID, "row of `threads` on which the range or frame lies; null for steps found on the device"),
-        "found_by": Column(pl.String, "profiler_step, range, python (calls of a function) or repetition (of work)"),
+        "found_by": Column(
+            pl.String, "profiler_step, range, python (calls of a function), repetition (of work) or optimizer"
+        ),
     },
     # Facts about the file and the capture.
     "meta": {"key": Column(pl.String, "fact"), "value": Column(pl.String, "its value")},
