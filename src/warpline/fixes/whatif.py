@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.errors import CannotAnswer
 from warpline.fixes.registry import all_fixes
+from warpline.replay.bounds import DeviceWork, bounded
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.trace import Trace
@@ -19,7 +20,8 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
-    prediction = question_about(steps_to_judge(trace)).ask(*fixes)
+    question = question_about(steps_to_judge(trace))
+    prediction = _held(question, DeviceWork(question), *fixes)
     if not prediction.applies:
         raise CannotAnswer(
             "nothing-to-fix",
@@ -32,5 +34,11 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, if it changes something, the largest gain first."""
     question = question_about(steps_to_judge(trace))
-    predictions = [question.ask(name) for name in all_fixes() if any(question.trial(name).changed)]
+    work = DeviceWork(question)
+    predictions = [_held(question, work, name) for name in all_fixes() if any(question.trial(name).changed)]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))
+
+
+def _held(question: WhatIf, work: DeviceWork, *names: str) -> Prediction:
+    """The prediction, held to what the devices must still do."""
+    return bounded(question.ask(*names), work.least_after(question.trial(*names)))

@@ -49,6 +49,8 @@ class Trial:
     duration: Floats
     gone: Bools
     moved: Bools
+    freed: Bools
+    """Calls that no longer wait for the device."""
     unbounded_ns: float
     """The step without bounds from outside the graph."""
     floor_ns: float
@@ -222,7 +224,8 @@ class WhatIf:
         if not len(self.trace.steps_in_view):
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
-        return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved, unbounded, bench.step_floor_ns)
+        marks = bench.gone, bench.moved, bench.freed
+        return Trial(step_ns, changed, graph.duration, *marks, unbounded, bench.step_floor_ns)
 
 
 def _around(one: float, middle: float, other: float) -> Estimate:
