@@ -18,6 +18,7 @@ from warpline.findings.plan import PlanStep
 from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN
+from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.units import duration, speedup
 
@@ -104,7 +105,8 @@ def _ordered(estimate: Estimate) -> Estimate:
 def _above_device_work(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
     """The step is not shorter than what the busiest device must still do: what the fix leaves alone, plus the roofline
     floor of what it changes. So no fix saves more than the time of what it touches and the idle time."""
-    least, prediction = work.least_after(evidence.trial(finding.fix)), evidence.ask(finding.fix)
+    same_work = all_fixes()[finding.fix].same_work
+    least, prediction = work.least_after(evidence.trial(finding.fix), same_work=same_work), evidence.ask(finding.fix)
     held = bounded(prediction, least)
     said, new = finding.new_step_ns, held.new_step_ns
     capped = replace(
@@ -123,8 +125,8 @@ def _above_device_work(finding: Finding, evidence: Evidence, work: DeviceWork) -
         return kept, Objection("below-device-work", finding.rule, message)
     if said.low < (1 - TOLERANCE) * least.lowest_ns:
         message = (
-            f"the range of {finding.fix} began at {duration(said.low)}, but a device is busy at least "
-            f"{duration(least.lowest_ns)} a step; it ends there"
+            f"the range of {finding.fix} began at {duration(said.low)}, but a device must still work at least "
+            f"{duration(least.lowest_ns)} a step: it begins there"
         )
         return capped, Objection("range-below-device-work", finding.rule, message)
     return (finding if held is prediction else capped), None

@@ -120,6 +120,7 @@ def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork)
 def _first_options(findings: Iterable[Finding]) -> list[Option]:
     worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
     certain = [one for one in worth if one.confidence != "low"]
+    worth = [one for one in worth if not all_fixes()[one.fix].is_limit] or worth
     causes = list(CAUSES)
     return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause)) for one in certain or worth]
 

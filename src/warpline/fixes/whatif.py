@@ -41,4 +41,5 @@ def every_fix(trace: Trace) -> list[Prediction]:
 
 def _held(question: WhatIf, work: DeviceWork, *names: str) -> Prediction:
     """The prediction, held to what the devices must still do."""
-    return bounded(question.ask(*names), work.least_after(question.trial(*names)))
+    same_work = all(all_fixes()[name].same_work for name in names)
+    return bounded(question.ask(*names), work.least_after(question.trial(*names), same_work=same_work))

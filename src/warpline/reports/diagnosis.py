@@ -12,6 +12,7 @@ from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports import findings, tables
+from warpline.reports import plan as plans
 from warpline.reports.sections import (
     Bar,
     Column,
@@ -31,6 +32,7 @@ from warpline.sources.stdin import as_typed
 from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
+    from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
 SOURCES = {"kineto": "torch.profiler", "nsys": "Nsight Systems"}
@@ -48,6 +50,9 @@ IDLE_MEANING = {
     "profiler": "the profiler itself",
     "unknown": "nothing recorded explains it",
 }
+SELECTED, RECORDING = "the selected steps", "first to last GPU operation"
+MIN_COVERED = 0.9
+"""Where the steps take less of the recording, its shares are not those of a step, and the report says so."""
 MIN_NAMED_SHARE = 0.01
 """Smaller shares are summed as `other` on the first screen."""
 MIN_DIFFERENCE = 0.01
@@ -72,10 +77,10 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section("health", "Profile health", notes, is_lead=True)
     judgement = diagnosis.judgement
     if judgement is not None:
-        yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),), is_lead=True)
+        yield Section("verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement))), is_lead=True)
     if diagnosis.devices:
         yield Section(
-            "time", "Where the time goes", (_bar(*_busiest(diagnosis), len(diagnosis.devices)),), is_lead=True
+            "time", "Where the time goes", (_bar(*_busiest(diagnosis), diagnosis),), is_lead=True
         )
     else:
         yield Section("time", "Where the time goes", (Text("The trace has no GPU activity."),), is_lead=True)
@@ -91,7 +96,10 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield Section("health", "Profile health", (Notes(notes),))
     judgement = diagnosis.judgement
     if judgement is not None:
-        yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),))
+        yield Section("verdict", "Verdict", tuple(_verdict(judgement)))
+        if judgement.plan:
+            plan = plans.table(judgement.plan)
+            yield Section("plan", "Plan, each fix on top of the last", (*plans.brief(*_planned(judgement)), plan))
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
@@ -99,6 +107,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield _device(diagnosis, device, gaps)
     if judgement is not None and judgement.findings:
         yield Section("findings", "Findings", (findings.explained(found),))
+    if diagnosis.audit:
+        yield Section("audit", "Withdrawn or downgraded by the audit", (plans.objections(diagnosis.audit),))
     if len(diagnosis.steps):
         yield tables.steps(diagnosis)
     if len(diagnosis.kernels):
@@ -109,6 +119,15 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield tables.copies(diagnosis)
     if len(diagnosis.syncs):
         yield tables.waits(diagnosis)
+
+
+def _verdict(judgement: Judgement) -> Iterator[Text]:
+    yield Text(judgement.verdict.sentence, "strong")
+    yield from plans.why(judgement.verdict.why)
+
+
+def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
+    return judgement.plan, judgement.evidence.step_ns
 
 
 def _title(diagnosis: Diagnosis, verbose: bool) -> str:
@@ -163,16 +182,28 @@ def _busiest(diagnosis: Diagnosis) -> tuple[DeviceTime, Gaps]:
     return max(zip(diagnosis.devices, diagnosis.gaps, strict=True), key=lambda pair: pair[0].busy_ns)
 
 
-def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
+def _bar(device: DeviceTime, gaps: Gaps, diagnosis: Diagnosis) -> Bar:
+    devices = len(diagnosis.devices)
     busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY}
     parts = tuple(Part(name, value) for name, value in (*busy.items(), ("idle", device.idle_ns)))
     whole = device.window_ns
     caption = (
-        f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {duration(whole)}: "
+        f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {_window(diagnosis, whole)}: "
         f"busy {share(device.busy_ns, whole)}{_named(busy, whole)}, "
         f"idle {share(device.idle_ns, whole)}{_named(gaps.totals(), whole)}"
     )
     return Bar(whole, parts, caption)
+
+
+def _window(diagnosis: Diagnosis, whole: int) -> str:
+    """What the shares are of: the selected steps, or the recording, and how much of it the steps take."""
+    if diagnosis.trace.chosen_steps:
+        return f"{duration(whole)} ({SELECTED})"
+    steps = diagnosis.trace.steps_in_view
+    inside = int((steps["end_ns"] - steps["start_ns"]).sum()) if len(steps) else whole
+    if inside < MIN_COVERED * whole:
+        return f"{duration(whole)} from {RECORDING}, {share(inside, whole)} of it in steps, as recorded"
+    return f"{duration(whole)} from {RECORDING}, as recorded"
 
 
 def _named(parts: dict[str, int], whole: int) -> str:
@@ -202,7 +233,7 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
         if length:
             rows.append((f"  {_words(cause)}", length, _share(length, whole), IDLE_MEANING[cause]))
-    window = "the selected steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
+    window = SELECTED if diagnosis.trace.chosen_steps else RECORDING
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
