@@ -102,19 +102,22 @@ def _because(chosen: Option, largest: Option, reason: str) -> str:
 
 def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> list[PlanStep]:
     """The plan for these findings; empty if no fix is worth making."""
+    step, plan = first_step(findings), list[PlanStep]()
+    later = Later(findings, evidence, work) if step else None
+    while step is not None and later is not None:
+        plan.append(step)
+        step = later.best_after(plan) if len(plan) < MOST_STEPS else None
+    return plan
+
+
+def first_step(findings: Sequence[Finding]) -> PlanStep | None:
+    """The fix to make first; None if none is worth making."""
     options = _first_options(findings)
     if not options:
-        return []
+        return None
     chosen, why = next_fix(options)
     found = next(finding for finding in findings if finding.fix == chosen.fix.name)
-    plan = [PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings))]
-    later = Later(findings, evidence, work)
-    while len(plan) < MOST_STEPS:
-        step = later.best_after(plan)
-        if step is None:
-            break
-        plan.append(step)
-    return plan
+    return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings))
 
 
 def _first_options(findings: Iterable[Finding]) -> list[Option]:

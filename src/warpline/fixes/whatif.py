@@ -21,7 +21,7 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
     >>> whatif(warpline.open("trace.json.gz"), ["cuda_graph", "tf32"]).gain
     """
     question = question_about(steps_to_judge(trace))
-    prediction = _held(question, DeviceWork(question), *fixes)
+    prediction = held(question, *fixes)
     if not prediction.applies:
         raise CannotAnswer(
             "nothing-to-fix",
@@ -34,12 +34,12 @@ def whatif(trace: Trace, fixes: list[str]) -> Prediction:
 def every_fix(trace: Trace) -> list[Prediction]:
     """Each fix alone, if it changes something, the largest gain first."""
     question = question_about(steps_to_judge(trace))
-    work = DeviceWork(question)
-    predictions = [_held(question, work, name) for name in all_fixes() if any(question.trial(name).changed)]
+    predictions = [held(question, name) for name in all_fixes() if any(question.trial(name).changed)]
     return sorted(predictions, key=lambda one: (-one.gain.expected, one.fixes[0].name))
 
 
-def _held(question: WhatIf, work: DeviceWork, *names: str) -> Prediction:
-    """The prediction, held to what the devices must still do."""
+def held(question: WhatIf, *names: str) -> Prediction:
+    """The prediction for fixes together, held to what the devices must still do."""
     same_work = all(all_fixes()[name].same_work for name in names)
-    return bounded(question.ask(*names), work.least_after(question.trial(*names), same_work=same_work))
+    least = DeviceWork(question).least_after(question.trial(*names), same_work=same_work)
+    return bounded(question.ask(*names), least)

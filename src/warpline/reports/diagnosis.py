@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ IDLE_MEANING = {
     "profiler": "the profiler itself",
     "unknown": "nothing recorded explains it",
 }
-SELECTED, RECORDING = "the selected steps", "first to last GPU operation"
+SELECTED = "the selected steps"
 MIN_COVERED = 0.9
 """Where the steps take less of the recording, its shares are not those of a step, and the report says so."""
 MIN_NAMED_SHARE = 0.01
@@ -59,6 +60,10 @@ MIN_DIFFERENCE = 0.01
 """A smaller difference between the recorded and the bare step is not shown."""
 BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
+BRIEF_PLAN = 3
+"""Fixes of the plan on the first screen."""
+BRIEF_FIXES = 2
+"""Fixes in the table below a plan."""
 DISTORTION = "profiler-distortion"
 """The health entry that contains both step times, with and without the profiler."""
 
@@ -77,7 +82,7 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section("health", "Profile health", notes, is_lead=True)
     judgement = diagnosis.judgement
     if judgement is not None:
-        yield Section("verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement))), is_lead=True)
+        yield Section("verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True)
     if diagnosis.devices:
         yield Section(
             "time", "Where the time goes", (_bar(*_busiest(diagnosis), diagnosis),), is_lead=True
@@ -169,6 +174,9 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     found = findings.in_order(judgement.findings, judgement.verdict)
     table = findings.best_fixes(found)
+    if table is not None and len(judgement.plan) > 1:
+        # The plan says what comes next, and the last line how to see the others.
+        table = replace(table, rows=table.rows[:BRIEF_FIXES], hidden_note="")
     if table is None:
         small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
         yield Text(f"No fix gains {100 * (findings.MIN_GAIN - 1):.0f} % or more{small}.", "quiet")
@@ -202,8 +210,8 @@ def _window(diagnosis: Diagnosis, whole: int) -> str:
     steps = diagnosis.trace.steps_in_view
     inside = int((steps["end_ns"] - steps["start_ns"]).sum()) if len(steps) else whole
     if inside < MIN_COVERED * whole:
-        return f"{duration(whole)} from {RECORDING}, {share(inside, whole)} of it in steps, as recorded"
-    return f"{duration(whole)} from {RECORDING}, as recorded"
+        return f"{duration(whole)} recorded ({share(inside, whole)} of it in steps)"
+    return f"{duration(whole)} recorded"
 
 
 def _named(parts: dict[str, int], whole: int) -> str:
@@ -233,7 +241,7 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
         if length:
             rows.append((f"  {_words(cause)}", length, _share(length, whole), IDLE_MEANING[cause]))
-    window = SELECTED if diagnosis.trace.chosen_steps else RECORDING
+    window = SELECTED if diagnosis.trace.chosen_steps else "first to last GPU operation"
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from warpline.findings.audit import Objection
-from warpline.findings.plan import PlanStep
+from warpline.findings.plan import MOST_STEPS, PlanStep
 from warpline.fixes.registry import all_fixes
 from warpline.reports.sections import Column, Content, Note, Notes, Range, Table, Text
-from warpline.units import duration, speedup
+from warpline.units import duration
 
 ARTICLES = ("a ", "an ", "the ")
 
@@ -36,11 +36,11 @@ def why(reason: str | None) -> Iterator[Text]:
         yield Text(f"{reason[0].upper()}{reason[1:]}.")
 
 
-def brief(plan: Sequence[PlanStep], step_ns: float) -> Iterator[Text]:
-    """One line for the first screen; nothing for a plan of one step, which the verdict says."""
+def brief(plan: Sequence[PlanStep], step_ns: float, most: int = MOST_STEPS) -> Iterator[Text]:
+    """The plan on one line, the first `most` steps of it; nothing for a plan of one step, which the verdict says."""
     if len(plan) > 1:
-        total = speedup(plan[-1].gain.expected)
-        yield Text(f"Plan: {arrows(plan, step_ns)}, {total} in all.")
+        more = " …" if len(plan) > most else ""
+        yield Text(f"Plan: {arrows(plan[:most], step_ns)}{more}")
 
 
 def table(plan: Sequence[PlanStep]) -> Table:
