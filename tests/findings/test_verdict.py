@@ -160,9 +160,13 @@ def test_idle_time_without_a_known_reason_is_unclear() -> None:
 
 
 def test_steps_that_hold_little_of_the_work_are_unclear() -> None:
-    verdict = judge(state=replace(STATE, covered=0.1))
-    assert verdict.cause == "unclear"
+    verdict = judge(finding("pageable_copy", 2.0), state=replace(STATE, covered=0.1))
+    assert (verdict.cause, verdict.fix) == ("unclear", None)
     assert "hold only 10 % of the recording's GPU time" in verdict.sentence
+    copying = replace(STATE, covered=0.3, compute=0.3, copy=0.7)
+    assert judge(state=copying).sentence.startswith(
+        "Copy-bound: exposed copies take 70 % of the GPU's busy time in the whole recording; the steps that were found"
+    )
 
 
 def test_steps_shorter_than_their_gpu_work_are_unclear() -> None:

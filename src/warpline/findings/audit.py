@@ -15,6 +15,7 @@ from warpline.analyses.gaps import Gaps
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
+from warpline.findings.state import State
 from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN
@@ -164,6 +165,17 @@ def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
         f"and the GPU is idle {duration(idle)} a step for this cause"
     )
     return replace(finding, confidence="low"), Objection("cause-not-supported", finding.rule, message)
+
+
+def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Finding], list[Objection]]:
+    """The findings, none of them certain where the steps do not stand for the recording."""
+    if state.is_covered:
+        return list(findings), []
+    message = (
+        f"the steps hold only {100 * state.covered:.0f} % of the recording's GPU time, so that gains on them say little "
+        "about the program: no plan, and low confidence"
+    )
+    return [replace(one, confidence="low") for one in findings], [Objection("steps-hold-little-work", None, message)]
 
 
 def audit_plan(plan: Sequence[PlanStep]) -> tuple[list[PlanStep], list[Objection]]:

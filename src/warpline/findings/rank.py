@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from warpline.errors import CannotAnswer
-from warpline.findings.audit import Objection, audit_findings, audit_plan
+from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.plan import PlanStep, make_plan
@@ -52,7 +52,9 @@ def judge(trace: Trace) -> Judgement:
     findings, objections = audit_findings(raw, evidence, work)
     findings.sort(key=lambda finding: -finding.gain.expected)
     state = state_of(trace, evidence, work)
-    plan, more = audit_plan(make_plan(findings, evidence, work))
+    findings, more = audit_coverage(findings, state)
+    objections += more
+    plan, more = audit_plan(make_plan(findings, evidence, work) if state.is_covered else [])
     verdict = verdict_of(plan, findings, state)
     distortion = profiler_distortion(evidence)
     return Judgement(

@@ -12,6 +12,9 @@ from warpline.replay.bounds import DeviceWork
 from warpline.trace.columns import NONE, integers
 from warpline.trace.trace import Trace
 
+MIN_COVERED = 0.5
+"""Share of the recording's GPU time that the steps must hold to stand for it."""
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -43,6 +46,11 @@ class State:
     """Whether a step is at least as long as what a device does in it."""
 
     @property
+    def is_covered(self) -> bool:
+        """Whether the steps stand for the recording; otherwise compute, copies and communication are the recording's."""
+        return self.covered >= MIN_COVERED
+
+    @property
     def busy(self) -> float:
         """Busy time that is compute, exposed copies or exposed communication."""
         return self.compute + self.copy + self.comm
@@ -55,20 +63,22 @@ class State:
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
     """The state of a trace whose judged steps the evidence is about."""
-    judged = evidence.trace
+    judged, covered = evidence.trace, covered_share(trace)
+    looked_at = judged if covered >= MIN_COVERED else trace
     window = max(judged.window.length_ns, 1)
-    busiest = max(device_times(judged), key=lambda device: device.busy_ns, default=None)
+    busiest = max(device_times(looked_at), key=lambda device: device.busy_ns, default=None)
+    whole = max(looked_at.window.length_ns, 1)
     return State(
         step_ns=evidence.step_ns,
         idle_share=evidence.idle_share,
         bare_idle_share=evidence.bare_idle_share,
         idle={cause: length / window for cause, length in evidence.idle.items()},
-        compute=busiest.compute_ns / window if busiest else 0.0,
-        copy=busiest.copy_ns / window if busiest else 0.0,
-        comm=busiest.comm_ns / window if busiest else 0.0,
+        compute=busiest.compute_ns / whole if busiest else 0.0,
+        copy=busiest.copy_ns / whole if busiest else 0.0,
+        comm=busiest.comm_ns / whole if busiest else 0.0,
         roofline_share=evidence.roofline_share,
         errors=tuple(entry.code for entry in trace.health_entries if entry.severity == "error"),
-        covered=covered_share(trace),
+        covered=covered,
         recorded_steps=evidence.recorded_steps,
         replay_error_pct=evidence.question.replay.error_pct,
         is_whole=not len(judged.steps_in_view),

@@ -18,8 +18,6 @@ MOST_UNEXPLAINED = 0.1
 """Share of the time that may be idle for no known reason in a healthy step."""
 MOST_EXPOSED = 0.5
 """Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
-MIN_COVERED = 0.5
-"""Share of the recording's GPU time that the steps must hold to stand for it."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 PART_OF = {"launch_latency": "dispatch"}
 UNEXPLAINED = ("dependency", "unknown")
@@ -32,6 +30,8 @@ MEANING = {
 
 def verdict_of(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
     """What to fix first, or why nothing is."""
+    if not state.is_covered:
+        return _about_the_recording(state)
     if _is_mostly_communication(state):
         overlap = next((step for step in plan if _cause(step.fix, findings) == "comm"), None)
         if overlap is None or overlap is not plan[0]:
@@ -83,17 +83,15 @@ def _gain_of(step: PlanStep) -> str:
 def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
     tried = f"{_tried(findings)} on a step of {duration(state.step_ns)}"
     if state.errors:
-        broken = f"the profile has an error ({', '.join(dict.fromkeys(state.errors))})"
-        return _same_step("unclear", f"Unclear: {broken}, so {tried} says little; record it again.", state)
+        return _same_step("unclear", f"Unclear: {_broken(state)}.", state)
     if not state.fits_devices:
         return _same_step("unclear", f"Unclear: {_wrong_steps(state)}.", state)
     idle = _idle(tried, state)
     if idle is not None:
         return idle
-    for cause, share, what in (("transfer", state.copy, "copies"), ("comm", state.comm, "communication")):
-        if share > MOST_EXPOSED * state.busy:
-            words = f"exposed {what} take {_percent(share / state.busy)} of the GPU's busy time, and {tried}"
-            return _same_step("transfer" if cause == "transfer" else "comm", f"{CAUSES[cause]}: {words}.", state)
+    exposed = _exposed(state)
+    if exposed is not None:
+        return _same_step(exposed, f"{_exposed_words(exposed, state)}, and {tried}.", state)
     missing = _missing(findings, state)
     if missing is not None:
         return _same_step("unclear", f"Unclear: {missing}.", state)
@@ -101,6 +99,35 @@ def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
     share = state.roofline_share
     roof = "" if share is None else f", its kernels reach {_percent(share)} of the roofline"
     return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
+
+
+def _about_the_recording(state: State) -> Verdict:
+    """What can be said where the steps do not stand for the recording."""
+    few = (
+        f"the steps that were found hold only {_percent(state.covered)} of the recording's GPU time; mark the steps "
+        "(prof.step(), or --step-range NAME)"
+    )
+    exposed = None if state.errors else _exposed(state)
+    if exposed is not None:
+        return _same_step(exposed, f"{_exposed_words(exposed, state)} in the whole recording; {few}.", state)
+    return _same_step("unclear", f"Unclear: {_broken(state) if state.errors else few}.", state)
+
+
+def _broken(state: State) -> str:
+    codes = ", ".join(dict.fromkeys(state.errors))
+    return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
+
+
+def _exposed(state: State) -> Cause | None:
+    """Whether exposed copies or exposed communication take most of the busy time."""
+    if state.copy > MOST_EXPOSED * state.busy:
+        return "transfer"
+    return "comm" if state.comm > MOST_EXPOSED * state.busy else None
+
+
+def _exposed_words(cause: Cause, state: State) -> str:
+    what, part = ("copies take", state.copy) if cause == "transfer" else ("communication takes", state.comm)
+    return f"{CAUSES[cause]}: exposed {what} {_percent(part / state.busy)} of the GPU's busy time"
 
 
 def _idle(tried: str, state: State) -> Verdict | None:
@@ -127,11 +154,6 @@ def _idle(tried: str, state: State) -> Verdict | None:
 def _missing(findings: Sequence[Finding], state: State) -> str | None:
     """What is missing to call the step healthy; None if nothing is."""
     doubtful = [one for one in findings if one.gain.expected >= MIN_GAIN["medium"]]
-    if state.covered < MIN_COVERED:
-        return (
-            f"the steps that were found hold only {_percent(state.covered)} of the recording's GPU time; mark the steps "
-            "(prof.step(), or --step-range NAME)"
-        )
     if doubtful:
         best = max(doubtful, key=lambda one: one.gain.expected)
         gain = f"{all_fixes()[best.fix].words} might gain {speedup(best.gain.expected)}, with {best.confidence} confidence"

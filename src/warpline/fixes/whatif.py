@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.errors import CannotAnswer
-from warpline.fixes.registry import all_fixes
+from warpline.fixes.registry import all_fixes, find_fixes
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction, WhatIf
@@ -40,6 +40,6 @@ def every_fix(trace: Trace) -> list[Prediction]:
 
 def held(question: WhatIf, *names: str) -> Prediction:
     """The prediction for fixes together, held to what the devices must still do."""
-    same_work = all(all_fixes()[name].same_work for name in names)
+    same_work = all(fix.same_work for fix in find_fixes(names))
     least = DeviceWork(question).least_after(question.trial(*names), same_work=same_work)
     return bounded(question.ask(*names), least)
