@@ -87,8 +87,8 @@ def _plan(answer: dict[str, Any]) -> Iterator[str]:
 
 def below_device_work(diagnosis: Diagnosis) -> Iterator[str]:
     """Findings whose step is shorter than a device's busy time less all that they touch on the device."""
-    if diagnosis.judgement is None:
-        return
+    if diagnosis.judgement is None or len(diagnosis.devices) > 1:
+        return  # of several devices, each may wait for the others
     evidence = diagnosis.judgement.evidence
     busy = (1 - evidence.bare_idle_share) * evidence.step_ns
     for finding in diagnosis.findings:
