@@ -11,6 +11,7 @@ from small_programs import GEMM_FP32, MUL, Program, judged
 from warpline.findings.plan import MAX_REPLAYS, MIN_NEXT_GAIN, MOST_STEPS, Option, next_fix
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.registry import all_fixes
+from warpline.replay.ranges import STEP
 from warpline.reports.plan import arrows, short_name
 
 
@@ -112,10 +113,10 @@ def test_a_later_step_is_as_doubtful_as_its_parts_together(tmp_path: Path) -> No
 
     judgement = judged(tmp_path, body)
     first, second = judgement.plan[:2]
-    own = judgement.evidence.ask(second.fix).new_step_ns
-    doubts = [math.log(one.high / one.expected) for one in (first.new_step_ns, own)]
-    found = math.log(second.new_step_ns.high / second.new_step_ns.expected)
-    assert found == pytest.approx(math.hypot(*doubts), rel=0.01)
+    alone = [judgement.evidence.ask(step.fix) for step in (first, second)]
+    spread = math.exp(math.hypot(*(math.log(one.spread) for one in alone)))
+    half = STEP.of([first.fix, second.fix], spread, second.gain.expected)
+    assert math.log(second.new_step_ns.high / second.new_step_ns.expected) == pytest.approx(half, rel=0.01)
 
 
 def test_a_plan_replays_few_graphs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Effort, Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork
+from warpline.replay.ranges import ranges_of
 from warpline.units import speedup
 
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.1, "low": 1.6}
@@ -121,7 +122,7 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
 
 
 def _first_options(findings: Iterable[Finding]) -> list[Option]:
-    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
+    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence] and not one.cannot_tell]
     certain = [one for one in worth if one.confidence != "low"]
     worth = [one for one in worth if not all_fixes()[one.fix].is_limit] or worth
     causes = list(CAUSES)
@@ -209,15 +210,10 @@ class Later:
         return has_advice and rule.look(self._evidence, self._evidence.ask(fix.name)) is not None
 
     def _step(self, plan: Sequence[PlanStep], chosen: Option, after: float) -> PlanStep:
-        """The doubt about a later step is that about the one before it, and about its own fix."""
-        alone, before, old = self._evidence.ask(chosen.fix.name), plan[-1], self._evidence.step_ns
-        new = _wider(after, before.new_step_ns, alone.new_step_ns)
-        gain = _wider(old / after, before.gain, alone.gain)
-        return PlanStep(chosen.fix.name, new.rounded(), gain.rounded(4))
-
-
-def _wider(value: float, *others: Estimate) -> Estimate:
-    """A value whose distances to low and high, as logarithms, add up as those of independent doubts do."""
-    low = math.hypot(*(math.log(max(one.expected, 1e-9) / max(one.low, 1e-9)) for one in others))
-    high = math.hypot(*(math.log(max(one.high, 1e-9) / max(one.expected, 1e-9)) for one in others))
-    return Estimate(value / math.exp(low), value, value * math.exp(high))
+        """The step with its range; the replay's spread is that of all its fixes, as independent doubts add up."""
+        names = [*(step.fix for step in plan), chosen.fix.name]
+        spread = math.exp(math.hypot(*(math.log(self._evidence.ask(name).spread) for name in names)))
+        least = self._work.least_after(self._evidence.trial(*names)).lowest_ns
+        old = self._evidence.question.bare_step_ns
+        known = ranges_of(names, old, after, spread=spread, least_ns=least)
+        return PlanStep(chosen.fix.name, known.step_ns.rounded(), known.gain.rounded(4))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from warpline.sources.kineto.stream import scan_file
-from warpline.sources.kineto.tables import tables
-from warpline.sources.rows import Rows
+
+if TYPE_CHECKING:
+    from warpline.sources.rows import Rows
 
 Scanner = Literal["auto", "native", "python"]
 
 
 def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
     """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage."""
-    return tables(scan_file(path, scanner=scanner))
+    events = scan_file(path, scanner=scanner)
+    from warpline.sources.kineto.tables import tables  # noqa: PLC0415 - polars can be loaded while the file is scanned
+
+    return tables(events)
