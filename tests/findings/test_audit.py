@@ -59,7 +59,9 @@ def test_a_sound_finding_stays_as_it_is(judgement: Judgement) -> None:
 
 
 def test_a_step_shorter_than_the_device_s_work_is_withdrawn(judgement: Judgement) -> None:
-    impossible = replace(graph_of(judgement), new_step_ns=Estimate(1, 1, 1), gain=Estimate(1.0, 6_492_225.0, 6_492_225.0))
+    impossible = replace(
+        graph_of(judgement), new_step_ns=Estimate(1, 1, 1), gain=Estimate(1.0, 6_492_225.0, 6_492_225.0)
+    )
     assert audited(judgement, impossible) == ([], ["below-device-work"])
 
 
@@ -173,7 +175,9 @@ def part(kind: str, length: float, cpu: float) -> Part:
         "product": lambda program: program.op(
             "aten::mm", (GEMM_FP32, length), cpu=cpu, shapes=[[1024, 1024], [1024, 1024]], dtype="float"
         ),
-        "pointwise": lambda program: program.op("aten::mul", (MUL, length), cpu=cpu, shapes=[[1024, 64]], dtype="float"),
+        "pointwise": lambda program: program.op(
+            "aten::mul", (MUL, length), cpu=cpu, shapes=[[1024, 64]], dtype="float"
+        ),
         "softmax": lambda program: program.op("aten::_softmax", (SOFTMAX, length), cpu=cpu, shapes=[[512, 512]]),
         "beside": lambda program: program.op(
             "aten::mul", (MUL, length), cpu=cpu, stream=SIDE_STREAM, shapes=[[1024, 64]], dtype="float"

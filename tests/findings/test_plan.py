@@ -41,8 +41,7 @@ def test_a_setting_comes_first_where_it_saves_half_as_much_and_says_so() -> None
 def test_a_few_lines_come_before_a_rewrite() -> None:
     assert chosen(fill_gpu=3.0, streams=1.6) == (
         "streams",
-        "first, because it takes a few lines: 1.60×; "
-        f"{all_fixes()['fill_gpu'].words} would give 3.00×",
+        f"first, because it takes a few lines: 1.60×; {all_fixes()['fill_gpu'].words} would give 3.00×",
     )
 
 
@@ -66,11 +65,11 @@ def test_savings_that_differ_by_less_than_a_fiftieth_of_the_step_go_by_cause() -
 
 
 def test_a_fix_that_needs_another_to_be_worth_anything_is_a_later_step(tmp_path: Path) -> None:
-    """Sixty launches at 30 µs each keep the CPU busy for longer than the one product on the device: TF32 gains nothing
+    """120 launches at 30 µs each keep the CPU busy for longer than the one product on the device: TF32 gains nothing
     until a graph launches all of them at once."""
 
     def body(program: Program) -> None:
-        for _ in range(60):
+        for _ in range(120):
             program.op("aten::mul", (MUL, 2), cpu=30, shapes=[[64, 64]], dtype="float")
         program.op("aten::mm", (GEMM_FP32, 1500), shapes=[[2048, 2048], [2048, 2048]], dtype="float")
 

@@ -83,12 +83,21 @@ def test_the_first_step_of_the_plan_is_the_verdict_and_says_why() -> None:
     assert verdict.why == "first, because it is one line: 1.50×; prefetching in the background would give 2.00×"
 
 
-def test_that_a_tenth_of_a_step_might_be_fused_is_no_fault() -> None:
+def test_a_gain_whose_range_holds_no_gain_at_all_is_not_claimed() -> None:
+    # The range is a tenth to both sides: 1.08× may be 0.97×, and 1.12× is at least 1.01×.
     doubtful = finding("unfused_elementwise", 1.08, confidence="medium")
     assert said(doubtful) == ("healthy", None)
     assert "gains enough for its confidence (best 1.08×)" in judge(doubtful).sentence
-    assert said(finding("full_precision", 1.16, confidence="medium")) == ("kernel", "bf16")
-    assert said(finding("unfused_attention", 1.06)) == ("kernel", "sdpa")
+    assert said(finding("full_precision", 1.12, confidence="medium")) == ("kernel", "bf16")
+    assert said(finding("unfused_attention", 1.12)) == ("kernel", "sdpa")
+
+
+def test_a_larger_gain_that_may_be_none_is_unclear() -> None:
+    doubtful = replace(finding("unfused_elementwise", 1.2, confidence="medium"), gain=Estimate(0.8, 1.2, 1.6))
+    assert said(doubtful) == ("unclear", None)
+    assert (
+        "torch.compile might gain 1.20× (range 0.80–1.60×): make the change and time both" in judge(doubtful).sentence
+    )
 
 
 def test_the_roof_is_named_only_where_no_fix_is_worth_making() -> None:
@@ -101,7 +110,7 @@ def test_the_roof_is_named_only_where_no_fix_is_worth_making() -> None:
 def test_a_doubtful_gain_makes_the_answer_unclear() -> None:
     doubtful = finding("below_roofline", 1.5, confidence="low")
     assert said(doubtful) == ("unclear", None)
-    assert "might gain 1.50×, with low confidence: make the change and time both" in judge(doubtful).sentence
+    assert "might gain 1.50× (range 1.35–1.65×): make the change and time both" in judge(doubtful).sentence
     assert "record several steps to tell" in judge(doubtful, state=replace(STATE, recorded_steps=1)).sentence
 
 

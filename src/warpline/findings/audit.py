@@ -31,7 +31,7 @@ MIN_SUPPORT = 0.25
 """Share of a saving that GPU time or idle time of its cause must account for."""
 LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
 HOST = ("dispatch", "launch_latency", "sync")
-"""A wait, or a call that blocks, empties the queue: part of the idle time after it is that of the launches that follow."""
+"""A wait, or a call that blocks, empties the queue: idle time after it counts partly as that of the next launches."""
 IDLE_BEHIND: dict[str, tuple[str, ...]] = {
     "dispatch": ("dispatch", "launch_latency"),
     "sync": (*HOST, "transfer"),
@@ -84,8 +84,8 @@ def _about_the_step(evidence: Evidence, work: DeviceWork) -> Iterable[Objection]
         yield Objection(
             "step-below-device-work",
             None,
-            f"a step of {duration(step.expected)} is shorter than the {duration(work.busy_ns)} that a device is busy in "
-            "it: the steps are not those of the GPU work",
+            f"a step of {duration(step.expected)} is shorter than the {duration(work.busy_ns)} that a device is busy "
+            "in it: the steps are not those of the GPU work",
         )
 
 
@@ -117,7 +117,9 @@ def _above_device_work(finding: Finding, evidence: Evidence, work: DeviceWork) -
         lost_ns=max(0, round(held.old_step_ns.expected - new.expected)),
     )
     if said.expected < FAR_OFF * least.expected_ns:
-        return None, Objection("below-device-work", finding.rule, f"withdrawn: {_too_short(finding, least.expected_ns)}")
+        return None, Objection(
+            "below-device-work", finding.rule, f"withdrawn: {_too_short(finding, least.expected_ns)}"
+        )
     if said.expected < (1 - TOLERANCE) * least.expected_ns:
         gain = f"the gain is {speedup(capped.gain.expected)}, not {speedup(finding.gain.expected)}"
         message = f"{_too_short(finding, least.expected_ns)}; {gain}"
@@ -172,8 +174,8 @@ def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Find
     if state.is_covered:
         return list(findings), []
     message = (
-        f"the steps hold only {100 * state.covered:.0f} % of the recording's GPU time, so that gains on them say little "
-        "about the program: no plan, and low confidence"
+        f"the steps hold only {100 * state.covered:.0f} % of the recording's GPU time, so that gains on them say "
+        "little about the program: no plan, and low confidence"
     )
     return [replace(one, confidence="low") for one in findings], [Objection("steps-hold-little-work", None, message)]
 

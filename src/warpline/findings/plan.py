@@ -21,8 +21,8 @@ from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import ranges_of
 from warpline.units import speedup
 
-MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.1, "low": 1.6}
-"""A plan starts with a fix that gains this much: the larger the doubt, the larger the gain must be. Fixes of low
+MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
+"""A plan starts with a fix that gains this much, and whose range excludes that it gains nothing. Fixes of low
 confidence are taken only where no other is worth making; libraries reach 60 to 95 % of the roofline, so that kernels
 closer to it than 1.6× are no fault."""
 MIN_NEXT_GAIN = 1.02
@@ -35,7 +35,11 @@ ENOUGH = 0.5
 SAME = 0.02
 """Savings that differ by less than this share of the step are equal."""
 EFFORTS = get_args(Effort)
-EFFORT_WORDS: dict[Effort, str] = {"setting": "is one line", "few_lines": "takes a few lines", "rewrite": "is a rewrite"}
+EFFORT_WORDS: dict[Effort, str] = {
+    "setting": "is one line",
+    "few_lines": "takes a few lines",
+    "rewrite": "is a rewrite",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,7 @@ def next_fix(options: Sequence[Option]) -> tuple[Option, str | None]:
 
 
 def _because(chosen: Option, largest: Option, reason: str) -> str:
-    return (
-        f"first, because {reason}: {speedup(chosen.gain)}; {largest.fix.words} would give {speedup(largest.gain)}"
-    )
+    return f"first, because {reason}: {speedup(chosen.gain)}; {largest.fix.words} would give {speedup(largest.gain)}"
 
 
 def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> list[PlanStep]:
@@ -122,7 +124,7 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
 
 
 def _first_options(findings: Iterable[Finding]) -> list[Option]:
-    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence] and not one.cannot_tell]
+    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence] and one.gain.low > 1.0]
     certain = [one for one in worth if one.confidence != "low"]
     worth = [one for one in worth if not all_fixes()[one.fix].is_limit] or worth
     causes = list(CAUSES)

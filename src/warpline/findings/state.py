@@ -47,7 +47,7 @@ class State:
 
     @property
     def is_covered(self) -> bool:
-        """Whether the steps stand for the recording; otherwise compute, copies and communication are the recording's."""
+        """Whether the steps stand for the recording; else compute, copies and communication are the recording's."""
         return self.covered >= MIN_COVERED
 
     @property

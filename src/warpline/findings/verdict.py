@@ -18,6 +18,8 @@ MOST_UNEXPLAINED = 0.1
 """Share of the time that may be idle for no known reason in a healthy step."""
 MOST_EXPOSED = 0.5
 """Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
+MIN_DOUBTFUL_GAIN = 1.1
+"""A step that a fix might shorten by this much, or not at all, is not called healthy."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 PART_OF = {"launch_latency": "dispatch"}
 UNEXPLAINED = ("dependency", "unknown")
@@ -153,11 +155,12 @@ def _idle(tried: str, state: State) -> Verdict | None:
 
 def _missing(findings: Sequence[Finding], state: State) -> str | None:
     """What is missing to call the step healthy; None if nothing is."""
-    doubtful = [one for one in findings if one.gain.expected >= MIN_GAIN["medium"]]
+    doubtful = [one for one in findings if one.gain.expected >= MIN_DOUBTFUL_GAIN]
     if doubtful:
         best = max(doubtful, key=lambda one: one.gain.expected)
-        gain = f"{all_fixes()[best.fix].words} might gain {speedup(best.gain.expected)}, with {best.confidence} confidence"
-        return f"{gain}: {_to_be_certain(state)}"
+        words, gain = all_fixes()[best.fix].words, best.gain
+        spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
+        return f"{words} might gain {speedup(gain.expected)} ({spread}): {_to_be_certain(state)}"
     return None
 
 

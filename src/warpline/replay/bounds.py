@@ -27,8 +27,8 @@ class LeastStep:
     expected_ns: float
     """With the times that the fix is expected to leave."""
     lowest_ns: float
-    """With everything that the fix changes gone (at the roofline where it does the same work as before), and the rest as
-    fast as in another run."""
+    """With everything that the fix changes gone (at the roofline where it does the same work as before), and the rest
+    as fast as in another run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,8 @@ class DeviceWork:
         return self._by_cell(spans.starts // apart, (spans.ends - spans.starts).astype(np.float64))
 
     def _by_cell(self, cells: Int64s, values: Floats) -> Floats:
-        return np.bincount(cells, values, int(np.prod(self._shape))).reshape(self._shape)
+        totals: Floats = np.bincount(cells, values, int(np.prod(self._shape))).astype(np.float64)
+        return totals.reshape(self._shape)
 
     def _typical(self, by_cell: Floats) -> float:
         """Of the busiest device in a step like those that the replay counts; the least where steps are uneven, as a

@@ -82,11 +82,11 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section("health", "Profile health", notes, is_lead=True)
     judgement = diagnosis.judgement
     if judgement is not None:
-        yield Section("verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True)
-    if diagnosis.devices:
         yield Section(
-            "time", "Where the time goes", (_bar(*_busiest(diagnosis), diagnosis),), is_lead=True
+            "verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True
         )
+    if diagnosis.devices:
+        yield Section("time", "Where the time goes", (_bar(*_busiest(diagnosis), diagnosis),), is_lead=True)
     else:
         yield Section("time", "Where the time goes", (Text("The trace has no GPU activity."),), is_lead=True)
     if judgement is not None:

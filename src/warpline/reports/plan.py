@@ -14,7 +14,7 @@ ARTICLES = ("a ", "an ", "the ")
 
 
 def arrows(plan: Sequence[PlanStep], step_ns: float) -> str:
-    """The plan on one line: `7.92 → 4.71 (CUDA graph) → 1.91 ms (TF32)`; the unit is said where it changes, and last."""
+    """The plan on one line: `7.92 → 4.71 (CUDA graph) → 1.91 ms (TF32)`; a unit stands where it changes, and last."""
     times = [duration(step_ns), *(duration(step.new_step_ns.expected) for step in plan)]
     shown = []
     for time, following in zip(times, [*times[1:], ""], strict=True):
