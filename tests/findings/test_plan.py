@@ -56,6 +56,12 @@ def test_waits_go_before_what_cannot_cross_them() -> None:
     assert chosen(prefetch=1.9, remove_sync=1.26) == ("prefetch", None)
 
 
+def test_a_doubtful_fix_comes_first_only_where_the_next_one_needs_it() -> None:
+    waits = [option("remove_sync", 1.26)]
+    assert next_fix([option("cuda_graph", 1.9)], waits)[0].fix.name == "remove_sync"
+    assert next_fix([option("prefetch", 1.9)], waits)[0].fix.name == "prefetch"
+
+
 def test_savings_that_differ_by_less_than_a_fiftieth_of_the_step_go_by_cause() -> None:
     # 2.91× saves 0.656, 2.86× saves 0.650: equal; copies are listed before dispatch.
     fix, why = chosen(cuda_graph=2.91, coalesce_copies=2.86)

@@ -92,6 +92,18 @@ def test_a_gain_whose_range_holds_no_gain_at_all_is_not_claimed() -> None:
     assert said(finding("unfused_attention", 1.12)) == ("kernel", "sdpa")
 
 
+def test_a_setting_is_worth_trying_though_it_may_gain_nothing() -> None:
+    setting = replace(finding("pageable_copy", 1.14, confidence="medium"), gain=Estimate(0.99, 1.14, 1.3))
+    fused = replace(finding("unfused_elementwise", 1.28, confidence="medium"), gain=Estimate(0.82, 1.28, 2.0))
+    verdict = judge(setting, fused)
+    assert (verdict.cause, verdict.fix) == ("transfer", "pin_memory")
+    assert verdict.why == (
+        "first, because it is one line: 1.14×; torch.compile would give 1.28×, with a range of 0.82× to 2.00×"
+    )
+    # It does not come before a fix that certainly gains.
+    assert said(setting, finding("slow_input", 1.3)) == ("input", "prefetch")
+
+
 def test_a_larger_gain_that_may_be_none_is_unclear() -> None:
     doubtful = replace(finding("unfused_elementwise", 1.2, confidence="medium"), gain=Estimate(0.8, 1.2, 1.6))
     assert said(doubtful) == ("unclear", None)

@@ -22,9 +22,8 @@ from warpline.replay.ranges import ranges_of
 from warpline.units import speedup
 
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
-"""A plan starts with a fix that gains this much, and whose range excludes that it gains nothing. Fixes of low
-confidence are taken only where no other is worth making; libraries reach 60 to 95 % of the roofline, so that kernels
-closer to it than 1.6× are no fault."""
+"""A plan starts with a fix that gains this much. Fixes of low confidence are taken only where no other is worth making;
+libraries reach 60 to 95 % of the roofline, so that kernels closer to it than 1.6× are no fault."""
 MIN_NEXT_GAIN = 1.02
 """The plan ends where the next fix gains less."""
 MOST_STEPS = 5
@@ -80,15 +79,15 @@ class Option:
         return EFFORTS.index(self.fix.effort)
 
 
-def next_fix(options: Sequence[Option]) -> tuple[Option, str | None]:
-    """The fix to make next, and why if another one saves more."""
+def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tuple[Option, str | None]:
+    """The fix to make next, and why if another one saves more; a doubtful one only where the next fix needs it."""
     largest = max(options, key=lambda option: option.saved)
     equal = [option for option in options if option.saved >= largest.saved - SAME]
     chosen = min(equal, key=lambda option: (option.effort, option.place))
     easier = [one for one in options if one.effort < chosen.effort and one.saved >= ENOUGH * largest.saved]
     if easier:
         chosen = min(easier, key=lambda option: (option.effort, -option.saved))
-    needed = [option for option in options if option.fix.name in chosen.fix.first]
+    needed = [option for option in (*options, *doubtful) if option.fix.name in chosen.fix.first]
     if needed:
         before, after = max(needed, key=lambda option: option.saved), chosen
         return before, None if before.gain >= largest.gain else _because(before, largest, f"{after.fix.words} needs it")
@@ -115,20 +114,28 @@ def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork)
 
 def first_step(findings: Sequence[Finding]) -> PlanStep | None:
     """The fix to make first; None if none is worth making."""
-    options = _first_options(findings)
+    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
+    options = _worth_first(worth)
     if not options:
         return None
-    chosen, why = next_fix(options)
+    doubtful = [one for one in worth if one.confidence != "low" and one not in options]
+    chosen, why = next_fix(_options(options), _options(doubtful))
     found = next(finding for finding in findings if finding.fix == chosen.fix.name)
     return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings))
 
 
-def _first_options(findings: Iterable[Finding]) -> list[Option]:
-    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence] and one.gain.low > 1.0]
-    certain = [one for one in worth if one.confidence != "low"]
-    worth = [one for one in worth if not all_fixes()[one.fix].is_limit] or worth
+def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
+    """Those whose range excludes that they gain nothing; else settings, which are soon tried; else those of low
+    confidence; else limits, which are no change that can be made."""
+    certain = [one for one in worth if one.gain.low > 1.0]
+    changes = [one for one in certain if not all_fixes()[one.fix].is_limit]
+    settings = [one for one in worth if one.confidence != "low" and all_fixes()[one.fix].effort == "setting"]
+    return [one for one in changes if one.confidence != "low"] or settings or changes or certain
+
+
+def _options(findings: Iterable[Finding]) -> list[Option]:
     causes = list(CAUSES)
-    return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause)) for one in certain or worth]
+    return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause)) for one in findings]
 
 
 def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
@@ -137,9 +144,11 @@ def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
     if chosen.confidence == "low" or not others:
         return None
     largest = max(others, key=lambda one: one.gain.expected)
+    low, high = (speedup(value) for value in (largest.gain.low, largest.gain.high))
+    is_easy = all_fixes()[chosen.fix].effort == "setting" != all_fixes()[largest.fix].effort
     return (
-        f"first, because it is more certain: {speedup(chosen.gain.expected)}; {all_fixes()[largest.fix].words} would "
-        f"give {speedup(largest.gain.expected)}, with {largest.confidence} confidence"
+        f"first, because it is {'one line' if is_easy else 'more certain'}: {speedup(chosen.gain.expected)}; "
+        f"{all_fixes()[largest.fix].words} would give {speedup(largest.gain.expected)}, with a range of {low} to {high}"
     )
 
 
