@@ -47,6 +47,8 @@ def _finding(finding: dict[str, Any], bare: int) -> Iterator[str]:
 def _verdict(answer: dict[str, Any]) -> Iterator[str]:
     verdict, plan, bare = answer["verdict"], answer["plan"], answer["replay"]["bare_step_ns"]
     if verdict["fix"]:
+        if verdict["cause"] == "cold_start" and verdict["why"]:
+            return  # it is lost once; the plan is about the steps after it
         if not plan or plan[0]["fix"] != verdict["fix"] or plan[0]["new_step_ns"] != verdict["new_step_ns"]:
             yield "the verdict is not the plan's first step"
         best = max((one["gain"]["expected"] for one in answer["findings"] if one["confidence"] != "low"), default=1.0)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
+from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import confidence_of
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
@@ -16,6 +17,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
+from warpline.fixes.words import of_recording
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
@@ -24,6 +26,8 @@ from warpline.trace.trace import Trace
 from warpline.units import speedup
 
 MEASURE = "time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare"
+
+COLD_FIRST = "first, because the cold start takes most of the recording; the plan is about the steps after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +59,11 @@ def judge(trace: Trace) -> Judgement:
     plan, more = audit_plan(make_plan(findings, evidence, work) if state.is_covered else [])
     verdict = verdict_of(plan, findings, state)
     distortion = profiler_distortion(evidence)
+    cold = cold_start_verdict(findings, evidence)
+    if cold is not None:
+        verdict = replace(cold, why=COLD_FIRST if plan and plan[0].fix != cold.fix else None)
+    if not len(evidence.trace.steps_in_view):
+        verdict = replace(verdict, sentence=of_recording(verdict.sentence))
     return Judgement(
         findings=findings,
         plan=plan,
@@ -70,15 +79,15 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
     found = proposal(rule, fix, evidence)
     if found is None:
         return None
-    prediction = found.prediction
+    prediction, claim = found.prediction, found.claim
     gain, after = prediction.gain, prediction.new_step_ns
     # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
-    alone = "" if gain.expected >= SOME_GAIN else " Fixing this alone would not help."
+    alone = "" if gain.expected >= SOME_GAIN or claim.once_ns else " Fixing this alone would not help."
     return Finding(
         rule=rule.name,
         cause=rule.cause,
         fix=fix,
-        claim=found.claim.sentence + alone,
+        claim=(claim.sentence if len(evidence.trace.steps_in_view) else of_recording(claim.sentence)) + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         evidence_ns=round(work.touched_ns(evidence.trial(fix))),
         gain=gain.rounded(4),

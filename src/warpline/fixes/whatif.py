@@ -5,8 +5,9 @@ from __future__ import annotations
 from warpline.errors import CannotAnswer
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.proposal import proposal
-from warpline.fixes.registry import all_fixes, find_fixes
+from warpline.fixes.registry import all_fixes
 from warpline.replay.bounds import DeviceWork, bounded
+from warpline.replay.fix import chosen_fixes
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction, WhatIf
 from warpline.trace.trace import Trace
@@ -62,6 +63,6 @@ def _is_named(name: str, evidence: Evidence, least_gain: float | None) -> bool:
 
 def held(question: WhatIf, *names: str) -> Prediction:
     """The prediction for fixes together, held to what the devices must still do."""
-    same_work = all(fix.same_work for fix in find_fixes(names))
+    same_work = all(fix.same_work for fix in chosen_fixes(all_fixes(), names))
     least = DeviceWork(question).least_after(question.trial(*names), same_work=same_work)
     return bounded(question.ask(*names), least)
