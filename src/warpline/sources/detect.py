@@ -22,6 +22,9 @@ class Kind(enum.Enum):
     NSYS_SQLITE = "nsys-sqlite"
     """SQLite; whether it is an nsys export shows when it is read."""
     NSYS_SQLITE_GZ = "nsys-sqlite-gz"
+    NVPROF = "nvprof"
+    """SQLite database of nvprof or the Visual Profiler."""
+    NVPROF_GZ = "nvprof-gz"
     NSYS_REP = "nsys-rep"
     QDREP = "qdrep"
     """Report of nsys before 2021.4."""
@@ -53,7 +56,14 @@ _KINETO_KEY = re.compile(
 _NCU_HEADER = re.compile(
     rb'^"?ID"?,"?Process ID"?,"?Process Name"?|^"?ID"?,"?Process ID"?,"?Kernel Name"?', re.MULTILINE
 )
-_PACKED = {Kind.KINETO: Kind.KINETO_GZ, Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_GZ, Kind.NCU_CSV: Kind.NCU_CSV_GZ}
+_NVPROF_TABLES = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
+"""nvprof creates all its tables before the first row; nsys has no StringTable."""
+_PACKED = {
+    Kind.KINETO: Kind.KINETO_GZ,
+    Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_GZ,
+    Kind.NVPROF: Kind.NVPROF_GZ,
+    Kind.NCU_CSV: Kind.NCU_CSV_GZ,
+}
 
 
 def detect(path: Path) -> Kind:
@@ -119,7 +129,7 @@ def _refuse_other_packing(head: bytes, path: Path) -> None:
 
 def _plain_kind(head: bytes, path: Path) -> Kind:
     if head.startswith(SQLITE_MAGIC):
-        return Kind.NSYS_SQLITE
+        return Kind.NVPROF if all(table in head for table in _NVPROF_TABLES) else Kind.NSYS_SQLITE
     if head.startswith(NCU_MAGIC):
         return Kind.NCU_REP
     # A byte or two may precede it where a browser or a dashboard spoiled the download.

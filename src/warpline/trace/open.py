@@ -55,7 +55,8 @@ def open_trace(
 
 _KINETO = {Kind.KINETO, Kind.KINETO_GZ}
 _NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
-_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep")
+_NVPROF = {Kind.NVPROF, Kind.NVPROF_GZ}
+_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".nvvp", ".nvprof")
 _LISTED = 5
 
 
@@ -69,6 +70,10 @@ def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
         from warpline.sources.nsys import read_nsys  # noqa: PLC0415
 
         return read_nsys(file)
+    if kind in _NVPROF:
+        from warpline.sources.nvprof import read_nvprof  # noqa: PLC0415
+
+        return read_nvprof(file)
     what = {Kind.UNKNOWN: "of unknown kind"}.get(kind, f"a file of kind {kind.value}, which has no timeline")
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
 
