@@ -33,7 +33,13 @@ from warpline.units import duration, several, share
 if TYPE_CHECKING:
     from warpline.findings.rank import Judgement
 
-SOURCES = {"kineto": "torch.profiler", "nsys": "Nsight Systems"}
+SOURCES = {
+    "kineto": "torch.profiler",
+    "autograd": "torch.autograd.profiler",
+    "xla": "XLA's profiler (JAX, TensorFlow)",
+    "nsys": "Nsight Systems",
+    "nvprof": "nvprof",
+}
 BUSY = ("compute", "comm", "copy", "memset")
 IDLE_MEANING = {
     "dispatch": "the CPU could not launch kernels fast enough",

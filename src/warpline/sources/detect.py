@@ -33,6 +33,8 @@ class Kind(enum.Enum):
     NCU_REP = "ncu-rep"
     NCU_CSV = "ncu-csv"
     NCU_CSV_GZ = "ncu-csv-gz"
+    EXECUTION_TRACE = "execution-trace"
+    """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
     DIRECTORY = "directory"
     UNKNOWN = "unknown"
 
@@ -53,6 +55,7 @@ _OTHER_PACKING = {
 _KINETO_KEY = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|traceName)"\s*:|"ph"\s*:'
 )
+_EXECUTION_TRACE = re.compile(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:trace|graph)\|')
 _NCU_HEADER = re.compile(
     rb'^"?ID"?,"?Process ID"?,"?Process Name"?|^"?ID"?,"?Process ID"?,"?Kernel Name"?', re.MULTILINE
 )
@@ -110,7 +113,7 @@ def _packed_kind(head: bytes, path: Path) -> Kind:
         )
     _refuse_other_packing(inner, path)
     kind = _plain_kind(inner, path)
-    if kind in _PACKED or kind is Kind.UNKNOWN:
+    if kind in _PACKED or kind in {Kind.UNKNOWN, Kind.EXECUTION_TRACE}:
         return _PACKED.get(kind, kind)
     raise UnreadableFile(
         "packed-report",
@@ -141,7 +144,9 @@ def _plain_kind(head: bytes, path: Path) -> Kind:
         )
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith((b"{", b"[")):
-        return Kind.KINETO if _KINETO_KEY.search(text) else Kind.UNKNOWN
+        if _KINETO_KEY.search(text):
+            return Kind.KINETO
+        return Kind.EXECUTION_TRACE if _EXECUTION_TRACE.search(text) else Kind.UNKNOWN
     if b"\x00" not in head and (text.startswith(b"==PROF==") or _NCU_HEADER.search(text)):
         return Kind.NCU_CSV
     # The raw stream has no documented beginning.

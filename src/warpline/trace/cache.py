@@ -27,7 +27,7 @@ from warpline.sources.zlib_engine import engine
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
-READER_VERSION = 4
+READER_VERSION = 5
 """Increment this when readers, linking or checks give another result for the same file."""
 LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
 SMALL_FILE_BYTES = 64 << 10

@@ -58,6 +58,12 @@ _NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_REP, Kind.QDREP, Kind.
 _NVPROF = {Kind.NVPROF, Kind.NVPROF_GZ}
 _SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".nvvp", ".nvprof")
 _LISTED = 5
+_WITHOUT_TIMELINE = {
+    Kind.UNKNOWN: "of unknown kind",
+    Kind.EXECUTION_TRACE: (
+        "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
+    ),
+}
 
 
 def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
@@ -74,7 +80,7 @@ def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
         from warpline.sources.nvprof import read_nvprof  # noqa: PLC0415
 
         return read_nvprof(file)
-    what = {Kind.UNKNOWN: "of unknown kind"}.get(kind, f"a file of kind {kind.value}, which has no timeline")
+    what = _WITHOUT_TIMELINE.get(kind, f"a file of kind {kind.value}, which has no timeline")
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
 
 
@@ -107,7 +113,7 @@ def build(file: Path, rows: Rows) -> Trace:
 
 _EXPLAINED_BY = {
     "empty-trace": {"no-kernels", "launches-without-kernels"},
-    "no-gpu-work": {"no-kernels", "launches-without-kernels"},
+    "no-gpu-work": {"no-kernels", "launches-without-kernels", "other-device"},
 }
 """Entries of the linked trace that add nothing once the reader, which knows the cause, has spoken."""
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
+from warpline.sources.kineto.foreign import other_device, refuse_foreign
+from warpline.sources.kineto.lanes import adopt
 from warpline.sources.kineto.stream import scan_file
-from warpline.sources.kineto.tables import tables
+from warpline.sources.kineto.tables import CATEGORIES, tables
 from warpline.sources.rows import Rows
 
 Scanner = Literal["auto", "native", "python"]
@@ -14,4 +16,13 @@ Scanner = Literal["auto", "native", "python"]
 
 def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
     """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage."""
-    return tables(scan_file(path, scanner=scanner))
+    raw = scan_file(path, scanner=scanner)
+    producer = adopt(raw)
+    refuse_foreign(raw, path, set(CATEGORIES))
+    rows = tables(raw)
+    other = other_device(raw, set(CATEGORIES))
+    if producer is not None:
+        rows.source = producer
+    if other is not None:
+        rows.health.append(other)
+    return rows

@@ -25,7 +25,7 @@ KERNEL_TABLES = (
     "CUPTI_ACTIVITY_KIND_KERNEL",
     "CUPTI_ACTIVITY_KIND_CDP_KERNEL",
 )
-"""Kernels; serialised ones (nvprof --concurrent-kernels off), and those launched by kernels, have tables of their own."""
+"""Kernels; serialised ones (--concurrent-kernels off) and those launched by kernels have tables of their own."""
 COPY_TABLES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
 """Copies, and those between devices."""
 CALL_TABLES: dict[str, Mapping[int, str]] = {"runtime": RUNTIME, "driver": DRIVER}
@@ -80,8 +80,7 @@ def read_nvprof(path: Path) -> Rows:
     health = [*plain.health, *damage, *_impossible(notes)]
     shift = clock_shift(tables["gpu"], tables["api"], syncs.filter(pl.col("kind").cast(pl.String) == "stream"))
     if shift is not None:
-        moved = pl.col("start_ns", "end_ns") - shift.shift_ns
-        tables["gpu"] = tables["gpu"].with_columns(moved)
+        tables["gpu"] = tables["gpu"].with_columns(shift.on_host_clock(name) for name in ("start_ns", "end_ns"))
         health.append(shift_health(shift))
     meta = {"producer": "nvprof", "epoch_ns": str(_from_zero(tables))}
     if len(version):
