@@ -11,6 +11,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
+from warpline.replay.patterns.growth import grows_over_steps
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
@@ -35,6 +36,15 @@ CAPTURE = (
     "with torch.cuda.graph(graph): out = model(fixed_input); then fixed_input.copy_(x); graph.replay() "
     "(torch.cuda.make_graphed_callables does it for modules, backward included)."
 )
+
+STATIC_FIRST = (
+    "A tensor grows in every step (a KV cache), and a graph cannot be replayed with other shapes. First give it a "
+    "fixed size: model.generate(…, cache_implementation='static') in transformers, or a buffer of the final length "
+    "that is written with index_copy_; then capture the forward pass: model.forward = torch.compile(model.forward, "
+    "mode='reduce-overhead', fullgraph=True)."
+)
+DECIDING = ("aten::is_nonzero",)
+"""Ops with which Python decides what to launch next (`if` on a tensor): a graph cannot read their result later."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -73,6 +83,7 @@ def _read_later(bench: Workbench) -> None:
     calls = awaited_calls(scene)
     inputs = scene.root_op[(scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD")]
     calls = calls[(scene.step[calls] != NONE) & ~np.isin(scene.root_op_of_call[calls], inputs[inputs != NONE])]
+    calls = calls[~np.isin(scene.root_op_of_call[calls], scene.ops_named(*DECIDING))]
     if not len(calls) or waits_often(bench, stays_on_host(bench)):
         return
     last = np.zeros(scene.step.max() + 2, np.int64)
@@ -108,7 +119,12 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 
 def _how(evidence: Evidence, captured: Bools) -> str | None:
-    """General advice, plus the module or function that launches most of the operations; None without frames."""
+    """General advice, plus the module or function that launches most of the operations; None without frames.
+
+    A tensor that grows from step to step must get a fixed size first.
+    """
+    if evidence.scene.once(grows_over_steps).any():
+        return STATIC_FIRST
     for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
         counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
         if len(counted) and counted["count"][0] >= MOST * evidence.in_steps(captured).sum():
@@ -138,7 +154,11 @@ FIX = Fix(
     words="a CUDA graph",
     summary="The launches of each step are captured once and replayed as a CUDA graph.",
     assumptions=(
-        "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
+        (
+            "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers. A tensor "
+            "that grows in every step (a KV cache) is first given its final size."
+        ),
+        "An `if` on a tensor (is_nonzero) decides what is launched next: it stays, and splits the capture.",
         (
             "Results that are read up to three times during the step are read after it, or not at all: the step does "
             "not wait for them."

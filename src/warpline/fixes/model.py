@@ -32,10 +32,13 @@ class Advice:
     """In CUDA C++."""
     other: str | None = None
     """In JAX, TensorFlow or a serving engine."""
+    neutral: str | None = None
+    """In words that name no framework: for Julia, OpenMP, CuPy and similar, and for `other` without its own text."""
 
     def to(self, framework: Framework) -> str | None:
         """What to write in a program of that framework."""
-        return {"pytorch": self.pytorch, "cuda": self.cuda, "other": self.other}[framework]
+        texts = {"pytorch": self.pytorch, "cuda": self.cuda, "other": self.other or self.neutral}
+        return texts.get(framework, self.neutral)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +72,13 @@ class Fix:
     apply: Apply
     findings: tuple[Rule, ...]
     """The rules that propose it, the preferred one first."""
+    words_elsewhere: str = ""
+    """The same for programs without PyTorch, if `words` names something of PyTorch's."""
     needs: tuple[str, ...] = ()
     """What the trace must record for a prediction."""
     after: tuple[str, ...] = ()
     """Fixes that must change the graph before this one when several are applied together."""
+
+    def subject(self, framework: Framework) -> str:
+        """Subject of the verdict's sentence for a program of that framework."""
+        return self.words if framework == "pytorch" else self.words_elsewhere or self.words

@@ -15,7 +15,8 @@ from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import Bools
+from warpline.trace import api_names
+from warpline.trace.columns import NONE, Bools
 from warpline.trace.names import named
 from warpline.units import count, duration, several
 
@@ -77,6 +78,8 @@ MADE_AGAIN = (
     "Create tensors from Python numbers once, on the device: index = torch.tensor(rows, device='cuda') before the loop."
 )
 LISTED = 4
+LEAST_PER_STEP = 0.5
+"""A synchronising call that fewer steps make does not belong to the loop."""
 CLIPPING = r"clip_grad\.py\(\d+\): "
 """Python frames of clip_grad_norm_, whose result stays on the device until it is read."""
 
@@ -107,7 +110,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The CPU waits for the device inside the step, and the device goes idle."""
-    calls = awaited(evidence.scene)
+    calls = _of_the_loop(evidence, awaited(evidence.scene))
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
@@ -119,6 +122,17 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
         places,
         _how(places, again=bool(made_again(evidence.scene))),
     )
+
+
+def _of_the_loop(evidence: Evidence, calls: Bools) -> Bools:
+    """The waits, but for explicit ones that few steps have: those are a stopwatch's or the profiler's."""
+    scene, result = evidence.scene, calls.copy()
+    bare = evidence.in_steps(calls) & (scene.op_of_call == NONE) & ~scene.calls_like(api_names.COPY)
+    for name in set(scene.call_name[np.flatnonzero(bare)].tolist()):
+        same = bare & (scene.call_name == name)
+        if evidence.per_step(same) < LEAST_PER_STEP:
+            result &= ~same
+    return result
 
 
 def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
@@ -135,7 +149,9 @@ def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
 
 def _written(evidence: Evidence, calls: Bools) -> str:
     """The waits as they appear in the code, the most frequent first."""
-    labels = evidence.host_labels(calls).replace(AS_WRITTEN)
+    labels = evidence.host_labels(calls)
+    if evidence.framework == "pytorch":
+        labels = labels.replace(AS_WRITTEN)
     kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
     parts = [f"{count(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
     parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []
@@ -190,7 +206,7 @@ FIX = Fix(
                     "cudaStreamWaitEvent, and read results of step n while step n+1 runs, from pinned memory after "
                     "an event."
                 ),
-                other="Read results every n-th step, or asynchronously: each read waits for the device.",
+                neutral="Read results every n-th step, or asynchronously: each read waits for the device.",
             ),
             least_gain=0.0,
         ),

@@ -141,6 +141,7 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
 FIX = Fix(
     name="torch_compile",
     words="torch.compile",
+    words_elsewhere="fusing the kernels",
     summary=(
         "Chains of elementwise, norm and reduction kernels are fused, and launched without the framework's dispatch."
     ),

@@ -10,7 +10,11 @@ from warpline.replay.graph.model import CALL, RELEASE, SYNC
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.names import matches
+from warpline.trace.nesting import nearest_marked
 
+HARNESS = r"(^|/)torch/(profiler|autograd/profiler|cuda/profiler)|(^|/)warpline/(capture|bench)/"
+"""Python frames of torch.profiler, and of warpline's own recorder and stopwatch."""
 SMALL_RESULT_BYTES = 64 << 10
 """A copy to the host up to this size is something that somebody looked at (`item`, `tolist`, a mask's count): it takes
 about as long as a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200), so the wait is for the work before."""
@@ -30,7 +34,21 @@ def awaited_calls(scene: Scene) -> Int64s:
     rows = set(graph.row[release[np.isin(names[release], list(explicit))]].tolist())
     calls = _calls_of_results(scene)
     rows |= set(graph.row[calls].tolist())
+    rows -= set(_of_the_harness(scene, list(rows)))
     return np.flatnonzero((graph.kind != RELEASE) & ~scene.is_work & np.isin(graph.row, list(rows)))
+
+
+def _of_the_harness(scene: Scene, rows: list[int]) -> list[int]:
+    """Of these calls, those made by the profiler or by a stopwatch around the program: below one of their frames."""
+    python = scene.trace.python
+    if not len(python) or not rows:
+        return []
+    own = matches(python["name"], HARNESS).to_numpy()
+    above = np.append(nearest_marked(integers(python["parent"]), own), NONE)
+    chosen = np.array(rows, np.int64)
+    threads, starts = (integers(scene.trace.api[name])[chosen] for name in ("thread", "start_ns"))
+    found: list[int] = chosen[above[scene.trace.frames.innermost(threads, starts)] != NONE].tolist()
+    return found
 
 
 def awaited(scene: Scene) -> Bools:
