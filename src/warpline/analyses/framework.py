@@ -40,7 +40,8 @@ def framework_of(trace: Trace) -> Framework:
 
 
 def _runs_julia(trace: Trace) -> bool:
-    names = trace.threads["process_name"].drop_nulls()
+    launching = trace.api["thread"].drop_nulls().unique()
+    names = trace.threads["process_name"].gather(launching).drop_nulls()
     return bool(names.str.contains(r"(^|/)julia(-\d|$)").any())
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
+from warpline.analyses.cpu_time import CpuTime, cpu_time
 from warpline.analyses.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
@@ -58,6 +59,8 @@ class Diagnosis:
     queue: QueueDepth | None
     judgement: Judgement | None
     """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
+    cpu: CpuTime | None
+    """Where the CPU's time goes; None if the trace has GPU work."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -138,6 +141,7 @@ class Diagnosis:
             "copies": self.copies.to_dicts(),
             "syncs": self.syncs.to_dicts(),
             "queue_depth": asdict(self.queue) if self.queue else None,
+            "cpu": self.cpu.to_dict() if self.cpu else None,
         }
 
 
@@ -192,6 +196,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         syncs=syncs,
         queue=queue,
         judgement=judgement,
+        cpu=cpu_time(trace),
     )
 
 

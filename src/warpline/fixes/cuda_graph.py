@@ -108,7 +108,7 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     launches = evidence.per_step(captured)
     waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
     share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
-    if share < LEAST_SHARE or not launches:
+    if share < LEAST_SHARE or launches < LEAST_LAUNCHES:
         return None
     return Claim(
         f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
