@@ -69,7 +69,7 @@ def make(source: Path, target: Path, *amount: str) -> Path:
 
 
 def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
-    warpline = [sys.executable, "-c", "from warpline.cli import main; main()"]
+    warpline = [sys.executable, "-c", "from warpline.cli.main import main; main()"]
     fresh = {**os.environ, "WARPLINE_CACHE": str(folder / "cache")}
     result: dict[str, Any] = {"source": source.name, "start-up": start_up(warpline, fresh), "diagnose": {}}
     for copies in COPIES:
@@ -107,11 +107,11 @@ def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
 
 def start_up(warpline: list[str], environment: dict[str, str]) -> dict[str, Any]:
     """What it takes to begin: the list of verbs beside the library that prints it, and a verb that opens no trace."""
-    typer = best([sys.executable, "-c", "import typer"], environment, runs=2 * RUNS)
+    library = best([sys.executable, "-c", "import click"], environment, runs=2 * RUNS)
     verbs = best([*warpline, "--help"], environment, runs=2 * RUNS)
     kernel = best([*warpline, "kernel", "ampere_sgemm_128x64_tn"], environment, runs=2 * RUNS)
-    ratio = round(verbs["seconds"] / typer["seconds"], 2)
-    return {"import typer": typer, "--help": verbs, "--help over import typer": ratio, "kernel NAME": kernel}
+    ratio = round(verbs["seconds"] / library["seconds"], 2)
+    return {"import click": library, "--help": verbs, "--help over import click": ratio, "kernel NAME": kernel}
 
 
 def hta_python() -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.trace.open import open_trace
 
 torch = pytest.importorskip("torch", reason="torch is not installed")

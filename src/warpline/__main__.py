@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.cli import main
+from warpline.cli.main import main
 
 if __name__ == "__main__":
     main()

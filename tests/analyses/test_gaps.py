@@ -15,7 +15,8 @@ from paths import DATA
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.sources.rows import Rows
-from warpline.trace.open import build, open_trace
+from warpline.trace.build import build
+from warpline.trace.open import open_trace
 
 FIRST = [*launched("first", 0, 10, 10, 1)]
 """Busy from 10 to 20 µs; each case below adds what happens until the next kernel."""

@@ -8,10 +8,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-import typer
+from click.testing import CliRunner
 from kineto_files import call, copy, kernel, launched, memset, op, write
 from paths import DATA, SHARED
-from typer.testing import CliRunner
 
 from warpline.analyses.roofline import ABOVE_MEASURED, FINE, IMPOSSIBLE, IN_CACHE, RooflineTable, roofline_table
 from warpline.analyses.roofline_json import SCHEMA
@@ -304,25 +303,21 @@ def test_shapes_read_as_people_write_them(shapes: str, label: str) -> None:
     assert shape_label(shapes) == label
 
 
-command = typer.Typer()
-command.command()(roofline)
-
-
 def test_the_command_draws_once_and_refuses_to_overwrite(tmp_path: Path) -> None:
     file, plot = str(DATA / "kineto" / "layer_eager.json.gz"), tmp_path / "r.svg"
     runner = CliRunner()
-    result = runner.invoke(command, [file, "--json", "--plot", str(plot), "--by", "kernel"], catch_exceptions=False)
+    result = runner.invoke(roofline, [file, "--json", "--plot", str(plot), "--by", "kernel"], catch_exceptions=False)
     assert result.exit_code == 0
     assert json.loads(result.stdout)["by"] == "kernel"
     assert plot.read_text().startswith("<svg")
     with pytest.raises(UsageError, match="exists"):
-        runner.invoke(command, [file, "--plot", str(plot)], catch_exceptions=False)
+        runner.invoke(roofline, [file, "--plot", str(plot)], catch_exceptions=False)
     with pytest.raises(UsageError, match="svg"):
-        runner.invoke(command, [file, "--plot", str(tmp_path / "r.png")], catch_exceptions=False)
+        runner.invoke(roofline, [file, "--plot", str(tmp_path / "r.png")], catch_exceptions=False)
 
 
 def test_the_command_prints_a_table(tmp_path: Path) -> None:
-    result = CliRunner().invoke(command, [str(DATA / "kineto" / "block_fp32.json.gz"), "--top", "3"])
+    result = CliRunner().invoke(roofline, [str(DATA / "kineto" / "block_fp32.json.gz"), "--top", "3"])
     assert result.exit_code == 0
     assert "tf32 tensor" in result.stdout
     assert "compute" in result.stdout

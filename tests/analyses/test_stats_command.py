@@ -8,9 +8,8 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
+from click.testing import CliRunner
 from stats_traces import make_trace, paper_trace
-from typer.testing import CliRunner
 
 from warpline.analyses.stats import REPORTS, report
 from warpline.cli.stats import DEFAULT_REPORTS, stats
@@ -21,13 +20,10 @@ from warpline.trace.trace import Trace
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "commands" / "stats.md"
 
-app = typer.Typer()
-app.command()(stats)
-
 
 def run(monkeypatch: pytest.MonkeyPatch, trace: Trace, *arguments: str) -> tuple[int, str, str]:
     monkeypatch.setattr("warpline.trace.open.open_trace", lambda _, **options: trace)
-    result = CliRunner().invoke(app, ["any.json", *arguments])
+    result = CliRunner().invoke(stats, ["any.json", *arguments])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return result.exit_code, result.stdout, result.stderr

@@ -8,7 +8,7 @@ import pytest
 from kineto_files import copy, kernel, write
 
 from warpline.analyses.transfers import copies
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.trace.open import open_trace
 
 

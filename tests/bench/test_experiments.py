@@ -34,7 +34,7 @@ def test_the_whole_of_bench_needs_nothing_but_the_standard_library_to_load() -> 
         "warpline.bench",
         *(f"warpline.bench.{path.stem}" for path in (ROOT / "src/warpline/bench").glob("*.py")),
     ]
-    heavy = "('polars', 'numpy', 'typer', 'rich', 'msgspec', 'torch')"
+    heavy = "('polars', 'numpy', 'click', 'rich', 'msgspec', 'torch')"
     program = f"import sys, {', '.join(modules)}; print([name for name in {heavy} if name in sys.modules])"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)

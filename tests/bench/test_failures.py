@@ -10,7 +10,7 @@ import pytest
 import warpline
 from warpline.bench.__main__ import main as plain
 from warpline.bench.stopwatch import CpuStopwatch
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.errors import WarplineError
 
 PROGRAM = """import sys

@@ -253,7 +253,7 @@ def test_what_runs_inside_the_program_is_python_3_9_and_the_standard_library(fil
 def test_capture_loads_neither_torch_nor_the_analysis() -> None:
     code = (
         "import sys, warpline; warpline.profile; warpline.region; warpline.step; import warpline.capture.run\n"
-        "print([name for name in ('torch', 'polars', 'numpy', 'rich', 'typer') if name in sys.modules])"
+        "print([name for name in ('torch', 'polars', 'numpy', 'rich', 'click') if name in sys.modules])"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert found.strip() == "[]"

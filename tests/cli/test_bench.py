@@ -15,7 +15,7 @@ from warpline.bench.calls import Calls
 from warpline.bench.subject import Settings, Subject
 from warpline.bench.watch import Watch
 from warpline.bench.work import Work
-from warpline.cli import run
+from warpline.cli.main import run
 
 
 @pytest.fixture

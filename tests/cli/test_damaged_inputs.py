@@ -15,7 +15,7 @@ import pytest
 from kineto_files import annotation, call, copy, kernel, launched, op, write
 from paths import DATA
 
-from warpline.cli import run
+from warpline.cli.main import run
 
 MUTATIONS = 110
 """For each of the seed files and each shard; with the hand-made ones, over a thousand in all."""

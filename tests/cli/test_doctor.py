@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from nsys_files import Export, small
 
-from warpline.cli import run
+from warpline.cli.main import run
 
 FAILED = "Traceback (most recent call last):\nImportError: no module named basic\n"
 

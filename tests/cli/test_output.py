@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.cli.output import json_text, refuse_existing, write_text
 from warpline.errors import UsageError, WarplineError
 

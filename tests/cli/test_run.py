@@ -15,7 +15,7 @@ from paths import DATA, ROOT
 from warpline.capture.__main__ import _parser
 from warpline.capture.launch import Ending
 from warpline.capture.run import Run
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.cli.recorded import answer
 from warpline.errors import WarplineError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kineto_files import frame, launched, write
 
-from warpline.cli import run
+from warpline.cli.main import run
 
 SECRET = "correct" + "horse"
 

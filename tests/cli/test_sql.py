@@ -7,7 +7,7 @@ import json
 import pytest
 from paths import DATA
 
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.reports.layout import LISTED_TITLES
 from warpline.trace.schema import TABLES
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from paths import DATA, ROOT
 
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.sources.stdin import STDIN, as_typed, spooled_stdin
 
 DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
-import typer
 from paths import ROOT
 
-from warpline.cli import app, run
+from warpline.cli.main import VERBS, app, run
 from warpline.front.tables import columns_of
 from warpline.front.trace import Trace
 from warpline.trace.schema import TABLES
@@ -108,7 +108,7 @@ def test_every_field_of_an_answer_is_documented(command: str, capsys: pytest.Cap
         assert answer["schema"] in page
 
 
-COMMANDS = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+COMMANDS = {name: app.get_command(click.Context(app), name) for name in VERBS}
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from kineto_files import write
 from paths import ROOT
 from small_programs import H200, Program, repeated
-from typer.testing import CliRunner
 
 from warpline import fixes
-from warpline.cli import app
+from warpline.cli.main import app
 from warpline.errors import UsageError
 from warpline.findings.diagnosis import diagnose
 from warpline.fixes.registry import all_fixes, find_fixes, fix_of, forget, order_of_application, rules

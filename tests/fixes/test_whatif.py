@@ -8,9 +8,9 @@ from pathlib import Path
 
 import kineto_files as files
 import pytest
+from click.testing import CliRunner
 from kineto_files import Event
 from paths import DATA, ROOT
-from typer.testing import CliRunner
 
 import warpline
 from warpline.cli.whatif import whatif as command
@@ -185,17 +185,13 @@ def test_no_fix_makes_a_real_step_slower_or_passes_the_floor(file: Path) -> None
 
 
 def test_the_command_answers_as_text_and_as_json() -> None:
-    import typer  # noqa: PLC0415
-
-    app = typer.Typer()
-    app.command()(command)
     file = str(DATA / "kineto" / "layer_eager.json.gz")
-    text = CliRunner().invoke(app, [file, "--fix", "cuda_graph"])
+    text = CliRunner().invoke(command, [file, "--fix", "cuda_graph"])
     assert text.exit_code == 0
     assert "The step would take" in text.stdout
-    everything = CliRunner().invoke(app, [file])
+    everything = CliRunner().invoke(command, [file])
     assert "torch_compile" in everything.stdout
-    answer = CliRunner().invoke(app, [file, "--fix", "cuda_graph", "--json"])
+    answer = CliRunner().invoke(command, [file, "--fix", "cuda_graph", "--json"])
     assert '"schema": "warpline.whatif/1"' in answer.stdout
 
 

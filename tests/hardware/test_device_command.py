@@ -8,18 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from warpline.cli.device import device
 from warpline.errors import UsageError
 
-app = typer.Typer()
-app.command()(device)
-
 
 def run(*arguments: str) -> str:
-    result = CliRunner().invoke(app, list(arguments), catch_exceptions=False)
+    result = CliRunner().invoke(device, list(arguments), catch_exceptions=False)
     assert result.exit_code == 0
     return result.stdout
 

@@ -5,47 +5,44 @@ from __future__ import annotations
 import json
 
 import pytest
-import typer
+from click.testing import CliRunner
 from rich.console import Console
-from typer.testing import CliRunner
 
 from warpline.cli.kernel import kernel
 from warpline.errors import UsageError
 from warpline.kernels import identify
 from warpline.reports.kernel import kernel_report
 
-app = typer.Typer()
-app.command()(kernel)
 runner = CliRunner()
 SEED = "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"
 
 
 def test_the_terminal_explains_token_by_token() -> None:
-    result = runner.invoke(app, [SEED, "--device", "9.0"])
+    result = runner.invoke(kernel, [SEED, "--device", "9.0"])
     assert result.exit_code == 0
     for word in ("tensorop", "TF32", "32x3", "align4", "two thirds"):
         assert word in result.output
 
 
 def test_json_is_one_array_in_the_order_asked() -> None:
-    result = runner.invoke(app, [SEED, "device_kernel", "--json"])
+    result = runner.invoke(kernel, [SEED, "device_kernel", "--json"])
     records = json.loads(result.output)
     assert [record["class"] for record in records] == ["gemm", "unknown"]
     assert records[1]["reasons"]["class"]
 
 
 def test_a_dash_reads_names_from_stdin() -> None:
-    result = runner.invoke(app, ["-", "--json"], input=f"{SEED}\n\nMemset (Device)\n")
+    result = runner.invoke(kernel, ["-", "--json"], input=f"{SEED}\n\nMemset (Device)\n")
     assert [record["class"] for record in json.loads(result.output)] == ["gemm", "memory"]
 
 
 def test_empty_stdin_is_a_usage_error() -> None:
-    result = runner.invoke(app, ["-"], input="\n")
+    result = runner.invoke(kernel, ["-"], input="\n")
     assert isinstance(result.exception, UsageError)
 
 
 def test_an_architecture_that_is_none_is_refused() -> None:
-    result = runner.invoke(app, [SEED, "--device", "hopper"])
+    result = runner.invoke(kernel, [SEED, "--device", "hopper"])
     assert isinstance(result.exception, UsageError)
 
 

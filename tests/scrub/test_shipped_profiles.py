@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from paths import DATA, RECORDINGS, ROOT, SHARED, SUITES
 
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.scrub.file import check, scrub
 from warpline.scrub.text import Scrubber
 from warpline.sources.detect import Kind, detect

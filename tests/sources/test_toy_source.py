@@ -11,7 +11,7 @@ from paths import ROOT
 
 from warpline.analyses.breakdown import device_times
 from warpline.errors import UnreadableFile
-from warpline.trace.open import build
+from warpline.trace.build import build
 from warpline.trace.trace import Trace
 
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/adding-a-source.md").read_text(), flags=re.M | re.S)

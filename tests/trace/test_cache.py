@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 from paths import DATA
 
+from warpline.sources import cache_folder
+from warpline.sources.cache_folder import content_key
 from warpline.trace import cache
 from warpline.trace import open as opening
 from warpline.trace.open import open_trace
@@ -20,7 +23,7 @@ def no_reading(*_: object) -> None:
 
 
 def entry_of(file: Path) -> Path:
-    name = cache.key(file)
+    name = content_key(file)
     assert name
     return cache.folder() / name
 
@@ -46,7 +49,15 @@ def test_the_key_follows_the_content_not_the_name(tmp_path: Path) -> None:
     same.write_bytes(content)
     middle = len(content) // 2 + 77
     other.write_bytes(content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :])
-    assert cache.key(one) == cache.key(same) != cache.key(other)
+    assert content_key(one) == content_key(same) != content_key(other)
+
+
+def test_an_entry_of_another_polars_is_rebuilt() -> None:
+    expected = open_trace(FILE).gpu
+    manifest = entry_of(FILE) / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(pl.__version__, "0.0.1"))
+    assert open_trace(FILE).gpu.equals(expected)
+    assert pl.__version__ in manifest.read_text()
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "missing", "manifest", "garbage-manifest"])
@@ -78,7 +89,7 @@ def test_an_unwritable_cache_is_no_error(monkeypatch: pytest.MonkeyPatch, tmp_pa
 
 
 def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(cache, "SMALL_FILE_BYTES", 0)
+    monkeypatch.setattr(cache_folder, "SMALL_FILE_BYTES", 0)
     names = ["layer_eager", "compiled", "block_fp32"]
     open_trace(DATA / "kineto" / f"{names[0]}.json.gz")
     one = sum(file.stat().st_size for file in cache.folder().rglob("*.arrow"))

@@ -2,43 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from warpline.cli.options import JsonOption
+from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report
 from warpline.errors import UsageError
 
 
+@click.command()
+@click.argument(
+    "what", required=False, metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function."
+)
+@click.option("--shape", metavar="SHAPE", help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M.")
+@click.option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16.")
+@click.option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare.")
+@click.option("--cold", is_flag=True, help="Time the cold start of a fresh process.")
+@click.option("--graph", is_flag=True, help="Time many calls captured in a CUDA graph.")
+@click.option("--hot", is_flag=True, help="Do not flush the L2 cache between calls.")
+@click.option("--copies", type=click.IntRange(min=1), default=1, help="Rotate through this many copies of the inputs.")
+@click.option("--seconds", type=float, default=0.5, help="Sample for this long, after the warm-up.")
+@click.option(
+    "--repeats",
+    type=click.IntRange(min=1),
+    default=3,
+    help="Start this many fresh processes of each kind, with --cold.",
+)
+@click.option("--flops", type=float, help="Set the FLOPs of one call of your function.")
+@click.option("--bytes", "bytes_", type=float, help="Set the bytes that one call must move.")
+@click.option("--device", default="auto", metavar="auto|cuda|cpu", help="Run on this device.")
+@click.option("--list", "list_", is_flag=True, help="List the experiments.")
+@json_option
 def bench(
-    what: Annotated[
-        str | None, typer.Argument(metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function.")
-    ] = None,
-    shape: Annotated[
-        str | None,
-        typer.Option("--shape", metavar="SHAPE", help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M."),
-    ] = None,
-    dtype: Annotated[
-        str | None, typer.Option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16.")
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare."),
-    ] = None,
-    cold: Annotated[bool, typer.Option("--cold", help="Time the cold start of a fresh process.")] = False,
-    graph: Annotated[bool, typer.Option("--graph", help="Time many calls captured in a CUDA graph.")] = False,
-    hot: Annotated[bool, typer.Option("--hot", help="Do not flush the L2 cache between calls.")] = False,
-    copies: Annotated[int, typer.Option("--copies", min=1, help="Rotate through this many copies of the inputs.")] = 1,
-    seconds: Annotated[float, typer.Option("--seconds", help="Sample for this long, after the warm-up.")] = 0.5,
-    repeats: Annotated[
-        int, typer.Option("--repeats", min=1, help="Start this many fresh processes of each kind, with --cold.")
-    ] = 3,
-    flops: Annotated[float | None, typer.Option("--flops", help="Set the FLOPs of one call of your function.")] = None,
-    bytes_: Annotated[float | None, typer.Option("--bytes", help="Set the bytes that one call must move.")] = None,
-    device: Annotated[str, typer.Option("--device", metavar="auto|cuda|cpu", help="Run on this device.")] = "auto",
-    list_: Annotated[bool, typer.Option("--list", help="List the experiments.")] = False,
-    as_json: JsonOption = False,
+    what: str | None,
+    shape: str | None,
+    dtype: str | None,
+    against: str | None,
+    cold: bool,
+    graph: bool,
+    hot: bool,
+    copies: int,
+    seconds: float,
+    repeats: int,
+    flops: float | None,
+    bytes_: float | None,
+    device: str,
+    list_: bool,
+    as_json: bool,
 ) -> None:
     """Time a function on the GPU: warmed up, synchronised, L2 flushed, with a confidence interval and caveats.
 
@@ -68,13 +77,13 @@ def bench(
     request = Request(
         what, shape, dtypes, against, not hot, graph, copies, seconds, flops, bytes_, device, cold, repeats
     )
-    found = answer(request, lambda line: typer.echo(line, err=True))
+    found = answer(request, lambda line: click.echo(line, err=True))
     if as_json:
         print_json(found.to_dict())
     else:
         put_report(bench_report(found, request))
     if found.exit_code:
-        raise typer.Exit(found.exit_code)
+        raise click.exceptions.Exit(found.exit_code)
 
 
 def _list(as_json: bool) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from warpline.cli.output import json_text, print_json, put_report, refuse_existing, write_text
 from warpline.errors import UsageError
@@ -18,19 +18,24 @@ if TYPE_CHECKING:
 MEASURE = "measure"
 
 
+@click.command()
+@click.argument(
+    "name", required=False, metavar="[NAME|measure]", help="A chip (H200, MI300X), or measure; default: list all chips."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the measurements to this file; default: your ceilings.",
+)
+@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
 def device(
-    name: Annotated[
-        str | None,
-        typer.Argument(metavar="[NAME|measure]", help="A chip (H200, MI300X), or measure; default: list all chips."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="FILE", help="Write the measurements to this file; default: your ceilings."
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
+    name: str | None,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
 ) -> None:
     """Show the peaks of a chip with their sources, or measure the local GPU.
 
@@ -71,7 +76,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json({"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]})
         return
-    typer.echo(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
+    click.echo(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
     for roof in roofs:
         chip = roof.chip
         half = chip.tensor.get("bf16") or chip.tensor.get("fp16")
@@ -79,8 +84,8 @@ def _list(as_json: bool) -> None:
         memory = f"{chip.bandwidth['dram'].value / 1e9:,.0f}"
         source = "measured" if roof.ceilings is not None else "data sheet"
         version = f"{chip.compute[0]}.{chip.compute[1]}"
-        typer.echo(f"{chip.name:22}{version:>8}{chip.sm_count:>6}{cells[0]:>14}{cells[1]:>8}{memory:>9}  {source}")
-    typer.echo("dense TFLOP/s and GB/s; next: warpline device NAME")
+        click.echo(f"{chip.name:22}{version:>8}{chip.sm_count:>6}{cells[0]:>14}{cells[1]:>8}{memory:>9}  {source}")
+    click.echo("dense TFLOP/s and GB/s; next: warpline device NAME")
 
 
 def _as_dict(roof: Roof) -> dict[str, Any]:
@@ -111,7 +116,7 @@ def _measure(output: Path | None, force: bool, as_json: bool) -> None:
     from warpline.hardware.ceilings import user_directory  # noqa: PLC0415
 
     refuse_existing(output, force)
-    document = measure(lambda line: typer.echo(line, err=True))
+    document = measure(lambda line: click.echo(line, err=True))
     if output is None:
         plain = re.sub(r"[^a-z0-9]+", "-", str(document["device"]["name"]).lower()).strip("-")
         output = user_directory() / f"{plain}.json"
@@ -120,4 +125,4 @@ def _measure(output: Path | None, force: bool, as_json: bool) -> None:
     write_text(output, text)
     if as_json:
         sys.stdout.write(text)
-    typer.echo(f"wrote {output}", err=True)
+    click.echo(f"wrote {output}", err=True)

@@ -4,48 +4,60 @@ from __future__ import annotations
 
 import gc
 import shlex
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from threading import Thread
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 from warpline.cli.options import (
-    ForceOption,
-    JsonOption,
-    NoCacheOption,
-    OutputOption,
-    StepRangeOption,
-    StepsOption,
-    TraceArgument,
-    VerboseOption,
+    force_option,
+    json_option,
+    no_cache_option,
     open_with_progress,
+    output_option,
+    step_range_option,
+    steps_option,
+    trace_argument,
+    verbose_option,
 )
 from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
 
-WhyOption = Annotated[
-    bool | None,
-    typer.Option("--why/--no-why", help="Replay the trace for a verdict and fixes; default: if quick."),
-]
-TopOption = Annotated[int | None, typer.Option("--top", metavar="N", min=1, help="List N kernels; implies -v.")]
+if TYPE_CHECKING:
+    from warpline.reports.kept import FinishedAnswer
+
+top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
+TURN_SECONDS = 0.0002
 
 
+@click.command()
+@trace_argument
+@verbose_option
+@json_option
+@output_option
+@force_option
+@steps_option
+@step_range_option
+@top_option
+@click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@no_cache_option
 def diagnose(
-    trace: TraceArgument,
-    verbose: VerboseOption = False,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
-    force: ForceOption = False,
-    steps: StepsOption = None,
-    step_range: StepRangeOption = None,
-    top: TopOption = None,
-    why: WhyOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    verbose: bool,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
+    steps: str | None,
+    step_range: str | None,
+    top: int | None,
+    why: bool | None,
+    no_cache: bool,
 ) -> None:
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
 
@@ -67,8 +79,16 @@ def diagnose(
     show(trace, answer, steps, step_range, why, no_cache, again)
 
 
+@click.command()
+@verbose_option
+@json_option
+@steps_option
+@top_option
 def demo(
-    verbose: VerboseOption = False, as_json: JsonOption = False, steps: StepsOption = None, top: TopOption = None
+    verbose: bool,
+    as_json: bool,
+    steps: str | None,
+    top: int | None,
 ) -> None:
     """Diagnose the bundled trace: four training steps of a small GPT on an NVIDIA H200.
 
@@ -108,26 +128,54 @@ def show(
     """Open, diagnose, and print or write the report; `again` is the command as typed."""
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
+    from warpline.reports import kept  # noqa: PLC0415 - loaded when used, so that --help stays quick
+
+    listed = answer.top or DEFAULT_TOP
+    options = [again, str(steps), str(step_range), str(why), str(listed)]
+    key = None if no_cache else kept.answer_key(trace, options)
+    known = kept.load(key) if key else None
+    finished = known or _finished(trace, steps, step_range, why, no_cache, again, listed)
+    if chosen is ReportFormat.JSON:
+        put_text(finished.json, answer.output)
+    else:
+        is_full = answer.verbose or answer.top is not None
+        put_report(finished.full if is_full else finished.brief, chosen, answer.output)
+    if key and known is None:
+        kept.store(key, finished)
+
+
+def _finished(
+    trace: Path, steps: str | None, step_range: str | None, why: bool | None, no_cache: bool, again: str, top: int
+) -> FinishedAnswer:
+    """Open and diagnose the trace."""
     with _no_collection():
-        if why is not False:
-            Thread(target=_load_fixes, daemon=True).start()
+        Thread(target=_load_analyses, args=[why is not False], daemon=True).start()
+        with _short_turns():
+            opened = open_with_progress(trace, steps, step_range, no_cache)
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
+        from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
 
-        diagnosis = analyse(open_with_progress(trace, steps, step_range, no_cache), why)
-        if chosen is ReportFormat.JSON:
-            put_text(json_text(diagnosis.to_dict()), answer.output)
-            return
-        verbose = answer.verbose or answer.top is not None
-        put_report(report(diagnosis, verbose, answer.top or DEFAULT_TOP, again), chosen, answer.output)
+        diagnosis = analyse(opened, why)
+        return FinishedAnswer(
+            json=json_text(diagnosis.to_dict()),
+            brief=report(diagnosis, False, top, again),
+            full=report(diagnosis, True, top, again),
+        )
 
 
-def _load_fixes() -> None:
-    """Load the replay and the fixes on a second core while the file is read."""
-    from warpline.findings import rank  # noqa: F401, PLC0415
-    from warpline.fixes.registry import all_fixes  # noqa: PLC0415
+def _load_analyses(with_fixes: bool) -> None:
+    """Load polars, the analyses and the fixes on a second core while the file is read."""
+    import warpline.findings.diagnosis  # noqa: PLC0415
+    import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.sources.kineto.tables  # noqa: PLC0415
+    import warpline.trace.build  # noqa: F401, PLC0415
 
-    all_fixes()
+    if with_fixes:
+        from warpline.findings import rank  # noqa: F401, PLC0415
+        from warpline.fixes.registry import all_fixes  # noqa: PLC0415
+
+        all_fixes()
 
 
 def _chosen(steps: str | None, step_range: str | None) -> list[str]:
@@ -146,3 +194,15 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let threads take turns quickly: those that read the file need Python's lock for microseconds only, and would
+    wait 5 ms for it each time."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(TURN_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(usual)

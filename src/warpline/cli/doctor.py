@@ -3,29 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from warpline.cli.options import JsonOption
+from warpline.cli.options import json_option
 from warpline.cli.output import print_json, report_console
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from warpline.doctor.model import Examination
 
 PIPE_WIDTH = 120
 
 
+@click.command()
+@click.argument(
+    "subjects",
+    nargs=-1,
+    metavar="[FILE…|COMMAND]",
+    help="Profiles, logs or folders; or a command line, quoted or after --. Default: this machine.",
+)
+@click.option("-v", "--verbose", is_flag=True, help="Also show passed checks and notes.")
+@json_option
 def doctor(
-    subjects: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[FILE…|COMMAND]",
-            help="Profiles, logs or folders; or a command line, quoted or after --. Default: this machine.",
-        ),
-    ] = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Also show passed checks and notes.")] = False,
-    as_json: JsonOption = False,
+    subjects: tuple[str, ...],
+    verbose: bool,
+    as_json: bool,
 ) -> None:
     """Explain why profiling fails, and how to fix it: on this machine, in a profile, or in a command line.
 
@@ -43,17 +48,17 @@ def doctor(
     """
     from warpline.doctor.model import exit_code, to_document  # noqa: PLC0415 - loaded when used
 
-    examinations = _examine(subjects or [], as_json)
+    examinations = _examine(subjects, as_json)
     if as_json:
         print_json(to_document(examinations))
     else:
         from warpline.reports.doctor import print_doctor  # noqa: PLC0415
 
         print_doctor(report_console(PIPE_WIDTH), examinations, verbose)
-    raise typer.Exit(exit_code(examinations))
+    raise click.exceptions.Exit(exit_code(examinations))
 
 
-def _examine(subjects: list[str], as_json: bool) -> list[Examination]:
+def _examine(subjects: Sequence[str], as_json: bool) -> list[Examination]:
     from warpline.doctor.machine import ThisMachine  # noqa: PLC0415
 
     if not subjects:
@@ -61,7 +66,7 @@ def _examine(subjects: list[str], as_json: bool) -> list[Examination]:
     if _is_command(subjects[0]):
         from warpline.doctor.commands import examine_command  # noqa: PLC0415
 
-        given: str | list[str] = subjects[0] if len(subjects) == 1 else subjects
+        given = subjects[0] if len(subjects) == 1 else list(subjects)
         return [examine_command(given, ThisMachine())]
     from rich.console import Console  # noqa: PLC0415
 

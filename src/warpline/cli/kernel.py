@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Sequence
 
-import typer
+import click
 
 from warpline.cli.output import print_json, report_console
 from warpline.errors import UsageError
 
 
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Kernel names; - reads them from stdin.")
+@click.option("--device", metavar="ARCH", help="Check the fit to this architecture (sm90).")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def kernel(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="Kernel names; - reads them from stdin.")],
-    device: Annotated[
-        str | None,
-        typer.Option("--device", metavar="ARCH", help="Check the fit to this architecture (sm90)."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON array.")] = False,
+    names: tuple[str, ...],
+    device: str | None,
+    as_json: bool,
 ) -> None:
     """Decode a kernel name: library, operation, class, data types, tile, tensor cores, each with its reason.
 
@@ -48,7 +49,7 @@ def kernel(
         print_trimmed(console, kernel_report(identity))
 
 
-def _wanted(names: list[str]) -> list[str]:
+def _wanted(names: Sequence[str]) -> list[str]:
     wanted: list[str] = []
     for name in names:
         if name == "-":

@@ -5,35 +5,32 @@ from __future__ import annotations
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
 if TYPE_CHECKING:
     from warpline.trace.trace import Trace
 
-TraceArgument = Annotated[
-    Path,
-    typer.Argument(
-        metavar="TRACE",
-        help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep; - reads stdin.",
-    ),
-]
-StepsOption = Annotated[
-    str | None,
-    typer.Option("--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."),
-]
-StepRangeOption = Annotated[
-    str | None,
-    typer.Option("--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."),
-]
-NoCacheOption = Annotated[bool, typer.Option("--no-cache", help="Parse the file again instead of using the cache.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-VerboseOption = Annotated[bool, typer.Option("-v", "--verbose", help="Show all sections.")]
-OutputOption = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file: .md, .txt or .json.")
-]
-ForceOption = Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")]
+trace_argument = click.argument(
+    "trace",
+    type=click.Path(path_type=Path),
+    metavar="TRACE",
+    help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep; - reads stdin.",
+)
+steps_option = click.option(
+    "--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."
+)
+step_range_option = click.option(
+    "--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."
+)
+no_cache_option = click.option("--no-cache", is_flag=True, help="Parse the file again instead of using the cache.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show all sections.")
+output_option = click.option(
+    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file: .md, .txt or .json."
+)
+force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
 
 
 def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from warpline.cli.options import (
-    JsonOption,
-    NoCacheOption,
-    StepRangeOption,
-    StepsOption,
-    TraceArgument,
+    json_option,
+    no_cache_option,
     open_with_progress,
+    step_range_option,
+    steps_option,
+    trace_argument,
 )
 from warpline.cli.output import print_json, put_report
 from warpline.errors import UsageError
@@ -25,14 +25,22 @@ PATH_SCHEMA = "warpline.path/1"
 BUDGET_SCHEMA = "warpline.budget/1"
 
 
+@click.command()
+@trace_argument
+@click.option("--op", metavar="NAME", help="Show only this op, at any depth.")
+@click.option("--top", type=click.IntRange(min=1), default=10, help="List this many ops.")
+@json_option
+@steps_option
+@step_range_option
+@no_cache_option
 def path(
-    trace: TraceArgument,
-    op: Annotated[str | None, typer.Option("--op", metavar="NAME", help="Show only this op, at any depth.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="List this many ops.")] = 10,
-    as_json: JsonOption = False,
-    steps: StepsOption = None,
-    step_range: StepRangeOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    op: str | None,
+    top: int,
+    as_json: bool,
+    steps: str | None,
+    step_range: str | None,
+    no_cache: bool,
 ) -> None:
     """Follow ops from Python to the kernel: time in Python, framework, API call, queue and kernel, per op.
 
@@ -55,15 +63,30 @@ def path(
     put_report(path_report(table, str(trace)))
 
 
+@click.command()
+@click.argument(
+    "trace",
+    type=click.Path(path_type=Path),
+    required=False,
+    metavar="[TRACE]",
+    help="Take the numbers from this trace.",
+)
+@click.option("--ops", type=click.FloatRange(min=1), help="Set the launches per step.")
+@click.option("--cpu-us", type=click.FloatRange(min=0), help="Set the CPU time per launch, in µs.")
+@click.option("--gpu-us", type=click.FloatRange(min=0), help="Set the GPU time per launch, in µs.")
+@json_option
+@steps_option
+@step_range_option
+@no_cache_option
 def budget(
-    trace: Annotated[Path | None, typer.Argument(metavar="[TRACE]", help="Take the numbers from this trace.")] = None,
-    ops: Annotated[float | None, typer.Option("--ops", min=1, help="Set the launches per step.")] = None,
-    cpu_us: Annotated[float | None, typer.Option("--cpu-us", min=0, help="Set the CPU time per launch, in µs.")] = None,
-    gpu_us: Annotated[float | None, typer.Option("--gpu-us", min=0, help="Set the GPU time per launch, in µs.")] = None,
-    as_json: JsonOption = False,
-    steps: StepsOption = None,
-    step_range: StepRangeOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path | None,
+    ops: float | None,
+    cpu_us: float | None,
+    gpu_us: float | None,
+    as_json: bool,
+    steps: str | None,
+    step_range: str | None,
+    no_cache: bool,
 ) -> None:
     """Show whether dispatch on the CPU or the GPU bounds a step, the crossover, and the gain of a CUDA graph.
 

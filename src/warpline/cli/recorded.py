@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from warpline.cli.diagnose import Answer, show
 from warpline.cli.options import open_with_progress
@@ -55,9 +55,9 @@ def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> N
     elif explain:
         width = min(max(len(shlex.join(flag.words)) for flag in flags), 60)
         for flag in flags:
-            typer.echo(f"{shlex.join(flag.words):{width}}  {flag.why}")
+            click.echo(f"{shlex.join(flag.words):{width}}  {flag.why}")
     else:
-        typer.echo(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
+        click.echo(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
 
 
 def _print_answer(
@@ -102,13 +102,13 @@ def _readable(trace: Path | None) -> Path | None:
 
 def _say_where(result: Run) -> None:
     folder = _short(result.folder)
-    typer.echo(f"warpline: the run is in {folder}", err=True)
+    click.echo(f"warpline: the run is in {folder}", err=True)
     others = result.manifest["files"][1:]
     if others:
         more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
-        typer.echo(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
+        click.echo(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
     if result.trace is not None and result.trace.suffix == ".ncu-rep":
-        typer.echo(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
+        click.echo(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
 
 
 def _short(path: Path) -> Path:

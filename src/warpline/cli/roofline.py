@@ -2,46 +2,49 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from warpline.cli.options import (
-    JsonOption,
-    NoCacheOption,
-    StepRangeOption,
-    StepsOption,
-    TraceArgument,
+    json_option,
+    no_cache_option,
     open_with_progress,
+    step_range_option,
+    steps_option,
+    trace_argument,
 )
 from warpline.cli.output import print_json, put_report, refuse_existing, write_text
 from warpline.errors import UsageError
 
 
-class By(StrEnum):
-    """What a row represents."""
-
-    OP = "op"
-    KERNEL = "kernel"
-
-
+@click.command()
+@trace_argument
+@click.option(
+    "--by",
+    type=click.Choice(["op", "kernel"]),
+    default="op",
+    help="Show a row for each op with its shapes, or for each kernel.",
+)
+@json_option
+@click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows.")
+@click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
+@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the roofline into this file.")
+@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with --plot.")
+@steps_option
+@step_range_option
+@no_cache_option
 def roofline(
-    trace: TraceArgument,
-    by: Annotated[By, typer.Option("--by", help="Show a row for each op with its shapes, or for each kernel.")] = By.OP,
-    as_json: JsonOption = False,
-    top: Annotated[int, typer.Option("--top", min=1, help="List this many rows.")] = 20,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
-    ] = None,
-    plot: Annotated[
-        Path | None, typer.Option("--plot", metavar="FILE.svg", help="Draw the roofline into this file.")
-    ] = None,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with --plot.")] = False,
-    steps: StepsOption = None,
-    step_range: StepRangeOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    by: str,
+    as_json: bool,
+    top: int,
+    device: str | None,
+    plot: Path | None,
+    force: bool,
+    steps: str | None,
+    step_range: str | None,
+    no_cache: bool,
 ) -> None:
     """Show how far each op or kernel is from the roofline: FLOPs, bytes, rates, ceiling, bound and headroom.
 
@@ -63,10 +66,10 @@ def roofline(
     if plot is not None and plot.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(plot, force)
-    table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by.value, device=device)
+    table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by, device=device)
     if plot is not None:
         write_text(plot, svg(table, f"{trace.name} on {table.device}"))
-        typer.echo(f"wrote {plot}", err=True)
+        click.echo(f"wrote {plot}", err=True)
     if as_json:
         print_json(to_dict(table, str(trace)))
         return

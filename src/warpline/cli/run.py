@@ -6,125 +6,81 @@ import os
 import shutil
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from warpline.capture.plan import NCU, NSYS, TORCH, Plan, skipping
 from warpline.capture.tools import NCU_LAUNCHES
-from warpline.cli.options import JsonOption
+from warpline.cli.options import json_option
 from warpline.cli.recorded import answer, answer_from, print_flags
 from warpline.errors import EXIT_FAILED, UsageError, WarplineError
 
 CONTEXT = {"allow_interspersed_args": False}
 """Arguments after the program's name belong to the program."""
 _DEFAULT = Plan(folder="")
-_HOW_MUCH = "How much"
-_WHAT = "What"
-_WHERE = "Where"
-
-ProgramArgument = Annotated[
-    list[str] | None, typer.Argument(metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m.")
-]
-ModuleOption = Annotated[bool, typer.Option("-m", help="Run the program as a Python module.")]
-ToolOption = Annotated[
-    str | None,
-    typer.Option("--with", metavar="TOOL", help="Record with torch (default), nsys or ncu.", rich_help_panel=_WHAT),
-]
-SkipOption = Annotated[
-    int | None,
-    typer.Option(
-        "--skip", min=0, help="Time this many unprofiled steps first; default: 8 to 24.", rich_help_panel=_HOW_MUCH
-    ),
-]
-WarmupOption = Annotated[
-    int, typer.Option("--warmup", min=0, help="Discard this many profiled steps first.", rich_help_panel=_HOW_MUCH)
-]
-StepCountOption = Annotated[
-    int, typer.Option("--steps", min=1, help="Record this many steps.", rich_help_panel=_HOW_MUCH)
-]
-SecondsOption = Annotated[
-    float, typer.Option("--seconds", min=0.1, help="Stop recording after this time.", rich_help_panel=_HOW_MUCH)
-]
-MegabytesOption = Annotated[
-    int,
-    typer.Option("--megabytes", min=1, help="Stop recording at this memory use.", rich_help_panel=_HOW_MUCH),
-]
-AfterOption = Annotated[
-    float,
-    typer.Option(
-        "--after", min=0, help="After this many seconds without steps, record a time window.", rich_help_panel=_HOW_MUCH
-    ),
-]
-WholeOption = Annotated[
-    bool, typer.Option("--whole", help="Record from the start, with or without steps.", rich_help_panel=_HOW_MUCH)
-]
-StopOption = Annotated[
-    bool, typer.Option("--stop", help="End the program once it is recorded.", rich_help_panel=_HOW_MUCH)
-]
-ShapesOption = Annotated[
-    bool,
-    typer.Option("--shapes/--no-shapes", help="Record shapes of inputs (roofline needs them).", rich_help_panel=_WHAT),
-]
-StacksOption = Annotated[
-    bool, typer.Option("--stacks/--no-stacks", help="Record Python stacks (slower).", rich_help_panel=_WHAT)
-]
-MemoryOption = Annotated[
-    bool, typer.Option("--memory/--no-memory", help="Record every allocation.", rich_help_panel=_WHAT)
-]
-KernelOption = Annotated[
-    str, typer.Option("--kernel", metavar="REGEX", help="Profile only these kernels (ncu).", rich_help_panel=_WHAT)
-]
-LaunchesOption = Annotated[
-    int, typer.Option("--launches", min=1, help="Profile this many launches (ncu).", rich_help_panel=_WHAT)
-]
-ArgumentOption = Annotated[
-    list[str] | None,
-    typer.Option("--tool-arg", metavar="FLAG", help="Pass one more flag to nsys or ncu.", rich_help_panel=_WHAT),
-]
-NameOption = Annotated[
-    str | None, typer.Option("--name", help="Name the run's folder in .warpline/runs.", rich_help_panel=_WHERE)
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", "-o", metavar="FOLDER", help="Write to another folder.", rich_help_panel=_WHERE),
-]
-ContainerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--container", metavar="IMAGE", help="Print the docker command for this image.", rich_help_panel=_WHERE
-    ),
-]
-ExecOption = Annotated[bool, typer.Option("--exec", help="Run that docker command.", rich_help_panel=_WHERE)]
-DiagnoseOption = Annotated[bool, typer.Option("--diagnose/--no-diagnose", help="Diagnose the recorded trace.")]
-ExplainOption = Annotated[bool, typer.Option("--explain", help="Explain each flag without running anything.")]
 
 
+@click.command(context_settings=CONTEXT)
+@click.argument("program", nargs=-1, metavar="PROGRAM…", help="Run this: a command, a script, or a module with -m.")
+@click.option("-m", "module", is_flag=True, help="Run the program as a Python module.")
+@click.option("--with", "tool", metavar="TOOL", help="Record with torch (default), nsys or ncu.")
+@click.option("--skip", type=click.IntRange(min=0), help="Time this many unprofiled steps first; default: 8 to 24.")
+@click.option(
+    "--warmup", type=click.IntRange(min=0), default=_DEFAULT.warmup, help="Discard this many profiled steps first."
+)
+@click.option("--steps", type=click.IntRange(min=1), default=_DEFAULT.steps, help="Record this many steps.")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0.1), default=_DEFAULT.seconds, help="Stop recording after this time."
+)
+@click.option(
+    "--megabytes", type=click.IntRange(min=1), default=_DEFAULT.megabytes, help="Stop recording at this memory use."
+)
+@click.option(
+    "--after",
+    type=click.FloatRange(min=0),
+    default=_DEFAULT.after_s,
+    help="After this many seconds without steps, record a time window.",
+)
+@click.option("--whole", is_flag=True, help="Record from the start, with or without steps.")
+@click.option("--stop", is_flag=True, help="End the program once it is recorded.")
+@click.option("--shapes/--no-shapes", default=_DEFAULT.shapes, help="Record shapes of inputs (roofline needs them).")
+@click.option("--stacks/--no-stacks", default=_DEFAULT.stacks, help="Record Python stacks (slower).")
+@click.option("--memory/--no-memory", default=_DEFAULT.memory, help="Record every allocation.")
+@click.option("--kernel", default="", metavar="REGEX", help="Profile only these kernels (ncu).")
+@click.option("--launches", type=click.IntRange(min=1), default=NCU_LAUNCHES, help="Profile this many launches (ncu).")
+@click.option("--tool-arg", multiple=True, metavar="FLAG", help="Pass one more flag to nsys or ncu.")
+@click.option("--name", help="Name the run's folder in .warpline/runs.")
+@click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FOLDER", help="Write to another folder.")
+@click.option("--container", metavar="IMAGE", help="Print the docker command for this image.")
+@click.option("--exec", "execute", is_flag=True, help="Run that docker command.")
+@click.option("--diagnose/--no-diagnose", default=True, help="Diagnose the recorded trace.")
+@click.option("--explain", is_flag=True, help="Explain each flag without running anything.")
+@json_option
 def run(
-    program: ProgramArgument = None,
-    module: ModuleOption = False,
-    tool: ToolOption = None,
-    skip: SkipOption = None,
-    warmup: WarmupOption = _DEFAULT.warmup,
-    steps: StepCountOption = _DEFAULT.steps,
-    seconds: SecondsOption = _DEFAULT.seconds,
-    megabytes: MegabytesOption = _DEFAULT.megabytes,
-    after: AfterOption = _DEFAULT.after_s,
-    whole: WholeOption = False,
-    stop: StopOption = False,
-    shapes: ShapesOption = _DEFAULT.shapes,
-    stacks: StacksOption = _DEFAULT.stacks,
-    memory: MemoryOption = _DEFAULT.memory,
-    kernel: KernelOption = "",
-    launches: LaunchesOption = NCU_LAUNCHES,
-    tool_arg: ArgumentOption = None,
-    name: NameOption = None,
-    output: OutputOption = None,
-    container: ContainerOption = None,
-    execute: ExecOption = False,
-    diagnose: DiagnoseOption = True,
-    explain: ExplainOption = False,
-    as_json: JsonOption = False,
+    program: tuple[str, ...],
+    module: bool,
+    tool: str | None,
+    skip: int | None,
+    warmup: int,
+    steps: int,
+    seconds: float,
+    megabytes: int,
+    after: float,
+    whole: bool,
+    stop: bool,
+    shapes: bool,
+    stacks: bool,
+    memory: bool,
+    kernel: str,
+    launches: int,
+    tool_arg: tuple[str, ...],
+    name: str | None,
+    output: Path | None,
+    container: str | None,
+    execute: bool,
+    diagnose: bool,
+    explain: bool,
+    as_json: bool,
 ) -> int:
     """Run a program unchanged, profile some of its steps, and diagnose them.
 
@@ -157,8 +113,8 @@ def run(
         stacks=stacks,
         memory=memory,
     )
-    extra = tuple(tool_arg or ())
-    words = list(program or [])
+    extra = tool_arg
+    words = list(program)
     if container is not None:
         if not words or not container:
             raise UsageError("no-program", "there is nothing to run", "type: warpline run --container IMAGE train.py")

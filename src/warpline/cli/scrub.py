@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from warpline.cli.options import JsonOption
+from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report
 from warpline.errors import EXIT_FAILED, UsageError
 from warpline.scrub.kinds import Kind
@@ -20,21 +20,39 @@ if TYPE_CHECKING:
 SCHEMA = "warpline.scrub/1"
 
 
+@click.command()
+@click.argument(
+    "file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="A torch.profiler trace (.json, .json.gz) or an nsys export.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Write to this file; default: NAME.scrubbed.ext.",
+)
+@click.option("--check", is_flag=True, help="Write nothing; report leaks (exit code 1).")
+@click.option("--in-place", is_flag=True, help="Replace the file itself.")
+@click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
+@click.option(
+    "--keep",
+    type=click.Choice([entry.value for entry in Kind]),
+    multiple=True,
+    metavar="KIND",
+    help="Keep this kind; repeatable.",
+)
+@json_option
 def scrub(
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A torch.profiler trace (.json, .json.gz) or an nsys export.")
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="OUT", help="Write to this file; default: NAME.scrubbed.ext."),
-    ] = None,
-    check: Annotated[bool, typer.Option("--check", help="Write nothing; report leaks (exit code 1).")] = False,
-    in_place: Annotated[bool, typer.Option("--in-place", help="Replace the file itself.")] = False,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Replace the output if it exists.")] = False,
-    keep: Annotated[
-        list[Kind] | None, typer.Option("--keep", metavar="KIND", help="Keep this kind; repeatable.")
-    ] = None,
-    as_json: JsonOption = False,
+    file: Path,
+    output: Path | None,
+    check: bool,
+    in_place: bool,
+    force: bool,
+    keep: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Remove environments, host names, user paths, process lists and tokens from a profile before sharing it.
 
@@ -52,11 +70,12 @@ def scrub(
 
     if check and (in_place or output is not None):
         raise UsageError("nothing-written", "--check writes nothing", "leave out -o and --in-place")
+    kept = [Kind(name) for name in keep]
     with _progress(file) as progress:
         if check:
-            result = work.check(file, keep or (), progress)
+            result = work.check(file, kept, progress)
         else:
-            result = work.scrub(file, output, keep=keep or (), in_place=in_place, force=force, progress=progress)
+            result = work.scrub(file, output, keep=kept, in_place=in_place, force=force, progress=progress)
     if as_json:
         print_json(_as_dict(result))
     else:
@@ -64,7 +83,7 @@ def scrub(
 
         put_report(scrub_report(result))
     if check and not result.clean:
-        raise typer.Exit(EXIT_FAILED)
+        raise click.exceptions.Exit(EXIT_FAILED)
 
 
 @contextmanager

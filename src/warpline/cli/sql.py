@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
 
-import typer
+import click
 
-from warpline.cli.options import Format, NoCacheOption, StepRangeOption, TraceArgument, open_with_progress
+from warpline.cli.options import Format, no_cache_option, open_with_progress, step_range_option, trace_argument
 from warpline.cli.output import print_json, table_width
 
 
+@click.command()
+@trace_argument
+@click.argument("query", required=False, metavar="QUERY", help="A SELECT on the tables; default: list the tables.")
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice([entry.value for entry in Format]),
+    default="table",
+    help="Set the output format.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@step_range_option
+@no_cache_option
 def sql(
-    trace: TraceArgument,
-    query: Annotated[
-        str | None, typer.Argument(metavar="QUERY", help="A SELECT on the tables; default: list the tables.")
-    ] = None,
-    output_format: Annotated[Format, typer.Option("--format", help="Set the output format.")] = Format.TABLE,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    step_range: StepRangeOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    query: str | None,
+    output_format: str,
+    as_json: bool,
+    step_range: str | None,
+    no_cache: bool,
 ) -> None:
     """Query the trace's tables with SQL (polars' dialect); without a query, list tables and columns.
 
@@ -36,9 +47,9 @@ def sql(
 
     opened = open_with_progress(trace, None, step_range, no_cache)
     frame = table_list(opened) if query is None else run_query(opened, query)
-    if as_json or output_format is Format.JSON:
+    if as_json or Format(output_format) is Format.JSON:
         print_json(to_records(frame))
-    elif output_format is Format.CSV:
+    elif Format(output_format) is Format.CSV:
         sys.stdout.write(to_csv(frame))
     else:
         sys.stdout.write(table_text(frame, width=table_width()))

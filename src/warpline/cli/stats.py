@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
 
-from warpline.cli.options import Format, NoCacheOption, TraceArgument, open_with_progress
+from warpline.cli.options import Format, no_cache_option, open_with_progress, trace_argument
 from warpline.cli.output import json_text, refuse_existing, table_width, write_text
 from warpline.errors import CannotAnswer, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import polars as pl
 
     from warpline.analyses.stats import Report
@@ -24,25 +26,39 @@ DEFAULT_REPORTS = "nvtx_sum,osrt_sum,cuda_api_sum,cuda_gpu_kern_sum,cuda_gpu_mem
 FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TABLE}
 
 
+@click.command()
+@trace_argument
+@click.option(
+    "-r",
+    "--report",
+    multiple=True,
+    metavar="REPORT[,REPORT…]",
+    help="Print these reports; default: those of nsys stats.",
+)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice([entry.value for entry in Format]),
+    help="Set the format; default: by -o's suffix, else a table.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file; its suffix picks the format.",
+)
+@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
+@no_cache_option
 def stats(
-    trace: TraceArgument,
-    report: Annotated[
-        list[str] | None,
-        typer.Option(
-            "-r", "--report", metavar="REPORT[,REPORT…]", help="Print these reports; default: those of nsys stats."
-        ),
-    ] = None,
-    output_format: Annotated[
-        Format | None,
-        typer.Option("--format", help="Set the format; default: by -o's suffix, else a table."),
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Short for --format json.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", metavar="FILE", help="Write to this file; its suffix picks the format."),
-    ] = None,
-    force: Annotated[bool, typer.Option("-f", "--force", help="Overwrite the file given with -o.")] = False,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    report: tuple[str, ...],
+    output_format: str | None,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
+    no_cache: bool,
 ) -> None:
     """Print the reports of nsys stats, with the same names, columns and numbers, from any trace.
 
@@ -58,7 +74,7 @@ def stats(
     """
     from warpline.analyses.stats import find_report  # noqa: PLC0415 - polars loads only when it is used
 
-    chosen = _chosen_format(output_format, as_json, output)
+    chosen = _chosen_format(Format(output_format) if output_format else None, as_json, output)
     wanted = [find_report(name) for name in _names(report)]
     refuse_existing(output, force)
     opened = open_with_progress(trace, None, None, no_cache)
@@ -69,17 +85,17 @@ def stats(
             answers[entry] = entry.build(opened)
         except CannotAnswer as refusal:
             refusals[entry] = refusal.message
-            typer.echo(f"warpline: {refusal.line()}", err=True)
+            click.echo(f"warpline: {refusal.line()}", err=True)
     if not answers:
-        raise typer.Exit(1)
+        raise click.exceptions.Exit(1)
     text = _render(answers, refusals, chosen, table_width() if output is None else None)
     if output is None:
-        typer.echo(text, nl=False)
+        click.echo(text, nl=False)
     else:
         write_text(output, text)
 
 
-def _names(report: list[str] | None) -> list[str]:
+def _names(report: Sequence[str]) -> list[str]:
     """Report names from repeated options and comma-separated lists, without duplicates."""
     given = ",".join(report or [DEFAULT_REPORTS])
     return list(dict.fromkeys(name for part in given.split(",") if (name := part.strip())))

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from pathlib import Path
 
-import typer
-from typer.core import TyperCommand
+import click
 
 from warpline.cli.options import (
-    JsonOption,
-    NoCacheOption,
-    StepRangeOption,
-    StepsOption,
-    TraceArgument,
+    json_option,
+    no_cache_option,
     open_with_progress,
+    step_range_option,
+    steps_option,
+    trace_argument,
 )
 from warpline.cli.output import print_json, put_report
 
@@ -21,36 +20,47 @@ FIXES = "{fixes}"
 """Placeholder for the list of fixes; the registry loads only when the help is shown."""
 
 
-def _names(incomplete: str = "") -> list[str]:
+def _names() -> list[str]:
     from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - polars loads only when it is used
 
-    return sorted(name for name in all_fixes() if name.startswith(incomplete))
+    return sorted(all_fixes())
 
 
-class WithFixes(TyperCommand):
+def _completed(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in _names() if name.startswith(incomplete)]
+
+
+class WithFixes(click.Command):
     """A command whose help lists all fixes."""
 
-    def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Fill in the list, then show the help."""
-        self.help = (self.help or "").replace(FIXES, ", ".join(_names()))
-        super().format_help(ctx, formatter)
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The help with the list filled in."""
+        written = self.help
+        self.help = (written or "").replace(FIXES, ", ".join(_names()))
+        super().format_help_text(ctx, formatter)
+        self.help = written
 
 
+@click.command(cls=WithFixes)
+@trace_argument
+@click.option(
+    "--fix",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=_completed,
+    help="Apply this fix; repeat to combine. Default: each fix alone.",
+)
+@json_option
+@steps_option
+@step_range_option
+@no_cache_option
 def whatif(
-    trace: TraceArgument,
-    fix: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--fix",
-            metavar="NAME",
-            autocompletion=_names,
-            help="Apply this fix; repeat to combine. Default: each fix alone.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-    steps: StepsOption = None,
-    step_range: StepRangeOption = None,
-    no_cache: NoCacheOption = False,
+    trace: Path,
+    fix: tuple[str, ...],
+    as_json: bool,
+    steps: str | None,
+    step_range: str | None,
+    no_cache: bool,
 ) -> None:
     """Predict the step time with a fix, by replaying the trace with it and without profiler overhead.
 
@@ -69,7 +79,7 @@ def whatif(
     from warpline.reports.whatif import report, report_all  # noqa: PLC0415
 
     opened = open_with_progress(trace, steps, step_range, no_cache)
-    predictions = [predict(opened, fix)] if fix else every_fix(opened)
+    predictions = [predict(opened, list(fix))] if fix else every_fix(opened)
     if as_json:
         answer = predictions[0].to_dict() if fix else [prediction.to_dict() for prediction in predictions]
         print_json(answer)

@@ -150,10 +150,15 @@ def _attentions(nodes: Int64s, matrix: Bools, softmax: Bools, backward: Bools) -
 def _averages(scene: Scene, nodes: Int64s, softmax: Int64s) -> Int64s:
     """Means of the weights over the heads, soon after an attention: a fused attention has no weights to average."""
     after = nodes[np.searchsorted(nodes, softmax[-1], side="right") :][: 2 * REACH]
-    means = after[scene.op_name[after] == "aten::mean"]
+    means = after[scene.once(_means)[after]]
     size = _elements(scene, softmax[-1]) if len(means) else 0
     averaging: Int64s = means[[size > 0 and _elements(scene, node) == size for node in means]]
     return averaging
+
+
+def _means(scene: Scene) -> Bools:
+    """GPU operations of means."""
+    return scene.op_name == "aten::mean"
 
 
 def _elements(scene: Scene, node: int) -> int:

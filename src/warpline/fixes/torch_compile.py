@@ -55,7 +55,7 @@ def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, ex
     ops = scene.op[scene.work[library]]
     ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
     costs[calls[library[np.unique(ops, return_index=True)[1]]]] = scene.host.launched_op.at(case)
-    changed, left = 0, graph.duration * _left_to_autograd(scene)
+    changed, left = 0, graph.duration * scene.once(_left_to_autograd)
     for run in launch_runs(bench, wanted):
         launching = run[costs[run] > 0]
         before = float(graph.duration[run].sum())

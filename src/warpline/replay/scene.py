@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import cached_property
+from typing import TypeVar, cast
 
 import numpy as np
 import polars as pl
@@ -33,6 +34,9 @@ AUTOGRAD = "autograd::engine::"
 """How the names of the ops begin around what autograd calls."""
 
 
+Found = TypeVar("Found")
+
+
 class Scene:
     """A trace's graph with labelled nodes. Arrays have one entry per node unless documented otherwise."""
 
@@ -45,14 +49,15 @@ class Scene:
         self._numbers: dict[str, Int64s] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
-        self._found: dict[Callable[[Scene], Bools], Bools] = {}
+        self._found: dict[Callable[[Scene], object], object] = {}
 
-    def once(self, find: Callable[[Scene], Bools]) -> Bools:
-        """The nodes that a function finds in this scene, which are the same for every trial; not to be changed."""
+    def once(self, find: Callable[[Scene], Found]) -> Found:
+        """What a function finds in this scene, which is the same for every trial; an array is not to be changed."""
         if find not in self._found:
-            self._found[find] = find(self)
-            self._found[find].setflags(write=False)
-        return self._found[find]
+            found = self._found[find] = find(self)
+            if isinstance(found, np.ndarray):
+                found.setflags(write=False)
+        return cast("Found", self._found[find])
 
     # Steps.
 

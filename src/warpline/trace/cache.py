@@ -10,7 +10,6 @@ opening one maps it and copies next to nothing.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import mmap
 import os
@@ -23,44 +22,17 @@ from pathlib import Path
 
 import polars as pl
 
+from warpline.sources.cache_folder import cache_folder
 from warpline.sources.zlib_engine import engine
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
-READER_VERSION = 5
-"""Increment this when readers, linking or checks give another result for the same file."""
 LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
-SMALL_FILE_BYTES = 64 << 10
-"""Smaller files are parsed faster than looked up."""
-SAMPLE_BYTES = 64 << 10
-SAMPLES = 64
 
 
 def folder() -> Path:
-    """The cache folder: $WARPLINE_CACHE, else the user's cache folder."""
-    chosen = os.environ.get("WARPLINE_CACHE")
-    base = Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
-    return base / "traces"
-
-
-def key(file: Path) -> str | None:
-    """Name of the file's entry: a checksum of every byte, a digest of samples, the length, and the versions.
-
-    The checksum runs at memory speed, which a cryptographic digest of a gigabyte does not.
-    """
-    try:
-        size = file.stat().st_size
-        if size < SMALL_FILE_BYTES:
-            return None
-        digest = hashlib.blake2b(f"{READER_VERSION} {pl.__version__} {size}".encode(), digest_size=16)
-        with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            digest.update(engine.crc32(content).to_bytes(4, "little"))
-            for sample in range(SAMPLES):
-                offset = (size - min(size, SAMPLE_BYTES)) * sample // (SAMPLES - 1)
-                digest.update(content[offset : offset + SAMPLE_BYTES])
-    except (OSError, ValueError):
-        return None
-    return digest.hexdigest()
+    """The folder of parsed traces."""
+    return cache_folder() / "traces"
 
 
 def load(name: str, file: Path) -> Trace | None:
@@ -68,6 +40,8 @@ def load(name: str, file: Path) -> Trace | None:
     entry = folder() / name
     try:
         manifest = json.loads((entry / "manifest.json").read_text())
+        if manifest["polars"] != pl.__version__:
+            return None
         for table in TABLES:
             if _checksum(entry / f"{table}.arrow") != manifest["tables"][table]:
                 raise ValueError(f"{table} is damaged")
@@ -97,7 +71,7 @@ def store(name: str, trace: Trace) -> None:
                 path = temporary / f"{table}.arrow"
                 trace.table(table).write_ipc(path, compression="uncompressed")
                 checksums[table] = _checksum(path)
-            manifest = {"source": trace.source, "tables": checksums}
+            manifest = {"source": trace.source, "polars": pl.__version__, "tables": checksums}
             (temporary / "manifest.json").write_text(json.dumps(manifest))
             shutil.rmtree(folder() / name, ignore_errors=True)
             temporary.rename(folder() / name)

@@ -1,26 +1,23 @@
-"""Opens a profile of any kind: detect, read, link, find steps, check; or load it from the cache."""
+"""Opens a profile of any kind: detect, read and build; or load it from the cache.
+
+This module loads nothing that needs polars before the file is read, so that polars can be loaded on another thread
+meanwhile.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import polars as pl
-
 from warpline.errors import UnreadableFile
+from warpline.sources.cache_folder import cache_folder, content_key
 from warpline.sources.detect import Kind, detect
-from warpline.sources.health import HealthEntry
-from warpline.sources.rows import Rows
-from warpline.trace import cache as trace_cache
-from warpline.trace.checks import check, check_steps
-from warpline.trace.link import link
 from warpline.trace.memory import hand_back_memory
-from warpline.trace.schema import TABLES, conform, empty
-from warpline.trace.steps import StepChoice, find_steps
-from warpline.trace.trace import Trace
 
 if TYPE_CHECKING:
     from warpline.sources.kineto import Scanner
+    from warpline.sources.rows import Rows
+    from warpline.trace.trace import Trace
 
 
 def open_trace(
@@ -40,17 +37,36 @@ def open_trace(
     if file.is_dir():
         file = only_trace_of(file)
     kind = detect(file)
-    key = trace_cache.key(file) if cache else None
-    trace = trace_cache.load(key, file) if key else None
+    key = content_key(file) if cache else None
+    trace = _cached(key, file) if key else None
     if trace is None:
-        rows = _read(file, kind, scanner)
-        hand_back_memory()
-        trace = build(file, rows)
-        if key:
-            trace_cache.store(key, trace)
+        trace = _built(file, _read(file, kind, scanner), key)
     if step_range is not None:
         trace = trace.with_step_range(step_range)
-    return trace.with_steps(StepChoice.parse(steps)) if steps is not None else trace
+    if steps is None:
+        return trace
+    from warpline.trace.steps import StepChoice  # noqa: PLC0415
+
+    return trace.with_steps(StepChoice.parse(steps))
+
+
+def _cached(key: str, file: Path) -> Trace | None:
+    if not (cache_folder() / "traces" / key).is_dir():
+        return None
+    from warpline.trace.cache import load  # noqa: PLC0415
+
+    return load(key, file)
+
+
+def _built(file: Path, rows: Rows, key: str | None) -> Trace:
+    from warpline.trace.build import build  # noqa: PLC0415
+    from warpline.trace.cache import store  # noqa: PLC0415
+
+    hand_back_memory()
+    trace = build(file, rows)
+    if key:
+        store(key, trace)
+    return trace
 
 
 _KINETO = {Kind.KINETO, Kind.KINETO_GZ}
@@ -67,7 +83,6 @@ _WITHOUT_TIMELINE = {
 
 
 def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
-    # Loaded when they are needed: a trace from the cache needs neither.
     if kind in _KINETO:
         from warpline.sources.kineto import read_kineto  # noqa: PLC0415
 
@@ -92,37 +107,3 @@ def only_trace_of(folder: Path) -> Path:
     listed = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
     found = f"{len(files)} profiles ({listed}{' …' if len(files) > _LISTED else ''})" if files else "no profile"
     raise UnreadableFile("which-trace", f"{folder} holds {found}", "name one file")
-
-
-def build(file: Path, rows: Rows) -> Trace:
-    """Build a trace from a reader's rows: all tables, linked and checked. Removes the tables from the rows, so that
-    none is in memory twice."""
-    read = rows.tables
-    tables = {name: conform(name, read.pop(name)) if name in read else empty(name) for name in TABLES}
-    link(tables)
-    hand_back_memory()
-    tables["steps"] = find_steps(tables)
-    found = check(tables) + check_steps(tables["steps"], tables["gpu"])
-    tables["health"] = _health_table(rows.health + _unsaid(found, rows.health))
-    facts = {"source": rows.source, **rows.meta}
-    tables["meta"] = pl.DataFrame(
-        {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
-    )
-    return Trace(file, rows.source, dict(tables))
-
-
-_EXPLAINED_BY = {
-    "empty-trace": {"no-kernels", "launches-without-kernels"},
-    "no-gpu-work": {"no-kernels", "launches-without-kernels", "other-device"},
-}
-"""Entries of the linked trace that add nothing once the reader, which knows the cause, has spoken."""
-
-
-def _unsaid(found: list[HealthEntry], said: list[HealthEntry]) -> list[HealthEntry]:
-    known = {entry.code for entry in said}
-    return [entry for entry in found if entry.code not in known and not _EXPLAINED_BY.get(entry.code, set()) & known]
-
-
-def _health_table(entries: list[HealthEntry]) -> pl.DataFrame:
-    columns = {name: [getattr(entry, name) for entry in entries] for name in TABLES["health"]}
-    return pl.DataFrame(columns, schema=dict.fromkeys(TABLES["health"], pl.String))

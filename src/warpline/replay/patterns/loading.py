@@ -50,7 +50,7 @@ def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
     other = np.append(others, len(order))[np.searchsorted(others, first)]
     beyond = np.minimum(other, np.append(first[1:], len(order)))
     taken, pinned = scene.host.worker_tensor, scene.work_text("source_memory")[order] == "Pinned"
-    each = np.where(pinned & _has_loader(scene), taken.low, taken.at(case))
+    each = np.where(pinned & scene.once(_has_loader), taken.low, taken.at(case))
     until = np.append(0.0, np.cumsum(each))
     return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
 

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from warpline.sources.kineto.foreign import other_device, refuse_foreign
-from warpline.sources.kineto.lanes import adopt
 from warpline.sources.kineto.stream import scan_file
-from warpline.sources.kineto.tables import CATEGORIES, tables
-from warpline.sources.rows import Rows
+
+if TYPE_CHECKING:
+    from warpline.sources.rows import Rows
 
 Scanner = Literal["auto", "native", "python"]
 
 
 def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
-    """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage."""
+    """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage.
+
+    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused.
+    """
     raw = scan_file(path, scanner=scanner)
+    # polars can be loaded while the file is scanned.
+    from warpline.sources.kineto.foreign import other_device, refuse_foreign  # noqa: PLC0415
+    from warpline.sources.kineto.lanes import adopt  # noqa: PLC0415
+    from warpline.sources.kineto.tables import CATEGORIES, tables  # noqa: PLC0415
+
     producer = adopt(raw)
     refuse_foreign(raw, path, set(CATEGORIES))
     rows = tables(raw)

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.scrub.quote import quote
+from warpline.sources.cache_folder import cache_folder
 
 HEADER_BYTES = 256
 EXPORT_SECONDS = 1800
@@ -92,7 +93,7 @@ def _version_of(nsys: Path) -> Version | None:
 
 def export_report(path: Path, cache: Path | None = None) -> Path:
     """The SQLite export of a report, from the cache if it was exported before."""
-    folder = cache if cache is not None else default_cache()
+    folder = cache if cache is not None else cache_folder()
     target = folder / f"{path.stem}-{_fingerprint(path)}.sqlite"
     if target.is_file() and target.stat().st_size:
         return target
@@ -110,15 +111,6 @@ def export_report(path: Path, cache: Path | None = None) -> Path:
             "set WARPLINE_CACHE to a writable folder",
         ) from error
     return target
-
-
-def default_cache() -> Path:
-    """WARPLINE_CACHE, otherwise the user's cache folder."""
-    named = os.environ.get("WARPLINE_CACHE", "")
-    if named:
-        return Path(named)
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(base) if base else Path.home() / ".cache") / "warpline"
 
 
 def _fingerprint(path: Path) -> str:

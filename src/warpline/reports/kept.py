@@ -1,0 +1,130 @@
+"""Keeps finished answers on disk: the same question about the same file is answered again without an analysis.
+
+An answer is found by everything that it depends on: the file's content, the options, the code of warpline itself, what
+`warpline run` stored beside the file, and the measured ceilings. It is one JSON file, written beside and renamed into
+place. What cannot be read or written is not kept: the analysis runs again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from warpline.capture.manifest import MANIFEST
+from warpline.hardware.ceilings import VARIABLE, user_directory
+from warpline.reports import sections
+from warpline.reports.sections import Report
+from warpline.sources.cache_folder import cache_folder, content_key
+
+KEPT = 200
+"""Number of answers; the oldest are removed."""
+_TYPE = "is"
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedAnswer:
+    """A finished answer in all its forms."""
+
+    json: str
+    brief: Report
+    full: Report
+
+
+def folder() -> Path:
+    """The folder of kept answers."""
+    return cache_folder() / "answers"
+
+
+def answer_key(file: Path, options: Sequence[str]) -> str | None:
+    """Name of the answer to this question; None if the file is too small to be worth it."""
+    content = content_key(file) if file.is_file() else None
+    if content is None:
+        return None
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (content, file.name, *options, *_surroundings(file)):
+        digest.update(part.encode(errors="surrogateescape") + b"\0")
+    return digest.hexdigest()
+
+
+def load(key: str) -> FinishedAnswer | None:
+    """The kept answer; None if there is none, or it is damaged."""
+    path = folder() / f"{key}.json"
+    try:
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        answer = FinishedAnswer(str(kept["json"]), _decoded(kept["brief"]), _decoded(kept["full"]))
+        os.utime(path)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    return answer if isinstance(answer.brief, Report) and isinstance(answer.full, Report) else None
+
+
+def store(key: str, answer: FinishedAnswer) -> None:
+    """Keep an answer, and remove the oldest ones."""
+    kept = {"json": answer.json, "brief": _encoded(answer.brief), "full": _encoded(answer.full)}
+    with contextlib.suppress(OSError, ValueError):
+        folder().mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=".writing-", dir=folder())
+        temporary = Path(name)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump(kept, file)
+            temporary.replace(folder() / f"{key}.json")
+        finally:
+            temporary.unlink(missing_ok=True)
+        newest_first = sorted(folder().glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in newest_first[KEPT:]:
+            old.unlink(missing_ok=True)
+
+
+def _surroundings(file: Path) -> Iterator[str]:
+    """Everything else that an answer depends on."""
+    yield from _states(sorted(_PACKAGE.rglob("*.*")))
+    yield from _states([file.parent / MANIFEST])
+    chosen = os.environ.get(VARIABLE, "")
+    for place in (Path(chosen) if chosen else None, user_directory()):
+        if place is not None:
+            yield from _states([place, *sorted(place.glob("*"))])
+
+
+def _states(paths: Sequence[Path]) -> Iterator[str]:
+    """Path, size and time of each file that exists."""
+    for path in paths:
+        if path.suffix == ".pyc":
+            continue
+        with contextlib.suppress(OSError):
+            state = path.stat()
+            yield f"{path} {state.st_size} {state.st_mtime_ns}"
+
+
+def _encoded(value: Any) -> Any:
+    """A report, or a part of one, as JSON values that name their types."""
+    if is_dataclass(value):
+        parts = {field.name: _encoded(getattr(value, field.name)) for field in fields(value)}
+        return {_TYPE: type(value).__name__, **parts}
+    if isinstance(value, tuple):
+        return [_encoded(one) for one in value]
+    return value
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_decoded, value))
+    if not isinstance(value, dict):
+        return value
+    parts = {name: _decoded(one) for name, one in value.items() if name != _TYPE}
+    return _types()[value[_TYPE]](**parts)
+
+
+@cache
+def _types() -> dict[str, type]:
+    """The types of a report by name."""
+    return {name: kind for name, kind in vars(sections).items() if isinstance(kind, type) and is_dataclass(kind)}

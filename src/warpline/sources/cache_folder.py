@@ -1,0 +1,43 @@
+"""The cache folder, and the name of a file's entries in it: by content, so that a copied or renamed file is found."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from pathlib import Path
+
+from warpline.sources.zlib_engine import engine
+
+READER_VERSION = 6
+"""Increment this when readers, linking or checks give another result for the same file."""
+SMALL_FILE_BYTES = 64 << 10
+"""Smaller files are parsed faster than looked up."""
+SAMPLE_BYTES = 64 << 10
+SAMPLES = 64
+
+
+def cache_folder() -> Path:
+    """$WARPLINE_CACHE, else the user's cache folder."""
+    chosen = os.environ.get("WARPLINE_CACHE")
+    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
+
+
+def content_key(file: Path) -> str | None:
+    """A checksum of every byte, a digest of samples, the length, and the reader's version; None for small files.
+
+    The checksum runs at memory speed, which a cryptographic digest of a gigabyte does not.
+    """
+    try:
+        size = file.stat().st_size
+        if size < SMALL_FILE_BYTES:
+            return None
+        digest = hashlib.blake2b(f"{READER_VERSION} {size}".encode(), digest_size=16)
+        with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            digest.update(engine.crc32(content).to_bytes(4, "little"))
+            for sample in range(SAMPLES):
+                offset = (size - min(size, SAMPLE_BYTES)) * sample // (SAMPLES - 1)
+                digest.update(content[offset : offset + SAMPLE_BYTES])
+    except (OSError, ValueError):
+        return None
+    return digest.hexdigest()

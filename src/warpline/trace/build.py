@@ -1,0 +1,50 @@
+"""Builds a trace from a reader's rows: conform, link, find steps, check."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from warpline.sources.health import HealthEntry
+from warpline.sources.rows import Rows
+from warpline.trace.checks import check, check_steps
+from warpline.trace.link import link
+from warpline.trace.memory import hand_back_memory
+from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.steps import find_steps
+from warpline.trace.trace import Trace
+
+
+def build(file: Path, rows: Rows) -> Trace:
+    """Build a trace from a reader's rows: all tables, linked and checked. Removes the tables from the rows, so that
+    none is in memory twice."""
+    read = rows.tables
+    tables = {name: conform(name, read.pop(name)) if name in read else empty(name) for name in TABLES}
+    link(tables)
+    hand_back_memory()
+    tables["steps"] = find_steps(tables)
+    found = check(tables) + check_steps(tables["steps"], tables["gpu"])
+    tables["health"] = _health_table(rows.health + _unsaid(found, rows.health))
+    facts = {"source": rows.source, **rows.meta}
+    tables["meta"] = pl.DataFrame(
+        {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}
+    )
+    return Trace(file, rows.source, dict(tables))
+
+
+_EXPLAINED_BY = {
+    "empty-trace": {"no-kernels", "launches-without-kernels"},
+    "no-gpu-work": {"no-kernels", "launches-without-kernels", "other-device"},
+}
+"""Entries of the linked trace that add nothing once the reader, which knows the cause, has spoken."""
+
+
+def _unsaid(found: list[HealthEntry], said: list[HealthEntry]) -> list[HealthEntry]:
+    known = {entry.code for entry in said}
+    return [entry for entry in found if entry.code not in known and not _EXPLAINED_BY.get(entry.code, set()) & known]
+
+
+def _health_table(entries: list[HealthEntry]) -> pl.DataFrame:
+    columns = {name: [getattr(entry, name) for entry in entries] for name in TABLES["health"]}
+    return pl.DataFrame(columns, schema=dict.fromkeys(TABLES["health"], pl.String))
