@@ -12,7 +12,7 @@ import pytest
 from kineto_files import Event, op
 
 from warpline.analyses.framework import framework_of
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.doctor.files import examine_file
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import Kind, detect

@@ -11,7 +11,7 @@ import pytest
 from nvprof_files import LAUNCH, PID, TID, NvprofFile
 from paths import SHARED
 
-from warpline.cli import run
+from warpline.cli.main import run
 from warpline.doctor.files import examine_file
 from warpline.errors import UnreadableFile
 from warpline.sources.detect import Kind, detect
