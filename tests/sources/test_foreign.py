@@ -164,6 +164,6 @@ def test_an_execution_trace_is_named(text: dict[str, Any], packed: bool, tmp_pat
     path = tmp_path / ("et.json.gz" if packed else "et.json")
     path.write_bytes(gzip.compress(json.dumps(text).encode()) if packed else json.dumps(text).encode())
     assert detect(path) is Kind.EXECUTION_TRACE
-    with pytest.raises(UnreadableFile, match="execution trace .* no times"):
+    with pytest.raises(UnreadableFile, match=r"execution trace .* no times"):
         open_trace(path, cache=False)
     assert [check.name for check in examine_file(path).checks] == ["not-a-trace"]

@@ -94,7 +94,9 @@ def test_copies_sets_calls_ranges_and_devices(tmp_path: Path) -> None:
     place = {"deviceId": 0, "contextId": 1, "streamId": 7}
     owner = struct.pack("<IIxxxx", PID, TID)
     file = looped(iterations=3)
-    file.add("MEMCPY", start=EPOCH, end=EPOCH + 9, correlationId=90, bytes=64, copyKind=1, srcKind=1, dstKind=3, **place)
+    file.add(
+        "MEMCPY", start=EPOCH, end=EPOCH + 9, correlationId=90, bytes=64, copyKind=1, srcKind=1, dstKind=3, **place
+    )
     file.add("MEMSET", start=EPOCH, end=EPOCH + 5, correlationId=91, bytes=32, memoryKind=3, **place)
     file.call(307, EPOCH, EPOCH + 1, 92, "DRIVER").call(99_999, EPOCH, EPOCH + 1, 93)
     for flags, moment, name in ((2, 100, "step"), (4, 900, "-- null --")):
