@@ -75,6 +75,14 @@ def test_a_jax_trace_is_read_with_its_launches(tmp_path: Path) -> None:
     assert framework_of(trace) == "other"
 
 
+def test_a_gpu_without_a_name_is_not_no_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, {"traceEvents": jax_events()})
+    assert run(["diagnose", str(path)]) == 0
+    title = capsys.readouterr().out.splitlines()[0]
+    assert "unnamed GPU" in title
+    assert "no GPU" not in title
+
+
 @pytest.mark.parametrize("scanner", ["native", "python"])
 def test_both_scanners_read_a_jax_trace(scanner: Any, tmp_path: Path) -> None:
     trace = open_trace(written(tmp_path, {"traceEvents": jax_events()}), cache=False, scanner=scanner)

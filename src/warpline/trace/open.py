@@ -28,7 +28,7 @@ def open_trace(
     cache: bool = True,
     scanner: Scanner = "auto",
 ) -> Trace:
-    """Open a profile: Kineto JSON or an nsys export, plain or gzipped, or an .nsys-rep.
+    """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
     `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
     and `cache=False` parses the file again instead of using the cache.

@@ -34,13 +34,15 @@ READS = "give a torch.profiler, JAX or Nsight Systems profile; docs/adding-a-sou
 def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
     """An entry if the file has events of a device that is no GPU: they are not read."""
     threads = Threads(raw)
-    spans = np.flatnonzero((raw.phase == ord("X")) & ~_known(raw, known))
-    owners = threads.process_of_rows(spans)
+    called = threads.process_names()
     for device, pattern in OTHER_DEVICES.items():
-        found = [process for process, name in threads.process_names().items() if pattern.search(name)]
-        count = int(np.isin(owners, found).sum())
+        found = [process for process, name in called.items() if pattern.search(name)]
+        if not found:
+            continue
+        spans = np.flatnonzero((raw.phase == ord("X")) & ~_known(raw, known))
+        count = int(np.isin(threads.process_of_rows(spans), found).sum())
         if count:
-            names = sorted({threads.process_names()[process] for process in found})[:LISTED]
+            names = sorted({called[process] for process in found})[:LISTED]
             return HealthEntry(
                 "other-device",
                 "error",
@@ -52,16 +54,17 @@ def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
 
 def _known(raw: RawEvents, known: set[str]) -> npt.NDArray[np.bool_]:
     """Events of a known category."""
-    return np.isin(raw.category, [code for code, name in enumerate(raw.categories) if name in known])
+    table = np.array([*(name in known for name in raw.categories), False])
+    found: npt.NDArray[np.bool_] = table.take(raw.category)  # -1, no category, takes the last
+    return found
 
 
 def refuse_foreign(raw: RawEvents, path: Path, known: set[str]) -> None:
     """Raise if the file has events, but none of a category that torch.profiler writes."""
-    timed = (raw.time_ns != MISSING) & (raw.phase != ord("M"))
-    spans = raw.phase == ord("X")
-    if not timed.any():
+    if (_known(raw, known) & (raw.phase == ord("X"))).any() or "[memory]" in raw.names:
         return
-    if (_known(raw, known) & spans & timed).any() or "[memory]" in raw.names:
+    timed = (raw.time_ns != MISSING) & (raw.phase != ord("M"))
+    if not timed.any():
         return
     other = other_device(raw, known)
     if other is not None:

@@ -18,20 +18,12 @@ from warpline.sources.nsys.database import Database, open_database
 from warpline.sources.nsys.unpack import plain_sqlite
 from warpline.sources.nvprof.calls import DRIVER, RUNTIME
 from warpline.sources.nvprof.clock import clock_shift, shift_health
+from warpline.sources.nvprof.gpu import read_gpu
+from warpline.sources.nvprof.names import read_names, text_of
 from warpline.sources.rows import Rows
 
-KERNEL_TABLES = (
-    "CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL",
-    "CUPTI_ACTIVITY_KIND_KERNEL",
-    "CUPTI_ACTIVITY_KIND_CDP_KERNEL",
-)
-"""Kernels; serialised ones (--concurrent-kernels off) and those launched by kernels have tables of their own."""
-COPY_TABLES = ("CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMCPY2")
-"""Copies, and those between devices."""
 CALL_TABLES: dict[str, Mapping[int, str]] = {"runtime": RUNTIME, "driver": DRIVER}
-# CUpti_ActivityMemcpyKind, CUpti_ActivityMemoryKind, CUpti_ActivitySynchronizationType, CUpti_ActivityOverheadKind.
-COPY_KINDS = dict(enumerate(("HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"), 1))
-MEMORY_KINDS = dict(enumerate(("Pageable", "Pinned", "Device", "Array", "Managed", "Device", "Managed"), 1))
+# CUpti_ActivitySynchronizationType, CUpti_ActivityOverheadKind.
 SYNC_KINDS = dict(enumerate(("event", "stream_wait_event", "stream", "context"), 1))
 OVERHEADS = {
     1: "Driver compiler",
@@ -41,23 +33,18 @@ OVERHEADS = {
 }
 RANGE_START, RANGE_END, MARK = 2, 4, 1
 """CUpti_ActivityFlag of NVTX markers."""
-_LAUNCH = [
-    *("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
-    *("registersPerThread", "staticSharedMemory", "dynamicSharedMemory", "graphId", "graphNodeId"),
-]
-_PLACE = ["start", "end", "deviceId", "contextId", "streamId", "correlationId"]
 
 
 def read_nvprof(path: Path) -> Rows:
     """Read an nvprof database, plain or gzipped."""
     notes = Notes()
     with plain_sqlite(path) as plain, open_database(plain.path, path) as database:
-        names = _names(database)
+        names = read_names(database)
         calls = _calls(database, notes)
         syncs, markers = _syncs(database, notes), _ranges(database, names)
         threads = _threads(calls, markers, _program(database, names))
         tables = {
-            "gpu": _gpu(database, names, notes),
+            "gpu": read_gpu(database, names, notes),
             "api": _with_thread(calls, threads),
             "ranges": _with_thread(markers, threads).drop("process"),
             "syncs": syncs,
@@ -95,81 +82,6 @@ def _from_zero(tables: dict[str, pl.DataFrame]) -> int:
     for name in timed:
         tables[name] = tables[name].with_columns(pl.col("start_ns", "end_ns") - zero)
     return zero
-
-
-def _names(database: Database) -> pl.DataFrame:
-    frame = database.fetch("StringTable", ["_id_"], ["value"]).drop_nulls()
-    return frame.select(pl.col("_id_").alias("id"), "value").unique("id", keep="first")
-
-
-def _text(frame: pl.DataFrame, column: str, names: pl.DataFrame) -> pl.Series:
-    wanted = frame.select(pl.col(column).alias("id"))
-    return wanted.join(names, on="id", how="left", maintain_order="left")["value"]
-
-
-def _gpu(database: Database, names: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    parts = [_kernels(database, table, names, notes) for table in KERNEL_TABLES]
-    parts += [_copies(database, table, notes) for table in COPY_TABLES]
-    parts.append(_sets(database, notes))
-    return pl.concat(parts, how="diagonal").sort("start_ns", maintain_order=True)
-
-
-def _place() -> list[pl.Expr]:
-    return [
-        narrow("deviceId").alias("device"),
-        pl.col("contextId").alias("context"),
-        pl.col("streamId").alias("stream"),
-        pl.col("start").alias("start_ns"),
-        pl.col("end").alias("end_ns"),
-        pl.col("correlationId").alias("correlation"),
-    ]
-
-
-def _kernels(database: Database, table: str, names: pl.DataFrame, notes: Notes) -> pl.DataFrame:
-    frame = checked_spans(database.fetch(table, [*_PLACE, "name", *_LAUNCH]), table, notes)
-    static, dynamic = pl.col("staticSharedMemory"), pl.col("dynamicSharedMemory")
-    return frame.select(
-        category("kernel").alias("kind"),
-        pl.coalesce(pl.lit(_text(frame, "name", names)), pl.lit("[kernel without a name]"))
-        .cast(pl.Categorical)
-        .alias("name"),
-        *_place(),
-        # Zero in the file: launched without a graph.
-        pl.col("graphId").replace(0, None).alias("graph_id"),
-        pl.col("graphNodeId").replace(0, None).alias("graph_node_id"),
-        *(narrow(f"grid{axis}").alias(f"grid_{axis.lower()}") for axis in "XYZ"),
-        *(narrow(f"block{axis}").alias(f"block_{axis.lower()}") for axis in "XYZ"),
-        narrow("registersPerThread").alias("registers"),
-        (static + dynamic).alias("shared_bytes"),
-        static.alias("shared_static_bytes"),
-        dynamic.alias("shared_dynamic_bytes"),
-    )
-
-
-def _copies(database: Database, table: str, notes: Notes) -> pl.DataFrame:
-    frame = checked_spans(database.fetch(table, [*_PLACE, "bytes", "copyKind", "srcKind", "dstKind"]), table, notes)
-    kind = words("copyKind", COPY_KINDS, "Unknown")
-    return frame.select(
-        category("memcpy").alias("kind"),
-        pl.format("[CUDA memcpy {}]", kind).cast(pl.Categorical).alias("name"),
-        *_place(),
-        pl.col("bytes"),
-        kind.alias("copy_kind"),
-        words("srcKind", MEMORY_KINDS, "Unknown").alias("source_memory"),
-        words("dstKind", MEMORY_KINDS, "Unknown").alias("target_memory"),
-    )
-
-
-def _sets(database: Database, notes: Notes) -> pl.DataFrame:
-    table = "CUPTI_ACTIVITY_KIND_MEMSET"
-    frame = checked_spans(database.fetch(table, [*_PLACE, "bytes", "memoryKind"]), table, notes)
-    return frame.select(
-        category("memset").alias("kind"),
-        category("[CUDA memset]").alias("name"),
-        *_place(),
-        pl.col("bytes"),
-        words("memoryKind", MEMORY_KINDS, "Unknown").alias("target_memory"),
-    )
 
 
 def _calls(database: Database, notes: Notes) -> pl.DataFrame:
@@ -236,7 +148,7 @@ def _ranges(database: Database, names: pl.DataFrame) -> pl.DataFrame:
     frame = database.fetch(
         "CUPTI_ACTIVITY_KIND_MARKER", ["flags", "timestamp", "id", "name"], hexes=["objectId"]
     ).drop_nulls(["flags", "timestamp", "id"])
-    frame = frame.with_columns(pl.Series("text", _text(frame, "name", names), pl.String))
+    frame = frame.with_columns(pl.Series("text", text_of(frame, "name", names), pl.String))
     owner = pl.col("objectId")
     begun = frame.filter((pl.col("flags") & RANGE_START) != 0).unique("id", keep="first", maintain_order=True)
     ended = frame.filter((pl.col("flags") & RANGE_END) != 0).select("id", pl.col("timestamp").alias("end_ns"))
@@ -262,7 +174,7 @@ def _little_endian(text: pl.Expr, first: int) -> pl.Expr:
 def _program(database: Database, names: pl.DataFrame) -> str | None:
     """Name of the profiled process."""
     frame = database.fetch("CUPTI_ACTIVITY_KIND_NAME", ["objectKind", "name"]).filter(pl.col("objectKind") == 1)
-    found = _text(frame, "name", names).drop_nulls()
+    found = text_of(frame, "name", names).drop_nulls()
     return str(found[0]) if len(found) else None
 
 
@@ -296,16 +208,16 @@ def _devices(database: Database, names: pl.DataFrame) -> pl.DataFrame:
     frame = database.fetch("CUPTI_ACTIVITY_KIND_DEVICE", wanted).filter(pl.col("id").is_not_null())
     return frame.select(
         narrow("id").alias("device"),
-        pl.Series("name", _text(frame, "name", names), pl.String),
+        pl.Series("name", text_of(frame, "name", names), pl.String),
         *(narrow(old).alias(new) for old, new in facts.items()),
         *(pl.col(old).alias(new) for old, new in large.items()),
         # CUPTI counts kilobytes a second and kilohertz.
         *((pl.col(old) * 1000).alias(new) for old, new in kilo.items()),
-        narrow_product("maxWarpsPerMultiprocessor", "numThreadsPerWarp").alias("max_threads_per_sm"),
+        _product("maxWarpsPerMultiprocessor", "numThreadsPerWarp").alias("max_threads_per_sm"),
     ).unique("device", keep="first", maintain_order=True)
 
 
-def narrow_product(first: str, second: str) -> pl.Expr:
+def _product(first: str, second: str) -> pl.Expr:
     """The product of two columns in 32 bits."""
     return (pl.col(first) * pl.col(second)).cast(pl.Int32, strict=False)
 
