@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
-.PHONY: demo test check lint format bench score clean help
+.PHONY: demo test check lint format bench score ranges clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -43,6 +43,9 @@ bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks
 
 score: $(VENV)/developing  ## score the diagnosis on the planted faults
 	$(BIN)/python -m faults.score
+
+ranges: $(VENV)/developing  ## compute the constants of the ranges, and how often they hold
+	$(BIN)/python -m faults.ranges
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

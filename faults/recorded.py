@@ -52,6 +52,16 @@ class RecordedCase:
         """Whether the checkout has a recording with Python stacks."""
         return bool(self.entry["stacks"]) and FAULTY in self.kept_variants
 
+    @property
+    def timed_fixes(self) -> dict[str, dict[str, int]]:
+        """What the stopwatch showed with each fix that was tried."""
+        times: dict[str, dict[str, int]] = dict(self.entry["other_cures"])
+        if self.entry["innocent"] and self.entry["innocent_step_ns"]:
+            times[self.entry["innocent"]] = self.entry["innocent_step_ns"]
+        if self.entry["fix"]:
+            times[self.entry["fix"]] = self.entry["bare_step_ns"]["cured"]
+        return times
+
     def recording(self, variant: str) -> Path:
         """The file of a variant, whether or not it is kept."""
         suffix = "" if variant == FAULTY else f".{variant}"

@@ -21,7 +21,7 @@ from typing import Any
 from faults.jobs import FAULTY
 from faults.programs import SUITES
 from faults.recorded import RecordedCase, recorded_cases
-from faults.scoreboard import Answer, comparison, from_dict, scores, table, to_dict
+from faults.scoreboard import Answer, comparison, from_dict, ranges_by_fix, scores, table, to_dict
 
 PROCESSES = 2
 REPORTED_EVERY = 20
@@ -41,7 +41,8 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
     """Holds a diagnosis, as its JSON object, against what was measured."""
     entry, verdict, replay = case.entry, said["verdict"], said["replay"]
     healthy = entry["cause"] == "healthy"
-    bare_ns, timed = entry["bare_step_ns"]["faulty"]["step_ns"], _timed_fixes_ns(entry)
+    bare_ns = entry["bare_step_ns"]["faulty"]["step_ns"]
+    timed = {fix: time["step_ns"] for fix, time in case.timed_fixes.items()}
     named: str | None = verdict["fix"] if verdict else None
     named_ns = timed.get(named) if named else None
     target_ns = bare_ns if healthy else named_ns or timed[entry["fix"]]
@@ -62,16 +63,6 @@ def compare(case: RecordedCase, said: dict[str, Any]) -> Answer:
         bare_in_range=_within(replay["bare_step_range_ns"], bare_ns) if replay else None,
         high_on_healthy=healthy and any(finding["confidence"] == "high" for finding in said["findings"]),
     )
-
-
-def _timed_fixes_ns(entry: dict[str, Any]) -> dict[str, int]:
-    """What the stopwatch shows with each fix that was tried."""
-    times = {fix: time["step_ns"] for fix, time in entry["other_cures"].items()}
-    if entry["innocent"] and entry["innocent_step_ns"]:
-        times[entry["innocent"]] = entry["innocent_step_ns"]["step_ns"]
-    if entry["fix"]:
-        times[entry["fix"]] = entry["bare_step_ns"]["cured"]["step_ns"]
-    return times
 
 
 def _within(bounds: dict[str, float], value: float) -> bool:
@@ -119,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.all or not answer.right_cause or not answer.right_step:
             print(answer.line())
     print(table(scores(answers)), end="")
+    print(f"\n{ranges_by_fix(answers)}", end="")
     if options.against:
         before = from_dict(json.loads(options.against.read_text(encoding="utf-8")))
         print(f"\nAgainst {options.against}:\n\n{comparison(before, answers)}", end="")

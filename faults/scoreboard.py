@@ -11,6 +11,8 @@ STEP_TOLERANCE = 0.25
 """A predicted step is right within this share of the stopwatch's."""
 BARE_TOLERANCE = 0.15
 """The step without a profiler likewise."""
+FEWEST_OF_A_FIX = 8
+"""Ranges of a fix are counted apart from so many timed cases on."""
 WHOLE = "all suites"
 
 
@@ -122,6 +124,19 @@ COLUMNS: tuple[tuple[str, Callable[[Score], str]], ...] = (
 def table(by_suite: dict[str, Score]) -> str:
     """The scores as a table of Markdown, one suite a line."""
     return _table((suite, [cell(score) for _, cell in COLUMNS]) for suite, score in by_suite.items())
+
+
+def ranges_by_fix(answers: Sequence[Answer]) -> str:
+    """How often the ranges of each named fix held the stopwatch's values, for fixes with enough timed cases."""
+    timed = [answer for answer in answers if answer.step_in_range is not None]
+    named = sorted({answer.said_fix or "" for answer in timed})
+    own = {fix: [answer for answer in timed if answer.said_fix == fix] for fix in named}
+    return "".join(
+        f"{fix}: gain in range {sum(answer.gain_in_range is True for answer in answers)}/{len(answers)}, "
+        f"step in range {sum(answer.step_in_range is True for answer in answers)}/{len(answers)}\n"
+        for fix, answers in own.items()
+        if len(answers) >= FEWEST_OF_A_FIX
+    )
 
 
 def comparison(before: Sequence[Answer], after: Sequence[Answer]) -> str:

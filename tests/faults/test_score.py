@@ -12,7 +12,7 @@ from paths import ROOT
 
 from faults.recorded import RecordedCase, recorded_cases
 from faults.score import answer_to, compare, main
-from faults.scoreboard import WHOLE, Answer, Score, comparison, from_dict, scores, table, to_dict
+from faults.scoreboard import WHOLE, Answer, Score, comparison, from_dict, ranges_by_fix, scores, table, to_dict
 
 LEAST_RIGHT_CAUSE = 0.95
 LEAST_RIGHT_STEP = 0.8
@@ -102,6 +102,14 @@ def test_scores_are_counted_for_each_suite_and_the_whole() -> None:
     assert (whole.cases, whole.right_cause, whole.right_step, whole.step_in_range, whole.ranges) == (2, 1, 1, 1, 1)
     assert whole.median_step_error == pytest.approx(0.2)
     assert "| all suites | 2     | 1 " in table(by_suite)
+
+
+def test_ranges_are_counted_for_each_fix_that_has_enough_timed_cases() -> None:
+    graphs = [replace(right(), case=f"case {number}") for number in range(7)]
+    untimed = replace(right(), step_in_range=None, gain_in_range=None)
+    assert ranges_by_fix([*graphs, untimed]) == ""
+    wrong = replace(right(), step_in_range=False, gain_in_range=True)
+    assert ranges_by_fix([*graphs, wrong]) == "cuda_graph: gain in range 1/8, step in range 7/8\n"
 
 
 def test_a_score_is_compared_with_an_earlier_one() -> None:

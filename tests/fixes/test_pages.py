@@ -14,11 +14,11 @@ from types import ModuleType
 import pytest
 from paths import ROOT, SUITES
 
-from warpline.findings import rank, verdict
+from warpline.findings import confidence, rank, verdict
 from warpline.fixes import model
 from warpline.fixes.model import Rule
 from warpline.fixes.registry import all_fixes, fix_of, rules
-from warpline.replay import compiler, patterns, scene, workbench
+from warpline.replay import compiler, patterns, ranges, scene, workbench
 from warpline.replay.costs import host, shares
 from warpline.trace import api_names
 
@@ -71,7 +71,7 @@ def test_a_page_says_how_sure_the_rule_can_be(rule: Rule) -> None:
 
 def modules_of(rule: Rule | None) -> list[ModuleType]:
     """Where a page's constants may live."""
-    shared = [verdict, rank, host, shares, scene, workbench, api_names]
+    shared = [verdict, rank, confidence, ranges, host, shares, scene, workbench, api_names]
     if rule is None:
         return shared
     own = importlib.import_module(fix_of(rule.name).apply.__module__)

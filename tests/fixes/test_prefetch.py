@@ -80,7 +80,7 @@ def test_workers_bound_the_step_whatever_the_functions_are_called(frames: bool, 
 
 
 def test_the_range_goes_from_hidden_to_two_workers(tmp_path: Path) -> None:
-    step = asked(tmp_path, 5000).ask("prefetch").new_step_ns
+    step = asked(tmp_path, 5000).ask("prefetch").replayed_ns
     assert step.low < 400_000
     assert step.high == pytest.approx(5_000_000 / 2, rel=0.05)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
@@ -88,3 +90,18 @@ def test_long_advice_is_cut_after_a_sentence_or_a_word() -> None:
     cut = brief_advice("word " * 100)
     assert cut.endswith("word … (-v)")
     assert len(cut) <= BRIEF_ADVICE + len(" … (-v)")
+
+
+def test_a_step_that_is_not_known_within_a_factor_of_three_shows_the_least_gain() -> None:
+    """3.3 ms become 1 ms, or 0.5 to 1.5 ms; or, with a wider range of the gain, perhaps nothing."""
+    vague = replace(
+        finding(gain=3.3), gain=Estimate(2.2, 3.3, 6.6), new_step_ns=Estimate(500_000, 1_000_000, 1_500_000)
+    )
+    unknown = replace(vague, fix="batch", gain=Estimate(0.9, 3.3, 12.0))
+    healthy = Verdict("healthy", None, "", Estimate(1.0, 1.0, 1.0), None)
+    table = best_fixes(in_order([unknown, vague], healthy))
+    assert table is not None
+    assert [row[:4] for row in table.rows] == [
+        ("remove_sync", "≥ 2.20×", Range(2.2, 6.6), "≤ 1.50 ms"),
+        ("batch", "cannot tell", Range(0.9, 12.0), None),
+    ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.words import listed
+from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
 from warpline.units import duration
 
@@ -23,9 +24,10 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
         "memory events": len(trace.memory),
     }
     with_what = listed(name for name, count in extras.items() if count) or "ops and API calls only"
+    calm = " on a calm host" if is_host_paced(evidence.bare_idle_share) else ""
     message = (
         f"recording (with {with_what}) made the step {recorded / bare.expected:.1f}× as long: "
         f"{duration(recorded)} here, about {duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)}) "
-        "without a profiler; gains are relative to the latter"
+        f"without a profiler{calm}; gains are relative to the latter"
     )
     return HealthEntry("profiler-distortion", "warning", message)

@@ -8,6 +8,7 @@ from typing import Any
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Place
 from warpline.notebook import card, facts, paragraph
+from warpline.replay.ranges import is_useless, is_vague
 from warpline.units import duration, speedup
 
 
@@ -35,6 +36,16 @@ class Finding:
     """What to write or to type."""
     verify: str
     """How to verify the fix afterwards."""
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether the trace cannot tell how much the fix gains: its step is known within a factor of 3 at best."""
+        return is_vague(self.new_step_ns)
+
+    @property
+    def cannot_tell(self) -> bool:
+        """Whether the trace cannot even tell that the fix gains something."""
+        return is_useless(self.new_step_ns, self.gain)
 
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 from warpline.errors import CannotAnswer
+from warpline.findings.confidence import confidence_of
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.verdict import verdict_of
-from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Rule
+from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
+from warpline.units import speedup
 
-LARGEST_REPLAY_ERROR_PCT = 4.0
-"""A larger replay error lowers the confidence of every prediction."""
-SURE_GAIN = 1.05
-LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
+MEASURE = "time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +39,17 @@ def judge(trace: Trace) -> Judgement:
         raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU operations with their launches")
     evidence = Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
     findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
-    findings.sort(key=lambda finding: -finding.gain.expected)
+    findings.sort(key=lambda finding: (finding.cannot_tell, -finding.gain.expected))
     distortion = profiler_distortion(evidence)
     return Judgement(findings, verdict_of(findings, evidence), evidence, [distortion] if distortion else [])
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
     fix = fix_of(rule.name).name
-    if not evidence.gains(fix, rule.least_gain):
+    found = proposal(rule, fix, evidence)
+    if found is None:
         return None
-    prediction = evidence.ask(fix)
-    advice = rule.advice.to(evidence.framework)
-    claim = rule.look(evidence, prediction) if advice else None
-    if claim is None or advice is None:
-        return None
+    prediction = found.prediction
     gain, after = prediction.gain, prediction.new_step_ns
     # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
     alone = "" if gain.expected >= SOME_GAIN else " Fixing this alone would not help."
@@ -62,21 +57,21 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         rule=rule.name,
         cause=rule.cause,
         fix=fix,
-        claim=claim.sentence + alone,
+        claim=found.claim.sentence + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         gain=gain.rounded(4),
         new_step_ns=after.rounded(),
-        confidence=_confidence(rule, prediction, evidence),
-        where=claim.places,
-        how=claim.how if claim.how and evidence.framework == "pytorch" else advice,
-        verify=f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms",
+        confidence=confidence_of(rule, prediction, evidence.recorded_steps),
+        where=found.claim.places,
+        how=found.how,
+        verify=_verification(prediction),
     )
 
 
-def _confidence(rule: Rule, prediction: Prediction, evidence: Evidence) -> Confidence:
-    level = 2
-    if prediction.error_pct > LARGEST_REPLAY_ERROR_PCT or evidence.recorded_steps < 2:
-        level = 0
-    elif prediction.gain.low < SURE_GAIN:
-        level = 1 if prediction.gain.expected >= SURE_GAIN else 0
-    return LEVELS[min(level, LEVELS.index(rule.most))]
+def _verification(prediction: Prediction) -> str:
+    gain, after = prediction.gain, prediction.new_step_ns
+    if prediction.is_vague:
+        spread = f"{speedup(gain.low)} to {speedup(gain.high)}"
+        return f"how much it gains cannot be told from this trace ({spread}): {MEASURE}"
+    calm = " on a calm host" if prediction.on_calm_host else ""
+    return f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms{calm}"

@@ -94,12 +94,10 @@ class Evidence:
             return None
         return float(np.minimum(floor, length)[known].sum() / length[known].sum())
 
-    @cached_property
+    @property
     def bare_idle_share(self) -> float:
         """Share of the bare step in which the device is idle; overlapping streams count once."""
-        graph, work = self.scene.graph, np.flatnonzero(self.in_steps(self.scene.is_work))
-        spans = union(graph.measured_start[work], graph.measured_end[work])
-        return max(0.0, 1 - float((spans.ends - spans.starts).sum()) / self.steps / self.step_ns)
+        return self.question.bare_idle_share
 
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that start, or are launched, in the steps in view."""

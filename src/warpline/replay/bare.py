@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from warpline.capture.manifest import MANIFEST
+from warpline.estimate import Estimate
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph
@@ -20,9 +21,6 @@ from warpline.trace.trace import Trace
 FEWEST_STEPS = 3
 STRAY = 1.25
 """Maximum distance of the range from the median."""
-MOST_COST = 3.0
-"""If the run measured bare steps, recording may cost up to this many times the expected overhead."""
-ROUNDS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,27 +29,35 @@ class BareSteps:
 
     graphs: list[Graph]
     steps_ns: list[float]
-    measured: bool
+    timed_ns: Estimate | None
+    """What the run's stopwatch showed before recording. It replaces the estimated step and leaves the graphs alone:
+    fitted to it, they predict fixed steps worse (docs/ranges.md)."""
+
+    @property
+    def estimated_ns(self) -> float:
+        """The step of the expected graph."""
+        return self.steps_ns[EXPECTED_STEP]
 
     @property
     def expected_ns(self) -> float:
-        """The step without a profiler, estimated or measured."""
-        return self.steps_ns[EXPECTED_STEP]
+        """The step without a profiler, measured or estimated."""
+        return self.timed_ns.expected if self.timed_ns else self.estimated_ns
 
 
 def find_bare_steps(trace: Trace, graph: Graph, costs: RecordingCosts, step_of: Callable[[Graph], float]) -> BareSteps:
-    """Remove the recording overhead; if the run timed bare steps before recording, fit the overhead to them."""
+    """Remove the recording overhead, and look up the bare step if the run timed it before recording."""
     events = RecordedEvents(trace, graph)
-    stopwatch = measured_step_ns(trace.path)
-    if stopwatch is not None:
-        expected = recording_cost(graph, events, costs)
-        fitted = _fitted(graph, expected, step_of, stopwatch["median_ns"])
-        middle = stopwatch["median_ns"]
-        # One step that was disturbed says nothing about the others.
-        low, high = max(stopwatch["min_ns"], middle / STRAY), min(stopwatch["max_ns"], middle * STRAY)
-        return BareSteps([fitted] * len(CASES), [low, middle, high], measured=True)
     graphs = [_less(graph, recording_cost(graph, events, costs, case)) for case in CASES]
-    return BareSteps(graphs, [step_of(one) for one in graphs], measured=False)
+    return BareSteps(graphs, [step_of(one) for one in graphs], _timed_ns(trace.path))
+
+
+def _timed_ns(trace: Path) -> Estimate | None:
+    stopwatch = measured_step_ns(trace)
+    if stopwatch is None:
+        return None
+    middle = stopwatch["median_ns"]
+    # One step that was disturbed says nothing about the others.
+    return Estimate(max(stopwatch["min_ns"], middle / STRAY), middle, min(stopwatch["max_ns"], middle * STRAY))
 
 
 def measured_step_ns(trace: Path) -> dict[str, float] | None:
@@ -69,15 +75,3 @@ def measured_step_ns(trace: Path) -> dict[str, float] | None:
 
 def _less(graph: Graph, cost: Floats) -> Graph:
     return replace(graph, duration=np.maximum(graph.duration - cost, 0.0))
-
-
-def _fitted(graph: Graph, cost: Floats, step_of: Callable[[Graph], float], step_ns: float) -> Graph:
-    """The graph without as much expected overhead as brings its step to the measured one, within limits."""
-    few, much = 0.0, MOST_COST
-    for _ in range(ROUNDS):
-        middle = (few + much) / 2
-        if step_of(_less(graph, middle * cost)) > step_ns:
-            few = middle
-        else:
-            much = middle
-    return _less(graph, much * cost)

@@ -2,31 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from warpline.estimate import Estimate
+from warpline.intervals import union
 from warpline.notebook import card, facts, paragraph
 from warpline.replay.bare import find_bare_steps
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import CALL, Graph
+from warpline.replay.ranges import (
+    Ranges,
+    bare_range,
+    down_to_no_gain,
+    is_host_paced,
+    is_useless,
+    is_vague,
+    ranges_of,
+    spread_of,
+)
+from warpline.replay.remaining import stream_ns, untouched_ns
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import Bools, Floats, Int64s
+from warpline.trace.columns import NONE, Bools, Floats, Int64s
 from warpline.trace.trace import Trace
 from warpline.units import duration, speedup
 
 SCHEMA = "warpline.whatif/1"
-LEAST_SPREAD = 0.1
-"""A stopwatch shows the predicted step give or take this at least: with it, 87 % of 108 cures that were timed on an
-H200 lie within the range, without it 61 %."""
+UNNAMED = "no finding names {names}: the trace has no evidence that this is the fault, and it may gain nothing"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +84,35 @@ class Prediction:
     new_step_ns: Estimate
     gain: Estimate
     """Old over new: the speed-up."""
+    replayed_ns: Estimate
+    """The new step in the replay itself: with costs and recording at their best, as expected, and at their worst."""
     steps: int
+    bare_is_estimated: bool = True
+    """Whether the old step is estimated; else the run that made the trace timed it."""
+    on_calm_host: bool = False
+    """Whether the host has a part in the pace: its load makes the step longer, and by how much is not in the trace."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def spread(self) -> float:
+        """High over low of the replay itself, the best sign of the prediction's error."""
+        return spread_of(self.replayed_ns)
+
+    @property
+    def is_vague(self) -> bool:
+        """Whether the trace cannot tell how much the fixes gain."""
+        return is_vague(self.new_step_ns)
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether the trace cannot even tell that the fixes gain something."""
+        return is_useless(self.new_step_ns, self.gain)
+
+    def without_finding(self, names: Sequence[str]) -> Prediction:
+        """The same if no finding names these fixes: with a warning, and a range down to no gain at all."""
+        wider = down_to_no_gain(Ranges(self.new_step_ns, self.gain), self.old_step_ns.expected)
+        warning = UNNAMED.format(names=" and ".join(names))
+        return replace(self, new_step_ns=wider.step_ns, gain=wider.gain, warnings=(*self.warnings, warning))
 
     @property
     def applies(self) -> bool:
@@ -95,6 +134,7 @@ class Prediction:
             "old_step_ns": self.old_step_ns.rounded().to_dict(),
             "new_step_ns": self.new_step_ns.rounded().to_dict(),
             "gain": self.gain.rounded(4).to_dict(),
+            "warnings": list(self.warnings),
         }
 
     def __repr__(self) -> str:
@@ -107,8 +147,9 @@ class Prediction:
             "gain": f"{speedup(self.gain.low)} to {speedup(self.gain.high)}, expected {speedup(self.gain.expected)}",
             "replay error": f"{self.error_pct:.1f} %",
         }
-        assumed = [f"Assumption: {text}" for fix in self.fixes for text in fix.assumptions]
-        return card(self._names, facts(shown), *map(paragraph, assumed))
+        notes = [f"Warning: {text}" for text in self.warnings]
+        notes += [f"Assumption: {text}" for fix in self.fixes for text in fix.assumptions]
+        return card(self._names, facts(shown), *map(paragraph, notes))
 
     @property
     def _names(self) -> str:
@@ -129,32 +170,36 @@ class WhatIf:
         self.trace, self._fixes = trace, fixes
         self.replay = done or replay(trace)
         self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
-        self._scale = 1.0
         costs = self.replay.costs
         self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
         self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
-        if self._bare.measured:
-            # The replay's error on the measured step applies to the fixed step too.
-            self._scale = self._bare.expected_ns / self.step_ns(self._bare.graphs[EXPECTED_STEP])
         self._tried: dict[tuple[str, ...], Trial] = {}
         self._asked: dict[tuple[str, ...], Prediction] = {}
 
     @property
     def bare_step_ns(self) -> Estimate:
         """The step without the profiler."""
-        return Estimate(*sorted(self._bare.steps_ns))
+        return self._bare.timed_ns or bare_range(self._bare.estimated_ns, self.bare_idle_share)
 
     @property
     def bare_step_from(self) -> str:
         """`measured` by the run that made the trace, or `estimated`."""
-        return "measured" if self._bare.measured else "estimated"
+        return "measured" if self._bare.timed_ns else "estimated"
+
+    @cached_property
+    def bare_idle_share(self) -> float:
+        """Share of the bare step in which the device is idle; overlapping streams count once."""
+        graph, work = self.scene.graph, np.flatnonzero(self.scene.is_work & (self.scene.step != NONE))
+        spans = union(graph.measured_start[work], graph.measured_end[work])
+        busy_ns = float((spans.ends - spans.starts).sum()) / max(self.replay.marks.count, 1)
+        return max(0.0, 1 - busy_ns / self._bare.expected_ns)
 
     def step_ns(self, graph: Graph, counted: Bools | None = None) -> float:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
         lengths = lengths if counted is None else lengths[counted]
         typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
-        return max(typical * self._scale, 1.0)
+        return max(typical, 1.0)
 
     def ask(self, *names: str) -> Prediction:
         """Predict the step with these fixes together."""
@@ -164,14 +209,14 @@ class WhatIf:
 
     def _predict(self, names: tuple[str, ...]) -> Prediction:
         chosen, middle = chosen_fixes(self._fixes, names), self.trial(*names)
-        worst, best, shortest, longest = (
-            self._try(chosen, bare, case).step_ns
-            for bare, case in (
-                (EXPECTED_STEP, PESSIMISTIC),
-                (EXPECTED_STEP, OPTIMISTIC),
-                (LOW_STEP, OPTIMISTIC),
-                (HIGH_STEP, PESSIMISTIC),
-            )
+        best, worst = (
+            self._try(chosen, bare, case).step_ns for bare, case in ((LOW_STEP, OPTIMISTIC), (HIGH_STEP, PESSIMISTIC))
+        )
+        replayed = _around(best, middle.step_ns, worst)
+        least_ns = untouched_ns(self.scene, middle.duration, middle.gone | middle.moved)
+        old = self.bare_step_ns
+        known = ranges_of(
+            [item.name for item in chosen], old, middle.step_ns, spread=spread_of(replayed), least_ns=least_ns
         )
         return Prediction(
             fixes=tuple(
@@ -181,14 +226,13 @@ class WhatIf:
             measured_step_ns=self.replay.measured_step_ns,
             replayed_step_ns=self.replay.replayed_step_ns,
             error_pct=self.replay.error_pct,
-            old_step_ns=self.bare_step_ns,
-            new_step_ns=_around(
-                min(shortest, (1 - LEAST_SPREAD) * middle.step_ns),
-                middle.step_ns,
-                max(longest, (1 + LEAST_SPREAD) * middle.step_ns),
-            ),
-            gain=_around(*(self._bare.expected_ns / step for step in (worst, middle.step_ns, best))),
+            old_step_ns=old,
+            new_step_ns=known.step_ns,
+            gain=known.gain,
+            replayed_ns=replayed,
             steps=self.replay.marks.count,
+            bare_is_estimated=self._bare.timed_ns is None,
+            on_calm_host=is_host_paced(self.bare_idle_share),
         )
 
     def without_waits_ns(self, calls: Int64s) -> float:
@@ -222,7 +266,27 @@ class WhatIf:
         if not len(self.trace.steps_in_view):
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
+        step_ns = self._as_timed(step_ns, graph, bench.gone)
         return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved, unbounded, bench.step_floor_ns)
+
+    def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
+        """The step with its part of what the run's stopwatch showed beyond the estimate.
+
+        The estimate is wrong about the host. So the difference stays in proportion to the idle time that a fix leaves:
+        all of it for a fix that changes nothing, none of it if the device sets the pace afterwards.
+        """
+        if self._bare.timed_ns is None:
+            return step_ns
+        estimated = self._bare.estimated_ns
+        idle = estimated - self._stream_ns(self.scene.graph, np.zeros_like(gone))
+        if is_host_paced(idle / estimated):
+            left = (step_ns - self._stream_ns(graph, gone)) / idle
+        else:
+            left = step_ns / estimated
+        return max(step_ns + min(max(left, 0.0), 1.0) * (self._bare.timed_ns.expected - estimated), 1.0)
+
+    def _stream_ns(self, graph: Graph, gone: Bools) -> float:
+        return float(np.median(stream_ns(self.scene, graph.duration, ~gone)))
 
 
 def _around(one: float, middle: float, other: float) -> Estimate:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
-from warpline.reports.sections import Column, Explained, Findings, Range, Table
-from warpline.units import several
+from warpline.reports.sections import Column, Explained, Findings, Range, Table, Value
+from warpline.units import duration, several, speedup
 
 BEST_FIXES = 3
 """Fixes on the first screen."""
@@ -29,7 +29,9 @@ _RULE = Column("rule", "finding", priority=4)
 
 def in_order(findings: Sequence[Finding], verdict: Verdict) -> list[Finding]:
     """The fix that the verdict names first, then the largest gain."""
-    return sorted(findings, key=lambda finding: (finding.fix != verdict.fix, -finding.gain.expected))
+    return sorted(
+        findings, key=lambda finding: (finding.fix != verdict.fix, finding.cannot_tell, -finding.gain.expected)
+    )
 
 
 def best_fixes(findings: Sequence[Finding]) -> Table | None:
@@ -96,9 +98,13 @@ def brief_advice(how: str) -> str:
     return f"{kept} … (-v)"
 
 
-def _gains(finding: Finding) -> tuple[float, Range, float, str]:
-    gain = finding.gain
-    return gain.expected, Range(gain.low, gain.high), finding.new_step_ns.expected, finding.confidence
+def _gains(finding: Finding) -> tuple[Value, Range, Value, str]:
+    gain, after, spread = finding.gain, finding.new_step_ns, Range(finding.gain.low, finding.gain.high)
+    if finding.cannot_tell:
+        return "cannot tell", spread, None, finding.confidence
+    if finding.is_vague:
+        return f"≥ {speedup(gain.low)}", spread, f"≤ {duration(after.high)}", finding.confidence
+    return gain.expected, spread, after.expected, finding.confidence
 
 
 def _hidden_note(more: int, small: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.estimate import Estimate
 from warpline.replay.whatif import Prediction
-from warpline.reports.sections import Column, Content, Range, Report, Section, Table, Text, Value
+from warpline.reports.sections import Column, Content, Note, Notes, Range, Report, Section, Table, Text, Value
 from warpline.units import duration, several, speedup
 
 _TIMES = (
@@ -20,7 +20,7 @@ def report(prediction: Prediction, trace: str) -> Report:
     """One prediction in full."""
     names = " + ".join(fix.name for fix in prediction.fixes)
     sections = [
-        Section("answer", "Answer", (_sentence(prediction),), is_lead=True),
+        Section("answer", "Answer", tuple(_answer(prediction)), is_lead=True),
         Section("step", "Step", (_steps(prediction),)),
     ]
     for fix in prediction.fixes:
@@ -46,6 +46,7 @@ def report_all(predictions: Sequence[Prediction], trace: str) -> Report:
         Column("gain", "gain", "gain"),
         Column("gain_range", "range", "gain", priority=2),
         Column("new_step_ns", "new step", "ns"),
+        Column("finding", "finding", priority=2),
         Column("summary", "what it does"),
     )
     rows = tuple(
@@ -54,6 +55,7 @@ def report_all(predictions: Sequence[Prediction], trace: str) -> Report:
             prediction.gain.expected,
             Range(prediction.gain.low, prediction.gain.high),
             prediction.new_step_ns.expected,
+            "none" if prediction.warnings else "yes",
             prediction.fixes[0].summary,
         )
         for prediction in predictions
@@ -61,13 +63,20 @@ def report_all(predictions: Sequence[Prediction], trace: str) -> Report:
     return Report(title, (Section("fixes", "Fixes, each replayed alone", (Table(columns, rows),)),))
 
 
-def _sentence(prediction: Prediction) -> Text:
+def _answer(prediction: Prediction) -> Iterator[Content]:
     speed_up, new = prediction.gain, prediction.new_step_ns
-    return Text(
-        f"The step would take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
-        f"{speedup(speed_up.expected)} (range {speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}).",
-        "strong",
-    )
+    spread = f"{speedup(speed_up.low).removesuffix('×')}–{speedup(speed_up.high)}"
+    if prediction.is_vague:
+        yield Text(f"How much this gains cannot be told from this trace (range {spread}).", "strong")
+        yield Text("Time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare.")
+    else:
+        yield Text(
+            f"The step would take {duration(new.expected)} instead of {duration(prediction.old_step_ns.expected)}: "
+            f"{speedup(speed_up.expected)} (range {spread}).",
+            "strong",
+        )
+    if prediction.warnings:
+        yield Notes(tuple(Note("warning", "no-finding", text) for text in prediction.warnings))
 
 
 def _steps(prediction: Prediction) -> Table:
@@ -81,8 +90,10 @@ def _rows(prediction: Prediction) -> Iterator[tuple[Value, ...]]:
     steps = several(prediction.steps, "step")
     yield "as recorded", "", prediction.measured_step_ns, "", f"{steps}, median"
     yield "replayed unchanged", "", prediction.replayed_step_ns, "", f"{prediction.error_pct:.2f} % off"
-    yield "without the profiler", *_span(prediction.old_step_ns), "estimated from the events recorded"
-    yield "with the fix", *_span(prediction.new_step_ns), "without the profiler too"
+    calm = ", on a calm host" if prediction.on_calm_host else ""
+    old_from = f"estimated from the events recorded{calm}" if prediction.bare_is_estimated else "timed by the run"
+    yield "without the profiler", *_span(prediction.old_step_ns), old_from
+    yield "with the fix", *_span(prediction.new_step_ns), f"without the profiler too{calm}"
 
 
 def _span(estimate: Estimate) -> tuple[float, float, float]:

@@ -1,0 +1,147 @@
+"""Calibrates the ranges on the table of blind errors: normalised split-conformal prediction.
+
+A score is an error, as the absolute logarithm of measured over predicted, divided by the size that a scale expects of
+it from the replay's spread and the predicted gain. The scale that divides errors of a suite is fitted without it.
+The 80 % quantile of the scores makes the constant: of a fix that has enough cases, else of all fixes that have not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from faults.blind_errors import WHATIF, BlindError
+from faults.spreads import Spreads
+from warpline.estimate import Estimate
+from warpline.replay.ranges import BareRange, HalfWidth, spread_of
+
+LEVEL = 0.8
+FEWEST_CASES = 8
+"""A fix with fewer cases takes the constant of the others."""
+POOLED_CASES = 3
+"""The constant of the others counts as so many cases of each fix: few cases make an extreme constant."""
+SMALLEST = 0.02
+"""Smaller errors are the stopwatch's: they say nothing about the scale."""
+RIDGE = 3.0
+DIGITS = 3
+PACES = (0.1, 0.4, math.inf)
+"""Idle shares of the bare step below which the GPU, both, and the host set the pace."""
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Miss:
+    """One prediction against one reading of the stopwatch."""
+
+    suite: str
+    case: str
+    fix: str
+    error: float
+    """Logarithm of measured over predicted."""
+    spread: float
+    gain: float
+
+    @property
+    def features(self) -> tuple[float, float]:
+        """What the scale knows of it."""
+        return math.log(self.spread), math.log(max(self.gain, 1.0))
+
+
+def findings_of(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[BlindError, float]]:
+    """Predictions of findings, with the spread that the present replay has for them, or had where it has none now."""
+    return [
+        (row, max(spreads.get((row.suite, row.case, row.fix), 0.0) or row.spread, least_spread()))
+        for row in table
+        if row.fix and row.evidence != WHATIF
+    ]
+
+
+def least_spread() -> float:
+    """The spread of a replay that has none of its own."""
+    return spread_of(Estimate(1.0, 1.0, 1.0))
+
+
+def step_misses(table: Sequence[BlindError], spreads: Spreads) -> list[Miss]:
+    """Errors of predicted steps, for every reading of the stopwatch."""
+    return [
+        Miss(row.suite, row.case, row.fix, math.log(after / row.expected_ns), spread, row.gain)
+        for row, spread in findings_of(table, spreads)
+        for after in row.after_ns
+    ]
+
+
+def gain_misses(table: Sequence[BlindError], spreads: Spreads) -> list[Miss]:
+    """Errors of predicted gains, for every reading of the stopwatch."""
+    return [
+        Miss(row.suite, row.case, row.fix, math.log(before / after / row.gain), spread, row.gain)
+        for row, spread in findings_of(table, spreads)
+        for before, after in zip(row.before_ns, row.after_ns, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """How large an error to expect: exp(constant + powers · features), by ridge regression."""
+
+    constant: float
+    powers: Floats
+
+    @classmethod
+    def of(cls, misses: Sequence[Miss]) -> Scale:
+        """Fitted to the logarithms of these errors."""
+        values = np.array([miss.features for miss in misses])
+        centre, spread = values.mean(0), values.std(0) + 1e-9
+        known = np.column_stack([np.ones(len(misses)), (values - centre) / spread])
+        target = np.log(np.abs([miss.error for miss in misses]) + SMALLEST)
+        penalty = np.diag([0.0] + [RIDGE] * values.shape[1])
+        solved = np.linalg.solve(known.T @ known + penalty, known.T @ target)
+        powers = solved[1:] / spread
+        return cls(float(solved[0] - powers @ centre), powers)
+
+    def __call__(self, miss: Miss) -> float:
+        return math.exp(self.constant + float(self.powers @ miss.features))
+
+
+def quantile(scores: Sequence[float], level: float = LEVEL) -> float:
+    """The score that one further case stays below with this probability."""
+    ordered = sorted(scores)
+    return ordered[min(math.ceil((len(ordered) + 1) * level), len(ordered)) - 1]
+
+
+def half_width(misses: Sequence[Miss]) -> HalfWidth:
+    """The formula of half a range, from these errors."""
+    scores: list[tuple[Miss, float]] = []
+    for suite in sorted({miss.suite for miss in misses}):
+        scale = Scale.of([miss for miss in misses if miss.suite != suite])
+        scores += [(miss, abs(miss.error) / scale(miss)) for miss in misses if miss.suite == suite]
+    scale = Scale.of(misses)
+    unit = math.exp(scale.constant)
+    cases = {fix: len({miss.case for miss in misses if miss.fix == fix}) for fix in {miss.fix for miss in misses}}
+    own = sorted(fix for fix, count in cases.items() if count >= FEWEST_CASES)
+    others = unit * quantile([score for miss, score in scores if miss.fix not in own])
+    by_fix = {}
+    for fix in own:
+        alone = unit * quantile([score for miss, score in scores if miss.fix == fix])
+        weight = cases[fix] / (cases[fix] + POOLED_CASES)
+        by_fix[fix] = round(alone**weight * others ** (1 - weight), DIGITS)
+    return HalfWidth(round(others, DIGITS), by_fix, *(round(float(power), DIGITS) for power in scale.powers))
+
+
+def bare_ranges(table: Sequence[BlindError]) -> tuple[BareRange, ...]:
+    """Ranges of the bare step by who sets the pace: both tails apart, since a busy host only makes steps longer."""
+    cases = {(row.suite, row.case): row for row in table}.values()
+    ranges, tail = [], (1 + LEVEL) / 2
+    for above, below in zip((-math.inf, *PACES), PACES, strict=False):
+        ratios = [before / row.bare_ns for row in cases if above <= row.idle_share < below for before in row.before_ns]
+        low = 1 / quantile([1 / ratio for ratio in ratios], tail)
+        ranges.append(BareRange(below, round(min(low, 1.0), DIGITS), round(max(quantile(ratios, tail), 1.0), DIGITS)))
+    return tuple(ranges)
+
+
+def largest_error(misses: Sequence[Miss]) -> float:
+    """The largest error of all, as the bound of half a range."""
+    return round(max(abs(miss.error) for miss in misses), 1)

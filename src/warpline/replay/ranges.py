@@ -1,0 +1,138 @@
+"""Ranges of predicted steps, gains and bare steps: they hold what a stopwatch shows for 80 % of unseen programs.
+
+The replay's own range holds what its costs allow, not what it does not know. So ranges are made from the errors of
+predictions that met a stopwatch (split-conformal prediction): of versions that had not seen the program, because
+corrected rules fit the programs that they were corrected with. Half a range, as a logarithm, is
+
+    constant · spread^a · gain^b
+
+with the replay's own high over low, and the predicted gain. `python -m faults.ranges` computes every constant here from
+the table of errors, and a test holds them against it; docs/ranges.md has the figures.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from warpline.estimate import Estimate
+
+LEAST_SPREAD = 0.1
+"""Part of the predicted step by which the replay's own range extends to both sides at least, for the spread alone."""
+LARGEST_ERROR = 2.8
+"""Largest error of the table, as a logarithm: no range is wider to one side."""
+NARROW = 1.3
+"""High over expected of a step up to which a finding may have high confidence: with each suite left out, 90 % of such
+predictions are within 25 % of the stopwatch."""
+VAGUE = 3.0
+"""High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
+NO_GAIN = 1.01
+"""Gain that nobody would notice."""
+
+
+@dataclass(frozen=True, slots=True)
+class HalfWidth:
+    """Half the width of a range, as a logarithm."""
+
+    others: float
+    """Constant of fixes with few timed predictions."""
+    by_fix: Mapping[str, float]
+    spread_power: float
+    gain_power: float
+
+    def of(self, fixes: Sequence[str], spread: float, gain: float) -> float:
+        """Half the width for these fixes together: the least known of them counts."""
+        constant = max(self.by_fix.get(fix, self.others) for fix in fixes)
+        half: float = constant * spread**self.spread_power * max(gain, 1.0) ** self.gain_power
+        return min(half, LARGEST_ERROR)
+
+
+STEP = HalfWidth(
+    others=0.157,
+    by_fix={"cuda_graph": 0.134, "pin_memory": 0.094, "prefetch": 0.116, "remove_sync": 0.183, "torch_compile": 0.417},
+    spread_power=0.875,
+    gain_power=0.11,
+)
+GAIN = HalfWidth(
+    others=0.185,
+    by_fix={"cuda_graph": 0.247, "pin_memory": 0.11, "prefetch": 0.149, "remove_sync": 0.16, "torch_compile": 0.372},
+    spread_power=0.498,
+    gain_power=0.265,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class BareRange:
+    """Range of the bare step as shares of its estimate. It is lopsided: the host is often slower, and rarely faster."""
+
+    below_idle_share: float
+    """For steps in which the GPU is idle for a smaller share."""
+    low: float
+    high: float
+
+
+BARE = (BareRange(0.1, 0.972, 1.059), BareRange(0.4, 0.951, 1.287), BareRange(math.inf, 0.918, 1.52))
+"""The GPU sets the pace; both do; the host does."""
+
+
+def spread_of(replayed_ns: Estimate) -> float:
+    """High over low of the replay itself."""
+    middle = replayed_ns.expected
+    return max(replayed_ns.high, (1 + LEAST_SPREAD) * middle) / min(replayed_ns.low, (1 - LEAST_SPREAD) * middle)
+
+
+def bare_range(estimated_ns: float, idle_share: float) -> Estimate:
+    """The step without a profiler, where it was estimated and not timed."""
+    pace = next(one for one in BARE if idle_share < one.below_idle_share)
+    return Estimate(pace.low * estimated_ns, estimated_ns, pace.high * estimated_ns)
+
+
+def is_host_paced(idle_share: float) -> bool:
+    """Whether the host has a part in the pace, so that its load decides how much slower the step gets."""
+    return idle_share >= BARE[0].below_idle_share
+
+
+@dataclass(frozen=True, slots=True)
+class Ranges:
+    """The predicted step and its gain, with their ranges."""
+
+    step_ns: Estimate
+    gain: Estimate
+
+
+def ranges_of(fixes: Sequence[str], old_ns: Estimate, new_ns: float, spread: float, least_ns: float) -> Ranges:
+    """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do."""
+    gain = old_ns.expected / new_ns
+    wide, wide_gain = (width.of(fixes, spread, gain) for width in (STEP, GAIN))
+    shortest = min(max(new_ns * math.exp(-wide), least_ns), new_ns)
+    # The old step at its longest over what the device must still do bounds the gain.
+    most = max(old_ns.high / least_ns, gain) if least_ns > 0 else math.inf
+    return Ranges(
+        Estimate(shortest, new_ns, new_ns * math.exp(wide)),
+        Estimate(gain * math.exp(-wide_gain), gain, min(gain * math.exp(wide_gain), most)),
+    )
+
+
+def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
+    """The same for a fix that no finding supports: it may change nothing."""
+    step, gain = known.step_ns, known.gain
+    return Ranges(
+        Estimate(step.low, step.expected, max(step.high, old_ns * step.high / step.expected)),
+        Estimate(min(gain.low, gain.low / gain.expected), gain.expected, gain.high),
+    )
+
+
+def is_narrow(step_ns: Estimate) -> bool:
+    """Whether such predictions are right often enough for high confidence."""
+    return step_ns.high <= NARROW * step_ns.expected
+
+
+def is_vague(step_ns: Estimate) -> bool:
+    """Whether the range is so wide that the trace cannot tell how much a fix gains."""
+    return step_ns.high >= VAGUE * step_ns.low
+
+
+def is_useless(step_ns: Estimate, gain: Estimate) -> bool:
+    """Whether the trace cannot even tell that a fix gains something."""
+    return is_vague(step_ns) and gain.low < NO_GAIN

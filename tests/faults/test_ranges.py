@@ -1,0 +1,131 @@
+"""The table of blind errors: it is kept as it was, the package's constants come from it, and its ranges hold."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from faults import blind_errors
+from faults.blind_errors import TABLE, WHATIF, BlindError, main, read_table, write_rows
+from faults.calibrate import (
+    Miss,
+    bare_ranges,
+    findings_of,
+    gain_misses,
+    half_width,
+    largest_error,
+    least_spread,
+    quantile,
+    step_misses,
+)
+from faults.ranges import bare_held, by_fix, held, high_claims, share
+from faults.recorded import recorded_cases
+from faults.spreads import read_spreads
+from warpline.replay import ranges
+
+LEAST_INSIDE, MOST_INSIDE = 0.75, 0.9
+LEAST_OF_A_FIX = 0.7
+"""A fix has 12 to 33 cases: its share has a standard error of 0.07 to 0.12."""
+LEAST_HIGH = 0.9
+FIRST_ROWS, FIRST_ROWS_SHA = 180, "80221aba4bcee3d4cf2f74fb8c62270126a25bb46dc57496133d275f32b69a0f"
+
+
+def row(**changes: object) -> BlindError:
+    """Predicted 2 ms from 5 ms; the stopwatch shows 2, 2.2 and 3 ms, from 4, 5 and 6 ms."""
+    step, before, after = (1_800_000, 2_000_000, 2_500_000), (4_000_000, 5_000_000, 6_000_000), (2_000_000, 2_200_000)
+    known = BlindError(
+        "abc", "planted", "slow", "tf32", "fp32_gemm", *step, 2.5, 1.39, 5_000_000, 0.05, *before, *after, 3_000_000
+    )
+    return replace(known, **changes)  # type: ignore[arg-type]
+
+
+def test_rows_are_written_and_read_back(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    write_rows([row()], path)
+    write_rows([row(suite="field"), row(fix="")], path)
+    assert read_table(path) == [row(), row(suite="field"), row(fix="")]
+
+
+def test_rows_of_the_first_suites_are_as_they_were() -> None:
+    kept = TABLE.read_text(encoding="utf-8").splitlines()[: FIRST_ROWS + 1]
+    assert hashlib.sha256("\n".join(kept).encode()).hexdigest() == FIRST_ROWS_SHA, "rows are added, never changed"
+
+
+def test_a_suite_is_in_the_table_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["field"])
+    assert "its rows are never changed" in capsys.readouterr().err
+
+
+def test_a_new_suite_is_appended_with_the_version_that_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    case = next(case for case in recorded_cases("textbook") if case.entry["fix"])
+    monkeypatch.setattr(blind_errors, "recorded_cases", lambda *suites: [case])
+    path = tmp_path / "table.csv"
+    assert main(["textbook", "--table", str(path)]) == 0
+    rows = read_table(path)
+    assert {one.case for one in rows} == {case.name}
+    named = next(one for one in rows if one.fix == case.entry["fix"])
+    assert named.after_fastest_ns == case.entry["bare_step_ns"]["cured"]["step_ns"]
+    assert named.low_ns <= named.expected_ns <= named.high_ns
+    assert named.gain == pytest.approx(named.bare_ns / named.expected_ns, rel=1e-3)
+
+
+def test_every_reading_of_the_stopwatch_counts_against_findings_alone() -> None:
+    table = [row(), row(case="other", evidence=WHATIF), row(case="third", fix="")]
+    steps, gains = step_misses(table, {}), gain_misses(table, {})
+    assert [miss.case for miss in steps] == ["slow"] * 3
+    assert [round(miss.error, 3) for miss in steps] == [0.0, 0.095, 0.405]  # ln 2/2, 2.2/2, 3/2
+    assert [round(miss.error, 3) for miss in gains] == [-0.223, -0.095, -0.223]  # ln of 2, 2.27 and 2 over 2.5
+
+
+def test_the_present_spread_replaces_the_old_one() -> None:
+    (_, old), (_, new) = findings_of([row(), row(suite="field")], {("field", "slow", "tf32"): 2.0})
+    assert (old, new) == (1.39, 2.0)
+    assert findings_of([row(spread=1.0)], {})[0][1] == least_spread()
+
+
+def test_the_quantile_is_that_of_one_further_case() -> None:
+    assert quantile([1.0, 2.0, 3.0, 4.0], 0.8) == 4.0
+    assert quantile([float(value) for value in range(1, 10)], 0.8) == 8.0  # ceil(10 · 0.8) = 8
+
+
+def test_a_fix_with_larger_errors_has_a_larger_constant() -> None:
+    """Ten cases of each, with errors of 0.1 and 0.4, whatever spread and gain are: all of a fix are alike."""
+    misses = [
+        Miss(f"suite {case % 5}", f"{fix} {case}", fix, error, 1.5 + case % 3 / 10, 2.0 + case % 4)
+        for fix, error in (("tf32", 0.1), ("batch", 0.4))
+        for case in range(10)
+    ] + [Miss("suite 0", f"pad {case}", "pad", 0.2, 1.6, 2.5) for case in range(3)]
+    law = half_width(misses)
+    assert set(law.by_fix) == {"tf32", "batch"}
+    assert law.by_fix["tf32"] < law.others < law.by_fix["batch"]
+
+
+def test_the_constants_of_the_package_are_those_of_the_table() -> None:
+    table, spreads = read_table(), read_spreads()
+    steps, gains = step_misses(table, spreads), gain_misses(table, spreads)
+    assert half_width(steps) == ranges.STEP
+    assert half_width(gains) == ranges.GAIN
+    assert bare_ranges(table) == ranges.BARE
+    assert largest_error([*steps, *gains]) == ranges.LARGEST_ERROR
+
+
+def test_ranges_made_without_a_suite_hold_what_its_stopwatch_showed() -> None:
+    table, spreads = read_table(), read_spreads()
+    for misses in (step_misses(table, spreads), gain_misses(table, spreads)):
+        found = held(misses)
+        assert LEAST_INSIDE <= share(found) <= MOST_INSIDE
+        for fix, (inside, cases) in by_fix(found).items():
+            assert inside >= LEAST_OF_A_FIX, f"{fix}: {inside:.2f} of {cases} cases"
+    assert LEAST_INSIDE <= share(bare_held(table)) <= MOST_INSIDE
+
+
+def test_high_confidence_is_right_nine_times_in_ten() -> None:
+    claims = high_claims(read_table(), read_spreads())
+    assert len(claims) > 20
+    assert sum(right for _, right in claims) >= LEAST_HIGH * len(claims)

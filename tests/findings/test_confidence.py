@@ -1,0 +1,59 @@
+"""Confidence by the width of the range, and what else lowers it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from warpline.estimate import Estimate
+from warpline.findings.confidence import confidence_of
+from warpline.fixes.model import Rule
+from warpline.fixes.registry import rules
+from warpline.replay.whatif import Prediction
+
+STEPS = 4
+
+
+def rule(most: str = "high") -> Rule:
+    return next(one for one in rules() if one.most == most)
+
+
+def prediction(low: float = 0.8, high: float = 1.25, gain: float = 2.0, least_gain: float = 1.6) -> Prediction:
+    """A step of 2 ms that becomes 1 ms, within `low` and `high` times that."""
+    return Prediction(
+        fixes=(),
+        measured_step_ns=2e6,
+        replayed_step_ns=2e6,
+        error_pct=0.1,
+        old_step_ns=Estimate(1.9e6, 2e6, 2.2e6),
+        new_step_ns=Estimate(low * 1e6, 1e6, high * 1e6),
+        gain=Estimate(least_gain, gain, 2 * gain),
+        replayed_ns=Estimate(0.9e6, 1e6, 1.1e6),
+        steps=STEPS,
+    )
+
+
+def test_a_narrow_range_that_excludes_no_gain_is_high() -> None:
+    assert confidence_of(rule(), prediction(), STEPS) == "high"
+
+
+@pytest.mark.parametrize("doubtful", [prediction(high=1.4), prediction(least_gain=0.98)])
+def test_a_wider_range_or_one_that_holds_no_gain_is_medium(doubtful: Prediction) -> None:
+    assert confidence_of(rule(), doubtful, STEPS) == "medium"
+
+
+def test_a_step_known_within_a_factor_of_three_at_best_is_low_unless_the_fix_gains_in_any_case() -> None:
+    assert confidence_of(rule(), prediction(0.5, 1.5, least_gain=0.9), STEPS) == "low"
+    assert confidence_of(rule(), prediction(0.5, 1.49, least_gain=0.9), STEPS) == "medium"
+    assert confidence_of(rule(), prediction(0.5, 1.5), STEPS) == "medium"
+
+
+def test_a_small_gain_a_wrong_replay_or_a_single_step_is_low() -> None:
+    assert confidence_of(rule(), prediction(gain=1.04), STEPS) == "low"
+    assert confidence_of(rule(), replace(prediction(), error_pct=5.0), STEPS) == "low"
+    assert confidence_of(rule(), prediction(), 1) == "low"
+
+
+def test_a_rule_s_evidence_may_allow_less() -> None:
+    assert confidence_of(rule("medium"), prediction(), STEPS) == "medium"

@@ -1,0 +1,107 @@
+"""Ranges from the replay's spread and the gain, worked out on paper."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from warpline.estimate import Estimate
+from warpline.replay import ranges
+from warpline.replay.ranges import (
+    HalfWidth,
+    bare_range,
+    down_to_no_gain,
+    is_host_paced,
+    is_narrow,
+    is_useless,
+    is_vague,
+    ranges_of,
+    spread_of,
+)
+
+LAW = HalfWidth(others=0.1, by_fix={"batch": 0.2}, spread_power=1.0, gain_power=2.0)
+
+
+def test_half_a_range_grows_with_the_spread_and_the_gain() -> None:
+    assert LAW.of(["tf32"], spread=1.0, gain=1.0) == pytest.approx(0.1)
+    assert LAW.of(["tf32"], spread=1.5, gain=1.0) == pytest.approx(0.15)
+    assert LAW.of(["tf32"], spread=1.5, gain=2.0) == pytest.approx(0.6)
+    assert LAW.of(["batch"], spread=1.5, gain=1.0) == pytest.approx(0.3)
+
+
+def test_the_least_known_of_several_fixes_counts() -> None:
+    assert LAW.of(["tf32", "batch"], spread=1.5, gain=1.0) == pytest.approx(0.3)
+
+
+def test_a_gain_below_one_makes_no_range_narrower_and_no_range_exceeds_the_largest_error() -> None:
+    assert LAW.of(["tf32"], spread=1.0, gain=0.5) == pytest.approx(0.1)
+    assert LAW.of(["tf32"], spread=1e6, gain=1.0) == ranges.LARGEST_ERROR
+
+
+def test_the_spread_is_high_over_low_and_a_tenth_to_both_sides_at_least() -> None:
+    assert spread_of(Estimate(50.0, 100.0, 200.0)) == pytest.approx(4.0)
+    assert spread_of(Estimate(100.0, 100.0, 100.0)) == pytest.approx(1.1 / 0.9)
+    assert spread_of(Estimate(80.0, 100.0, 100.0)) == pytest.approx(1.1 / 0.8)
+
+
+def test_step_and_gain_have_ranges_around_what_is_expected(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ranges, "STEP", HalfWidth(math.log(1.25), {}, 0.0, 0.0))
+    monkeypatch.setattr(ranges, "GAIN", HalfWidth(math.log(2.0), {}, 0.0, 0.0))
+    found = ranges_of(["tf32"], Estimate(900.0, 1000.0, 1500.0), 500.0, spread=1.5, least_ns=0.0)
+    assert found.step_ns == Estimate(*map(pytest.approx, (400.0, 500.0, 625.0)))  # type: ignore[arg-type]
+    assert found.gain == Estimate(*map(pytest.approx, (1.0, 2.0, 4.0)))  # type: ignore[arg-type]
+    # 450 of the 500 ns stay, whatever the fix does: the step is no shorter, and the gain at most 1500 / 450.
+    bound = ranges_of(["tf32"], Estimate(900.0, 1000.0, 1500.0), 500.0, spread=1.5, least_ns=450.0)
+    assert bound.step_ns.low == 450.0
+    assert bound.gain.high == pytest.approx(1500 / 450)
+
+
+@given(
+    old=st.floats(1.0, 1e12),
+    new=st.floats(1.0, 1e12),
+    spread=st.floats(1.0, 1e4),
+    least=st.floats(0.0, 1e12),
+    fix=st.sampled_from(["cuda_graph", "torch_compile", "tf32"]),
+)
+def test_low_expected_and_high_are_in_order_and_the_gain_is_old_over_new(
+    old: float, new: float, spread: float, least: float, fix: str
+) -> None:
+    found = ranges_of([fix], bare_range(old, 0.5), new, spread=spread, least_ns=least)
+    for one in (found.step_ns, found.gain):
+        assert 0 < one.low <= one.expected <= one.high < math.inf
+    assert found.step_ns.low >= min(least, new)
+    assert found.gain.expected == old / new
+    assert found.step_ns.high / found.step_ns.expected > 1.02
+    assert found.gain.expected / found.gain.low > 1.02
+    wider = down_to_no_gain(found, old)
+    assert wider.gain.low <= min(found.gain.low, 1.0) <= found.gain.expected
+    assert wider.step_ns.high >= max(found.step_ns.high, old)
+
+
+def test_a_fix_without_a_finding_may_gain_nothing() -> None:
+    known = ranges.Ranges(Estimate(80.0, 100.0, 125.0), Estimate(2.0, 4.0, 8.0))
+    assert down_to_no_gain(known, old_ns=400.0) == ranges.Ranges(Estimate(80.0, 100.0, 500.0), Estimate(0.5, 4.0, 8.0))
+
+
+def test_the_bare_step_is_less_certain_the_more_the_host_sets_the_pace() -> None:
+    device, both, host = (bare_range(100.0, idle) for idle in (0.05, 0.2, 0.9))
+    assert device.high < both.high < host.high
+    assert device.low > both.low > host.low
+    # A busy host makes steps longer, and none makes them shorter.
+    assert host.high - 100 > 100 - host.low
+    assert [is_host_paced(idle) for idle in (0.05, 0.2, 0.9)] == [False, True, True]
+
+
+def test_a_step_known_within_a_factor_of_three_at_best_is_not_known() -> None:
+    wide, narrow = Estimate(100.0, 200.0, 300.0), Estimate(100.0, 200.0, 299.0)
+    assert is_vague(wide)
+    assert not is_vague(narrow)
+    # The fix gains something even so, if the range of the gain says that.
+    assert is_useless(wide, Estimate(0.9, 2.0, 4.0))
+    assert not is_useless(wide, Estimate(1.1, 2.0, 4.0))
+    assert not is_useless(narrow, Estimate(0.9, 2.0, 4.0))
+    assert is_narrow(Estimate(50.0, 100.0, 130.0))
+    assert not is_narrow(Estimate(99.0, 100.0, 131.0))
