@@ -51,11 +51,16 @@ def _floating(dtypes: str) -> set[str]:
     return {str(name) for name in json_list(dtypes)} & FLOATING
 
 
+def _first_floating(dtypes: str) -> str | None:
+    """The type of an op's first floating input; attention in half precision keeps its sums in FP32."""
+    return next((str(name) for name in json_list(dtypes) if name in FLOATING), None)
+
+
 def mostly_half(scene: Scene) -> bool:
     """Whether most of the time of GEMMs, convolutions and attention is in half precision already."""
     heavy = scene.kernels(*MATRIX_CLASSES, "attention") & scene.in_steps
     half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
-    half |= scene.op_column("dtypes").where(lambda text: bool(_floating(text)) and not _floating(text) - HALF_OPS)
+    half |= scene.op_column("dtypes").where(lambda text: _first_floating(text) in HALF_OPS)
     time = scene.graph.measured_end - scene.graph.measured_start
     return float(time[heavy & half].sum()) >= MOSTLY_HALF * float(max(time[heavy].sum(), 1))
 
