@@ -181,8 +181,12 @@ def decoding(grows: bool) -> Program:
 
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_graph_over_a_growing_cache_needs_a_static_one_first(grows: bool, tmp_path: Path) -> None:
-    finding = next(found for found in decoding(grows).judged(tmp_path).findings if found.fix == "cuda_graph")
+    findings = {found.fix: found for found in decoding(grows).judged(tmp_path).findings}
+    assert ("cache_implementation='static'" in findings["torch_compile"].how) is grows
+    finding = findings["cuda_graph"]
     assert ("cache_implementation='static'" in finding.how) is grows
+    assert ("needs a fixed size first" in finding.claim) is grows
+    assert finding.confidence in ({"medium", "low"} if grows else {"high", "medium"})
 
 
 def test_an_if_on_a_tensor_stays_in_the_way_of_a_graph(tmp_path: Path) -> None:

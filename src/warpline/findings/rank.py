@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpline.errors import CannotAnswer
-from warpline.findings.confidence import confidence_of
+from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.verdict import verdict_of
@@ -61,7 +61,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         gain=gain.rounded(4),
         new_step_ns=after.rounded(),
-        confidence=confidence_of(rule, prediction, evidence.recorded_steps),
+        confidence=at_most(confidence_of(rule, prediction, evidence.recorded_steps), found.claim.most),
         where=found.claim.places,
         how=found.how,
         verify=_verification(prediction),

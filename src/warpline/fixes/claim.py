@@ -44,3 +44,5 @@ class Claim:
     places: tuple[Place, ...] = ()
     how: str | None = None
     """Advice for this program, if the trace shows enough; replaces the rule's general advice."""
+    most: Confidence = "high"
+    """The highest confidence that this program's evidence supports."""

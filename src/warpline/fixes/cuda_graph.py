@@ -110,21 +110,19 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
     if share < LEAST_SHARE or launches < LEAST_LAUNCHES:
         return None
+    growing = evidence.scene.once(grows_over_steps).any()
+    first = "; a tensor grows in every step, and needs a fixed size first" if growing else ""
     return Claim(
         f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
-        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}.",
+        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}{first}.",
         evidence.places(captured),
-        _how(evidence, captured),
+        STATIC_FIRST if growing else _how(evidence, captured),
+        "medium" if growing else "high",
     )
 
 
 def _how(evidence: Evidence, captured: Bools) -> str | None:
-    """General advice, plus the module or function that launches most of the operations; None without frames.
-
-    A tensor that grows from step to step must get a fixed size first.
-    """
-    if evidence.scene.once(grows_over_steps).any():
-        return STATIC_FIRST
+    """General advice, plus the module or function that launches most of the operations; None without frames."""
     for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
         counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
         if len(counted) and counted["count"][0] >= MOST * evidence.in_steps(captured).sum():
