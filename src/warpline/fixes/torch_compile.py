@@ -22,8 +22,8 @@ from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.units import count, duration, several
 
 STATIC_OR_DYNAMIC = (
-    "A tensor grows in every step (a KV cache), and code for one shape would be compiled again for the next. First give "
-    "it a fixed size, model.generate(…, cache_implementation='static') in transformers, then model.forward = "
+    "A tensor grows in every step (a KV cache), and code for one shape would be compiled again for the next. First "
+    "give it a fixed size, model.generate(…, cache_implementation='static') in transformers, then model.forward = "
     "torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, dynamic=True)."
 )
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
