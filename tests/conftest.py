@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import settings
 from paths import SHARED
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the workers share the cores
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")

@@ -87,7 +87,7 @@ def samples_one_by_one(torch: Any, cure: str | None) -> Step:
 def heads_in_a_loop(torch: Any, cure: str | None) -> Step:
     """Attention written as a loop over twelve small heads.
 
-    Every head launches its own two products and its softmax; the batched product does all heads at once.
+    Every head launches its own two matmuls and its softmax; the batched matmul does all heads at once.
     """
     query, key, value = torch.randn(3, 12, 128, 64, device="cuda").unbind(0)
 

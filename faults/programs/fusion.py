@@ -10,7 +10,7 @@ from faults.programs.parts import compiled
 
 @planted("kernel", "sdpa")
 def unfused_attention(torch: Any, cure: str | None) -> Step:
-    """Attention written as product, scale, softmax and product.
+    """Attention written as matmul, scale, softmax and matmul.
 
     The scores of every pair of tokens go to memory and back three times; a fused kernel never writes them.
     """
@@ -29,7 +29,7 @@ def unfused_attention(torch: Any, cure: str | None) -> Step:
 def causal_attention_with_mask(torch: Any, cure: str | None) -> Step:
     """Causal attention by filling the upper half of the scores with minus infinity.
 
-    Half of the products are computed to be thrown away, and the mask is one more pass over the scores.
+    Half of the matmuls are computed to be thrown away, and the mask is one more pass over the scores.
     """
     query, key, value = torch.randn(3, 2, 16, 2048, 128, device="cuda", dtype=torch.bfloat16).unbind(0)
     future = torch.ones(2048, 2048, device="cuda", dtype=torch.bool).triu(1)

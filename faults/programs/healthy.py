@@ -10,7 +10,7 @@ from faults.programs.parts import compiled, graphed, weights
 
 @planted("healthy", None, innocent="cuda_graph")
 def large_gemm_chain(torch: Any, cure: str | None) -> Step:
-    """Four large products in bfloat16, each over a hundred microseconds on the tensor cores.
+    """Four large matmuls in bfloat16, each over a hundred microseconds on the tensor cores.
 
     The CPU is far ahead, so a graph changes nothing.
     """
@@ -48,7 +48,7 @@ def kernel_at_bandwidth(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="remove_sync")
 def graphed_step(torch: Any, cure: str | None) -> Step:
-    """A stack of products in one CUDA graph, with a wait for the GPU at the end of the step.
+    """A stack of matmuls in one CUDA graph, with a wait for the GPU at the end of the step.
 
     The step is two milliseconds of work near the tensor cores' rate; the wait costs one launch latency.
     """

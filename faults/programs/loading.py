@@ -1,6 +1,6 @@
 """Cause `input`: the GPU waits for data that the CPU is still making or fetching.
 
-Each batch is 32 KiB, small enough for its copy not to wait for the GPU, and feeds a millisecond of products; so a
+Each batch is 32 KiB, small enough for its copy not to wait for the GPU, and feeds a millisecond of matmuls; so a
 loader that keeps up is hidden behind them.
 """
 

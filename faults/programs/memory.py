@@ -64,7 +64,7 @@ def growing_kv_cache(torch: Any, cure: str | None) -> Step:
 def results_by_concatenation(torch: Any, cure: str | None) -> Step:
     """Twelve chunks of results are appended with `torch.cat`, so that the first is copied eleven times.
 
-    Each product can write its part of one buffer.
+    Each matmul can write its part of one buffer.
     """
     (weight,) = weights(torch, 1, 1024, 4096, torch.bfloat16)
     chunks = torch.randn(12, 2048, 1024, device="cuda", dtype=torch.bfloat16).unbind(0)
@@ -87,7 +87,7 @@ def results_by_concatenation(torch: Any, cure: str | None) -> Step:
 def zeros_every_step(torch: Any, cure: str | None) -> Step:
     """A buffer of 512 MiB is made anew with `torch.zeros` in every step, and all of it is then overwritten.
 
-    Kept from step to step it need not be filled, and the products can write into it.
+    Kept from step to step it need not be filled, and the matmuls can write into it.
     """
     (weight,) = weights(torch, 1, 512, 8192, torch.bfloat16)
     chunks = torch.randn(8, 4096, 512, device="cuda", dtype=torch.bfloat16).unbind(0)
@@ -109,7 +109,7 @@ def zeros_every_step(torch: Any, cure: str | None) -> Step:
 def redundant_contiguous(torch: Any, cure: str | None) -> Step:
     """Every layer transposes its weight and asks for a contiguous copy of it, in every step.
 
-    A product reads either layout; the view is enough.
+    A matmul reads either layout; the view is enough.
     """
     layers = weights(torch, 4, 4096, 4096, torch.bfloat16)
     x = torch.randn(512, 4096, device="cuda", dtype=torch.bfloat16)

@@ -71,6 +71,6 @@ def fetched_ahead(make: Callable[[int], Any], *, threads: int) -> Iterator[Any]:
 
 
 def weights(torch: Any, count: int, rows: int, columns: int, dtype: Any = None) -> list[Any]:
-    """Random matrices on the GPU, scaled so that a product keeps its inputs' size."""
+    """Random matrices on the GPU, scaled so that a matmul keeps its inputs' size."""
     scale = rows**-0.5
     return [(torch.randn(rows, columns, device="cuda") * scale).to(dtype or torch.float32) for _ in range(count)]

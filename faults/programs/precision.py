@@ -12,7 +12,7 @@ from faults.programs.parts import weights
 def fp32_matmul(torch: Any, cure: str | None) -> Step:
     """An MLP in float32 with TF32 off, which is torch's default.
 
-    The products run on the ordinary cores at an eighth of the rate that TF32 has; TF32 keeps float32's range.
+    The matmuls run on the ordinary cores at an eighth of the rate that TF32 has; TF32 keeps float32's range.
     """
     dtype = torch.bfloat16 if cure == "bf16" else torch.float32
     torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
@@ -29,7 +29,7 @@ def fp32_matmul(torch: Any, cure: str | None) -> Step:
 def tf32_transformer_block(torch: Any, cure: str | None) -> Step:
     """A transformer block in float32 with TF32 on.
 
-    The products have tensor cores at half of bfloat16's rate; attention in float32 is over half of the step.
+    The matmuls have tensor cores at half of bfloat16's rate; attention in float32 is over half of the step.
     """
     torch.backends.cuda.matmul.allow_tf32 = True
     functional = torch.nn.functional
@@ -136,7 +136,7 @@ def casts_back_and_forth(torch: Any, cure: str | None) -> Step:
 def weights_cast_every_step(torch: Any, cure: str | None) -> Step:
     """Weights kept in float32 are cast to bfloat16 each time they are used.
 
-    At a small batch the cast reads and writes three times what the product reads. Weights that do not change can be
+    At a small batch the cast reads and writes three times what the matmul reads. Weights that do not change can be
     kept in bfloat16.
     """
     layers = weights(torch, 4, 8192, 8192, torch.bfloat16 if cure else torch.float32)

@@ -86,7 +86,7 @@ def many_tiny_copies(torch: Any, cure: str | None) -> Step:
 def copy_before_compute(torch: Any, cure: str | None) -> Step:
     """Each batch is copied (pinned, asynchronous) on the stream that then computes with it.
 
-    The GPU computes nothing during the copy. The next batch's copy fits behind this batch's products, on a stream
+    The GPU computes nothing during the copy. The next batch's copy fits behind this batch's matmuls, on a stream
     of its own.
     """
     hosts = itertools.cycle([torch.randn(8192, 2048).pin_memory() for _ in range(2)])

@@ -39,7 +39,7 @@ def item_in_a_dispatch_bound_loop(torch: Any, cure: str | None) -> Step:
 def tiny_copy_in_a_kernel_bound_step(torch: Any, cure: str | None) -> Step:
     """A few labels are copied from pageable memory, with nothing to hide the copy behind, in every step.
 
-    The copy is exposed but takes microseconds; the step is a float32 product without tensor cores.
+    The copy is exposed but takes microseconds; the step is a float32 matmul without tensor cores.
     """
     dtype = torch.bfloat16 if cure == "bf16" else torch.float32
     torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
@@ -62,7 +62,7 @@ def tiny_copy_in_a_kernel_bound_step(torch: Any, cure: str | None) -> Step:
 def slow_loader_hidden_by_workers(torch: Any, cure: str | None) -> Step:
     """Every batch takes 3 ms to fetch, but four workers fetch ahead.
 
-    The loader keeps up with the step, which is a float32 product without tensor cores.
+    The loader keeps up with the step, which is a float32 matmul without tensor cores.
     """
     torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
     dtype = torch.bfloat16 if cure == "bf16" else torch.float32
@@ -86,9 +86,9 @@ def slow_loader_hidden_by_workers(torch: Any, cure: str | None) -> Step:
 
 @planted("kernel", "tf32", also=("bf16",), innocent="cuda_graph", trap=True)
 def small_kernels_behind_a_slow_one(torch: Any, cure: str | None) -> Step:
-    """Thirty tiny kernels on a side stream, launched one by one, beside a long float32 product.
+    """Thirty tiny kernels on a side stream, launched one by one, beside a long float32 matmul.
 
-    They run in the product's shadow: no other way of launching them would end the step earlier. The product is slow.
+    They run in the matmul's shadow: no other way of launching them would end the step earlier. The matmul is slow.
     """
     torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
     dtype = torch.bfloat16 if cure == "bf16" else torch.float32
@@ -112,9 +112,9 @@ def small_kernels_behind_a_slow_one(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
 def small_kernels_behind_a_large_one(torch: Any, cure: str | None) -> Step:
-    """Thirty tiny kernels on a side stream beside a chain of large bfloat16 products.
+    """Thirty tiny kernels on a side stream beside a chain of large bfloat16 matmuls.
 
-    The tiny kernels cost nothing that the products would not take anyway.
+    The tiny kernels cost nothing that the matmuls would not take anyway.
     """
     layers = weights(torch, 8, 4096, 4096, torch.bfloat16)
     x, small = torch.randn(8192, 4096, device="cuda", dtype=torch.bfloat16), torch.randn(64, device="cuda")
@@ -138,7 +138,7 @@ def small_kernels_behind_a_large_one(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
 def low_occupancy_at_full_bandwidth(torch: Any, cure: str | None) -> Step:
-    """A product of sixteen rows with large weights, as in decoding: few warps a multiprocessor.
+    """A matmul of sixteen rows with large weights, as in decoding: few warps a multiprocessor.
 
     The weights stream in at the rate of the memory, which is the limit; more warps would not bring them sooner.
     """
@@ -158,7 +158,7 @@ def low_occupancy_at_full_bandwidth(torch: Any, cure: str | None) -> Step:
 def copies_behind_compute(torch: Any, cure: str | None) -> Step:
     """Sixteen mebibytes go to pinned memory in every step, on a stream of their own.
 
-    The copy is large and wholly hidden behind the products: a thousandth of it would end the step no sooner.
+    The copy is large and wholly hidden behind the matmuls: a thousandth of it would end the step no sooner.
     """
     layers = weights(torch, 8, 4096, 4096, torch.bfloat16)
     x = torch.randn(4096, 4096, device="cuda", dtype=torch.bfloat16)
@@ -182,7 +182,7 @@ def copies_behind_compute(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="remove_sync", trap=True)
 def one_item_in_a_long_step(torch: Any, cure: str | None) -> Step:
-    """A long step of large products reads one number with `.item()` at its end.
+    """A long step of large matmuls reads one number with `.item()` at its end.
 
     The CPU waits for nearly the whole step, and the GPU for nothing but one launch.
     """

@@ -121,3 +121,14 @@ def test_recorded_profiles_are_partitioned_exactly(file: Path) -> None:
     for device in device_times(trace):
         assert device.compute_ns + device.comm_ns + device.copy_ns + device.memset_ns == device.busy_ns
         assert device.busy_ns + device.idle_ns == device.window_ns == trace.window.length_ns
+
+
+def test_copies_between_host_and_device_are_told_from_others(tmp_path: Path) -> None:
+    events = [
+        *launched("gemm", 0, 10, 20, 1),  # 10..30
+        copy("Memcpy HtoD (Pinned -> Device)", 20, 30, 2, 100, stream=8),  # alone from 30, beside another from 40
+        copy("Memcpy DtoD (Device -> Device)", 40, 20, 3, 100, stream=9),
+        copy("Memcpy DtoH (Device -> Pageable)", 60, 5, 4, 100, stream=8),
+    ]
+    (device,) = device_times(open_trace(write(tmp_path, events)))
+    assert (device.copy_ns, device.host_copy_ns) == (35_000, 15_000)

@@ -76,14 +76,72 @@ CASES: dict[str, tuple[list[dict[str, Any]], dict[str, int]]] = {
         {"launch_latency": 5},
     ),
     "launched in time, a long gap": ([call("cudaLaunchKernel", 5, 3, 2), kernel("next", 80, 5, 2)], {"dependency": 60}),
+    "an allocation in the first op of its name, far longer than others": (
+        [
+            *(call("cudaMalloc", 2 + number, 0.5, 80 + number) for number in range(5)),
+            op("aten::conv2d", 20, 980),
+            call("cudaMalloc", 100, 800, 90),
+            *launched("next", 950, 958, 5, 2),
+        ],
+        {"cold_start": 800, "dispatch": 130, "launch_latency": 8},
+    ),
+    "the same in an op that ran before": (
+        [
+            *(call("cudaMalloc", 2 + number, 0.5, 80 + number) for number in range(5)),
+            op("aten::conv2d", 1, 8),
+            op("aten::conv2d", 20, 980),
+            call("cudaMalloc", 100, 800, 90),
+            *launched("next", 950, 958, 5, 2),
+        ],
+        {"memory": 800, "dispatch": 130, "launch_latency": 8},
+    ),
+    "a collective, launched in time": (
+        [call("cudaLaunchKernel", 5, 3, 2), kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)", 80, 5, 2)],
+        {"comm": 60},
+    ),
     "a kernel without a launch": ([kernel("next", 30, 5, 99)], {"unknown": 10}),
-    "another thread at work": (
+    "another launching thread at work": (
         [
             op("backward", 20, 25, thread=AUTOGRAD),
             call("cudaMalloc", 22, 10, 8, thread=AUTOGRAD),
             *launched("next", 50, 58, 5, 2),
+            call("cudaLaunchKernel", 60, 2, 9, thread=AUTOGRAD),
+            kernel("last", 63, 5, 9),
         ],
         {"memory": 10, "dispatch": 20, "launch_latency": 8},
+    ),
+    "a thread at work that launches nothing": (
+        [call("cudaMalloc", 22, 10, 8, thread=AUTOGRAD), *launched("next", 50, 58, 5, 2)],
+        {"dispatch": 30, "launch_latency": 8},
+    ),
+    "a pool's thread that compiles all the time": (
+        [
+            frame("torch/_inductor/compile_worker/subproc_pool.py(1): _read_thread", 0, 90, 1, None, thread=AUTOGRAD),
+            *launched("next", 50, 58, 5, 2),
+        ],
+        {"dispatch": 30, "launch_latency": 8},
+    ),
+    "a launch that loads code, called before the gap": (
+        [call("cudaLaunchKernel", 15, 995, 2), kernel("next", 1012, 5, 2)],
+        {"cold_start": 990, "launch_latency": 2},
+    ),
+    "a launch of known code that takes long, called before the gap": (
+        [call("cudaLaunchKernel", 15, 995, 2), kernel("first", 1012, 5, 2)],
+        {"unknown": 990, "launch_latency": 2},
+    ),
+    "nothing recorded for long, and no steps": (
+        launched("next", 1050, 1058, 5, 2),
+        {"unknown": 1030, "launch_latency": 8},
+    ),
+    "the profiler's own synchronisation": (
+        [
+            frame("torch/profiler/profiler.py(700): stop", 18, 30, 1, None),
+            frame("torch/cuda/__init__.py(900): synchronize", 19, 28, 2, 1),
+            frame("<built-in function _cuda_synchronize>", 20, 26, 3, 2),
+            call("cudaDeviceSynchronize", 21, 24, 8),
+            *launched("next", 50, 58, 5, 2),
+        ],
+        {"profiler": 28, "dispatch": 2, "launch_latency": 8},
     ),
     "making a batch, nothing recorded": (
         [

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,6 +75,14 @@ def environment() -> dict[str, str]:
 def command(folder: Path, *arguments: str) -> list[str]:
     patient = () if "--after" in arguments else ("--after", str(TIMEOUT_S))  # a slow start must not open a window
     return [sys.executable, "-m", "warpline.capture", "--output", str(folder), *patient, *arguments]
+
+
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Programs end with Ctrl-C also where the tests run in the background, where a shell lets them ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def record(tmp_path: Path, script: str, *options: str, arguments: tuple[str, ...] = ()) -> Outcome:
@@ -163,7 +172,7 @@ def test_a_hard_end_says_plainly_what_is_lost(tmp_path: Path) -> None:
 
 
 def test_without_steps_a_window_of_time_is_recorded(tmp_path: Path) -> None:
-    run = record(tmp_path, "import torch, time, os\n" + UNTIL_RECORDED, "--after", "0.3", "--seconds", "0.5")
+    run = record(tmp_path, "import torch, time, os\n" + UNTIL_RECORDED, "--after", "0.3", "--seconds", "0.1")
     assert run.code == 0
     assert run.entry["steps_found_by"] is None
     assert run.entry["ended_by"] == "seconds"
@@ -172,7 +181,7 @@ def test_without_steps_a_window_of_time_is_recorded(tmp_path: Path) -> None:
 
 def test_steps_that_come_after_the_window_are_recorded_in_its_place(tmp_path: Path) -> None:
     script = MODEL + UNTIL_RECORDED + "for step in range(12): train()"
-    run = record(tmp_path, script, *FEW, "--after", "0.2", "--seconds", "0.3")
+    run = record(tmp_path, script, *FEW, "--after", "0.2", "--seconds", "0.1")
     assert run.entry["steps_found_by"] == "optimizer.step"
     assert len(run.step_names()) == 2
     assert run.entry["notes"][0] == "the profiler was active before the bare steps were timed"

@@ -26,7 +26,7 @@ def asked(
     tensors: int = 1,
     copying: float = 5.0,
     frames: bool = False,
-    loader: bool = False,
+    loader: str | None = None,
     memory: str = "Pinned",
 ) -> WhatIf:
     """A step that makes a batch, copies its tensors, launches a kernel, and goes on for a while; no wait."""
@@ -38,8 +38,7 @@ def asked(
         if frames:
             events.append(files.frame("train.py(3): negatives", now, loading - 1, step + 1, None))
         if loader:
-            name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-            events.append(files.annotation(name, now + 1, loading - 2))
+            events.append(files.annotation(f"enumerate(DataLoader)#{loader}.__next__", now + 1, loading - 2))
         now += loading
         for _ in range(tensors):
             number += 1
@@ -65,7 +64,7 @@ def test_the_loop_still_takes_every_tensor_from_a_worker(tensors: int, tmp_path:
 def test_where_a_loader_pins_its_thread_takes_the_tensors_from_the_workers(
     kind: str, case: int, tmp_path: Path
 ) -> None:
-    question = asked(tmp_path, 1000, loader=True, memory=kind)
+    question = asked(tmp_path, 1000, loader="_SingleProcessDataLoaderIter", memory=kind)
     assert saved(question) == pytest.approx(1_000_000 - question.scene.host.worker_tensor.at(case), abs=100_000)
 
 
@@ -88,3 +87,13 @@ def test_the_range_goes_from_hidden_to_two_workers(tmp_path: Path) -> None:
 def test_copies_stay_where_loading_takes_longer_than_they_do(tmp_path: Path) -> None:
     assert not asked(tmp_path, 3000, copying=100).trial("prefetch").moved.any()
     assert asked(tmp_path, 400, copying=1000).trial("prefetch").moved.sum() == STEPS
+
+
+@pytest.mark.parametrize(
+    ("loader", "worst_us"), [("_SingleProcessDataLoaderIter", 2_500), ("_MultiProcessingDataLoaderIter", 5_000 + REST)]
+)
+def test_more_workers_may_bring_nothing(loader: str, worst_us: float, tmp_path: Path) -> None:
+    """At worst the loading is divided between two workers; where workers load already, nothing changes."""
+    prediction = asked(tmp_path, 5_000, loader=loader).ask("prefetch")
+    assert prediction.gain.expected > 3
+    assert prediction.replayed_ns.high == pytest.approx(1_000 * worst_us, rel=0.05)

@@ -231,3 +231,36 @@ def test_results_handled_in_python_are_handled_beside_the_gpu(
     _, step_us = asked(tmp_path, body)
     # Waiting, the three follow each other: 900 µs less what the profiler takes for itself.
     assert step_us == pytest.approx(400 if beside else 900 - DEFAULT_KINETO.step.expected / 1e3, rel=0.05)
+
+
+def synchronised(steps: set[int], *, frames: tuple[str, ...] = ()) -> list[Event]:
+    """Five steps of a kernel of 1 ms; some wait for the device, within frames of these names, one in the other."""
+    events: list[Event] = []
+    for step in range(5):
+        begin = 2_000.0 * step
+        events.append(files.annotation(f"ProfilerStep#{step}", begin, 1_900))
+        events.append(files.call("cudaLaunchKernel", begin + 10, 5, 10 * step + 1))
+        events.append(files.kernel("gemm", begin + 20, 1_000, 10 * step + 1))
+        if step in steps:
+            events.append(files.call("cudaDeviceSynchronize", begin + 50, 1_000, 10 * step + 2))
+            for number, name in enumerate(frames, 10 * step + 1):
+                within = None if number == 10 * step + 1 else number - 1
+                events.append(files.frame(name, begin + 40, 1_100, number, within))
+    return events
+
+
+PROFILER_FRAMES = ("torch/profiler/profiler.py(700): step", "torch/cuda/__init__.py(900): synchronize")
+
+
+@pytest.mark.parametrize(
+    ("steps", "frames", "waits"),
+    [
+        pytest.param({0, 1, 2, 3, 4}, (), 5, id="in every step"),
+        pytest.param({4}, (), 0, id="once in five steps"),
+        pytest.param({0, 1, 2, 3, 4}, PROFILER_FRAMES, 0, id="the profiler's"),
+        pytest.param({0, 1, 2, 3, 4}, ("train.py(3): step", PROFILER_FRAMES[1]), 5, id="the program's"),
+    ],
+)
+def test_waits_of_the_harness_stay(tmp_path: Path, steps: set[int], frames: tuple[str, ...], waits: int) -> None:
+    trace = open_trace(files.write(tmp_path, synchronised(steps, frames=frames)), cache=False)
+    assert question_about(trace).trial("remove_sync").changed == (waits,)

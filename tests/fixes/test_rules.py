@@ -442,6 +442,10 @@ SPEAKS_TO_THE_PROGRAM = {
 """Rules that say what this very program should write; test_advice.py looks at what they say."""
 
 
+LOST_ONCE = {"cold_start"}
+"""Rules of time that is lost once: gains count from the steps without it."""
+
+
 def found(judgement: Judgement) -> dict[str, Finding]:
     return {finding.rule: finding for finding in judgement.findings}
 
@@ -466,7 +470,7 @@ def test_the_fault_is_found(rule: str, judgement_of: Judge) -> None:
     (made_by,) = [one for one in rules() if one.name == rule]
     assert (finding.cause, finding.fix) == (made_by.cause, fix_of(made_by.name).name)
     assert finding.how == made_by.advice.pytorch or rule in SPEAKS_TO_THE_PROGRAM
-    assert finding.gain.expected >= 1.2
+    assert finding.gain.expected >= 1.2 or rule in LOST_ONCE
 
 
 @pytest.mark.parametrize("rule", CASES)

@@ -125,7 +125,7 @@ def test_a_loop_is_one_kernel_if_all_is_elementwise_and_else_one_for_each_turn()
     assert len(groups([plain, added] * 5)) == 1
     assert members([moved, added] * 3) == [[0, 1], [2, 3], [4, 5]]
     turns = groups([plain, *[moved, added] * 8, plain])
-    assert [group.begins_turn for group in turns] == [False, *[True] * 8]
+    assert [group.begins_iteration for group in turns] == [False, *[True] * 8]
     assert members([replace(plain, in_place=True), added] * 3) == [[0, 1], [2, 3], [4, 5]]
 
 

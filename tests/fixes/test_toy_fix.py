@@ -20,8 +20,9 @@ from warpline import fixes
 from warpline.cli.main import app
 from warpline.errors import UsageError
 from warpline.findings.diagnosis import diagnose
-from warpline.fixes.registry import all_fixes, find_fixes, fix_of, forget, order_of_application, rules
+from warpline.fixes.registry import all_fixes, fix_of, order_of_application, rules
 from warpline.fixes.whatif import every_fix, whatif
+from warpline.replay.fix import chosen_fixes
 from warpline.trace.open import open_trace
 
 NAME, RULE = "set_to_none", "zeroed_gradients"
@@ -36,14 +37,20 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir()
     (folder / f"{NAME}.py").write_text(FILE)
     monkeypatch.setattr(fixes, "__path__", [*fixes.__path__, str(folder)])
-    forget()
+    _forget_fixes()
     yield folder
     _forget_module()
 
 
 def _forget_module() -> None:
     sys.modules.pop(f"{fixes.__name__}.{NAME}", None)
-    forget()
+    _forget_fixes()
+
+
+def _forget_fixes() -> None:
+    """The modules are searched again on next use."""
+    for known in (all_fixes, rules, fix_of):
+        known.cache_clear()
 
 
 @pytest.fixture
@@ -71,7 +78,10 @@ def test_the_page_s_own_test_passes(toy: Path, tmp_path: Path) -> None:
 
 
 def test_it_is_found_by_name_and_applied_where_it_wants_to_be(toy: Path) -> None:
-    assert [fix.name for fix in find_fixes(["cuda_graph", NAME, "remove_sync"])][1:] == [NAME, "cuda_graph"]
+    assert [fix.name for fix in chosen_fixes(all_fixes(), ["cuda_graph", NAME, "remove_sync"])][1:] == [
+        NAME,
+        "cuda_graph",
+    ]
     assert fix_of(RULE).name == NAME
     assert RULE in {rule.name for rule in rules()}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kineto_files import Event, annotation, call, frame, kernel, write
+from kineto_files import Event, annotation, call, copy, frame, kernel, write
 
+from warpline.fixes.whatif import question_about
 from warpline.replay import replay
 from warpline.trace.open import open_trace
 
@@ -45,3 +46,19 @@ def test_a_step_is_as_long_whichever_way_it_was_found(tmp_path: Path, found_by: 
     answer = replay(trace)
     assert answer.error_pct < 1
     assert answer.measured_step_ns == pytest.approx(1_000_000, rel=0.05)
+
+
+def test_a_step_found_on_the_device_does_not_begin_before_the_last_one_is_done(tmp_path: Path) -> None:
+    """Each step begins with a copy of 300 µs, which a copy stream takes out of the way of 1 ms of kernels."""
+    events: list[Event] = []
+    for step in range(COUNT):
+        begin, number = 2_000.0 * step, 1 + 4 * step
+        events.append(call("cudaMemcpyAsync", begin, 5, number))
+        events.append(copy("Memcpy HtoD (Pinned -> Device)", begin + 10, 300, number, 1 << 20))
+        for part in range(2):
+            events.append(call("cudaLaunchKernel", begin + 10 + 10 * part, 5, number + 1 + part))
+            events.append(kernel(f"part {part}", begin + 320 + 501 * part, 500, number + 1 + part))
+        events.append(call("cudaStreamSynchronize", begin + 40, 1_300, number + 3))
+    trace = open_trace(write(tmp_path, events), cache=False)
+    assert trace.steps["found_by"].unique().to_list() == ["repetition"]
+    assert question_about(trace).ask("prefetch").new_step_ns.expected >= 1_000_000

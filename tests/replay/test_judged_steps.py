@@ -10,29 +10,91 @@ import numpy as np
 import pytest
 from kineto_files import write
 from paths import ROOT, SUITES
-from small_programs import H200, Program
+from small_programs import CONV_LAST, H200, Program
 
 from warpline.findings.rank import judge
 from warpline.replay import judged_steps
+from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.judged_steps import representative_steps
 from warpline.trace.columns import Floats
 from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
 
 
-@pytest.mark.parametrize(("cold_us", "judged"), [(50_000, 5), (0, 2)])
-def test_a_cold_step_is_judged_however_many_calls_it_has(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cold_us: float, judged: int
-) -> None:
+def program_of(pauses_us: list[float], op: str | None = None) -> Program:
+    """Steps of 20 GEMMs of 100 µs; before each, as much Python, or as long an op."""
     program = Program()
-    for number in range(5):
+    for pause in pauses_us:
         with program.step():
-            program.python(0 if number else cold_us)
+            if op and pause:
+                program.op(op, (CONV_LAST, 20), cpu=pause)
+            else:
+                program.python(pause)
             for _ in range(20):
                 program.large_product(100)
             program.wait()
+    return program
+
+
+def opened(program: Program, folder: Path) -> Trace:
+    return open_trace(write(folder, program.events, **H200), cache=False)
+
+
+def test_a_cold_first_step_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trace = opened(program_of([50_000, 0, 0, 0, 0], "aten::convolution"), tmp_path)
+    chosen = judged_steps.steps_to_judge(trace)
+    assert chosen.steps_in_view["index"].to_list() == [1, 2, 3, 4]
+    cold = chosen.cold
+    assert cold is not None
+    assert (cold.first, cold.count, cold.recorded) == (0, 1, 5)
+    assert cold.once_ns == pytest.approx(50_000_000, rel=0.01)
+    assert cold.warm_step_ns == pytest.approx(2_020_000, rel=0.02)
+    assert cold.ops[0][0] == "aten::convolution"
     monkeypatch.setattr(judged_steps, "ENOUGH_CALLS", 40)
-    trace = open_trace(write(tmp_path, program.events, **H200), cache=False)
-    assert len(judged_steps.steps_to_judge(trace).steps_in_view) == judged
+    assert len(judged_steps.steps_to_judge(trace).steps_in_view) == 2
+
+
+def test_the_verdict_of_a_recorded_cold_start_counts_from_warm_steps(tmp_path: Path) -> None:
+    judgement = program_of([50_000, 0, 0, 0, 0], "aten::convolution").judged(tmp_path)
+    verdict, step_ns = judgement.verdict, judgement.evidence.step_ns
+    assert (verdict.cause, verdict.fix, verdict.gain.expected) == ("cold_start", "warm_up", 1.0)
+    assert verdict.new_step_ns is not None
+    assert step_ns == pytest.approx(verdict.new_step_ns.expected) == pytest.approx(2_010_000, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "pauses_us",
+    [
+        pytest.param([50_000, 0, 50_000, 0, 0], id="twice"),
+        pytest.param([0, 0, 50_000, 0, 0], id="in the middle, and nothing is loaded"),
+        pytest.param([0, 0, 0, 0, 0], id="none"),
+        pytest.param([50_000, 0], id="one other step"),
+    ],
+)
+def test_other_long_steps_are_not_set_aside(tmp_path: Path, pauses_us: list[float]) -> None:
+    assert find_cold_steps(opened(program_of(pauses_us), tmp_path)) is None
+
+
+def test_a_first_step_with_more_work_for_the_device_is_not_cold(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        with program.step():
+            program.large_product(50_000 if number == 0 else 1_000)
+            program.wait()
+    assert find_cold_steps(opened(program, tmp_path)) is None
+
+
+def test_steps_that_compile_in_the_middle_are_cold(tmp_path: Path) -> None:
+    program = Program()
+    for number in range(5):
+        with program.step():
+            if number == 2:
+                program.op("dynamo", (CONV_LAST, 20), cpu=50_000)
+            program.large_product(1_000)
+            program.wait()
+    cold = find_cold_steps(opened(program, tmp_path))
+    assert cold is not None
+    assert (cold.first, cold.count) == (2, 1)
 
 
 def steps_of(*lengths_us: float) -> Floats:

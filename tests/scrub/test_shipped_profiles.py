@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -70,9 +71,17 @@ def cleaned_texts(value: Any, scrubber: Scrubber) -> Any:
     return scrubber.clean(value)[0] if isinstance(value, str) else value
 
 
+def unpacked(path: Path) -> bytes:
+    content = path.read_bytes()
+    return gzip.decompress(content) if path.suffix == ".gz" else content
+
+
 def assert_same_diagnosis(path: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Also where there is nothing to remove: then the file itself is the same, byte for byte, and so is its diagnosis."""
     result = scrub(path, folder / path.name)
     assert result.output is not None
+    if not result.leaks and unpacked(path) == unpacked(result.output):
+        return
     assert check(result.output).leaks == ()
     before, after = diagnosis(path, capsys), diagnosis(result.output, capsys)
     assert without_texts(before) == without_texts(after)
@@ -86,8 +95,6 @@ def test_our_recordings_keep_their_diagnosis(path: Path, tmp_path: Path, capsys:
 
 def test_a_trace_full_of_leaks_keeps_its_diagnosis(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The bundled trace, as it would be had it been recorded in somebody's home folder."""
-    import gzip  # noqa: PLC0415
-
     text = gzip.decompress((BUNDLED / "demo.json.gz").read_bytes()).decode()
     private = text.replace('"name": "torch/', '"name": "/home/alice/env/lib/python3.11/site-packages/torch/')
     private = private.replace('"name": "demo_training.py', '"name": "/home/alice/acme/demo_training.py')

@@ -14,6 +14,7 @@ from warpline.trace import nesting_native
 from warpline.trace.columns import NONE
 from warpline.trace.nesting import (
     MICROSECOND_NS,
+    ROUNDED_TWICE,
     Nest,
     clock_tick_ns,
     nearest_marked,
@@ -188,7 +189,20 @@ def test_what_begins_in_the_last_tick_is_not_inside() -> None:
     assert build([(0, 0, 1_000), (0, 999, 1_001)], tick_ns=1).parents.tolist() == [NONE, NONE]
 
 
-def test_times_a_whole_number_of_microseconds_apart_are_rounded_to_one() -> None:
-    assert clock_tick_ns(np.array([17, 5_017, 2_017])) == MICROSECOND_NS
-    assert clock_tick_ns(np.array([17, 5_018])) == 1
-    assert clock_tick_ns(np.empty(0, np.int64)) == MICROSECOND_NS
+def test_intervals_of_whole_microseconds_are_rounded_to_one_however_they_are_shifted() -> None:
+    starts, none = np.array([17, 5_001, 2_500]), np.empty(0, np.int64)
+    assert clock_tick_ns(starts, starts + np.array([1_000, 0, 3_000])) == MICROSECOND_NS
+    assert clock_tick_ns(starts, starts + np.array([1_000, 1, 3_000])) == 1
+    assert clock_tick_ns(none, none) == MICROSECOND_NS
+
+
+@given(st.integers(0, 5_000), st.lists(st.integers(0, 999), min_size=2, max_size=2))
+def test_a_call_stays_in_its_caller_when_starts_and_lengths_are_rounded(shift: int, begins: list[int]) -> None:
+    """A call within its caller, true times in tenths of a microsecond, written as whole microseconds."""
+    caller, call = (shift, shift + 40_000), (shift + 10_000 + begins[0], shift + 40_000 - begins[1] % 3)
+    rows = [
+        (0, start // 1_000 * 1_000, start // 1_000 * 1_000 + -(-(end - start) // 1_000) * 1_000)
+        for start, end in (caller, call)
+    ]
+    tick = ROUNDED_TWICE * clock_tick_ns(*(np.array([row[side] for row in rows]) for side in (1, 2)))
+    assert build(rows, tick).parents.tolist() == [NONE, 0]

@@ -12,8 +12,8 @@ from faults.programs.parts import compiled, graphed, weights
 def adapter_of_every_request(torch: Any, cure: str | None) -> Step:
     """Each of 32 requests in a batch has a LoRA adapter of its own, and a loop applies them request by request.
 
-    The products are tiny and there are 256 of them. Their matrices lie in one tensor already, so that two batched
-    products a layer do the same.
+    The matmuls are tiny and there are 256 of them. Their matrices lie in one tensor already, so that two batched
+    matmuls a layer do the same.
     """
     requests, width, rank = 32, 1024, 8
     bases = weights(torch, 4, width, width, torch.bfloat16)

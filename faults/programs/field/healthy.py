@@ -76,7 +76,7 @@ def loss_read_a_step_late(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="torch_compile")
 def decoding_at_the_memory_bandwidth(torch: Any, cure: str | None) -> Step:
-    """A large model decodes eight sequences from a CUDA graph: ten products that each read 134 MB of weights.
+    """A large model decodes eight sequences from a CUDA graph: ten matmuls that each read 134 MB of weights.
 
     Next to no arithmetic, and a single kernel at a time, but the memory is as busy as it can be. A compiler finds
     nothing to fuse.
@@ -102,7 +102,7 @@ def decoding_at_the_memory_bandwidth(torch: Any, cure: str | None) -> Step:
 def short_history_joined_once(torch: Any, cure: str | None) -> Step:
     """An encoder joins the last 256 frames of each stream to the next 1,792 with `torch.cat`, once a step.
 
-    Concatenation in a loop is how caches grow slow, but this one moves a few megabytes before milliseconds of products.
+    Concatenation in a loop is how caches grow slow, but this one moves a few megabytes before milliseconds of matmuls.
     A buffer that is written in place does not help.
     """
     width = 1024

@@ -13,7 +13,7 @@ def similarities_in_full_precision(torch: Any, cure: str | None) -> Step:
     """A contrastive loss multiplies images with texts in float32, and then calls `empty_cache` with nothing to free.
 
     Everything is written into tensors that exist already, so that the call finds no cached block and costs nothing. The
-    products run without tensor cores; in TF32 they need a fraction of the time.
+    matmuls run without tensor cores; in TF32 they need a fraction of the time.
     """
     if cure == "tf32":
         torch.backends.cuda.matmul.allow_tf32 = True
@@ -59,7 +59,7 @@ def attention_weights_nobody_reads(torch: Any, cure: str | None) -> Step:
 
 @planted("kernel", "torch_compile")
 def rotary_positions_by_hand(torch: Any, cure: str | None) -> Step:
-    """Queries and keys are rotated with halves, a sign, a concatenation, two products and a sum, before attention.
+    """Queries and keys are rotated with halves, a sign, a concatenation, two multiplications and a sum.
 
     Each is a kernel that reads and writes the whole tensor. Compiled, the rotation reads it once and writes it once.
     """

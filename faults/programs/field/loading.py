@@ -12,7 +12,7 @@ from faults.programs.parts import batches, weights
 
 
 def _network(torch: Any, rows: int) -> Any:
-    """An embedding and two products, about a quarter of a millisecond on a GPU."""
+    """An embedding and two matmuls, about a quarter of a millisecond on a GPU."""
     table = torch.randn(rows, 512, device="cuda", dtype=torch.bfloat16)
     layers = weights(torch, 2, 512, 512, torch.bfloat16)
 

@@ -54,7 +54,7 @@ def timestep_made_from_a_number(torch: Any, cure: str | None) -> Step:
 def distribution_that_validates(torch: Any, cure: str | None) -> Step:
     """A policy update builds a `Normal` for each of six minibatches, and torch checks its arguments each time.
 
-    To know whether every scale is positive it reads a flag back, and again for every value, behind the products of the
+    To know whether every scale is positive it reads a flag back, and again for every value, behind the matmuls of the
     trunk. `validate_args=False` says that they are.
     """
     normal = torch.distributions.Normal
@@ -129,7 +129,7 @@ def padding_trimmed_to_the_longest(torch: Any, cure: str | None) -> Step:
 def classes_counted_for_one_hot(torch: Any, cure: str | None) -> Step:
     """An evaluation calls `one_hot(labels)` for each of six batches without saying how many classes there are.
 
-    torch looks for the largest label and reads it back, behind the classifier's products, and the calibration and the
+    torch looks for the largest label and reads it back, behind the classifier's matmuls, and the calibration and the
     scores that follow are launched to an idle GPU. Told the number of classes it need not look.
     """
     functional = torch.nn.functional
@@ -172,7 +172,7 @@ def experts_split_by_counts(torch: Any, cure: str | None) -> Step:
     """Each of four layers splits its tokens among 16 small experts with `bincount(...).tolist()`.
 
     The routes are hashes of the tokens, so that every expert gets the same number and the counts are known before. Read
-    back from the GPU they come after the layer's dense products, and the experts are launched only then.
+    back from the GPU they come after the layer's dense matmuls, and the experts are launched only then.
     """
     functional = torch.nn.functional
     tokens, width, narrow, experts = 8192, 2048, 128, 16

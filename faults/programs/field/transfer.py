@@ -71,7 +71,7 @@ def frames_sent_as_floats(torch: Any, cure: str | None) -> Step:
 def masks_returned_on_the_compute_stream(torch: Any, cure: str | None) -> Step:
     """A video segmenter sends its masks home to pinned memory, without a wait but on the stream that computes.
 
-    The next frames' products stand behind the copy, though they do not need it. On a stream of its own it runs beside
+    The next frames' matmuls stand behind the copy, though they do not need it. On a stream of its own it runs beside
     them.
     """
     layers = weights(torch, 7, 2048, 2048, torch.bfloat16)

@@ -12,7 +12,7 @@ from faults.programs.parts import graphed, weights
 def ensemble_one_by_one(torch: Any, cure: str | None) -> Step:
     """Twelve small networks vote on the same input, and each is called in turn.
 
-    Their weights differ but their shapes do not, so three batched products do what thirty-six calls did.
+    Their weights differ but their shapes do not, so three batched matmuls do what thirty-six calls did.
     """
     nn, votes = torch.nn, 12
     members = [

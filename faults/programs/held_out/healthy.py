@@ -10,7 +10,7 @@ from faults.programs.parts import graphed, weights
 
 @planted("healthy", None, innocent="cuda_graph", steps=4)
 def wide_training(torch: Any, cure: str | None) -> Step:
-    """Forward and backward through three wide layers in bfloat16: eight products of over half a teraflop each.
+    """Forward and backward through three wide layers in bfloat16: eight matmuls of over half a teraflop each.
 
     The launches take a hundredth of the step.
     """
@@ -33,7 +33,7 @@ def wide_training(torch: Any, cure: str | None) -> Step:
 def pageable_copy_behind_compute(torch: Any, cure: str | None) -> Step:
     """The next batch, 8 MiB of pageable memory, is copied on a stream of its own while this batch is computed.
 
-    The copy blocks the CPU for about a millisecond; the GPU has three milliseconds of products to go.
+    The copy blocks the CPU for about a millisecond; the GPU has three milliseconds of matmuls to go.
     """
     host = torch.randn(1024, 4096).to(torch.bfloat16)
     host = host.pin_memory() if cure else host
@@ -83,7 +83,7 @@ def plain_descent_on_large_parameters(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
 def bookkeeping_behind_products(torch: Any, cure: str | None) -> Step:
-    """Python writes out a report before each of six batched products.
+    """Python writes out a report before each of six batched matmuls.
 
     It is busy all the time and still ahead of the GPU, so a graph, which runs none of it, is no faster.
     """

@@ -12,7 +12,7 @@ from faults.programs.parts import compiled, weights
 def double_from_numpy(torch: Any, cure: str | None) -> Step:
     """Means and deviations that came from NumPy are float64, and so is everything that they touch.
 
-    The model was made float64 too, because products refuse mixed types. Nothing in it needs more than float32.
+    The model was made float64 too, because matmuls refuse mixed types. Nothing in it needs more than float32.
     """
     torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
     dtype = {None: torch.float64, "tf32": torch.float32, "bf16": torch.bfloat16}[cure]
@@ -29,7 +29,7 @@ def double_from_numpy(torch: Any, cure: str | None) -> Step:
 
 @planted("kernel", "sdpa")
 def attention_with_a_bias(torch: Any, cure: str | None) -> Step:
-    """Cross attention with a bias for each pair of positions: product, scale, bias, softmax, product.
+    """Cross attention with a bias for each pair of positions: matmul, scale, bias, softmax, matmul.
 
     The fused kernel takes the bias as a mask and never writes the scores.
     """
@@ -105,7 +105,7 @@ def residual_network_channels_first(torch: Any, cure: str | None) -> Step:
 def features_of_an_odd_width(torch: Any, cure: str | None) -> Step:
     """A recommender joins 13 numbers and an embedding of 416 into rows of 429, in bfloat16.
 
-    Rows of an odd length cannot be read in wide loads, so the first product gets a slow kernel. Three columns of
+    Rows of an odd length cannot be read in wide loads, so the first matmul gets a slow kernel. Three columns of
     zeros make them 432.
     """
     rows, items, width = 65536, 100_000, 416
@@ -132,7 +132,7 @@ def features_of_an_odd_width(torch: Any, cure: str | None) -> Step:
 def optimizer_behind_slow_products(torch: Any, cure: str | None) -> Step:
     """AdamW walks over its parameters one by one, after a backward pass in float32 without tensor cores.
 
-    The launches look guilty, but the CPU makes them while the GPU is still busy with products: the products are the
+    The launches look guilty, but the CPU makes them while the GPU is still busy with matmuls: the matmuls are the
     step.
     """
     nn = torch.nn

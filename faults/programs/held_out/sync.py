@@ -47,7 +47,7 @@ def metrics_of_every_batch(torch: Any, cure: str | None) -> Step:
 def anchors_counted_on_every_level(torch: Any, cure: str | None) -> Step:
     """A detector divides the loss of each of six levels by `max(int(mask.sum()), 1)`, for anchors in and out.
 
-    `int` reads a count back, twice a level, and the next level's products are launched only then. Clamped on the
+    `int` reads a count back, twice a level, and the next level's matmuls are launched only then. Clamped on the
     GPU the counts need not leave it.
     """
     (tower,), (head,) = weights(torch, 1, 512, 1024, torch.bfloat16), weights(torch, 1, 1024, 64, torch.bfloat16)

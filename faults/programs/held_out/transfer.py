@@ -72,9 +72,9 @@ def non_blocking_from_pageable(torch: Any, cure: str | None) -> Step:
 
 @planted("transfer", "prefetch")
 def weights_fetched_when_needed(torch: Any, cure: str | None) -> Step:
-    """Four layers' weights live in pinned host memory, and each is copied just before its product.
+    """Four layers' weights live in pinned host memory, and each is copied just before its matmul.
 
-    Copy and product take turns on one stream. The next layer's weights can come while this layer computes.
+    Copy and matmul take turns on one stream. The next layer's weights can come while this layer computes.
     """
     layers, tokens, hidden, inner = 4, 8192, 2048, 8192
     hosts = [weight.cpu().pin_memory() for weight in weights(torch, layers, hidden, inner, torch.bfloat16)]

@@ -23,7 +23,7 @@ def _suppressed(torch: Any, scores: Any, boxes: Any) -> Any:
 def boxes_suppressed_class_by_class(torch: Any, cure: str | None) -> Step:
     """A detector ranks and thins out the boxes of each of its 24 classes in a loop, some fifteen small kernels each.
 
-    The kernels are shorter than their launches. All classes fit into one batch of the same calls. The head's product
+    The kernels are shorter than their launches. All classes fit into one batch of the same calls. The head's matmul
     without tensor cores catches the eye, but the GPU has long finished it when the loop goes on.
     """
     classes, kept = 24, 100

@@ -30,7 +30,7 @@ def particles_sorted_by_cell(torch: Any, cure: str | None) -> Step:
 def towers_one_after_the_other(torch: Any, cure: str | None) -> Step:
     """A retriever embeds its queries and its documents with two networks that have nothing to do with each other.
 
-    They could run on two streams, but the products of either fill the GPU on their own: side by side they only share
+    They could run on two streams, but the matmuls of either fill the GPU on their own: side by side they only share
     what one of them has to itself.
     """
     queries = torch.randn(16384, 4096, device="cuda", dtype=torch.bfloat16)

@@ -13,7 +13,7 @@ def weights_unpacked_in_many_passes(torch: Any, cure: str | None) -> Step:
     """A prefill unpacks its 4-bit weights with seven kernels for each of four layers, and most of them in float32.
 
     What they write is many times larger than the weights and is read only once, by the next of them. Compiled, they
-    are one kernel that reads the packed weights and writes what the product needs.
+    are one kernel that reads the packed weights and writes what the matmul needs.
     """
     width, group = 6144, 128
     packed = [torch.randint(0, 256, (width, width // 2), device="cuda", dtype=torch.uint8) for _ in range(4)]

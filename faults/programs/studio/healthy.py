@@ -14,7 +14,7 @@ from .models import transformer
 def wide_block_fitted_to_a_teacher(torch: Any, cure: str | None) -> Step:
     """A wide transformer block is trained in bfloat16 with fused attention and a fused optimizer.
 
-    Nine tenths of the step are large products. The token ids come from ordinary memory, a hundred kilobytes of them.
+    Nine tenths of the step are large matmuls. The token ids come from ordinary memory, a hundred kilobytes of them.
     """
     nn = torch.nn
     width = 4096
@@ -44,7 +44,7 @@ def prompt_answered_and_awaited(torch: Any, cure: str | None) -> Step:
     """A server reads eight prompts with two wide blocks, and waits for the eight next tokens with `.tolist()`.
 
     The ids come from ordinary memory, the answer is read back, and the next request is sent only then. Ten
-    milliseconds of large products lie between, and what the waits leave idle is under a hundredth of it.
+    milliseconds of large matmuls lie between, and what the waits leave idle is under a hundredth of it.
     """
     nn = torch.nn
     width = 4096

@@ -12,9 +12,9 @@ from .models import transformer
 
 @planted("kernel", "tf32", also=("bf16",), innocent="remove_sync", trap=True)
 def full_precision_behind_a_logged_loss(torch: Any, cure: str | None) -> Step:
-    """A transformer is trained in float32 with the library's defaults, so that its products use no tensor cores.
+    """A transformer is trained in float32 with the library's defaults, so that its matmuls use no tensor cores.
 
-    The loss is read with `.item()` in every step, which is what everybody looks at first. It waits for products that
+    The loss is read with `.item()` in every step, which is what everybody looks at first. It waits for matmuls that
     take ten milliseconds either way.
     """
     nn = torch.nn

@@ -11,7 +11,7 @@ from faults.programs.case import Step, planted
 def first_factorisation_in_the_window(torch: Any, cure: str | None) -> Step:
     """A Gaussian process is fitted, and the clock runs from the very first fit.
 
-    The first product and the first factorisation load their libraries and make their handles, which takes longer
+    The first matmul and the first factorisation load their libraries and make their handles, which takes longer
     than all the fits. One fit before the clock starts leaves the window to the work itself.
     """
     points, features = 2048, 16

@@ -14,7 +14,7 @@ from .models import layer, through
 def layers_of_a_wide_encoder(torch: Any, cure: str | None) -> Step:
     """Two layers of a wide transformer encode 8192 tokens in bfloat16, with fused attention.
 
-    The products of the wide layers take nine tenths of the time and run on tensor cores; the CPU is far ahead.
+    The matmuls of the wide layers take nine tenths of the time and run on tensor cores; the CPU is far ahead.
     """
     batch, length, width, heads = 16, 512, 4096, 32
     layers = [layer(torch, width) for _ in range(2)]
@@ -33,9 +33,9 @@ def layers_of_a_wide_encoder(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="cuda_graph", trap=True)
 def load_statistics_behind_large_products(torch: Any, cure: str | None) -> Step:
-    """Large products are each followed by a dozen tiny kernels that keep the statistics of a router.
+    """Large matmuls are each followed by a dozen tiny kernels that keep the statistics of a router.
 
-    The tiny kernels are many, but they are launched while a product of more than a millisecond runs, and take a
+    The tiny kernels are many, but they are launched while a matmul of more than a millisecond runs, and take a
     hundredth of the time. A graph would launch faster what nobody waits for.
     """
     tokens, width, hidden = 8192, 4096, 16384

@@ -13,7 +13,7 @@ from faults.programs.parts import compiled
 def classifier_in_single_precision(torch: Any, cure: str | None) -> Step:
     """A wide classifier is trained in float32 without tensor cores, and gets its labels from pageable memory.
 
-    The copy of the labels is easy to see and 32 kB small; pinning them changes nothing. The products of both
+    The copy of the labels is easy to see and 32 kB small; pinning them changes nothing. The matmuls of both
     passes take all of the time, and TF32 takes most of it away.
     """
     nn = torch.nn
@@ -95,7 +95,7 @@ def option_prices_in_separate_passes(torch: Any, cure: str | None) -> Step:
 
 @planted("kernel", "sdpa")
 def cross_attention_spelled_out(torch: Any, cure: str | None) -> Step:
-    """A decoder attends to 4096 encoded positions with a product, a scale, a softmax and another product.
+    """A decoder attends to 4096 encoded positions with a matmul, a scale, a softmax and another matmul.
 
     The scores of every pair go through memory five times. `scaled_dot_product_attention` never writes them.
     """

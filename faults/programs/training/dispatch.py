@@ -41,7 +41,7 @@ def table_of_every_feature(torch: Any, cure: str | None) -> Step:
 def adapters_on_a_short_batch(torch: Any, cure: str | None) -> Step:
     """Low-rank adapters of a two-layer language model are trained on one sequence of 256 tokens at a time.
 
-    Every projection becomes three products, a scaling and a sum, forth and back, and none of them lasts as long as
+    Every projection becomes three matmuls, a scaling and a sum, forth and back, and none of them lasts as long as
     its launch. The shapes never change, so that a graph can launch them all at once.
     """
     functional = torch.nn.functional
@@ -132,7 +132,7 @@ def masks_of_every_utterance(torch: Any, cure: str | None) -> Step:
 def critics_of_an_odd_width(torch: Any, cure: str | None) -> Step:
     """An actor-critic agent updates two critics, each 23 inputs wide and in float32, twice a step.
 
-    The products use no tensor cores and their width fits nothing, but they are too small for that to matter: the GPU
+    The matmuls use no tensor cores and their width fits nothing, but they are too small for that to matter: the GPU
     waits for the CPU, which launches dozens of tiny kernels for each update. A graph launches them at once.
     """
     nn = torch.nn

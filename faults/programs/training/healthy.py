@@ -10,7 +10,7 @@ from faults.programs.parts import batches, graphed, weights
 
 @planted("healthy", None, innocent="cuda_graph")
 def convolution_on_a_dense_graph(torch: Any, cure: str | None) -> Step:
-    """A network on a dense graph of 16,384 nodes is trained: products with the adjacency matrix, and little else.
+    """A network on a dense graph of 16,384 nodes is trained: matmuls with the adjacency matrix, and little else.
 
     Nothing is wrong: they keep the tensor cores busy for milliseconds, and a CUDA graph does not help.
     """
@@ -36,7 +36,7 @@ def convolution_on_a_dense_graph(torch: Any, cure: str | None) -> Step:
 def scaler_that_looks_for_infinities(torch: Any, cure: str | None) -> Step:
     """Half-precision training reads both losses back, and its gradient scaler whether there was an infinity.
 
-    Nothing is wrong: three times a step the CPU waits, each time for milliseconds of products, and is back at
+    Nothing is wrong: three times a step the CPU waits, each time for milliseconds of matmuls, and is back at
     work at once. A fused optimiser would look for infinities by itself, and gains next to nothing.
     """
     nn = torch.nn

@@ -13,7 +13,7 @@ def distances_to_every_code(torch: Any, cure: str | None) -> Step:
     """An autoencoder's vectors are compared with a codebook by subtracting all pairs, squaring and summing.
 
     Each pair's difference is written out and read again, a gigabyte at a time, to make a single number. Compiled, a
-    pair is subtracted, squared and summed in registers; expanded into squares and one product, it is never made.
+    pair is subtracted, squared and summed in registers; expanded into squares and one matmul, it is never made.
     """
     vectors = torch.randn(4096, 256, device="cuda", dtype=torch.bfloat16)
     (into,) = weights(torch, 1, 256, 64, torch.bfloat16)

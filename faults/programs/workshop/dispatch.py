@@ -107,7 +107,7 @@ def completion_by_a_small_model(torch: Any, cure: str | None) -> Step:
 def autoencoder_with_a_looping_optimizer(torch: Any, cure: str | None) -> Step:
     """A variational autoencoder of twelve layers is trained with `AdamW(foreach=False)`.
 
-    The products keep the GPU busy while the CPU launches them; then the optimiser launches half a dozen small kernels
+    The matmuls keep the GPU busy while the CPU launches them; then the optimiser launches half a dozen small kernels
     for each of 24 parameters, and the GPU waits. The fused optimiser is one launch or two.
     """
     nn = torch.nn

@@ -12,7 +12,7 @@ from faults.programs.parts import compiled, graphed, weights
 def critic_with_a_trail_of_statistics(torch: Any, cure: str | None) -> Step:
     """A wide critic is trained in bfloat16, and eight rounds of tiny kernels keep statistics of its returns.
 
-    Nearly all the time goes into products at the speed of the tensor cores. The tiny kernels are launched while those
+    Nearly all the time goes into matmuls at the speed of the tensor cores. The tiny kernels are launched while those
     run, so that a CUDA graph does not help.
     """
     nn = torch.nn

@@ -12,7 +12,7 @@ from faults.programs.parts import compiled
 def perceptron_trained_in_full_precision(torch: Any, cure: str | None) -> Step:
     """A classifier of three wide linear layers is trained in float32, as torch does unless it is told otherwise.
 
-    Its products run without tensor cores. With TF32 allowed, or under autocast to bfloat16, they take a fraction.
+    Its matmuls run without tensor cores. With TF32 allowed, or under autocast to bfloat16, they take a fraction.
     """
     nn = torch.nn
     torch.backends.cuda.matmul.allow_tf32 = cure == "tf32"
@@ -35,7 +35,7 @@ def perceptron_trained_in_full_precision(torch: Any, cure: str | None) -> Step:
 
 @planted("kernel", "sdpa")
 def language_model_with_attention_spelt_out(torch: Any, cure: str | None) -> Step:
-    """Two transformer blocks are trained on 2048 tokens with attention as product, mask, softmax and product.
+    """Two transformer blocks are trained on 2048 tokens with attention as matmul, mask, softmax and matmul.
 
     The scores of all pairs of tokens go to memory and back for every operation, forward and backward. Fused attention
     never writes them.

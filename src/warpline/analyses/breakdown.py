@@ -9,12 +9,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
 from warpline.trace.columns import integers
+from warpline.trace.names import matches
 from warpline.trace.trace import Trace, Window
+
+Labels = npt.NDArray[np.object_]
 
 PRIORITY = ("compute", "comm", "copy", "memset")
 """Order in which concurrent activities claim the time."""
@@ -37,6 +41,8 @@ class DeviceTime:
     """Communication overlapped with computation: not part of the sum."""
     overlapped_copy_ns: int
     """Copies overlapped with computation or communication: not part of the sum."""
+    host_copy_ns: int
+    """The part of `copy_ns` in which nothing but copies from or to the host runs."""
 
 
 def activity(kind: str, name: str | None) -> str:
@@ -64,9 +70,8 @@ def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
     labels = names.with_columns(
         activity=pl.Series([activity(kind, name) for kind, name in names.iter_rows()], dtype=pl.String)
     )
-    return gpu.select(pl.col("device").fill_null(0), "kind", "name", "start_ns", "end_ns").join(
-        labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left"
-    )
+    columns = (pl.col("device").fill_null(0), "kind", "name", "copy_kind", "start_ns", "end_ns")
+    return gpu.select(columns).join(labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left")
 
 
 def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:
@@ -101,6 +106,19 @@ def _partition(rows: pl.DataFrame, device: int, window: Window) -> DeviceTime:
         memset_ns=exposed["memset"],
         overlapped_comm_ns=alone["comm"] - exposed["comm"],
         overlapped_copy_ns=alone["copy"] - exposed["copy"],
+        host_copy_ns=_host_copies_ns(rows, starts, ends, labels, window),
+    )
+
+
+def _host_copies_ns(rows: pl.DataFrame, starts: Times, ends: Times, labels: Labels, window: Window) -> int:
+    """Time in which copies from or to the host run, and no other copy, computation or communication."""
+    host = matches(rows["copy_kind"], "HtoD|DtoH|HtoH").to_numpy()
+    others = ~host & (labels != "memset")
+    return (
+        _covered_ns(starts[host | others], ends[host | others], window)
+        - _covered_ns(starts[others], ends[others], window)
+        if host.any()
+        else 0
     )
 
 

@@ -146,7 +146,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     )
     order = order_for_nesting(np.zeros_like(starts), starts, ends)
     events, starts, ends = events[order], starts[order], ends[order]
-    tree = nest(np.zeros_like(starts), starts, ends, clock_tick_ns(starts))
+    tree = nest(np.zeros_like(starts), starts, ends, clock_tick_ns(starts, ends))
     begins, lengths = _segments(starts, ends, windows)
     owners = tree.innermost(np.zeros_like(begins), begins)
     parts = _parts(_described(events, tree.parents), _gaps(events, starts, begins), owners, lengths)

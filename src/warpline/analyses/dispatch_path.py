@@ -12,7 +12,7 @@ import polars as pl
 
 from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
-from warpline.analyses.where import frame_names, user_frames, with_sites
+from warpline.analyses.where import user_sites, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.columns import NONE, integers
 from warpline.trace.nesting import nearest_marked
@@ -138,6 +138,6 @@ def _by_name(trace: Trace, table: pl.DataFrame) -> pl.DataFrame:
         slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),
     )
     slowest = integers(grouped["slowest"])
-    frames = user_frames(trace, integers(trace.ops["thread"])[slowest], integers(trace.ops["start_ns"])[slowest])
-    placed = with_sites(grouped.with_columns(frame=frame_names(trace, frames)).drop("slowest"))
+    sites = user_sites(trace, integers(trace.ops["thread"])[slowest], integers(trace.ops["start_ns"])[slowest])
+    placed = with_sites(grouped.with_columns(frame=sites).drop("slowest"))
     return placed.sort("cpu_total_ns", "name", descending=[True, False])

@@ -1,8 +1,9 @@
 """Why a device is idle: every idle nanosecond gets one cause, from what the CPU does at that time.
 
 An idle gap ends when an operation starts. Until that operation's launch was called, the device waited for the
-launching thread, and the gap is split by what that thread was doing; from the call on, it is launch latency, or,
-if the operation had been waiting in its queue all along, a dependency. A moment without any evidence is `unknown`.
+launching thread, and the gap is split by what that thread was doing; while the call lasts, by what the call does
+(loading code, a lock); after it, it is launch latency, or, if the operation had been waiting in its queue all along, a
+dependency. A moment without any evidence is `unknown`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.analyses.breakdown import idle_spans
-from warpline.analyses.host_activity import Activity
+from warpline.analyses.breakdown import activity, idle_spans
+from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans
+from warpline.intervals import Spans, intersection, union
 from warpline.trace.columns import NONE, integers
+from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
@@ -36,9 +38,14 @@ CAUSES = (
     "profiler",
     "unknown",
 )
+NAMED_WAITS, NAMED_WAIT = 3, 0.1
+"""Calls of the operating system that are named for a cause, and the share of it that each must have."""
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
+
+WITHIN_A_CALL = ("cold_start", "memory", "profiler", "transfer", "sync", WAITING)
+"""What a launching call may do beside launching: load code, allocate, stage, or wait for a lock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,9 @@ class Gaps:
     device: int
     table: pl.DataFrame
     """One row per gap: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
+    os_waits: dict[str, dict[str, int]]
+    """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most
+    spent a part of them, with the time in each, the longest first."""
 
     def totals(self) -> dict[str, int]:
         """Idle time by cause; sums to the idle time."""
@@ -65,8 +75,9 @@ def idle_gaps(trace: Trace, known: HostTime | None = None) -> list[Gaps]:
 
 
 def loading_spans(host: HostTime) -> dict[int, Spans]:
-    """When each thread was loading data, by the same evidence: ranges, frames, and long gaps before an upload."""
-    return {thread: host.explained(thread)["input"] for thread in host.threads}
+    """When each launching thread was loading data, by the same evidence: ranges, frames, and long gaps before an
+    upload."""
+    return {thread: host.explained(thread)["input"] for thread in host.launching}
 
 
 def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) -> Gaps:
@@ -82,6 +93,7 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
     callers = np.where(ended_by == NONE, _busiest_thread(trace), callers)
     _split_waiting(host, idle, launch, callers, parts)
     _split_after_launch(trace, idle, launch, called, calls, ended_by, host.threads, parts)
+    _waiting_for_peers(trace.gpu, ended_by, parts)
     explained = sum(parts[cause] for cause in CAUSES if cause != "unknown")
     parts["unknown"] = (idle.ends - idle.starts) - explained
     table = pl.DataFrame(
@@ -92,7 +104,23 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
             **{f"{cause}_ns": values for cause, values in parts.items()},
         }
     )
-    return Gaps(device, table)
+    return Gaps(device, table, _os_waits(trace, idle, {cause: int(parts[cause].sum()) for cause in CAUSES}))
+
+
+def _os_waits(trace: Trace, idle: Spans, totals: dict[str, int]) -> dict[str, dict[str, int]]:
+    if not len(trace.osrt):
+        return {}
+    mine = trace.osrt.filter(pl.col("thread") == _busiest_thread(trace))
+    found: dict[str, dict[str, int]] = {}
+    for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK)):
+        times = {
+            str(name): intersection(union(integers(rows["start_ns"]), integers(rows["end_ns"])), idle).total_ns()
+            for (name,), rows in mine.filter(named(pattern)).group_by("name")
+        }
+        large = {name: time for name, time in times.items() if time >= NAMED_WAIT * totals[cause] > 0}
+        if large:
+            found[cause] = dict(sorted(large.items(), key=lambda pair: (-pair[1], pair[0]))[:NAMED_WAITS])
+    return found
 
 
 def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
@@ -113,6 +141,18 @@ def _split_waiting(host: HostTime, idle: Spans, launch: Int64s, callers: Int64s,
             parts[label][mine] += covered_before(spans, launch[mine]) - covered_before(spans, idle.starts[mine])
 
 
+def _waiting_for_peers(gpu: pl.DataFrame, ended_by: Int64s, parts: dict[str, Int64s]) -> None:
+    """A collective that was launched in time, and does not start on an idle device, waits for communication."""
+    waiting = np.flatnonzero(parts["dependency"] > 0)
+    if not len(waiting):
+        return
+    names = gpu["name"].gather(ended_by[waiting]).cast(pl.String)
+    known = {name: activity("kernel", name) == "comm" for name in names.unique().to_list()}
+    mine = waiting[np.array([known[name] for name in names.to_list()], bool)]
+    parts["comm"][mine] += parts["dependency"][mine]
+    parts["dependency"][mine] = 0
+
+
 def _busiest_thread(trace: Trace) -> int:
     counts = trace.api["thread"].drop_nulls().value_counts(sort=True)
     return int(counts["thread"][0]) if len(counts) else NONE
@@ -128,26 +168,28 @@ def _split_after_launch(
     threads: dict[int, Activity],
     parts: dict[str, Int64s],
 ) -> None:
-    """The part from the launch on."""
-    after = idle.ends - launch
+    """The part from the launch on: within the call, by what the call did; after it, latency or a dependency."""
     linked = calls != NONE
-    waited_in_queue = linked & (called < idle.starts)
-    long = after > QUEUED_GAP_NS
-    parts["dependency"] += np.where(waited_in_queue & long, after, 0)
-    parts["launch_latency"] += np.where(waited_in_queue & ~long, after, 0)
-    # Launched while idle: the call itself may have been loading code, allocating or staging.
-    fresh = linked & ~waited_in_queue
-    done = np.minimum(np.append(integers(trace.api["end_ns"]), 0)[calls], idle.ends)
-    done = np.maximum(done, launch)
+    returned = np.where(linked, np.append(integers(trace.api["end_ns"]), 0)[calls], idle.ends)
+    done = np.clip(returned, launch, idle.ends)
     callers = np.append(integers(trace.api["thread"]), NONE)[calls]
     spent = np.zeros(len(idle), np.int64)
-    for caller in np.unique(callers[fresh]):
-        mine = np.flatnonzero(fresh & (callers == caller))
-        for label in ("cold_start", "memory", "transfer", "sync"):
+    # A call that began before the gap, and returns in it, holds the device up as one that begins in it.
+    within = linked & (done > launch)
+    for caller in np.unique(callers[within]):
+        mine = np.flatnonzero(within & (callers == caller))
+        for label in WITHIN_A_CALL:
             spans = threads[int(caller)].labels[label] if int(caller) in threads else None
             if spans is None or not len(spans):
                 continue
             inside = covered_before(spans, done[mine]) - covered_before(spans, launch[mine])
-            parts[label][mine] += inside
+            if label in parts:
+                parts[label][mine] += inside
             spent[mine] += inside
-    parts["launch_latency"] += np.where(fresh, after - spent, 0)
+    # What a call takes beyond an ordinary launch, and nothing recorded explains, stays unknown.
+    rest = (done - launch) - spent
+    parts["launch_latency"] += np.where(linked & (rest <= FIRST_LAUNCH_NS), rest, 0)
+    after = idle.ends - done
+    waited_in_queue = linked & (called < idle.starts) & (after > QUEUED_GAP_NS)
+    parts["dependency"] += np.where(waited_in_queue, after, 0)
+    parts["launch_latency"] += np.where(linked & ~waited_in_queue, after, 0)

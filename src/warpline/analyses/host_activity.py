@@ -34,8 +34,11 @@ Labels = npt.NDArray[np.int8]
 Distinct = tuple[pl.Series, Int64s]
 """The distinct names of a table, and which of them each row has."""
 
-PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", "dispatch")
-"""The causes that a thread's activity can show. Python frames alone are no evidence."""
+WAITING = "waiting"
+PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", WAITING, "dispatch")
+"""The causes that a thread's activity can show. Python frames alone are no evidence.
+
+`waiting` is none: the thread sleeps until another one wakes it, and what that one does is the cause."""
 
 SYNCHRONISE = f"{DEVICE_WAIT}|{STREAM_WAIT}|{EVENT_WAIT}"
 """Returns when the device, a stream or an event is done."""
@@ -69,10 +72,25 @@ DRIVER_LOADING = r"dlopen|dlclose|JIT|LAZY|MODULE"
 PROFILING = (
     r"torch/(autograd/)?profiler|Buffer|CUPTI|[Pp]rofiling|Instrumentation|Chunk Allocation|TLS allocation|Resource"
 )
-OS_WAIT = r"^(u?sleep|nanosleep|clock_nanosleep|p?poll|p?select|epoll_p?wait|recv|accept|sem_timedwait|p?read|fread)"
-OS_LOADING = r"^(open|stat|lstat|fstat|mmap|munmap|fopen|close|access|readlink|dlopen|getdents)"
+OS_READ = (
+    r"^(u?sleep|nanosleep|clock_nanosleep|p?poll|p?select|epoll_p?wait|recv|accept|sem_timedwait|p?readv?|fread|f?getc|getchar"
+    r"|fgets|gets|getline|getdelim|f?scanf|_IO_getc)(64|_unlocked)?(msg|mmsg|from|v2|4)?$"
+)
+"""The program sleeps, or waits for data: a file, a pipe, a socket, the keyboard."""
+OS_BLOCK = (
+    r"^(sem_(clock)?wait|pthread_(cond_(timed|clock)?wait|(timed|clock)?join|mutex_(timed|clock)?lock|barrier_wait"
+    r"|rwlock_(timed|clock)?(rd|wr)lock|spin_lock)|(cnd|mtx|thrd)_(timed)?(wait|lock|join)|futex|wait(pid|id|3|4)?|sigwait\w*"
+    r"|pause|flock|msgrcv|semop|semtimedop)$"
+)
+"""The program waits for another thread or process."""
+OS_LOOKUP = r"^(f?open|creat|l?stat|access|faccessat|readlink|dlopen|getdents)(at)?(64)?$"
+"""Looks files up, as an import does thousands of times."""
 FIRST_LAUNCH_NS = 200_000
 """A first launch of a kernel that takes longer than this loaded its code: ordinary launches take 3 to 20 µs."""
+SLOW_FIRST_CALL = 30.0
+"""A call that takes this many times the median of its name does something else besides."""
+PROFILER_HELPERS = r"^<built-in|^torch/cuda/"
+HELPER_LEVELS = 3
 LAST_UINT16 = np.iinfo(np.uint16).max
 BURST_NS = 1_000_000
 """File operations closer together than this belong to one import."""
@@ -144,7 +162,7 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
         _telling(ranges, {"input": LOADING}),
         _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}, frames),
         _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}),
-        _telling(trace.osrt, {"input": OS_WAIT}),
+        _telling(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK}),
         _ops(trace.ops),
     )
     thread, start, end = (
@@ -159,23 +177,43 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
         number, label = divmod(int(key[rows[0]]), len(PRIORITY))
         yield number, PRIORITY[label], union(start[rows], end[rows])
     yield from _profiler_frames(trace.python, frames)
-    imports = trace.osrt.filter(named(OS_LOADING))
-    for (number,), files in imports.group_by("thread"):
-        # Close the short breaks between the file operations of one import.
-        spans = union(integers(files["start_ns"]), integers(files["end_ns"]) + BURST_NS)
-        yield int(number), "cold_start", union(spans.starts, spans.ends - BURST_NS)
+    yield from _lookups(trace)
+
+
+def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
+    """Bursts in which files are looked up: an import, or, where most steps have some, the program's own reading."""
+    lookups = trace.osrt.filter(named(OS_LOOKUP), pl.col("thread").is_not_null())
+    begins, end = integers(trace.steps["start_ns"]), int(integers(trace.steps["end_ns"]).max(initial=0))
+    moments = integers(lookups["start_ns"])
+    step = np.where(moments < end, np.searchsorted(begins, moments, side="right"), 0)
+    each = np.bincount(step, minlength=len(begins) + 1)[1:]
+    own = (step > 0) & bool(len(each) and np.median(each) > 0)
+    for (number,), files in lookups.with_columns(own=pl.Series(own)).group_by("thread"):
+        for label, chosen in (("cold_start", ~pl.col("own")), ("input", pl.col("own"))):
+            rows = files.filter(chosen)
+            # Close the short breaks between the file operations of one import.
+            spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]) + BURST_NS)
+            yield int(number), label, union(spans.starts, spans.ends - BURST_NS)
 
 
 def _profiler_frames(python: pl.DataFrame, distinct_names: Distinct) -> Iterator[tuple[int, str, Spans]]:
-    """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run)."""
-    names, which = distinct(python["name"])
+    """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run).
+
+    What the profiler calls of torch and of Python, as `torch.cuda.synchronize()`, is its own as well.
+    """
+    names, which = distinct_names
     is_profiling = np.append(names.str.contains(PROFILING).to_numpy(), False)
     if not is_profiling.any():
         return
     profiling = np.append(is_profiling[which], False)
+    parents = integers(python["parent"])
+    helping = np.append(np.append(names.str.contains(PROFILER_HELPERS).to_numpy(), False)[which], False)
+    # Helpers call helpers: a few levels of them.
+    for _ in range(HELPER_LEVELS):
+        profiling[:-1] |= helping[:-1] & profiling[parents]
     own, called = (
         np.flatnonzero(profiling[:-1]),
-        np.flatnonzero(~profiling[:-1] & profiling[integers(python["parent"])]),
+        np.flatnonzero(~profiling[:-1] & profiling[parents]),
     )
     frames = _Told.rows(python, own, np.zeros(len(own), np.int8))
     inner = _Told.rows(python, called, np.zeros(len(called), np.int8))
@@ -222,17 +260,34 @@ def _calls(trace: Trace) -> _Told:
     by_call[integers(pageable_copies(trace))] = PRIORITY.index("transfer")
     for word, pattern in (("sync", SYNCHRONISE), ("memory", ALLOCATE), ("cold_start", LOAD)):
         by_call[are(pattern)[which]] = PRIORITY.index(word)
-    by_call[integers(_launches_of_new_code(trace))] = PRIORITY.index("cold_start")
+    for first_time in (_launches_of_new_code(trace), _slow_first_calls(trace.api, trace.ops)):
+        by_call[integers(first_time)] = PRIORITY.index("cold_start")
     return _Told.rows(trace.api, np.arange(len(trace.api)), by_call)
 
 
 def _launches_of_new_code(trace: Trace) -> pl.Series:
-    """Calls that launched a kernel for the first time and took as long as loading code takes."""
-    launches = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "name", "start_ns")
-    first = launches.sort("start_ns").unique("name", keep="first")["api_id"]
+    """Calls that launched a kernel for the first time, or the first one of an op of that name, and took as long as
+    loading code takes."""
+    launches = trace.gpu.filter(pl.col("api_id").is_not_null()).select("api_id", "name", "op_id", "start_ns")
+    launches = launches.sort("start_ns")
+    op = trace.ops["name"].gather(launches["op_id"]).alias("op")
+    by_op = launches.with_columns(op).drop_nulls("op").unique("op", keep="first")["api_id"]
+    first = pl.concat([launches.unique("name", keep="first")["api_id"], by_op]).unique(maintain_order=True)
     calls = trace.api[first.to_list()] if len(first) else trace.api.head(0)
     slow = calls.select(named(LAUNCH) & (pl.col("end_ns") - pl.col("start_ns") > FIRST_LAUNCH_NS)).to_series()
     return first.filter(slow)
+
+
+def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
+    """Allocations and frees in the first op of its name, far longer than others: a library is initialised there."""
+    length = pl.col("end_ns") - pl.col("start_ns")
+    allocating = api.with_row_index("call").filter(named(ALLOCATE))
+    usual = length.median().over("name")
+    slow = allocating.filter(length > FIRST_LAUNCH_NS, length > SLOW_FIRST_CALL * usual, pl.col("op_id").is_not_null())
+    if not len(slow):
+        return slow["call"]
+    first = np.flatnonzero(ops["name"].is_first_distinct().to_numpy())
+    return slow.filter(pl.col("op_id").is_in(first))["call"]
 
 
 def pageable_copies(trace: Trace) -> pl.Series:

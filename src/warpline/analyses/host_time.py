@@ -1,7 +1,8 @@
 """How each launching thread spends its time, gaps included: the host side of every idle moment.
 
-A thread's own evidence counts first (`host_activity`), then other threads' activity, then the meaning of a gap:
-mostly Python between ops, which is dispatch; before a copy to the device, data loading.
+A thread's own evidence counts first (`host_activity`), then the activity of other threads that launch, and of those
+that wake it; then the meaning of a gap: mostly Python between ops, which is dispatch; before a copy to the device, data
+loading. A thread that launches nothing and wakes nobody explains nothing: pools and watchers sleep all the time.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, Activity, activities, joined, prioritised
+from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities, joined, prioritised
 from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, twice, union
 from warpline.trace.columns import NONE, Bools, Int64s, integers
@@ -23,8 +24,12 @@ SHORT_HOLE_NS = 300_000
 So is as much CPU time between two launches: launching takes tens of µs, loading a batch takes longer."""
 NUMBER_BYTES = 8
 """A copy to the host up to this size is a loss or a flag; the next batch does not depend on it."""
-OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler"})
-"""Activities of one thread that may block another; loading and recording do not."""
+OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler", WAITING})
+"""Activities of one launching thread that may block another; loading and recording do not."""
+OF_WAKING_THREAD = tuple(label for label in PRIORITY if label not in {"dispatch", "profiler", WAITING})
+"""Activities of a thread that explain why another waited for it."""
+WAKES_WITHIN = 0.02
+"""Share of a wait before its end within which the activity that ended it must end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,13 +86,17 @@ class HostTime:
 
     def _explain(self, caller: int) -> dict[str, Spans]:
         own = self.threads.get(caller, Activity({}))
+        waiting = own.labels.get(WAITING, EMPTY)
         holes = complement(own.told, self._window.start_ns, self._window.end_ns)
         others = self._seen_elsewhere(own)
         calls = self._calls.of(self._calls_of.of(caller))
-        result = {label: [own.labels.get(label, EMPTY)] for label in PRIORITY}
+        causes = [label for label in PRIORITY if label != WAITING]
+        result = {label: [own.labels.get(label, EMPTY)] for label in causes}
         for label, found in result.items():
-            found.append(intersection(others.labels.get(label, EMPTY), holes))
+            found.append(intersection(others.labels.get(label, EMPTY), joined([holes, waiting])))
         silence = difference(holes, others.told)
+        for label, spans in self._waking(caller, difference(waiting, others.told)).items():
+            result[label].append(spans)
         looking = self._after_results(calls)
         making = self._making_batches(calls, caller, joined([silence, *result["dispatch"][:1]]))
         making = difference(making, looking)
@@ -103,12 +112,37 @@ class HostTime:
         """By label, when any thread has it, and when several threads do."""
         found = {}
         for label in OF_ANY_THREAD:
-            parts = [activity.labels[label] for activity in self.threads.values() if len(activity.labels[label])]
+            parts = [self.threads[thread].labels[label] for thread in self.launching if thread in self.threads]
+            parts = [part for part in parts if len(part)]
             found[label] = joined(parts), twice(parts)
         return found
 
+    @cached_property
+    def launching(self) -> list[int]:
+        """The threads that launch GPU operations."""
+        threads: list[int] = np.unique(self._calls.thread[self._calls.thread != NONE]).tolist()
+        return threads
+
+    def _waking(self, caller: int, waits: Spans) -> dict[str, Spans]:
+        """What the threads did that a thread waited for: the activity that ends with the wait; and where another
+        launching thread does not wait itself, the program runs there, which is dispatch."""
+        if not len(waits):
+            return {}
+        woken: dict[str, list[Spans]] = {}
+        for thread, activity in self.threads.items():
+            for label in OF_WAKING_THREAD if thread != caller else ():
+                woken.setdefault(label, []).append(_ending_with(activity.labels.get(label, EMPTY), waits))
+        found = prioritised({label: joined(parts) for label, parts in woken.items()})
+        rest = difference(waits, found.told)
+        for thread in self.launching:
+            if thread != caller and thread in self.threads:
+                rest = intersection(rest, self.threads[thread].labels.get(WAITING, EMPTY))
+        others = len(self.launching) - (caller in self.launching)
+        running = difference(difference(waits, found.told), rest) if others else EMPTY
+        return {**{label: found.labels[label] for label in OF_WAKING_THREAD}, "dispatch": running}
+
     def _seen_elsewhere(self, own: Activity) -> Activity:
-        """Activity of other threads while this one has no evidence."""
+        """Activity of other launching threads while this one has no evidence."""
         merged = {}
         for label, (some, several) in self._by_any.items():
             mine = own.labels.get(label, EMPTY)
@@ -155,14 +189,14 @@ class HostTime:
         """Meaning of a thread's unrecorded time: mostly Python between ops, which is dispatch.
 
         A long gap within a step that ends in a copy to the device is data loading. A gap before the first
-        step, in a trace with steps, is program start-up.
+        step, in a trace with steps, is program start-up. Without steps, a long gap says nothing.
         """
         long = (holes.ends - holes.starts) > SHORT_HOLE_NS
-        loading, starting = np.zeros(len(holes), bool), np.zeros(len(holes), bool)
-        if len(self._step_starts):
-            begin, end = int(self._step_starts[0]), self._step_end
-            starting = long & (holes.ends <= begin)
-            loading = long & (holes.starts < end) & (holes.ends > begin) & self._before_batch(calls, holes.ends)
+        if not len(self._step_starts):
+            return {"dispatch": Spans(holes.starts[~long], holes.ends[~long])}
+        begin, end = int(self._step_starts[0]), self._step_end
+        starting = long & (holes.ends <= begin)
+        loading = long & (holes.starts < end) & (holes.ends > begin) & self._before_batch(calls, holes.ends)
         rest = ~(loading | starting)
         kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
         return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
@@ -224,3 +258,13 @@ class HostTime:
         step = np.searchsorted(self._step_starts, np.append(calls.start, 0), side="right")
         found: Bools = upload & ~(result & (step[following - 1] == step[following]))
         return found
+
+
+def _ending_with(spans: Spans, waits: Spans) -> Spans:
+    """The parts, within the waits, of spans that end where a wait ends."""
+    slot = np.searchsorted(waits.starts, spans.ends, side="left") - 1
+    inside = np.flatnonzero(slot >= 0)
+    start, end = waits.starts[slot[inside]], waits.ends[slot[inside]]
+    early = end - spans.ends[inside]
+    wakes = (early >= 0) & (early <= WAKES_WITHIN * (end - start))
+    return union(np.maximum(spans.starts[inside], start)[wakes], spans.ends[inside][wakes])

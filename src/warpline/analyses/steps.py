@@ -12,10 +12,13 @@ from warpline.trace.trace import Trace
 
 
 def step_times(trace: Trace) -> pl.DataFrame:
-    """Index, name, length, busy time of the busiest device, and operations begun, for the steps in view."""
+    """Index, name, length, busy time of the busiest device, and operations begun, for the steps in view.
+
+    A step that only launches is as long as its work on the device.
+    """
     steps = trace.steps_in_view
     gpu = trace.gpu
-    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    starts, ends = trace.step_spans
     busy = np.zeros(len(steps), np.int64)
     for _, rows in gpu.group_by(pl.col("device").fill_null(0)):
         spans = union(integers(rows["start_ns"]), integers(rows["end_ns"]))
@@ -25,7 +28,7 @@ def step_times(trace: Trace) -> pl.DataFrame:
     return steps.select(
         "index",
         "name",
-        "start_ns",
+        start_ns=pl.Series(starts),
         length_ns=pl.Series(ends - starts),
         busy_ns=pl.Series(busy),
         operations=pl.Series(operations),

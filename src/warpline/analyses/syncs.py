@@ -12,7 +12,7 @@ import polars as pl
 
 from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
-from warpline.analyses.where import UserFrames, frame_names, with_sites
+from warpline.analyses.where import UserFrames, with_sites
 from warpline.trace.api_names import COPY
 from warpline.trace.columns import NONE, ids, integers
 from warpline.trace.names import named
@@ -38,13 +38,13 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
         .then(pl.lit("free"))
     )
     calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
-    frames = own.at(integers(calls["thread"]), integers(calls["start_ns"]))
+    sites = own.sites(integers(calls["thread"]), integers(calls["start_ns"]))
     rows = calls.select(
         "kind",
         calls=pl.col("call"),
         call=pl.col("name").cast(pl.String),
         op=_outermost_ops(trace, integers(calls["op_id"])),
-        frame=frame_names(trace, frames),
+        frame=sites,
         blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
     grouped = rows.group_by("kind", "call", "op", "frame").agg(

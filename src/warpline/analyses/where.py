@@ -1,4 +1,4 @@
-"""The user's Python line of an op or a call, if frames were recorded."""
+"""The user's Python line of an op or a call: from the frames of the trace, else from those of a second look."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.columns import NONE, ids, integers
+from warpline.trace.call_lines import call_lines
+from warpline.trace.columns import NONE, Bools, ids, integers
 from warpline.trace.names import matches
-from warpline.trace.nesting import nearest_marked
+from warpline.trace.nesting import Nest, nearest_marked
+from warpline.trace.same_ops import OpOrder, same_ops
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 
 LIBRARY = (
     r"^<|^nn\.Module|^(torch|triton|transformers|accelerate|lightning|pytorch_lightning|deepspeed|numpy|functorch|torchvision|"
-    r"torchaudio|flash_attn|vllm|apex|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
+    r"torchaudio|flash_attn|vllm|apex|scipy|PIL|pandas|sklearn|skimage|cv2|datasets|tokenizers|timm|einops|diffusers|peft|"
+    r"safetensors|huggingface_hub|tqdm|importlib|threading|typing|contextlib|collections|multiprocessing|concurrent|"
     r"runpy|abc|copy|functools|queue|selectors|socket|random|warnings|weakref|inspect|enum|types|re|json|logging)"
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
 )
@@ -32,7 +35,8 @@ class Site:
 
     file: str
     line: int
-    """First line of the function: torch's tracer records where a function begins, not where it is."""
+    """The calling line where it was recorded (`warpline run`); else the first line of the function, which is all that
+    torch's trace says."""
     function: str
 
     @classmethod
@@ -43,29 +47,177 @@ class Site:
 
 
 class UserFrames:
-    """The frames of the user's code, prepared for many lookups."""
+    """The frames of the user's code, prepared for many lookups.
+
+    A trace without frames borrows those of a second look: a moment within an op becomes the begin of the same op there,
+    and a moment between two ops the same share of the time between the same two ops.
+    """
 
     def __init__(self, trace: Trace) -> None:
-        own = ~matches(trace.python["name"], LIBRARY).to_numpy()
-        self._own_or_above = np.append(nearest_marked(integers(trace.python["parent"]), own), NONE)
-        self._frames = trace.frames if len(own) else None
+        source, self._twin = trace, None
+        if not len(trace.python) and trace.beside is not None and trace.beside.stacks is not None:
+            source = trace.beside.stacks
+            self._twin = _Twin(trace, source) if len(source.python) else None
+        self.python = source.python
+        """The table that lookups give rows of."""
+        own = ~matches(self.python["name"], LIBRARY).to_numpy()
+        self._parents = np.append(integers(self.python["parent"]), NONE)
+        self._own_or_above = np.append(nearest_marked(self._parents[:-1], own), NONE)
+        self._frames = source.frames if len(own) else None
+        lines = trace.beside.look.lines if trace.beside is not None else pl.DataFrame()
+        self._lines = np.append(call_lines(source, lines), NONE)
+
+    @property
+    def exist(self) -> bool:
+        """Whether there are frames."""
+        return self._frames is not None
+
+    @property
+    def borrowed(self) -> bool:
+        """Whether the frames are those of a second look."""
+        return self._twin is not None
+
+    @property
+    def matched_share(self) -> float:
+        """Share of the trace's ops that the frames are known for: less than 1 if the second look ran other ops."""
+        return self._twin.matched_share if self._twin is not None else float(self.exist)
 
     def at(self, threads: Int64s, moments: Int64s) -> Int64s:
         """Row of `python` of the innermost user frame on that thread at that moment, or NONE."""
+        return self._own_or_above[self.innermost(threads, moments)]
+
+    def innermost(self, threads: Int64s, moments: Int64s) -> Int64s:
+        """The same for any frame."""
         if self._frames is None:
             return np.full(len(moments), NONE, np.int64)
-        found: Int64s = self._own_or_above[self._frames.innermost(threads, moments)]
-        return found
+        if self._twin is not None:
+            threads, moments = self._twin.moments(threads, moments)
+        return self._frames.innermost(threads, moments)
+
+    def names(self, frames: Int64s) -> pl.Series:
+        """The frames as text; null for NONE."""
+        return self.python["name"].gather(ids(frames)).cast(pl.String)
+
+    def sites(self, threads: Int64s, moments: Int64s) -> pl.Series:
+        """The innermost user frames as text, each with the line that was running, where that is known."""
+        if self._frames is None:
+            return pl.Series([None] * len(moments), dtype=pl.String)
+        if self._twin is not None:
+            threads, moments = self._twin.moments(threads, moments)
+        inner = self._frames.innermost(threads, moments)
+        own = self._own_or_above[inner]
+        lines = self._running_lines(threads, moments, inner, own)
+        names = self.names(own)
+        placed = pl.DataFrame({"name": names, "line": lines}).with_columns(
+            pl.when(pl.col("line") == NONE)
+            .then("name")
+            .otherwise(pl.col("name").str.replace(r"\(\d+\): ", pl.format("({}): ", "line")))
+        )
+        return placed["name"]
+
+    def _running_lines(self, threads: Int64s, moments: Int64s, inner: Int64s, own: Int64s) -> Int64s:
+        """The line of each user frame that was running: the one that makes the call on the way to the innermost frame.
+
+        An operator is no call. Its line lies between those of the calls before and after it in the same function; the
+        smaller is taken, because a loop may lie between them.
+        """
+        line = self._lines[self._child_towards(own, inner)]
+        alone = np.flatnonzero((own != NONE) & (inner == own))
+        if not len(alone) or self._frames is None:
+            return line
+        latest = _latest(self._frames, threads[alone], moments[alone])
+        before = self._lines[self._child_towards(own[alone], latest)]
+        follower = np.minimum(latest + 1, len(self._parents) - 2)
+        after = np.where(self._parents[follower] == own[alone], self._lines[follower], NONE)
+        both = np.minimum(before, after)
+        line[alone] = np.where(both != NONE, both, np.maximum(before, after))
+        return line
+
+    def _child_towards(self, above: Int64s, below: Int64s) -> Int64s:
+        """The call that `above` makes on the way down to `below`; NONE if there is none."""
+        row = below.copy()
+        while True:
+            climbing = np.flatnonzero((row != NONE) & (row != above) & (self._parents[row] != above))
+            if not len(climbing):
+                break
+            row[climbing] = self._parents[row[climbing]]
+        return np.where((row == above) | (above == NONE), NONE, row)
 
 
-def user_frames(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
-    """The same for a single lookup."""
-    return UserFrames(trace).at(threads, moments)
+def _latest(frames: Nest, threads: Int64s, moments: Int64s) -> Int64s:
+    """The last frame that began on that thread by that moment; NONE if there is none."""
+    result = np.full(len(moments), NONE, np.int64)
+    for thread in np.unique(threads):
+        mine = threads == thread
+        first, beyond = np.searchsorted(frames.lanes, [thread, thread + 1])
+        at = first + np.searchsorted(frames.starts[first:beyond], moments[mine], side="right") - 1
+        result[mine] = np.where(at >= first, at, NONE)
+    return result
 
 
-def frame_names(trace: Trace, frames: Int64s) -> pl.Series:
-    """The frames as text; null for NONE."""
-    return trace.python["name"].gather(ids(frames)).cast(pl.String)
+class _Twin:
+    """The moments of a trace in a second recording of the same program."""
+
+    def __init__(self, trace: Trace, other: Trace) -> None:
+        ops, others = trace.ops, other.ops
+        partner = same_ops(OpOrder.of_trace(trace), OpOrder.of_trace(other))
+        self.matched_share = float((partner != NONE).mean()) if len(partner) else 0.0
+        known = np.flatnonzero(partner != NONE)
+        thread, start, end = (integers(ops[name])[known] for name in ("thread", "start_ns", "end_ns"))
+        to, begin, stop = (integers(others[name])[partner[known]] for name in ("thread", "start_ns", "end_ns"))
+        depth = integers(ops["depth"])[known]
+        parents = np.full(len(known), NONE, np.int64)
+        place = np.append(np.full(len(ops), NONE, np.int64), NONE)
+        place[known] = np.arange(len(known))
+        parents = place[integers(ops["parent"])[known]]
+        self._nest = Nest(thread, start, end, parents, depth)
+        self._begin, self._to = np.append(begin, NONE), np.append(to, NONE)
+        self._outer = {lane: _Outer(start[rows], end[rows], begin[rows], stop[rows], to[rows])
+                       for lane, rows in _rows_by_lane(thread, depth == 0).items()}  # fmt: skip
+
+    def moments(self, threads: Int64s, moments: Int64s) -> tuple[Int64s, Int64s]:
+        """Threads and moments in the other recording; NONE where nothing corresponds."""
+        inside = self._nest.innermost(threads, moments)
+        to, when = self._to[inside], self._begin[inside]
+        for lane, outer in self._outer.items():
+            mine = np.flatnonzero((inside == NONE) & (threads == lane))
+            if len(mine):
+                to[mine], when[mine] = outer.between(moments[mine])
+        return to, when
+
+
+def _rows_by_lane(lanes: Int64s, chosen: Bools) -> dict[int, Int64s]:
+    return {int(lane): np.flatnonzero(chosen & (lanes == lane)) for lane in np.unique(lanes)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Outer:
+    """Outermost ops of a thread, in order, here and in the other recording."""
+
+    start: Int64s
+    end: Int64s
+    begin: Int64s
+    stop: Int64s
+    to: Int64s
+
+    def between(self, moments: Int64s) -> tuple[Int64s, Int64s]:
+        """The same share of the time between the op before and the op after each moment."""
+        after = np.searchsorted(self.start, moments, side="right")
+        inner = (after > 0) & (after < len(self.start))
+        at = np.clip(after, 1, max(len(self.start) - 1, 1))
+        if len(self.start) < 2:
+            return np.full(len(moments), NONE, np.int64), np.full(len(moments), NONE, np.int64)
+        here = np.maximum(self.start[at] - self.end[at - 1], 1)
+        there = self.begin[at] - self.stop[at - 1]
+        share = np.clip((moments - self.end[at - 1]) / here, 0.0, 1.0)
+        follows = inner & (there >= 0) & (self.to[at] == self.to[at - 1])
+        when = self.stop[at - 1] + (share * there).astype(np.int64)
+        return np.where(follows, self.to[at], NONE), np.where(follows, when, NONE)
+
+
+def user_sites(trace: Trace, threads: Int64s, moments: Int64s) -> pl.Series:
+    """`UserFrames.sites` for a single lookup."""
+    return UserFrames(trace).sites(threads, moments)
 
 
 def with_sites(table: pl.DataFrame) -> pl.DataFrame:

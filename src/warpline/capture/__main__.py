@@ -37,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             shapes=options.shapes,
             stacks=options.stacks,
             memory=options.memory,
+            lines=options.lines,
+            dataflow=options.dataflow,
         )
         result = run(request, prepared(request, plan), say_on_stderr)
     except WarplineError as error:
@@ -69,6 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--shapes", action=argparse.BooleanOptionalAction, default=default.shapes)
     parser.add_argument("--stacks", action=argparse.BooleanOptionalAction, default=default.stacks)
     parser.add_argument("--memory", action=argparse.BooleanOptionalAction, default=default.memory)
+    parser.add_argument("--lines", action=argparse.BooleanOptionalAction, default=default.lines)
+    parser.add_argument("--dataflow", action=argparse.BooleanOptionalAction, default=default.dataflow)
     parser.add_argument("program", nargs=argparse.REMAINDER)
     return parser
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from warpline.capture.recorders import as_ours
+from warpline.capture.recorders import as_ours, retain
 
 SCHEMA = "warpline.host_costs/1"
 COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_frame")
@@ -51,8 +51,10 @@ def _measured(torch: Any, shapes: bool, stacks: bool, now: Now) -> dict[str, Any
         wait = torch.cuda.synchronize if on_gpu else _nothing
         timer = _Timer(wait, now, began + int(LONGEST_S * 1e9))
         bare = timer.samples(loops)
-        with _profiler(torch, on_gpu, shapes, stacks):
+        profiler = _profiler(torch, on_gpu, shapes, stacks)
+        with profiler:
             recorded = timer.samples(loops)
+        retain(profiler)
     costs = _costs(bare, recorded, stacks)
     if not costs:
         return None

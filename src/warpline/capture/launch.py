@@ -77,7 +77,7 @@ def _wait_and_forward(child: subprocess.Popen[bytes]) -> bool:
         time.sleep(POLL_S)
         return _forward_pending(child)
     came = signal.sigtimedwait((*FORWARDED, signal.SIGCHLD), POLL_S)
-    if came is None or came.si_signo == signal.SIGCHLD:
+    if came is None or came.si_signo not in FORWARDED:  # the child's end, or a wait that was interrupted
         return False
     # A terminal sends Ctrl-C to all of its foreground processes: the child already has it.
     from_terminal = came.si_code > 0

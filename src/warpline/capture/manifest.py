@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warpline import __version__
+from warpline.capture.look_file import write_look
 from warpline.capture.plan import Plan
 from warpline.capture.process_record import NOTHING, PARTS, read_parts
 from warpline.errors import UsageError, WarplineError
@@ -69,6 +70,9 @@ def gather(folder: Path) -> list[dict[str, Any]]:
     for part in parts:
         if part["file"]:
             part["file"] = _packed(folder / part["file"]).name
+            write_look(folder, part)
+            if (part["look"] or {}).get("stacks_file"):
+                part["look"]["stacks_file"] = _packed(folder / part["look"]["stacks_file"]).name
     shutil.rmtree(folder / PARTS, ignore_errors=True)
     (folder / ".first").unlink(missing_ok=True)
     for left in folder.glob("*.json"):
@@ -111,7 +115,13 @@ def manifest_of(plan: Plan, parts: list[dict[str, Any]], **facts: Any) -> dict[s
             "after_s": plan.after_s,
             "whole": plan.whole,
         },
-        "options": {"shapes": plan.shapes, "stacks": plan.stacks, "memory": plan.memory},
+        "options": {
+            "shapes": plan.shapes,
+            "stacks": plan.stacks,
+            "memory": plan.memory,
+            "lines": plan.lines,
+            "dataflow": plan.dataflow,
+        },
         "traces": [_entry(part) for part in recorded],
         "not_recorded": [_entry(part) for part in silent],
     }

@@ -21,7 +21,7 @@ class Plan:
     tune and allocate, and the clocks of an idle GPU take that long to rise. Two warm-up steps, because the first
     contains the profiler's own first calls. Six recorded steps, because a median and its spread need that many, and a
     file of six steps is read in a second. Shapes are on, because work models and the roofline need them. Stacks are
-    off, because every Python call then costs as much as an op.
+    off, because every Python call then costs as much as an op: two more steps have them, whose times are not used.
     """
 
     folder: str
@@ -43,6 +43,16 @@ class Plan:
     shapes: bool = True
     stacks: bool = False
     memory: bool = False
+    lines: bool = True
+    """Look at a few more steps with Python frames, so that findings name source lines."""
+    dataflow: bool = True
+    """Look at a few more steps with the tensors of every op."""
+    look_steps: int = 2
+    """Steps of that second look: two, to see what grows from one to the next."""
+    look_s: float = 10.0
+    """Maximum length of the second look."""
+    look_megabytes: int = 300
+    """Maximum size of the file that torch writes about tensors."""
     step_range: str = ""
     """The name of the NVTX range that is a step."""
 

@@ -48,6 +48,8 @@ class ProcessRecord:
     """The step time after the recording."""
     host_costs: dict[str, Any] | None = None
     """What ops, launches and their recording cost this host (`capture.calibration`), measured after the recording."""
+    look: dict[str, Any] | None = None
+    """The second look (`capture.look`): state, steps, files and notes."""
     recorded_s: float | None = None
     ended_by: str | None = None
     """`steps`, `seconds`, `megabytes`, `exit`, `SIGTERM`, `other profiler` or `error`."""
@@ -94,6 +96,12 @@ def claim_name(folder: Path, record: ProcessRecord, suffix: str) -> Path:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
             return path
     return folder / f"{first}-{record.pid}-{os.urandom(2).hex()}{suffix}"
+
+
+def file_beside(trace: str, suffix: str) -> str:
+    """The name of a file that belongs to a trace: `rank0.json` and `rank0.json.gz` to `rank0.stacks.json`."""
+    name = trace[:-3] if trace.endswith(".gz") else trace
+    return (name[:-5] if name.endswith(".json") else name) + suffix
 
 
 def read_parts(folder: Path) -> list[dict[str, Any]]:

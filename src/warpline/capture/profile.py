@@ -78,6 +78,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             shapes=shapes,
             stacks=stacks,
             memory=memory,
+            look_steps=0,
         )
         self._session: Session | None = None
         self._listeners: Listeners | None = None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from warpline.capture.launch import Ending, forwarding_environment, launch
+from warpline.capture.look import still_looks
 from warpline.capture.manifest import gather, in_use, manifest_of, new_folder, write_manifest
 from warpline.capture.missing_trace import why_nothing
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
@@ -200,7 +201,7 @@ class _Watcher:
         if parts and "recording" not in self._told:
             self._told.add("recording")
             self.devices = gpu_states()
-        done = [part for part in parts if part["state"] == RECORDED]
+        done = [part for part in parts if part["state"] == RECORDED and not still_looks(part)]
         if done and len(done) == len(parts) and "recorded" not in self._told:
             self._told.add("recorded")
             self._after_recording(child, done)

@@ -111,4 +111,6 @@ def torch_flags(plan: Plan, injected: str) -> list[Flag]:
             why="Python frames: findings name source lines, but every call costs as much as an op",
         ),
         flag(f"memory={plan.memory}", why="every allocation as an event"),
+        flag(f"lines={plan.lines}", why=f"{plan.look_steps} more steps with Python frames, for source lines only"),
+        flag(f"dataflow={plan.dataflow}", why="in the same steps, which tensors each op takes and makes"),
     ]

@@ -46,6 +46,8 @@ _DEFAULT = Plan(folder="")
 @click.option("--shapes/--no-shapes", default=_DEFAULT.shapes, help="Record shapes of inputs (roofline needs them).")
 @click.option("--stacks/--no-stacks", default=_DEFAULT.stacks, help="Record Python stacks (slower).")
 @click.option("--memory/--no-memory", default=_DEFAULT.memory, help="Record every allocation.")
+@click.option("--lines/--no-lines", default=_DEFAULT.lines, help="Look at two more steps for source lines.")
+@click.option("--dataflow/--no-dataflow", default=_DEFAULT.dataflow, help="Look at two more steps for data flow.")
 @click.option("--kernel", default="", metavar="REGEX", help="Profile only these kernels (ncu).")
 @click.option("--launches", type=click.IntRange(min=1), default=NCU_LAUNCHES, help="Profile this many launches (ncu).")
 @click.option("--tool-arg", multiple=True, metavar="FLAG", help="Pass one more flag to nsys or ncu.")
@@ -71,6 +73,8 @@ def run(
     shapes: bool,
     stacks: bool,
     memory: bool,
+    lines: bool,
+    dataflow: bool,
     kernel: str,
     launches: int,
     tool_arg: tuple[str, ...],
@@ -112,6 +116,8 @@ def run(
         shapes=shapes,
         stacks=stacks,
         memory=memory,
+        lines=lines,
+        dataflow=dataflow,
     )
     extra = tool_arg
     words = list(program)

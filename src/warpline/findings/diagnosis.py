@@ -13,11 +13,14 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.cpu_time import CpuTime, cpu_time
+from warpline.analyses.gap_places import GapPlace, gap_places
 from warpline.analyses.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.launches import QueueDepth, launch_calls, queue_depth
+from warpline.analyses.look_health import look_health
 from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
+from warpline.analyses.where import UserFrames
 from warpline.errors import CannotAnswer
 from warpline.notebook import card, facts, paragraph, table
 from warpline.sources.health import SEVERITIES, HealthEntry
@@ -56,6 +59,8 @@ class Diagnosis:
     copies: pl.DataFrame
     syncs: pl.DataFrame
     """Places where the CPU waits, per step: the blocked time, and the time recoverable by not waiting."""
+    gap_places: list[GapPlace]
+    """What runs on the CPU while the busiest device is idle, by kind of gap."""
     queue: QueueDepth | None
     judgement: Judgement | None
     """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
@@ -140,6 +145,7 @@ class Diagnosis:
             "launches": self.launches.to_dicts(),
             "copies": self.copies.to_dicts(),
             "syncs": self.syncs.to_dicts(),
+            "gap_places": [asdict(place) for place in self.gap_places],
             "queue_depth": asdict(self.queue) if self.queue else None,
             "cpu": self.cpu.to_dict() if self.cpu else None,
         }
@@ -183,7 +189,8 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         judgement = _judgement(trace, why)
         syncs = _syncs(trace, judgement)
         devices, steps, kernels, launches, copied, queue, gaps = counted.result()
-    health = trace.health_entries + (judgement.health if judgement else [])
+    frames = judgement.evidence.user_frames if judgement and judgement.evidence.trace is trace else UserFrames(trace)
+    health = [*trace.health_entries, *look_health(trace, frames), *(judgement.health if judgement else [])]
     return Diagnosis(
         trace=trace,
         health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
@@ -194,10 +201,16 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         launches=launches,
         copies=copied,
         syncs=syncs,
+        gap_places=_gap_places(trace, devices, gaps, frames),
         queue=queue,
         judgement=judgement,
         cpu=cpu_time(trace),
     )
+
+
+def _gap_places(trace: Trace, devices: list[DeviceTime], gaps: list[Gaps], frames: UserFrames) -> list[GapPlace]:
+    busiest = max(zip(devices, gaps, strict=True), key=lambda pair: pair[0].busy_ns, default=None)
+    return gap_places(trace, busiest[1], frames) if busiest else []
 
 
 def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:

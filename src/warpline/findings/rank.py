@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpline.errors import CannotAnswer
+from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
@@ -13,6 +14,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
+from warpline.fixes.words import of_recording
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
 from warpline.sources.health import HealthEntry
@@ -41,7 +43,10 @@ def judge(trace: Trace) -> Judgement:
     findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
     findings.sort(key=lambda finding: (finding.cannot_tell, -finding.gain.expected))
     distortion = profiler_distortion(evidence)
-    return Judgement(findings, verdict_of(findings, evidence), evidence, [distortion] if distortion else [])
+    verdict = cold_start_verdict(findings, evidence) or verdict_of(findings, evidence)
+    if not len(evidence.trace.steps_in_view):
+        verdict = replace(verdict, sentence=of_recording(verdict.sentence))
+    return Judgement(findings, verdict, evidence, [distortion] if distortion else [])
 
 
 def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
@@ -49,15 +54,15 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
     found = proposal(rule, fix, evidence)
     if found is None:
         return None
-    prediction = found.prediction
+    prediction, claim = found.prediction, found.claim
     gain, after = prediction.gain, prediction.new_step_ns
     # A smaller gain is listed too, so that users see it was checked; it is not worth the effort.
-    alone = "" if gain.expected >= SOME_GAIN else " Fixing this alone would not help."
+    alone = "" if gain.expected >= SOME_GAIN or claim.once_ns else " Fixing this alone would not help."
     return Finding(
         rule=rule.name,
         cause=rule.cause,
         fix=fix,
-        claim=found.claim.sentence + alone,
+        claim=(claim.sentence if len(evidence.trace.steps_in_view) else of_recording(claim.sentence)) + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
         gain=gain.rounded(4),
         new_step_ns=after.rounded(),

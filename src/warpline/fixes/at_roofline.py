@@ -14,7 +14,7 @@ from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE
 from warpline.units import duration, several
 
-FAR = 5.0
+MIN_ALGORITHM_SLOWDOWN = 5.0
 """A kernel this many times slower than its pace needs another algorithm; library kernels are rarely that slow."""
 REWRITTEN = Cost(1.0, 4.0, 8.0, "six kernels, rewritten: 3.1, 3.4, 3.6, 4.4, 7 and 12 times their floors (H200)")
 EXTRA_LAUNCHES = Cost(0.0, 4.0, 6.0, "an algorithm in several passes; not measured")
@@ -28,7 +28,9 @@ def apply(bench: Workbench, case: int) -> int:
     chosen = np.flatnonzero((floor > 0) & scene.in_steps & ~bench.gone)
     if case != OPTIMISTIC:
         pace = scene.floors.pace_ns()[scene.graph.row[chosen]]
-        chosen = chosen[(bench.graph.duration[chosen] > FAR * pace) & (scene.kind[chosen] == "kernel")]
+        chosen = chosen[
+            (bench.graph.duration[chosen] > MIN_ALGORITHM_SLOWDOWN * pace) & (scene.kind[chosen] == "kernel")
+        ]
     launches = EXTRA_LAUNCHES.at(case)
     launching = launches * scene.host.launched_op.at(case)
     new = REWRITTEN.at(case) * floor[chosen] + launches * scene.device.smallest_kernel.at(case)

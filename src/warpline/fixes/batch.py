@@ -64,7 +64,7 @@ def _loops(bench: Workbench) -> Iterator[Loop]:
             if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
                 ops = ops or RootOps(scene)
                 loop = Loop(scene, ops, nodes, turns, begun_before(nodes, names, turns, scene.step))
-                if loop.is_independent or any(forward.leads_to(loop) for forward in forwards):
+                if _is_independent(scene, loop) or any(forward.leads_to(loop) for forward in forwards):
                     forwards.append(loop)
                     usable[turns] = False
                     yield loop
@@ -72,6 +72,13 @@ def _loops(bench: Workbench) -> Iterator[Loop]:
         for turns in lists_of_tensors(scene, nodes, np.unique(names[nodes], return_inverse=True)[1]):
             ops = ops or RootOps(scene)
             yield Loop(scene, ops, nodes, turns, NOTHING, is_over_a_list=True)
+
+
+def _is_independent(scene: Scene, loop: Loop) -> bool:
+    """By the recorded data flow; without it, by the shapes of what an iteration takes and makes."""
+    guessed = loop.is_independent
+    known = scene.dataflow.are_independent(loop.turns) if scene.dataflow is not None else None
+    return guessed if known is None else known
 
 
 class _Batched:

@@ -26,7 +26,7 @@ SMALL_PINNED_BYTES = 256 << 10
 """From pinned memory such a copy takes 5 µs and its op 8 to 9 µs, so the calls dominate."""
 CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_split", "aten::chunk")
 """Ops that split a tensor; iterating over a tensor uses the first."""
-LEAST_COPIES = 8
+MIN_COPIES = 8
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -115,7 +115,7 @@ def many_small_copies(evidence: Evidence, prediction: Prediction) -> Claim | Non
     change = evidence.changed(FIX.name)
     copies = change.work & (evidence.scene.kind == "memcpy")
     copied = evidence.per_step(copies)
-    if copied < LEAST_COPIES:
+    if copied < MIN_COPIES:
         return None
     largest = int(evidence.scene.bytes[evidence.in_steps(copies)].max())
     return Claim(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.analyses.where import frame_names
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -22,11 +21,11 @@ from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.units import duration, several
 
-LEAST_LAUNCHES = 4
+MIN_LAUNCHES = 4
 """Fewer launches than this are not worth a graph."""
-LEAST_SHARE = 0.05
+MIN_STEP_SHARE = 0.05
 """Share of the step; less is not worth a graph."""
-MOST = 0.5
+MIN_NAMED_SHARE = 0.5
 """Share of the launches that a module or function must have to be named in the advice."""
 FRAME = r"^(.+)\((\d+)\): (.+)$"
 INSTANCE = r"_\d+$"
@@ -63,7 +62,7 @@ def apply(bench: Workbench, case: int) -> int:
     captured, stays = np.zeros(len(graph), bool), stays_on_host(bench)
     for run in launch_runs(bench, capturable):
         count = int(launches[run].sum())
-        if count < LEAST_LAUNCHES or already[run].any():
+        if count < MIN_LAUNCHES or already[run].any():
             continue
         first = int(run[np.flatnonzero(launches[run] > 0)[0]])
         graph.duration[run] = 0.0
@@ -108,7 +107,7 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     launches = evidence.per_step(captured)
     waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
     share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
-    if share < LEAST_SHARE or launches < LEAST_LAUNCHES:
+    if share < MIN_STEP_SHARE or launches < MIN_LAUNCHES:
         return None
     growing = evidence.scene.once(grows_over_steps).any()
     first = "; a tensor grows in every step, and needs a fixed size first" if growing else ""
@@ -117,7 +116,7 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}{first}.",
         evidence.places(captured),
         STATIC_FIRST if growing else _how(evidence, captured),
-        "medium" if growing else "high",
+        most="medium" if growing else "high",
     )
 
 
@@ -125,7 +124,7 @@ def _how(evidence: Evidence, captured: Bools) -> str | None:
     """General advice, plus the module or function that launches most of the operations; None without frames."""
     for launchers in (_modules(evidence, captured), _functions(evidence, captured)):
         counted = launchers.drop_nulls().alias("launcher").value_counts(sort=True)
-        if len(counted) and counted["count"][0] >= MOST * evidence.in_steps(captured).sum():
+        if len(counted) and counted["count"][0] >= MIN_NAMED_SHARE * evidence.in_steps(captured).sum():
             return f"Most operations are launched by {counted['launcher'][0]}. {CAPTURE}"
     return None
 
@@ -144,7 +143,7 @@ def _functions(evidence: Evidence, captured: Bools) -> pl.Series:
     """The user's function that called the op of each launch, and its first line."""
     ops, table = evidence.written_ops(captured), evidence.trace.ops
     rows = evidence.user_frames.at(integers(table["thread"])[ops], integers(table["start_ns"])[ops])
-    return frame_names(evidence.trace, rows).str.replace(FRAME, "${3} (${1}:${2})")
+    return evidence.user_frames.names(rows).str.replace(FRAME, "${3} (${1}:${2})")
 
 
 FIX = Fix(

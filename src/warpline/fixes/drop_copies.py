@@ -10,22 +10,40 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.patterns.casts import keeps_type
 from warpline.replay.patterns.expansions import Expansions
+from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.units import duration, several
+from warpline.trace.columns import NONE, Bools
+from warpline.units import count, duration, several
 
 
 def apply(bench: Workbench, case: int) -> int:
     """Remove kernels of clone, contiguous and repeat, and of `to` that keeps the dtype."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
-    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat")
-    copies = np.flatnonzero((copying | scene.once(keeps_type)) & usable & ~scene.of_autograd)
+    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat") | scene.once(keeps_type)
+    unread = scene.once(copies_never_read)
+    copies = np.flatnonzero(((copying & ~scene.of_autograd & ~scene.once(copies_needed)) | unread) & usable)
     copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
-    dropped = copies[::2] if case == PESSIMISTIC else copies
+    doubtful = copies[~unread[copies]]
+    dropped = np.sort(np.concatenate([doubtful[::2], copies[unread[copies]]])) if case == PESSIMISTIC else copies
     bench.remove_work(dropped)
     Expansions(bench, dropped).shorten_readers()
     return len(copies)
+
+
+def copies_never_read(scene: Scene) -> Bools:
+    """Copies on the device whose result no op reads, by the recorded data flow; all others may be read by whatever
+    launches kernels without an op."""
+    if scene.dataflow is None or ((scene.op == NONE) & scene.in_steps & scene.is_work).any():
+        return np.zeros(len(scene.graph), bool)
+    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat", "aten::copy_", "aten::to")
+    return copying & scene.dataflow.never_read
+
+
+def copies_needed(scene: Scene) -> Bools:
+    """Copies of which the original or the copy is written to later, by the recorded data flow."""
+    return scene.dataflow.copies_needed if scene.dataflow is not None else np.zeros(len(scene.graph), bool)
 
 
 def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None:
@@ -33,9 +51,12 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     copies = evidence.changed(FIX.name).work
     if not evidence.per_step(copies):
         return None
+    unread = evidence.per_step(copies & evidence.scene.once(copies_never_read))
+    among = f" Of these, {count(unread)} are never read." if unread else ""
     return Claim(
         "clone, contiguous, repeat and to make device-to-device copies: "
-        f"{several(evidence.per_step(copies), 'copy', 'copies')} a step, {duration(evidence.time_per_step(copies))}.",
+        f"{several(evidence.per_step(copies), 'copy', 'copies')} a step, {duration(evidence.time_per_step(copies))}."
+        f"{among}",
         evidence.costliest_places(copies),
     )
 
@@ -45,7 +66,10 @@ FIX = Fix(
     words="removing the copies",
     summary="Unnecessary clones, contiguous copies and layout changes on the device are removed.",
     assumptions=(
-        "Readers of the copy can read the original: GEMMs take either layout, and nothing writes to it.",
+        (
+            "Readers of the copy can read the original: GEMMs take either layout, and nothing writes to it. Where "
+            "`warpline run` recorded the data flow, copies that are written to stay, and copies that no op reads go."
+        ),
         "Copies of gradients that autograd makes stay.",
         (
             "Expanded or repeated tensors are read in place: memory-bound kernels that read such a copy speed up in "

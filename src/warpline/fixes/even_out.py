@@ -15,11 +15,11 @@ from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools, Floats
 from warpline.units import count, duration
 
-LEAST_SIBLINGS = 8
+MIN_SIBLINGS = 8
 """The median of a name, grid and shapes needs at least this many kernels."""
-MANY_TIMES, LEAST_EXTRA_IN_OPS = 4.0, 2.0
+MIN_TIMES_MEDIAN, MIN_EXTRA_IN_OPS = 4.0, 2.0
 """A straggler takes so many times the median of its siblings, and longer by more than so many ops of the host."""
-MOST_STRAGGLING = 0.2
+MAX_STRAGGLING_SHARE = 0.2
 """If a larger share is that long, the duration has a reason that the name does not show."""
 LEFT = Cost(0.0, 0.0, 0.5, "the worst case keeps half of the extra time")
 
@@ -40,9 +40,9 @@ def usual_length(scene: Scene) -> Floats:
     )
     siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
     usual = pl.col("length").median().over(siblings)
-    extra = LEAST_EXTRA_IN_OPS * scene.host.launched_op.expected
-    long = (pl.col("length") > MANY_TIMES * usual) & (pl.col("length") > usual + extra)
-    enough = (pl.len().over(siblings) >= LEAST_SIBLINGS) & (long.mean().over(siblings) <= MOST_STRAGGLING)
+    extra = MIN_EXTRA_IN_OPS * scene.host.launched_op.expected
+    long = (pl.col("length") > MIN_TIMES_MEDIAN * usual) & (pl.col("length") > usual + extra)
+    enough = (pl.len().over(siblings) >= MIN_SIBLINGS) & (long.mean().over(siblings) <= MAX_STRAGGLING_SHARE)
     result[nodes] = rows.select(pl.when(enough).then(usual).otherwise(0.0).alias("usual"))["usual"].to_numpy()
     return result
 
@@ -50,8 +50,8 @@ def usual_length(scene: Scene) -> Floats:
 def stragglers(scene: Scene, usual: Floats) -> Bools:
     """Kernels that take many times the median; collectives are excluded, because they wait for other ranks."""
     extra = scene.graph.duration - usual
-    late: Bools = (usual > 0) & (scene.graph.duration > MANY_TIMES * usual)
-    late &= extra > LEAST_EXTRA_IN_OPS * scene.host.launched_op.expected
+    late: Bools = (usual > 0) & (scene.graph.duration > MIN_TIMES_MEDIAN * usual)
+    late &= extra > MIN_EXTRA_IN_OPS * scene.host.launched_op.expected
     return late & ~scene.kernels("comm")
 
 

@@ -8,9 +8,10 @@ from functools import cached_property
 import numpy as np
 import polars as pl
 
+from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
 from warpline.analyses.gaps import CAUSES, idle_gaps
-from warpline.analyses.where import UserFrames, frame_names, with_sites
+from warpline.analyses.where import UserFrames, with_sites
 from warpline.fixes.changes import Change, change_of
 from warpline.fixes.claim import Place
 from warpline.intervals import difference, union
@@ -23,6 +24,8 @@ from warpline.trace.trace import Trace
 from warpline.work.parse import json_list
 
 LISTED_PLACES = 5
+WARM_STEPS_IN_A_LONG_RUN = 6
+"""With more steps for each cold one, the cold start of a run is past."""
 
 
 class Evidence:
@@ -59,6 +62,23 @@ class Evidence:
     def step_ns(self) -> float:
         """Replayed step time without the profiler."""
         return self.question.bare_step_ns.expected
+
+    @property
+    def mostly_cold(self) -> bool:
+        """Whether a cold start takes most of the recorded steps' time, and few warm steps follow it: then the recording
+        is of a cold start, whatever the warm steps could gain."""
+        cold = self.trace.cold
+        return (
+            cold is not None
+            and cold.once_ns >= cold.recorded_ns / 2
+            and cold.recorded <= WARM_STEPS_IN_A_LONG_RUN * cold.count
+        )
+
+    def data_flow_is_known(self, fix: str) -> bool:
+        """Whether it was recorded which tensors the operations share that the fix changes; else it is a guess from
+        shapes, and the range must be wider."""
+        flow = self.scene.dataflow
+        return flow is not None and flow.known(self.changed(fix).work)
 
     @cached_property
     def framework(self) -> Framework:
@@ -114,11 +134,33 @@ class Evidence:
         return float((graph.measured_end - graph.measured_start)[chosen].sum()) / self.steps
 
     def exposed_per_step(self, nodes: Bools) -> float:
-        """Time of the nodes per step during which the device runs no other kernel, in nanoseconds."""
+        """Time of the nodes per step during which their own device runs no other kernel, in nanoseconds; devices add
+        up, since another device's kernels hide nothing."""
         graph, mine = self.scene.graph, self.in_steps(nodes)
         others = (self.scene.kind == "kernel") & ~nodes
-        spans = [union(graph.measured_start[part], graph.measured_end[part]) for part in (mine, others)]
-        return difference(*spans).total_ns() / self.steps
+        device, total = self.scene.work_number("device"), 0
+        for number in np.unique(device[mine]):
+            here = device == number
+            spans = [
+                union(graph.measured_start[part], graph.measured_end[part]) for part in (mine & here, others & here)
+            ]
+            total += difference(*spans).total_ns()
+        return total / self.steps
+
+    @cached_property
+    def device_time(self) -> DeviceTime | None:
+        """Where the time of the busiest device goes, over the window."""
+        return max(device_times(self.trace), key=lambda device: device.busy_ns, default=None)
+
+    @property
+    def exposed_comm_share(self) -> float:
+        """Share of the busiest device's busy time in which nothing but communication runs."""
+        return self.device_time.comm_ns / self.device_time.busy_ns if self.device_time else 0.0
+
+    @property
+    def exposed_copy_share(self) -> float:
+        """Share of the busiest device's busy time in which nothing but copies from and to the host runs."""
+        return self.device_time.host_copy_ns / self.device_time.busy_ns if self.device_time else 0.0
 
     def time_in_calls(self, calls: Bools) -> float:
         """Time per step in these API calls, waiting included, in nanoseconds."""
@@ -186,7 +228,7 @@ class Evidence:
         """Places at these moments, by label and user source line, the largest weight first."""
         if not len(labels):
             return ()
-        frames = frame_names(self.trace, self.user_frames.at(threads, moments))
+        frames = self.user_frames.sites(threads, moments)
         weights = np.ones(len(labels)) if weight is None else weight
         rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
         counted = with_sites(rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len()))

@@ -7,7 +7,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.fused_optimizer import FIX as FUSED_OPTIMIZER
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.torch_compile import FIX as TORCH_COMPILE
-from warpline.replay.patterns.launch_runs import MOST_WAITS
+from warpline.replay.patterns.launch_runs import MAX_WAITS_PER_STEP
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
@@ -17,11 +17,11 @@ from warpline.units import count, duration
 
 TINY_IN_OPS = 0.5
 """A kernel that takes less than this share of the op that launches it cannot keep the device busy."""
-LEAST_KERNELS = 50
+MIN_KERNELS = 50
 """Tiny kernels per step."""
-LEAST_TINY = 0.8
+MIN_TINY_SHARE = 0.8
 """Share of all kernels."""
-LEAST_IDLE = 0.3
+MIN_IDLE_SHARE = 0.3
 """Share of the time; a busier device does not wait for launches."""
 
 
@@ -37,9 +37,9 @@ def apply(bench: Workbench, case: int) -> int:
     """Fuse the optimizer first, then the chains that remain."""
     scene = bench.scene
     tiny, whole = int(short_kernels(scene).sum()), int(((scene.kind == "kernel") & scene.in_steps).sum())
-    if tiny < LEAST_KERNELS * scene.step_count or tiny < LEAST_TINY * whole:
+    if tiny < MIN_KERNELS * scene.step_count or tiny < MIN_TINY_SHARE * whole:
         return 0
-    if len(awaited_calls(scene)) <= MOST_WAITS * scene.step_count:
+    if len(awaited_calls(scene)) <= MAX_WAITS_PER_STEP * scene.step_count:
         return 0
     return FUSED_OPTIMIZER.apply(bench, case) + TORCH_COMPILE.apply(bench, case)
 
@@ -50,7 +50,7 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
     tiny = short_kernels(evidence.scene) & (change.work | change.relaunched)
     launched, whole = evidence.per_step(tiny), evidence.per_step(evidence.scene.kind == "kernel")
     waits = evidence.per_step(awaited(evidence.scene))
-    if waits <= MOST_WAITS or launched < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
+    if waits <= MAX_WAITS_PER_STEP or launched < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
     time = evidence.time_per_step(tiny)
     return Claim(

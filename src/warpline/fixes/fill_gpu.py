@@ -18,7 +18,7 @@ from warpline.units import count, duration
 
 LONG_KERNEL_IN_OPS, VERY_LONG_KERNEL_IN_OPS = 2.0, 5.0
 """A kernel that takes less than so many ops of the host is bound by its launch and its latency, whatever its grid."""
-FAR, VERY_FAR = 1.5, 5.0
+MIN_SLOWDOWN_WITH_TAIL, MIN_SLOWDOWN_WITH_FEW_BLOCKS = 1.5, 5.0
 """A kernel qualifies above this multiple of its floor: with a tail, and with few blocks."""
 LEFT_BY_SPREADING = Cost(0.0, 0.01, 1.0, "a scan on four rows and norms over eight, spread over an H200")
 LEFT_BY_OTHER_TILES = Cost(0.0, 0.5, 1.0, "not measured yet: a cautious range")
@@ -31,9 +31,9 @@ def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
     usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
     few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
     op_ns = scene.host.launched_op.expected
-    few &= (length > VERY_LONG_KERNEL_IN_OPS * op_ns) & (length > VERY_FAR * floor)
+    few &= (length > VERY_LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_FEW_BLOCKS * floor)
     tails = usable & grids.tails() & ~scene.kernels("comm")
-    tails &= (length > LONG_KERNEL_IN_OPS * op_ns) & (length > FAR * floor)
+    tails &= (length > LONG_KERNEL_IN_OPS * op_ns) & (length > MIN_SLOWDOWN_WITH_TAIL * floor)
     return few, tails
 
 

@@ -27,12 +27,12 @@ KERNELS_PER_PARAMETER = 8
 """Kernels that AdamW launches per parameter without fusion (torch 2.11, foreach=False), from our H200 traces."""
 PASSES = {"add": 3, "sub": 3, "mul": 2, "div": 2, "lerp": 3, "addcmul": 4, "addcdiv": 4, "sqrt": 2, "copy": 2}
 """Tensors that an optimizer op reads and writes; scalars are free."""
-LEAST_KERNELS = 8
-LEAST_IDLE = 0.2
+MIN_KERNELS = 8
+MIN_IDLE_SHARE = 0.2
 LONG_KERNEL_IN_OPS = 2.0
 """Below this idle share, or with kernels that take as long as this many host ops, the device is the limit, and the
 optimizer is bound by its kernels."""
-MOST_IDLE = 0.2
+MAX_IDLE_SHARE = 0.2
 """Above this, the launches of an optimizer with short kernels are the limit, not its kernels."""
 
 
@@ -103,7 +103,7 @@ def per_parameter_optimizer(evidence: Evidence, prediction: Prediction) -> Claim
     """An optimizer that updates one parameter at a time."""
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
-    if count < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
+    if count < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
     if evidence.time_per_step(kernels) >= count * _long_kernel_ns(evidence):
         return None
@@ -120,7 +120,7 @@ def unfused_optimizer(evidence: Evidence, prediction: Prediction) -> Claim | Non
     kernels = evidence.changed(FIX.name).work
     count = evidence.per_step(kernels)
     short = evidence.time_per_step(kernels) < count * _long_kernel_ns(evidence)
-    launches_matter = evidence.bare_idle_share >= MOST_IDLE and short
+    launches_matter = evidence.bare_idle_share >= MAX_IDLE_SHARE and short
     if not count or launches_matter:
         return None
     return Claim(

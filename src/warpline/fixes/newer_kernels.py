@@ -21,7 +21,7 @@ from warpline.units import count, duration
 
 WELL_ABOVE = 1.5
 """A kernel is slow above this multiple of a square GEMM with the same floor on an H200."""
-LEAST_SHARE = 0.05
+MIN_STEP_SHARE = 0.05
 """Share of the step; old kernels that take less are not reported."""
 
 
@@ -64,7 +64,7 @@ def old_architecture(evidence: Evidence, prediction: Prediction) -> Claim | None
     old, slow = evidence.scene.once(old_kernels), evidence.changed(FIX.name).work
     chosen = slow if evidence.per_step(slow) else old
     time = evidence.time_per_step(chosen)
-    if time < LEAST_SHARE * evidence.step_ns:
+    if time < MIN_STEP_SHARE * evidence.step_ns:
         return None
     names = set(evidence.scene.name[np.flatnonzero(evidence.in_steps(chosen))].tolist())
     made_for = sorted({str(identify(name).arch) for name in names})

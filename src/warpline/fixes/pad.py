@@ -14,7 +14,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.units import count, duration
 
-MOST_CONVOLVING = 0.1
+MAX_CONVOLUTION_SHARE = 0.1
 """The shapes of convolutions that run as GEMMs do not show the GEMM's alignment."""
 
 
@@ -35,7 +35,9 @@ def misaligned_gemm(evidence: Evidence, prediction: Prediction) -> Claim | None:
     odd = evidence.changed(FIX.name).work
     names = evidence.trace.ops["name"].cast(pl.String).unique()
     convolving = odd & evidence.scene.under_op(*names.filter(names.str.contains("conv")))
-    if not evidence.per_step(odd) or evidence.time_per_step(convolving) > MOST_CONVOLVING * evidence.time_per_step(odd):
+    if not evidence.per_step(odd) or evidence.time_per_step(
+        convolving
+    ) > MAX_CONVOLUTION_SHARE * evidence.time_per_step(odd):
         return None
     shapes = evidence.costliest_shapes(odd)
     return Claim(

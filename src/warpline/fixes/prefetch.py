@@ -9,7 +9,7 @@ import polars as pl
 
 from warpline.analyses.gaps import loading_spans
 from warpline.analyses.host_activity import LOADING
-from warpline.analyses.where import LIBRARY, Site, frame_names
+from warpline.analyses.where import LIBRARY, Site
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
@@ -17,7 +17,7 @@ from warpline.fixes.words import in_function, listed
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.patterns.copies import copies_of, unblock
-from warpline.replay.patterns.loading import hand_over
+from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import integers
@@ -25,8 +25,8 @@ from warpline.trace.names import matches, named
 from warpline.trace.trace import Trace
 from warpline.units import count, duration
 
-LEAST_SHARE = 0.03
-LEAST_STEPS = 1
+MIN_STEP_SHARE = 0.03
+MIN_STEPS = 1
 """With steps there is a next batch to load; a trace without steps may run only once."""
 LISTED = 3
 LISTED_SHARE = 0.1
@@ -44,7 +44,9 @@ LOAD_IN_BACKGROUND = (
 def apply(bench: Workbench, case: int) -> int:
     """Shrink input segments, which still bound the step from below, and move batch copies to their own stream."""
     scene = bench.scene
-    loading, copies = hand_over(bench, case), copies_of(scene, "HtoD", bench)
+    copies = copies_of(scene, "HtoD", bench)
+    # Where workers load already, more of them may bring nothing: the host may have no core for them.
+    loading = 0.0 if case == PESSIMISTIC and scene.once(has_workers) else hand_over(bench, case)
     if case != OPTIMISTIC:
         # A separate stream does not help a copy that blocks its thread.
         pinned = copies[scene.work_text("source_memory")[copies] != "Pageable"]
@@ -59,7 +61,7 @@ def apply(bench: Workbench, case: int) -> int:
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits while the program loads its data."""
     waited = evidence.idle["input"] / evidence.steps
-    if waited < LEAST_SHARE * evidence.step_ns or evidence.recorded_steps < LEAST_STEPS:
+    if waited < MIN_STEP_SHARE * evidence.step_ns or evidence.recorded_steps < MIN_STEPS:
         return None
     loading = _loading(evidence)
     names = loading.group_by("label").agg(pl.col("time").sum()).sort("time", "label", descending=[True, False])
@@ -117,7 +119,9 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
     trace = evidence.trace
     columns = ("name", "thread", "start_ns", "end_ns")
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
-    told = [part.filter(named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
+    # A thread that launches nothing loads beside the loop, or sleeps.
+    own = pl.col("thread").is_in(evidence.scene.host_time.launching)
+    told = [part.filter(own, named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
     rows = pl.concat(
         [
             part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))
@@ -155,11 +159,11 @@ def _silences(evidence: Evidence) -> pl.DataFrame:
         pl.DataFrame({"thread": np.full(len(spans), thread), "start_ns": spans.starts, "end_ns": spans.ends})
         for thread, spans in loading_spans(evidence.scene.host_time).items()
     ]
-    rows = _within(pl.concat(found), trace) if found and len(trace.python) else None
+    rows = _within(pl.concat(found), trace) if found and evidence.user_frames.exist else None
     if rows is None or not len(rows):
         return pl.DataFrame(schema={"name": pl.String, "thread": pl.Int64, "start_ns": pl.Int64, "end_ns": pl.Int64})
     middle = (integers(rows["start_ns"]) + integers(rows["end_ns"])) // 2
-    names = frame_names(trace, evidence.user_frames.at(integers(rows["thread"]), middle))
+    names = evidence.user_frames.names(evidence.user_frames.at(integers(rows["thread"]), middle))
     return rows.with_columns(name=names.fill_null("Python"))
 
 
@@ -177,7 +181,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
     waited = evidence.idle["input"] / evidence.steps
-    if time < LEAST_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < LEAST_STEPS:
+    if time < MIN_STEP_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < MIN_STEPS:
         return None
     return Claim(
         f"Copies to the device run on the compute stream: {count(evidence.per_step(copies))} a step, "
@@ -199,6 +203,7 @@ FIX = Fix(
             "A step still takes at least as long as its loading divided among the workers: 16, 7, or in the worst "
             "case 2. A worker takes 1.6 times as long per batch as the loop did."
         ),
+        "Where worker processes load already, more of them bring nothing in the worst case.",
         ("Receiving a tensor from a worker costs the loop 0.65 ms, or 0.05 ms if a thread pins memory."),
         (
             "Batch copies overlap with kernels; if loading takes longer than copying, or from pageable "

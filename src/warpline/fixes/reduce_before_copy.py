@@ -19,7 +19,7 @@ from warpline.work.parse import json_list
 
 LARGE_RESULT_BYTES = 1 << 20
 """A copy to the host above this size is a tensor that could be reduced first."""
-MOST_NODES_AFTER = 6
+MAX_NODES_AFTER = 6
 """How many nodes after a copy's call may process its result."""
 TAKEN_IN_PART = (
     "aten::gather",
@@ -31,7 +31,7 @@ TAKEN_IN_PART = (
     "aten::take",
 )
 """Ops that select part of a tensor. Most launch nothing, but they show that the rest is not needed."""
-MOST_TIMES_LARGER = 8
+MAX_SIZE_RATIO = 8
 """The copy back has as many elements: in another dtype it has at most eight times more or fewer bytes."""
 REDUCE = (
     "Reduce on the device (argmax, mean, topk) and copy only the result: logits.argmax(-1).cpu() instead of "
@@ -110,7 +110,7 @@ def _used_by_host(bench: Workbench, copies: Int64s) -> tuple[Int64s, Int64s, Flo
     for copy in copies[scene.call_of_work[copies] != NONE].tolist():
         node = int(scene.call_of_work[copy])
         # The call, its return, and the waits of the same op come first.
-        for _ in range(MOST_NODES_AFTER):
+        for _ in range(MAX_NODES_AFTER):
             node = next_of.get(node, NONE)
             if node == NONE:
                 break
@@ -132,7 +132,7 @@ def _sent_back(bench: Workbench, copies: Int64s) -> Int64s:
     copies, following = copies[following != NONE], following[following != NONE]
     ratio = scene.bytes[following] / np.maximum(scene.bytes[copies], 1)
     back = (scene.work_text("copy_kind")[following] == "HtoD") & (scene.step[following] == scene.step[copies])
-    back &= (ratio >= 1 / MOST_TIMES_LARGER) & (ratio <= MOST_TIMES_LARGER)
+    back &= (ratio >= 1 / MAX_SIZE_RATIO) & (ratio <= MAX_SIZE_RATIO)
     result: Int64s = following[back]
     return result
 

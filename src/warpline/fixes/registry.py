@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import get_args
@@ -13,7 +13,6 @@ from typing import get_args
 from warpline import fixes
 from warpline.fixes.claim import CAUSES
 from warpline.fixes.model import Effort, Fix, Rule
-from warpline.replay.fix import chosen_fixes
 
 
 @cache
@@ -45,11 +44,6 @@ def order_of_application(found: Mapping[str, Fix]) -> list[str]:
     return order
 
 
-def find_fixes(names: Iterable[str]) -> list[Fix]:
-    """The fixes with these names, in the order in which they are applied."""
-    return chosen_fixes(all_fixes(), names)
-
-
 @cache
 def rules() -> tuple[Rule, ...]:
     """The rules of all fixes, in the order in which equal gains are listed.
@@ -70,9 +64,3 @@ def rules() -> tuple[Rule, ...]:
 def fix_of(rule: str) -> Fix:
     """The fix that a rule proposes."""
     return next(fix for fix in all_fixes().values() if any(own.name == rule for own in fix.findings))
-
-
-def forget() -> None:
-    """Clear the cache, so that the modules are searched again on next use."""
-    for known in (all_fixes, rules, fix_of):
-        known.cache_clear()

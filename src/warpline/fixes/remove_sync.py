@@ -15,8 +15,7 @@ from warpline.replay.patterns.lookups import looked_up, take_out_inner_ops
 from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
-from warpline.trace import api_names
-from warpline.trace.columns import NONE, Bools
+from warpline.trace.columns import Bools
 from warpline.trace.names import named
 from warpline.units import count, duration, several
 
@@ -78,8 +77,6 @@ MADE_AGAIN = (
     "Create tensors from Python numbers once, on the device: index = torch.tensor(rows, device='cuda') before the loop."
 )
 LISTED = 4
-LEAST_PER_STEP = 0.5
-"""A synchronising call that fewer steps make does not belong to the loop."""
 CLIPPING = r"clip_grad\.py\(\d+\): "
 """Python frames of clip_grad_norm_, whose result stays on the device until it is read."""
 
@@ -96,6 +93,9 @@ def apply(bench: Workbench, case: int) -> int:
         return 0
     bench.stop_waiting(calls)
     bench.graph.duration[calls] = 0.0
+    if not len(scene.trace.steps_in_view):
+        # A result that is read once at the end of a program is what it was run for.
+        return len(calls)
     copies = scene.work[np.isin(scene.call_of_work[scene.work], calls)]
     if case == PESSIMISTIC:
         bench.remove_work(copies)
@@ -110,7 +110,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The CPU waits for the device inside the step, and the device goes idle."""
-    calls = _of_the_loop(evidence, awaited(evidence.scene))
+    calls = awaited(evidence.scene)
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
@@ -122,17 +122,6 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
         places,
         _how(places, again=bool(made_again(evidence.scene))),
     )
-
-
-def _of_the_loop(evidence: Evidence, calls: Bools) -> Bools:
-    """The waits, but for explicit ones that few steps have: those are a stopwatch's or the profiler's."""
-    scene, result = evidence.scene, calls.copy()
-    bare = evidence.in_steps(calls) & (scene.op_of_call == NONE) & ~scene.calls_like(api_names.COPY)
-    for name in set(scene.call_name[np.flatnonzero(bare)].tolist()):
-        same = bare & (scene.call_name == name)
-        if evidence.per_step(same) < LEAST_PER_STEP:
-            result &= ~same
-    return result
 
 
 def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
@@ -186,6 +175,7 @@ FIX = Fix(
         ),
         "Tensors created from Python numbers several times a step are created once; the first of each size stays.",
         "The worst case keeps the last wait of each step (a logged loss, for example) and all ops.",
+        "Waits that the profiler makes, or that only a few steps have outside ops, are the harness's and stay.",
     ),
     effort="few_lines",
     apply=apply,

@@ -19,7 +19,7 @@ SMALL_GRID_SHARE = 0.25
 DEFAULT_SMS = 108
 LONG_KERNEL_IN_OPS = 2.0
 """Kernels shorter than this cost more to launch on other streams than they gain."""
-LEAST_SHARE = 0.03
+MIN_STEP_SHARE = 0.03
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -60,7 +60,7 @@ def results_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim 
     """Results copied back on the compute stream that could overlap with kernels."""
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
-    if time < LEAST_SHARE * evidence.step_ns:
+    if time < MIN_STEP_SHARE * evidence.step_ns:
         return None
     return Claim(
         f"Copies to the host run on the compute stream: {count(evidence.per_step(copies))} a step, "

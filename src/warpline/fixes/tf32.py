@@ -19,7 +19,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.units import count, duration, several
 
-LEAST_PART = 0.1
+MIN_CHANGED_SHARE = 0.1
 """Share of the time that the fix changes; below it, the gain comes from FP32 GEMMs."""
 
 
@@ -39,7 +39,7 @@ def double_precision(evidence: Evidence, prediction: Prediction) -> Claim | None
     changed, scene = evidence.changed(FIX.name).work, evidence.scene
     doubles = changed & scene.kernels_where(in_double)
     time = evidence.time_per_step(doubles)
-    if not time or time < LEAST_PART * evidence.time_per_step(changed):
+    if not time or time < MIN_CHANGED_SHARE * evidence.time_per_step(changed):
         return None
     products = doubles & scene.kernels(*MATRIX_CLASSES)
     parts = [

@@ -27,13 +27,13 @@ STATIC_OR_DYNAMIC = (
     "torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, dynamic=True)."
 )
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
-MOST_IDLE = 0.1
+MAX_IDLE_SHARE = 0.1
 """Above this, dispatch is the limit, not the kernels."""
-MOSTLY = 0.5
+MIN_REMOVED_SHARE = 0.5
 """If another fix removes this share of the kernels' time, they belong to that fix."""
-LEAST_CHAINED_KERNELS, LEAST_KERNELS = 2, 4
+MIN_CHAINED_KERNELS, MIN_KERNELS = 2, 4
 """A step with fewer kernels to fuse, or to launch, is not worth compiling."""
-LEAST_IDLE = 0.1
+MIN_IDLE_SHARE = 0.1
 """Below this, the device is the limit, and fusion gains by shortening kernels."""
 
 
@@ -108,9 +108,9 @@ def unfused_elementwise(evidence: Evidence, prediction: Prediction) -> Claim | N
     if already_compiled(evidence.scene, change.work):
         return None
     chains = change.work
-    if evidence.bare_idle_share >= MOST_IDLE or evidence.per_step(chains) < LEAST_CHAINED_KERNELS:
+    if evidence.bare_idle_share >= MAX_IDLE_SHARE or evidence.per_step(chains) < MIN_CHAINED_KERNELS:
         return None
-    if evidence.time_per_step(chains & _done_away_with(evidence)) >= MOSTLY * evidence.time_per_step(chains):
+    if evidence.time_per_step(chains & _done_away_with(evidence)) >= MIN_REMOVED_SHARE * evidence.time_per_step(chains):
         return None
     return Claim(
         f"{several(evidence.per_step(chains), 'kernel')} a step ({duration(evidence.time_per_step(chains))}) read and "
@@ -135,7 +135,7 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
     if already_compiled(evidence.scene, change.work):
         return None
     launches = change.gone | change.relaunched
-    if evidence.per_step(change.work) < LEAST_KERNELS or evidence.bare_idle_share < LEAST_IDLE:
+    if evidence.per_step(change.work) < MIN_KERNELS or evidence.bare_idle_share < MIN_IDLE_SHARE:
         return None
     return Claim(
         f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "

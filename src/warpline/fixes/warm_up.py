@@ -7,18 +7,19 @@ import re
 import numpy as np
 import polars as pl
 
-from warpline.fixes.claim import Claim
+from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL, SEGMENT
-from warpline.replay.patterns.calm_steps import MOSTLY, calm_steps, settle, step_that_follows, untouched
+from warpline.replay.patterns.calm_steps import MIN_COLD_SHARE, calm_steps, settle, step_that_follows, untouched
 from warpline.replay.patterns.planning import planned_in_many_steps, planning_ops
 from warpline.replay.patterns.preparation import (
     NEVER,
     Stretch,
     without_captures,
     without_compiling,
+    without_preparing,
     without_tables,
     without_trials,
 )
@@ -28,6 +29,7 @@ from warpline.replay.simulate import simulate
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
+from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import NONE, Floats, Int64s, integers
 from warpline.trace.names import matches, named
 from warpline.trace.steps import on_device
@@ -40,7 +42,7 @@ LOADING = (
 """Calls that load code or query it, that fill the allocator's cache, or that free the memory of trial runs."""
 WARM_CALLS = 4.0
 """A call that takes this many times the median of its name was loading something."""
-LEAST_SHARE = 0.05
+MIN_STEP_SHARE = 0.05
 CERTAIN_GAIN = 2.0
 """A replayed gain this large needs no idle time as evidence: compiling may overlap with kernels."""
 WORTH_COUNTING_IN_OPS = 2.0
@@ -54,8 +56,11 @@ def apply(bench: Workbench, case: int) -> int:
     planning = planning_ops(scene, case)
     gone = without_captures(bench)
     every = len(gone) >= scene.step_count / 2 or planned_in_many_steps(scene, planning, lengths)
+    if not len(scene.trace.steps_in_view):
+        return without_preparing(bench, case)
     if not (are_uneven(lengths) or every or gone):
-        return 0
+        # The steps in view are warm; cold ones were set aside, and go.
+        return scene.trace.cold.count if scene.trace.cold else 0
     bare = bench.graph.duration.copy()
     gone += without_compiling(bench)
     gone += without_trials(bench)
@@ -168,12 +173,16 @@ def _warm_calls(bench: Workbench, case: int) -> int:
 
 def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Steps in which code is still being loaded, compiled or tuned."""
+    if evidence.trace.cold is not None and prediction.gain.expected < SOME_GAIN:
+        return _once(evidence.trace.cold)
+    if not len(evidence.trace.steps_in_view):
+        return _in_recording(evidence, prediction)
     cold = evidence.idle["cold_start"] / evidence.steps
     change, scene = evidence.changed(FIX.name), evidence.scene
     # No op takes this long to dispatch, so the time saved in such segments was compiling or planning.
-    long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MOSTLY)
+    long = change.host & (change.saved_ns > scene.host.long_work.expected) & (scene.op_share > MIN_COLD_SHARE)
     cold = max(cold, float(change.saved_ns[evidence.in_steps(long)].sum()) / evidence.steps)
-    if cold < LEAST_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
+    if cold < MIN_STEP_SHARE * evidence.step_ns and prediction.gain.expected < CERTAIN_GAIN:
         return None
     host = evidence.in_steps(change.host & (change.saved_ns > 0))
     saved = float(change.saved_ns[host].sum()) / evidence.steps
@@ -186,6 +195,39 @@ def cold_start(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"({several(evidence.per_step(segments), 'long CPU segment')} and "
         f"{several(evidence.per_step(calls), 'slow call')}){trials}.",
         evidence.host_places(host, change.saved_ns),
+    )
+
+
+def _once(cold: ColdSteps) -> Claim | None:
+    """Cold steps that the recording has once; the gains of all fixes count from the warm ones."""
+    if cold.once_ns < MIN_STEP_SHARE * cold.recorded_ns:
+        return None
+    if cold.count > 1:
+        which = f"{'The first' if not cold.first else f'From step {cold.first} on,'} {cold.count} steps are"
+    else:
+        which = f"{'The first step' if not cold.first else f'Step {cold.first}'} is"
+    return Claim(
+        f"{which} cold: {duration(cold.took_ns)}, which is {duration(cold.once_ns)} more than warm "
+        f"{'steps take' if cold.count > 1 else 'ones take'} ({duration(cold.warm_step_ns)} each). That is lost once, "
+        "not in every step.",
+        tuple(Place(name, None, None, 1) for name, _ in cold.ops),
+        once_ns=cold.once_ns,
+    )
+
+
+def _in_recording(evidence: Evidence, prediction: Prediction) -> Claim | None:
+    """A recording without steps: what its launching threads load and compile while the device is idle."""
+    idle, window = evidence.idle["cold_start"], evidence.trace.window.length_ns
+    if idle < MIN_STEP_SHARE * window or prediction.gain.expected < SOME_GAIN:
+        return None
+    change = evidence.changed(FIX.name)
+    host = change.host & (change.saved_ns > 0)
+    calls = host & (evidence.scene.graph.kind == CALL)
+    return Claim(
+        f"The GPU is idle for {duration(idle)} of the {duration(window)} recorded while code is loaded, compiled or "
+        f"tuned ({several(float(calls.sum()), 'slow call')}); that happens once.",
+        evidence.host_places(host, change.saved_ns),
+        once_ns=idle,
     )
 
 
@@ -203,6 +245,10 @@ FIX = Fix(
             "minimum. If every step is cold, a warm step takes the dispatch time of its ops plus the remaining "
             "operations; in the worst case three times that dispatch time."
         ),
+        (
+            "Cold steps that the recording has once are no part of the step time: gains count from the warm steps. In "
+            "a recording without steps, only time that is known to load or compile goes."
+        ),
     ),
     effort="few_lines",
     apply=apply,
@@ -212,6 +258,7 @@ FIX = Fix(
             cause="cold_start",
             summary="code is still being loaded, compiled or tuned in the measured steps",
             look=cold_start,
+            least_gain=0.0,
             advice=Advice(
                 pytorch=(
                     "Run a few steps of every shape before the measured steps (torch.profiler.schedule(wait=1, "

@@ -1,8 +1,9 @@
 """Which steps of a trace are replayed: as few as stand for all, so that a long trace takes no longer than a short one.
 
-Steps that are alike say the same, so a few of them in a row are enough; where they are uneven, the cold ones belong to
-the answer. Steps are taken from one stretch of the recording: what lies in a pause between two stretches (the profiler
-was off, the program did something else) is no part of a step. docs/steps.md says all this to users.
+Steps that are alike say the same, so a few of them in a row are enough. Cold steps, which a recording has once, are set
+aside: the answer is about warm ones. Where long steps come again and again, they belong to it. Steps are taken from one
+stretch of the recording: what lies in a pause between two stretches (the profiler was off, the program did something
+else) is no part of a step. docs/steps.md says all this to users.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from warpline.replay.cold_steps import find_cold_steps
 from warpline.replay.costs.host import DEFAULT_KINETO
 from warpline.replay.replay import UNEVEN, are_uneven, typical_ns
+from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.steps import StepChoice
@@ -39,9 +42,13 @@ def steps_to_judge(trace: Trace) -> Trace:
     steps = trace.table("steps")
     if trace.chosen_steps is None and len(steps):
         starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-        lengths = (ends - starts).astype(np.float64)
+        begun, done = trace.step_spans
+        lengths = (done - begun).astype(np.float64)
         pauses = _long_pauses(starts, ends, is_exact=steps["found_by"][0] == "profiler_step")
-        first, beyond = _stretch(lengths, pauses)
+        cold = find_cold_steps(trace)
+        if cold is not None:
+            trace = trace.without(cold)
+        first, beyond = _stretch(lengths, pauses, cold)
         calls_per_step = max(len(trace.api), 1) / len(steps)
         chosen = representative_steps(lengths[first:beyond], round(ENOUGH_CALLS / calls_per_step))
         trace = trace.with_steps(StepChoice(first + chosen.start, first + chosen.stop))
@@ -60,10 +67,13 @@ def _long_pauses(starts: Int64s, ends: Int64s, *, is_exact: bool) -> Int64s:
     return np.flatnonzero(long) + 1
 
 
-def _stretch(lengths: Floats, pauses: Int64s) -> tuple[int, int]:
-    """Of the stretches between pauses, a longest; of several, the one whose typical step is that of all, and of these
-    the one in the middle."""
-    stretches = list(pairwise([0, *pauses.tolist(), len(lengths)]))
+def _stretch(lengths: Floats, pauses: Int64s, cold: ColdSteps | None) -> tuple[int, int]:
+    """Of the stretches between pauses and cold steps, a longest; of several, the one whose typical step is that of all,
+    and of these the one in the middle."""
+    breaks = {0, *pauses.tolist(), len(lengths)}
+    taken = range(cold.first, cold.first + cold.count) if cold else range(0)
+    breaks |= {taken.start, taken.stop} if cold else set()
+    stretches = [stretch for stretch in pairwise(sorted(breaks)) if stretch[0] not in taken]
     most = max(beyond - first for first, beyond in stretches)
     longest = [(first, beyond) for first, beyond in stretches if beyond - first == most]
     typical = max(typical_ns(np.concatenate([lengths[slice(*stretch)] for stretch in longest])), 1.0)

@@ -19,6 +19,7 @@ from warpline.kernels import KernelIdentity, identify
 from warpline.replay.costs.find import Costs
 from warpline.replay.costs.floors import Floors
 from warpline.replay.graph.model import CALL, LAUNCH, SEGMENT, THREAD, WORK, Graph
+from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names
@@ -218,6 +219,11 @@ class Scene:
         result[self.work] = integers(self.trace.gpu["op_id"])[self.graph.row[self.work]]
         return result
 
+    @cached_property
+    def dataflow(self) -> KnownFlow | None:
+        """Which GPU operations share tensors, where `warpline run` recorded it; None elsewhere."""
+        return KnownFlow.of(self.trace, self.op)
+
     def op_column(self, column: str) -> Labels:
         """A text column of the op around each GPU operation; empty without an op."""
         key = f"ops.{column}"
@@ -375,6 +381,8 @@ class Scene:
     def input_share(self) -> Floats:
         """Share of each segment within steps in which the program loads data."""
         found = loading_spans(HostTime(self.trace.whole(), self.host_time.threads))
+        if not found:
+            return np.zeros(len(self.graph))
         starts = np.concatenate([spans.starts for spans in found.values()])
         ends = np.concatenate([spans.ends for spans in found.values()])
         threads = np.concatenate([np.full(len(spans), thread) for thread, spans in found.items()])

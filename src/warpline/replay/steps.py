@@ -29,16 +29,14 @@ class StepMarks:
     """For each boundary (one more than steps), the node that it lies in."""
     offset_ns: Floats
     """How long before the node's end it lies, as measured."""
-    boundary_of_work: Int64s | None
-    """For each node, the boundary that cannot come before its end (NONE for none); None for steps on the device."""
+    boundary_of_work: Int64s
+    """For each node, the boundary that cannot come before its end (NONE for none)."""
     count: int
 
     def lengths(self, graph: Graph, schedule: Schedule) -> Floats:
         """Duration of each step in a replay."""
         share = self.offset_ns / np.maximum(graph.measured_end[self.node] - graph.measured_start[self.node], 1)
         moments = schedule.finish[self.node] - share * graph.duration[self.node]
-        if self.boundary_of_work is None:
-            return np.diff(moments)
         complete = moments.copy()
         inside = np.flatnonzero(self.boundary_of_work != NONE)
         np.maximum.at(complete, self.boundary_of_work[inside], schedule.finish[inside])
@@ -75,7 +73,8 @@ def _whole(graph: Graph) -> StepMarks:
 
 
 def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
-    """Boundaries are begins of kernels; the last may be the end of one."""
+    """Boundaries are begins of kernels; the last may be the end of one. Work that was done before a boundary still is
+    when a fix moves either of them."""
     work = graph.nodes(WORK)
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
     order = work[np.argsort(graph.measured_start[work], kind="stable")]
@@ -88,7 +87,10 @@ def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
         by_end = work[np.argsort(graph.measured_end[work], kind="stable")]
         last = np.searchsorted(graph.measured_end[by_end], boundaries[-1])
         node[-1], offset[-1] = by_end[min(int(last), len(by_end) - 1)], 0.0
-    return StepMarks(node, offset, None, len(steps))
+    before = np.full(len(graph), NONE, np.int64)
+    before[work] = np.searchsorted(boundaries, graph.measured_end[work])
+    before[before > len(steps)] = NONE
+    return StepMarks(node, offset, before, len(steps))
 
 
 def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:

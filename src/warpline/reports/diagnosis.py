@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
+from warpline.fixes.words import listed
 from warpline.reports import cpu_time, findings, tables
 from warpline.reports.sections import (
     Bar,
@@ -56,6 +57,8 @@ IDLE_MEANING = {
 }
 MIN_NAMED_SHARE = 0.01
 """Smaller shares are summed as `other` on the first screen."""
+MIN_FILLED, MIN_IDLE = 0.5, 0.1
+"""Shares of a gap that one call fills, and of the window that is idle, from which the first screen names the call."""
 MIN_DIFFERENCE = 0.01
 """A smaller difference between the recorded and the bare step is not shown."""
 BRIEF_NOTES = 2
@@ -82,9 +85,8 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
     if judgement is not None:
         yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),), is_lead=True)
     if diagnosis.devices:
-        yield Section(
-            "time", "Where the time goes", (_bar(*_busiest(diagnosis), len(diagnosis.devices)),), is_lead=True
-        )
+        bar, places = _bar(*_busiest(diagnosis), len(diagnosis.devices)), _gap_sentences(diagnosis, is_brief=True)
+        yield Section("time", "Where the time goes", (bar, *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
     else:
@@ -131,7 +133,7 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     number = diagnosis.cpu.steps if diagnosis.cpu is not None else len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:
-        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: {step} count as one step"
+        length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
     return " · ".join(words)
 
@@ -189,6 +191,27 @@ def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
     return Bar(whole, parts, caption)
 
 
+def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:
+    """What runs in each kind of gap; briefly, only if it fills most of the gaps and they are most of the idle time."""
+    device, gaps = _busiest(diagnosis)
+    totals = gaps.totals()
+    return [
+        Text(
+            f"{duration(place.filled_ns)} of each {duration(place.gap_ns)} gap ({_words(place.cause)}): "
+            f"{place.sentence}",
+            "quiet",
+        )
+        for place in diagnosis.gap_places
+        if not is_brief
+        or (
+            place.cause != "dispatch"  # a step's own functions, which the fixes name
+            and place.filled_ns >= MIN_FILLED * place.gap_ns
+            and totals[place.cause] >= MIN_FILLED * device.idle_ns
+            and device.idle_ns >= MIN_IDLE * device.window_ns
+        )
+    ]
+
+
 def _named(parts: dict[str, int], whole: int) -> str:
     """The larger parts by name, largest first, and the sum of the rest."""
     large = {name: value for name, value in parts.items() if whole and value / whole >= MIN_NAMED_SHARE}
@@ -215,12 +238,23 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     rows.append(("idle", device.idle_ns, _share(device.idle_ns, whole), ""))
     for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
         if length:
-            rows.append((f"  {_words(cause)}", length, _share(length, whole), IDLE_MEANING[cause]))
+            rows.append((f"  {_words(cause)}", length, _share(length, whole), _meaning(cause, gaps)))
     window = "the selected steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
-    return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows))))
+    places = _gap_sentences(diagnosis) if device is _busiest(diagnosis)[0] else []
+    return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows)), *places))
+
+
+def _meaning(cause: str, gaps: Gaps) -> str:
+    """What a cause means, and in which calls of the operating system the program waited."""
+    calls = gaps.os_waits.get(cause, {})
+    named = listed(f"{name} {duration(length)}" for name, length in calls.items())
+    meaning = (
+        "the program waited for another thread or process" if cause == "unknown" and calls else IDLE_MEANING[cause]
+    )
+    return f"{meaning} ({named})" if named else meaning
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -23,6 +23,7 @@ from warpline.hardware.ceilings import VARIABLE, user_directory
 from warpline.reports import sections
 from warpline.reports.sections import Report
 from warpline.sources.cache_folder import cache_folder, content_key
+from warpline.trace.beside import companions_of
 
 KEPT = 200
 """Number of answers; the oldest are removed."""
@@ -88,7 +89,7 @@ def store(key: str, answer: FinishedAnswer) -> None:
 def _surroundings(file: Path) -> Iterator[str]:
     """Everything else that an answer depends on."""
     yield from _states(sorted(_PACKAGE.rglob("*.*")))
-    yield from _states([file.parent / MANIFEST])
+    yield from _states([file.parent / MANIFEST, *companions_of(file)])
     chosen = os.environ.get(VARIABLE, "")
     for place in (Path(chosen) if chosen else None, user_directory()):
         if place is not None:

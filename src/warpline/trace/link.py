@@ -13,7 +13,16 @@ import polars as pl
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import by_name
-from warpline.trace.nesting import Nest, clock_tick_ns, nearest_marked, nest, sort_for_nesting, spread_to_parents
+from warpline.trace.nesting import (
+    ROUNDED_TWICE,
+    Nest,
+    clock_tick_ns,
+    nearest_marked,
+    nest,
+    sort_for_nesting,
+    spread_to_parents,
+)
+from warpline.trace.own_frames import without_own_frames
 
 Tables = dict[str, pl.DataFrame]
 
@@ -32,12 +41,16 @@ def link(tables: Tables) -> None:
     """Sort and link the tables in place. All columns of the schema must exist."""
     # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
     with ThreadPoolExecutor(1) as second_core:
-        nested_frames = second_core.submit(_nested, tables.pop("python"))
+        nested_frames = second_core.submit(_nested_frames, tables.pop("python"))
         _link_calls(tables)
         python, frames = nested_frames.result()
         del nested_frames
     tables["python"] = python.with_columns(module=_module_names(python["name"]))
     tables["ops"] = _with_frames(tables["ops"], tables["python"], frames)
+
+
+def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
+    return _nested(without_own_frames(table))
 
 
 def _link_calls(tables: Tables) -> None:
@@ -69,7 +82,7 @@ def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     order = sort_for_nesting(lanes, starts, ends)
     if order is not None:
         table, lanes, starts, ends = table[order], lanes[order], starts[order], ends[order]
-    tree = nest(lanes, starts, ends, clock_tick_ns(starts))
+    tree = nest(lanes, starts, ends, ROUNDED_TWICE * clock_tick_ns(starts, ends))
     return table.with_columns(parent=ids(tree.parents), depth=pl.Series(tree.depths).cast(pl.UInt16)), tree
 
 

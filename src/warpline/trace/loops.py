@@ -9,7 +9,7 @@ import polars as pl
 
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import by_name, named
+from warpline.trace.names import by_name, matches, named
 from warpline.trace.period import LEAST_REPEATS
 
 FILLED = 0.9
@@ -27,6 +27,9 @@ LIBRARY_RANGE = (
 """Ranges that torch or a library adds around its own operations."""
 PART_OF_A_STEP = r"(?i)layer|block|stage|head|expert|level|attention|attn|mlp|micro|chunk|bucket"
 """Names of ranges that occur several times a step: they may fill the time, but are not steps."""
+OPTIMIZER_STEP = r"^Optimizer\.step#"
+MOST_LAUNCHES = 1.5
+"""Steps between those of an optimizer launch about equally often; several optimizers take turns otherwise."""
 LIBRARY_DOMAIN = r"(?i)^(nccl|cccl|cub|thrust|cublas|cublaslt|cudnn|cufft|cusparse|cusolver|nvshmem|mpi|ucx)\b"
 
 
@@ -42,6 +45,8 @@ class Launches:
     """When the device began and ended."""
     of_thread: dict[int, Int64s]
     """The same moments per launching thread."""
+    first_kernel: int
+    """When the first kernel was launched: what comes before it loads data."""
 
     @classmethod
     def of(cls, tables: Tables) -> Launches:
@@ -56,6 +61,7 @@ class Launches:
             np.append(0, np.cumsum((ends - starts)[order])),
             (int(starts.min()), int(ends.max())),
             {int(thread): moments[order][threads == thread] for thread in np.unique(threads) if thread != NONE},
+            int(moments[matches(gpu["kind"], "^(kernel|graph)$").to_numpy()].min(initial=np.iinfo(np.int64).max)),
         )
 
     def share(self, start_ns: int, end_ns: int) -> float:
@@ -83,6 +89,30 @@ def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
     )
     group = by_name(own["name"], lambda names: names.str.replace_all(r"\d+", "").rank("dense"))
     return _outermost_loop(own.with_columns(group=group), launches)
+
+
+def steps_of_optimizer(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:
+    """Training steps that nothing else marks: from the end of one step of the optimizer to the end of the next.
+
+    The first one begins with the first kernel, after the model was loaded; if it launches far more or less than the
+    others, it is not a step.
+    """
+    own = ranges.filter(
+        named(OPTIMIZER_STEP), pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns").is_not_null()
+    ).sort("end_ns")
+    if own.select("thread", "name").n_unique() != 1 or len(own) < 2:
+        return None
+    ends = integers(own["end_ns"])
+    thread = int(own["thread"][0])
+    marks = np.append(min(launches.first_kernel, ends[0]), ends)
+    count = np.diff(np.searchsorted(launches.moments, marks))
+    others = count[1:]
+    if not others.all() or others.max() > MOST_LAUNCHES * others.min():
+        return None
+    first = 0 if others.max() <= MOST_LAUNCHES * count[0] and count[0] <= MOST_LAUNCHES * others.min() else 1
+    return pl.DataFrame(
+        {"name": own["name"][first:].cast(pl.String), "start_ns": marks[first:-1], "end_ns": marks[first + 1 :]}
+    ).with_columns(thread=pl.lit(thread))
 
 
 def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | None:

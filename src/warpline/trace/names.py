@@ -55,4 +55,5 @@ def distinct(column: pl.Series) -> tuple[pl.Series, Int64s]:
     present = np.flatnonzero(row_of[:beyond] < len(column))
     number = np.full(beyond + 1, len(present), np.int64)
     number[present] = np.arange(len(present))
-    return column.gather(row_of[present]).cast(pl.String), number[code]
+    # `gather` would take five times as long on the few names of a trace.
+    return column[row_of[present]].cast(pl.String), number[code]

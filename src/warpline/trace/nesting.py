@@ -13,6 +13,9 @@ from warpline.trace import nesting_native, nesting_numpy
 from warpline.trace.columns import NONE, Bools, Int64s
 
 MICROSECOND_NS = 1_000
+ROUNDED_TWICE = 2
+"""Ticks by which a call may seem to outlast its caller: files give a start and a length, both rounded, so that an end
+is off by up to one tick, and two ends differ by up to two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +68,13 @@ def nest(lanes: Int64s, starts: Int64s, ends: Int64s, tick_ns: int = 0) -> Nest:
     return Nest(lanes, starts, ends, parents, nesting_numpy.depths(parents))
 
 
-def clock_tick_ns(moments: Int64s) -> int:
-    """To what these times are rounded: a microsecond if all of them lie whole ones apart, else a nanosecond."""
-    for some in (moments[:64], moments):
-        if ((some - some[:1]) % MICROSECOND_NS).any():
+def clock_tick_ns(starts: Int64s, ends: Int64s) -> int:
+    """To what these times are rounded: a microsecond if all intervals last whole ones, else a nanosecond.
+
+    Lengths, not starts, since they stay as they are when a recording, or a part of it, is shifted in time.
+    """
+    for some in (slice(64), slice(None)):
+        if ((ends[some] - starts[some]) % MICROSECOND_NS).any():
             return 1
     return MICROSECOND_NS
 

@@ -6,12 +6,14 @@ meanwhile.
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import cache_folder, content_key
 from warpline.sources.detect import Kind, detect
+from warpline.trace.beside import COMPANIONS, Beside
 from warpline.trace.memory import hand_back_memory
 
 if TYPE_CHECKING:
@@ -41,6 +43,9 @@ def open_trace(
     trace = _cached(key, file) if key else None
     if trace is None:
         trace = _built(file, _read(file, kind, scanner), key)
+    beside = Beside(file, partial(open_trace, cache=cache, scanner=scanner))
+    if beside.exists:
+        trace = trace.with_beside(beside)
     if step_range is not None:
         trace = trace.with_step_range(step_range)
     if steps is None:
@@ -80,6 +85,7 @@ _WITHOUT_TIMELINE = {
         "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
     ),
 }
+_MANIFEST = "manifest.json"
 
 
 def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
@@ -101,9 +107,14 @@ def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
 
 def only_trace_of(folder: Path) -> Path:
     """The one profile in a folder, as tensorboard_trace_handler leaves it; several must be told apart by name."""
-    files = sorted(file for file in folder.rglob("*") if file.name.endswith(_SUFFIXES) and file.is_file())
+    files = sorted(file for file in folder.rglob("*") if _is_trace(file.name) and file.is_file())
     if len(files) == 1:
         return files[0]
     listed = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
     found = f"{len(files)} profiles ({listed}{' …' if len(files) > _LISTED else ''})" if files else "no profile"
     raise UnreadableFile("which-trace", f"{folder} holds {found}", "name one file")
+
+
+def _is_trace(name: str) -> bool:
+    """Whether a file of that name may be a profile of its own, not what `warpline run` wrote beside one."""
+    return name.endswith(_SUFFIXES) and not name.endswith(COMPANIONS) and name != _MANIFEST

@@ -72,6 +72,11 @@ class TableProperties(ABC):
         return self.table("faults")
 
     @property
+    def dataflow(self) -> pl.DataFrame:
+        """Tensors that ops took and made in a few more steps, without times (`warpline run`)."""
+        return self.table("dataflow")
+
+    @property
     def counters(self) -> pl.DataFrame:
         """Sampled counters (GPU metrics of nsys)."""
         return self.table("counters")

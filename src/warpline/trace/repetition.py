@@ -17,6 +17,7 @@ from warpline.trace.link import Tables
 from warpline.trace.names import named
 from warpline.trace.pauses import longest_place, regular_pauses
 from warpline.trace.period import LEAST_REPEATS, Codes, Period, find_period
+from warpline.trace.proper_steps import are_proper
 from warpline.trace.schema import conform, empty
 
 HOW_ALIKE = (
@@ -47,12 +48,13 @@ class Requests:
 
 
 def steps_from_repetition(tables: Tables) -> pl.DataFrame:
-    """The steps table from the period of the requests; empty if nothing repeats."""
+    """The steps table from the period of the requests; empty if nothing repeats, or only a part of the work does."""
     requests = _requests(tables)
     for codes, (_, same) in zip(requests.codes, HOW_ALIKE, strict=True):
         period = find_period(codes, same)
         if period is not None and _variety(codes, requests.row != NONE, period) >= LEAST_DISTINCT:
-            return _steps(tables["gpu"], requests, *_marks(codes, requests.pause_ns, period))
+            steps = _steps(tables["gpu"], requests, *_marks(codes, requests.pause_ns, period))
+            return steps if len(steps) and are_proper(steps, tables) else empty("steps")
     return empty("steps")
 
 

@@ -190,6 +190,27 @@ TABLES: dict[str, Table] = {
         "address": Column(pl.Int64, "virtual address"),
         "count": Column(pl.Int64, "page faults in the group"),
     },
+    # Tensors that ops took and made in a few more steps, without times (`warpline run`); see docs/dataflow.md.
+    "dataflow": {
+        "step": Column(pl.Int32, "position of the step from 0; -1 before the first"),
+        "call": Column(ID, "number of the op's call, in order of begin"),
+        "op": Column(NAME, "op, for example aten::mm"),
+        "lane": Column(pl.Int32, "number of its thread; not a row of `threads`"),
+        "parent": Column(ID, "`call` of the enclosing op on the same thread"),
+        "record_function": Column(pl.Int64, "id of the call in those steps: Record function id of their Kineto trace"),
+        "direction": Column(NAME, "in or out; null, with all that follow, for an op without tensors"),
+        "argument": Column(pl.Int32, "position among the inputs or outputs; tensors of a list share it"),
+        "access": Column(NAME, "read, write (not read before), update (read and written), make (new) or view"),
+        "tensor": Column(pl.Int64, "tensor; ids are reused once a tensor is gone"),
+        "storage": Column(pl.Int64, "memory that it lies in, which views share; ids are reused"),
+        "offset": Column(pl.Int64, "its first element in the storage"),
+        "extent": Column(pl.Int64, "elements of the storage from its first to its last"),
+        "elements": Column(pl.Int64, "elements"),
+        "item_bytes": Column(pl.Int32, "bytes per element"),
+        "shape": Column(NAME, "shape, as JSON text"),
+        "dtype": Column(NAME, "data type, as torch's C++ names it"),
+        "device": Column(NAME, "device, for example cuda:0"),
+    },
     # Sampled counters (nsys GPU metrics).
     "counters": {
         "time_ns": Column(TIME, "when"),
@@ -227,7 +248,9 @@ TABLES: dict[str, Table] = {
         "name": Column(pl.String, "name of the range or frame, or `repeat N`"),
         **_SPAN,
         "thread": Column(ID, "row of `threads` on which the range or frame lies; null for steps found on the device"),
-        "found_by": Column(pl.String, "profiler_step, range, python (calls of a function) or repetition (of work)"),
+        "found_by": Column(
+            pl.String, "profiler_step, range, python (calls of a function), repetition (of work) or optimizer"
+        ),
     },
     # Facts about the file and the capture.
     "meta": {"key": Column(pl.String, "fact"), "value": Column(pl.String, "its value")},

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.rows import PROFILER_STEP
+from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.frames import loop_of_frames
 from warpline.trace.link import Tables
-from warpline.trace.loops import Launches, loop_of_ranges
+from warpline.trace.loops import Launches, loop_of_ranges, steps_of_optimizer
 from warpline.trace.names import named
 from warpline.trace.repetition import steps_from_repetition
 from warpline.trace.schema import conform, empty
@@ -47,7 +49,8 @@ class StepChoice:
 
 
 def find_steps(tables: Tables) -> pl.DataFrame:
-    """The steps table: profiler steps, else a loop of ranges or of Python functions, else repetition on the device."""
+    """The steps table: profiler steps, else a loop of ranges or of Python functions, else repetition on the device,
+    else what lies between the ends of the optimizer's steps; empty if the recording is not of steps."""
     ranges, gpu = tables["ranges"], tables["gpu"]
     profiler = ranges.filter(named(PROFILER_STEP), pl.col("end_ns").is_not_null())
     if len(profiler):
@@ -59,7 +62,35 @@ def find_steps(tables: Tables) -> pl.DataFrame:
     if loop is not None:
         return _from_spans(loop, "range")
     loop = loop_of_frames(tables["python"], launches)
-    return steps_from_repetition(tables) if loop is None else _from_spans(loop, "python")
+    if loop is not None:
+        return _from_spans(loop, "python")
+    repeated = steps_from_repetition(tables)
+    if len(repeated):
+        return repeated
+    loop = steps_of_optimizer(ranges, launches)
+    return empty("steps") if loop is None else _from_spans(loop, "optimizer")
+
+
+def completed(steps: pl.DataFrame, gpu: pl.DataFrame, api: pl.DataFrame) -> tuple[Int64s, Int64s]:
+    """Begin and end of each step, whichever of CPU and GPU is the slower.
+
+    A loop that only launches runs ahead of its device: such a step ends with the last work that it launched, and the
+    next one begins there.
+    """
+    starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
+    if not len(steps) or on_device(steps):
+        return starts, ends
+    begun, done, calls = (integers(gpu[name]) for name in ("start_ns", "end_ns", "api_id"))
+    launched = np.where(calls == NONE, begun, np.append(integers(api["start_ns"]), 0)[calls])
+    inside = launched < ends[-1]
+    # Work without a launch that runs before all work of the steps was launched before them.
+    own = begun[inside & (calls != NONE) & (launched >= starts[0])]
+    earlier = (calls == NONE) & (begun < own.min()) if len(own) else np.zeros(len(gpu), bool)
+    launched, inside = np.where(earlier, starts[0] - 1, launched), inside | earlier
+    complete = np.append(starts[:1], ends)
+    np.maximum.at(complete, np.searchsorted(starts, launched[inside], side="right"), done[inside])
+    complete = np.maximum.accumulate(complete)
+    return np.maximum(starts, complete[:-1]), complete[1:]
 
 
 def steps_named(ranges: pl.DataFrame, name: str) -> pl.DataFrame:

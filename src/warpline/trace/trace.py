@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from warpline.errors import UsageError
 from warpline.sources.health import SEVERITIES, HealthEntry
-from warpline.trace.columns import NONE
+from warpline.trace.beside import Beside
+from warpline.trace.cold import ColdSteps
+from warpline.trace.columns import NONE, Int64s
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
-from warpline.trace.schema import TABLES
-from warpline.trace.steps import StepChoice, steps_named
+from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.steps import StepChoice, completed, steps_named
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,10 @@ class Trace(TableProperties):
     """`kineto` or `nsys`."""
     _tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = field(repr=False)
     chosen_steps: StepChoice | None = None
+    cold: ColdSteps | None = None
+    """The cold steps, where the steps in view were chosen without them."""
+    beside: Beside | None = field(default=None, repr=False)
+    """A second look at the same program, where `warpline run` left one."""
 
     def table(self, name: str) -> pl.DataFrame:
         """A table by name."""
@@ -98,17 +105,34 @@ class Trace(TableProperties):
     @property
     def step_ns(self) -> int | None:
         """Median length of the steps in view, None without steps."""
-        steps = self.steps_in_view
-        median = (steps["end_ns"] - steps["start_ns"]).median() if len(steps) else None
-        return int(median) if isinstance(median, int | float) else None
+        spans = self.step_spans
+        return int(np.median(spans[1] - spans[0])) if len(spans[0]) else None
+
+    @property
+    def step_spans(self) -> tuple[Int64s, Int64s]:
+        """Begin and end of each step in view: see `warpline.trace.steps.completed`."""
+        starts, ends = completed(self.table("steps"), self.table("gpu"), self.table("api"))
+        if self.chosen_steps is None:
+            return starts, ends
+        chosen = slice(self.chosen_steps.first, self.chosen_steps.beyond)
+        return starts[chosen], ends[chosen]
+
+    def with_beside(self, beside: Beside) -> Trace:
+        """The same trace with a second look."""
+        flow: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {"dataflow": lambda: _dataflow_of(beside)}
+        return replace(self, _tables={**self._tables, **flow}, beside=beside)
 
     def whole(self) -> Trace:
         """The same trace, looked at from its first to its last operation."""
-        return Trace(self.path, self.source, self._tables)
+        return Trace(self.path, self.source, self._tables, beside=self.beside)
 
     def replaced(self, tables: dict[str, pl.DataFrame], choice: StepChoice | None) -> Trace:
         """The same trace with some other tables, looked at during these steps."""
-        return Trace(self.path, self.source, {**self._tables, **tables}, choice)
+        return replace(self, _tables={**self._tables, **tables}, chosen_steps=choice)
+
+    def without(self, cold: ColdSteps) -> Trace:
+        """The same trace, whose steps in view are warm."""
+        return replace(self, cold=cold)
 
     def with_step_range(self, name: str) -> Trace:
         """The same trace with steps taken from the ranges of that name."""
@@ -124,3 +148,8 @@ class Trace(TableProperties):
             )
         choice.window(self.table("steps"))
         return self.replaced({}, choice)
+
+
+def _dataflow_of(beside: Beside) -> pl.DataFrame:
+    rows = beside.look.dataflow
+    return conform("dataflow", rows) if len(rows) else empty("dataflow")

@@ -16,7 +16,7 @@ from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 FUSIBLE = ("elementwise", "norm", "softmax", "reduction", "layout", "rng", "index", "quant", "memory")
-"""Kernels that a compiler writes itself and fuses with their neighbours."""
+"""Kernels that a compiler generates itself and fuses with their neighbours."""
 LIBRARY = re.compile(
     r"aten::(addmm|bmm|baddbmm|\w*_?mm|_addmm_activation|\w*convolution\w*|\w*conv_depthwise\w*|_?slow_conv\w*"
     r"|_scaled_dot_product_(flash|efficient|cudnn|fused)\w*|_(flash|efficient|cudnn)_attention\w*|_cudnn_rnn\w*|_fft_\w+"
@@ -25,10 +25,10 @@ LIBRARY = re.compile(
     r"|_ctc_loss\w*)"
     r"|(?!aten|prims?|autograd|torch|inductor)[a-z]\w*::.*"
 )
-"""Ops that a compiler leaves to libraries, with all the kernels that these launch for them; it cannot look into those
-that others than torch define."""
+"""Ops that a compiler leaves to libraries, including all kernels they launch. It cannot fuse into ops that
+torch does not define."""
 LARGE_SHARE = 0.4
-"""Kernels of a chain that move at least this share of what the largest moves touch the whole tensor."""
+"""A kernel that moves at least this share of the bytes of the largest kernel of its chain touches the whole tensor."""
 ADDING = (
     "aten::index_add_",
     "aten::index_add",
@@ -41,11 +41,11 @@ ADDING = (
     "aten::index_reduce_",
     "aten::embedding_dense_backward",
 )
-"""Ops that add many numbers up in one place: what they wait for each other stays, in whichever kernel they are."""
+"""Ops that add many values into one address: the contention stays, whichever kernel they are fused into."""
 
 
 def fusible_kernels(scene: Scene) -> Bools:
-    """Kernels of steps that a compiler writes itself."""
+    """Kernels within steps that a compiler generates itself."""
     library = scene.under_op(*(name for name in scene.known_ops if LIBRARY.fullmatch(name)))
     copies = (scene.work_text("copy_kind") == "DtoD") & (scene.op != NONE)
     fusible: Bools = (scene.kernels(*FUSIBLE) | copies) & ~library & scene.in_steps
@@ -53,9 +53,9 @@ def fusible_kernels(scene: Scene) -> Bools:
 
 
 def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
-    """Runs of fusible kernels that follow each other on a stream within a step, and where one begins.
+    """Runs of consecutive fusible kernels on one stream within a step, and where each run begins.
 
-    They come from one thread: autograd launches the backward pass from its own, and that is compiled by itself.
+    A run comes from one thread: autograd launches the backward pass from its own thread, and it is compiled separately.
     """
     found, begins = [NOTHING], [np.empty(0, bool)]
     plain = scene.once(plain_copies)
@@ -66,19 +66,37 @@ def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
         copies = plain[nodes] & np.append(False, plain[nodes][:-1])
         ends = ~own | copies | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
         group = np.cumsum(ends)[own]
-        found.append(nodes[own])
-        begins.append(np.diff(group, prepend=group[0] - 1) != 0)
+        chained, begin = _along_tensors(scene, nodes[own], np.diff(group, prepend=group[0] - 1) != 0)
+        found.append(chained)
+        begins.append(begin)
     return np.concatenate(found), np.concatenate(begins)
 
 
+def _along_tensors(scene: Scene, nodes: Int64s, begins: Bools) -> tuple[Int64s, Bools]:
+    """Chains split into parts that share no tensor, where the data flow is known: a compiler fuses what reads or writes
+    the same memory, however the parts alternate."""
+    if scene.dataflow is None or not len(nodes):
+        return nodes, begins
+    order, part, chain = np.arange(len(nodes)), np.zeros(len(nodes), np.int64), np.cumsum(begins)
+    for first, beyond in zip(np.flatnonzero(begins), np.append(np.flatnonzero(begins)[1:], len(nodes)), strict=True):
+        number = scene.dataflow.together(nodes[first:beyond])
+        if number is None:
+            continue
+        by_part = np.argsort(number, kind="stable")
+        order[first:beyond], part[first:beyond] = first + by_part, number[by_part]
+    return nodes[order], (np.diff(chain, prepend=0) != 0) | (np.diff(part, prepend=NONE) != 0)
+
+
 def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
-    """Makes the kernels of chains as few as a compiler would, and says which go; some cost the host extra time."""
-    turn = 0.0 if case == OPTIMISTIC else bench.scene.host.region.at(case)
+    """Leaves one kernel of each fused group and returns the removed ones; adds host time for what the fusion costs."""
+    region = 0.0 if case == OPTIMISTIC else bench.scene.host.region.at(case)
     nodes, starts, lengths = kernels.nodes, kernels.starts, bench.graph.duration[kernels.nodes]
     counts = np.diff(starts, append=len(nodes))
     most = np.repeat(np.maximum.reduceat(lengths, starts), counts)
     stays = np.minimum.reduceat(np.where(lengths == most, np.arange(len(nodes)), len(nodes)), starts)
-    extra[nodes[stays]] += kernels.cut_up * bench.scene.host.compiled_launch.at(case) + kernels.begins_turn * turn
+    extra[nodes[stays]] += (
+        kernels.cut_up * bench.scene.host.compiled_launch.at(case) + kernels.begins_iteration * region
+    )
     by_times = _time_by_times(lengths, bench.scene.floor_ns()[nodes], starts, stays, case)
     by_shapes = _time_by_shapes(kernels, bench.scene, case)
     new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
@@ -90,7 +108,7 @@ def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
 
 
 def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
-    """The thread that launched each work; where that is not known, as the work before it."""
+    """The thread that launched each GPU activity; if unknown, the thread of the previous activity."""
     calls = scene.call_of_work[nodes]
     latest = np.maximum.accumulate(np.where(calls != NONE, np.arange(len(nodes)), 0))
     threads: Int64s = scene.graph.lane[calls[latest]]
@@ -98,7 +116,7 @@ def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:
 
 
 def _time_by_shapes(kernels: Fused, scene: Scene, case: int) -> Floats | None:
-    """What each fused kernel takes for the bytes it moves or the operations it does, whichever is longer."""
+    """The time of each fused kernel: for its bytes or for its operations, whichever is longer."""
     floors = scene.floors
     memory = floors.memory_bytes_per_ns
     vector = floors.roof.compute("fp32", VECTOR) if floors.roof else None
@@ -113,9 +131,9 @@ def _time_by_shapes(kernels: Fused, scene: Scene, case: int) -> Floats | None:
 
 
 def _time_by_times(lengths: Floats, floor: Floats, starts: Int64s, longest: Int64s, case: int) -> Floats:
-    """Where shapes were not recorded: as long as one pass over the tensors, by the times of the passes so far."""
+    """If shapes were not recorded: the time of one pass over the tensors, estimated from the recorded passes."""
     counts = np.diff(starts, append=len(lengths))
-    # By their bytes where these are known: a slow kernel may touch no more than a fast one.
+    # Bytes are preferred if known: a slow kernel may touch no more data than a fast one.
     size = np.where(np.repeat(floor[longest] > 0, counts), floor, lengths)
     large = size >= LARGE_SHARE * np.repeat(np.maximum.reduceat(size, starts), counts)
     least = np.minimum.reduceat(np.where(large, lengths, np.inf), starts)

@@ -1,7 +1,7 @@
-"""Which ops a compiler makes one kernel of, and what that kernel must move and compute.
+"""Which ops a compiler fuses into one kernel, and what that kernel must move and compute.
 
-The rules are inductor's: what is computed element by element joins anything; a reduction joins what has the same rows;
-and nothing joins that needs the results of other rows, or of all of them.
+The rules are inductor's: an elementwise op fuses with anything; a reduction fuses with ops over the same rows; an op
+that needs the results of other rows is not fused.
 """
 
 from __future__ import annotations
@@ -17,25 +17,28 @@ from warpline.work.model import Tensor
 
 Shape = tuple[int, ...]
 Size = tuple[int, int]
-"""Elements, and bytes of each."""
+"""Number of elements, and bytes per element."""
 
 UNROLLED = 8
-"""Rows shorter than this are added up by one thread, as elementwise ops are (inductor's threshold)."""
+"""Rows shorter than this are reduced by one thread, like an elementwise op (inductor's threshold)."""
 FEW_ROWS_PER_SM = 2
-"""With fewer rows than so many for each multiprocessor, inductor cuts a long row up, and a second kernel adds up the
-parts."""
+"""With fewer rows per SM than this, inductor splits long rows, and a second kernel combines the parts (split
+reduction)."""
 LONG_ROW = 8192
+"""Elements from which a row is long enough to split."""
 RESIDENT_ROW = 65_536
-"""Bytes of a row that the next pass over it finds in the cache: compiled norms of rows of 16 KiB read them once, a
-compiled loss on rows of 128 KiB half as much again."""
-AGAIN = 0.5
+"""Bytes of a row that stay in the cache for the next pass. Measured: compiled norms read rows of 16 KiB once; a
+compiled loss reads rows of 128 KiB 1.5 times."""
+REREAD_SHARE = 0.5
+"""Share of a row too long for the cache that another pass reads from memory again."""
 BACK_STEPS = 2
-"""Operations with which a softmax or a norm gives an element the result of its row."""
-LONGEST_TURN = 64
-MOST = 0.8
-"""Of a chain that is a loop, this much repeats itself: something may come before the loop and after it."""
+"""Operations per element with which a softmax or a norm applies the result of the row."""
+MAX_ITERATION_OPS = 64
+"""Ops in one iteration of a loop."""
+MIN_REPEATED_SHARE = 0.8
+"""Share of a chain that repeats if the chain is a loop: other ops may come before and after the loop."""
 MAXIMA = ("amax", "max")
-"""A maximum and the sum of exponentials after it are found in one pass."""
+"""A maximum and the following sum of exponentials are computed in one pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +47,9 @@ class Unit:
 
     name: str
     operands: tuple[Tensor, ...]
-    """What it reads, all of it."""
+    """All tensors it reads."""
     shape: Shape
-    """What it walks over: its result, or the input of a reduction."""
+    """The elements it iterates over: its result, or the input of a reduction."""
     written: int
     """Bytes of its result."""
     dims: Shape = ()
@@ -54,24 +57,24 @@ class Unit:
     back: bool = False
     """Whether every element of a row receives the result of its reduction, as in a softmax."""
     steps: int = 1
-    """Operations for each element that it walks over."""
+    """Operations per element."""
     moves: bool = False
-    """Whether values come from other places than where they go."""
+    """Whether it reads values from other positions than it writes."""
     in_place: bool = False
     """Whether it writes its result over its first operand."""
     alone: bool = False
-    """Whether nothing can be part of the same kernel; then only that is known."""
+    """Whether it cannot be fused with anything; nothing else is known about it then."""
     joins: bool = False
-    """Whether it puts its operands together into one tensor."""
+    """Whether it concatenates its operands into one tensor."""
 
     @property
     def elements(self) -> int:
-        """How many elements it walks over."""
+        """How many elements it iterates over."""
         return prod(self.shape)
 
     @property
     def row(self) -> int:
-        """Elements that a reduction adds up; 1 for what reduces nothing."""
+        """Elements per row of a reduction; 1 for other ops."""
         return max(1, prod(self.shape[dim] for dim in self.dims))
 
     @property
@@ -81,36 +84,36 @@ class Unit:
 
     @property
     def result(self) -> Size:
-        """Its result."""
+        """Size of its result."""
         count = self.elements if self.back else self.rows
         return count, self.written // max(count, 1)
 
 
 @dataclass(slots=True)
 class Flow:
-    """What ops that become one kernel hand to each other, and what they read and write besides.
+    """What the ops of one kernel pass to each other, and what they read from and write to memory.
 
-    Which tensor an op reads was not recorded, only its size. An op is taken to read the latest result of that size
-    that nobody has read, else what was read before, and only then something new. Two operands are two tensors, unless
-    they are multiplied, and what was overwritten is no more. A backward pass multiplies by what the forward one left.
-    Pieces of a tensor, which strides betray, are the same piece unless the same op takes them one after the other.
+    Only the size of a tensor is recorded, not its identity. An op is assumed to read the latest unread result of that
+    size, else a tensor read before, else a new one. Two operands are two tensors, unless they are multiplied; a tensor
+    that was overwritten is gone. A backward pass multiplies by what the forward pass saved. Slices of a tensor, visible
+    in the strides, are the same slice unless the same op reads them one after the other.
     """
 
     backward: bool = False
     read: int = 0
     full: int = 0
-    """Of what is read, what has an element for each that the op walks over."""
+    """Bytes read of operands as large as the iteration space of the op."""
     unread: Counter[Size] = field(default_factory=Counter)
-    """Results by their size that nobody has read."""
+    """Unread results, by size."""
     known: Counter[Size] = field(default_factory=Counter)
     """Tensors that an op may read again."""
     pieces: Counter[Size] = field(default_factory=Counter)
-    """Tensors of which pieces were read, and how many elements."""
+    """Tensors of which slices were read, and how many elements."""
     cutting: set[Unit] = field(default_factory=set)
-    """Ops that read pieces."""
+    """Ops that read slices."""
 
     def add(self, unit: Unit) -> None:
-        """Takes an op in."""
+        """Adds an op."""
         again, twice = unit in self.cutting, unit.name == "mul" and not unit.in_place
         taken: Counter[Size] = Counter()
         added: Counter[Size] = Counter()
@@ -137,17 +140,17 @@ class Flow:
 
     @property
     def written(self) -> int:
-        """Bytes of what nobody has read."""
+        """Bytes of the unread results."""
         return sum(prod(size) * count for size, count in self.unread.items())
 
     @property
     def largest_unread(self) -> int:
-        """Elements of the largest result that nobody has read."""
+        """Elements of the largest unread result."""
         return max((size[0] for size, count in self.unread.items() if count), default=0)
 
 
 def whole_elements(tensor: Tensor) -> int:
-    """Elements of the tensor that this one is a piece of, by its strides; its own where it is whole."""
+    """Elements of the tensor that this one is a slice of, by its strides; its own elements if it is whole."""
     stored, strides = tensor.stored_elements, tensor.strides
     if strides is None or len(strides) != len(tensor.shape) or not stored:
         return stored
@@ -164,24 +167,24 @@ class Group:
     members: list[int] = field(default_factory=list)
     """Positions of its ops in their chain."""
     sms: int = 0
-    """Multiprocessors of the device; 0 where they are not known."""
+    """SMs of the device; 0 if unknown."""
     units: list[Unit] = field(default_factory=list)
     flow: Flow = field(default_factory=Flow)
     known: bool = True
-    """Whether all of them are known."""
-    begins_turn: bool = False
-    """Whether a turn of a loop begins with it."""
+    """Whether all ops are known."""
+    begins_iteration: bool = False
+    """Whether an iteration of a loop begins with it."""
     reduction: Unit | None = None
-    """The first that reduces rows: the others must fit it."""
+    """The first op that reduces rows; the other ops must match its shape."""
 
     @property
     def cut_up(self) -> bool:
-        """Whether its rows are so few and long that a second kernel adds up their parts."""
+        """Whether its rows are so few and long that a second kernel combines their parts (split reduction)."""
         one = self.reduction
         return one is not None and one.rows < FEW_ROWS_PER_SM * self.sms and one.row > LONG_ROW
 
     def takes(self, unit: Unit | None) -> bool:
-        """Whether the op can be part of this kernel; one that is not known is given the benefit of the doubt."""
+        """Whether the op can be part of this kernel; an unknown op is assumed to fit."""
         if unit is None or not self.units:
             return True
         if unit.alone or self.units[-1].alone or self._repeats(unit):
@@ -199,12 +202,12 @@ class Group:
         return whole or all(_of_rows(each.shape, unit.shape, one.dims) for each in unit.operands)
 
     def _repeats(self, unit: Unit) -> bool:
-        """Whether all that the kernel does so far is what this op does again, in place or to pieces that it joins: then
-        it does so to another tensor, and nothing is shared."""
+        """Whether this op repeats all that the kernel does so far, in place or on the parts it joins. It then works on
+        another tensor, and nothing is shared."""
         return (unit.in_place or unit.joins) and all(each == unit for each in self.units)
 
     def add(self, position: int, unit: Unit | None) -> None:
-        """Takes the op in."""
+        """Adds the op."""
         self.members.append(position)
         self.known = self.known and unit is not None and not unit.alone
         if unit is None:
@@ -216,7 +219,7 @@ class Group:
 
     @property
     def bytes(self) -> float:
-        """What the kernel reads and writes: what its ops do not hand to each other."""
+        """Bytes that the kernel reads and writes: what its ops do not pass to each other."""
         full = self.flow.full
         return self.flow.read + self.flow.written + self._passes_again(full) * full
 
@@ -227,15 +230,15 @@ class Group:
             return 0.0
         walks = [unit for unit in self.units if unit.elements == one.elements and unit.name not in MAXIMA]
         last = bool(walks) and (walks[-1].back or not walks[-1].dims)
-        return AGAIN * max(0, sum(bool(unit.dims) for unit in walks) + last - 1)
+        return REREAD_SHARE * max(0, sum(bool(unit.dims) for unit in walks) + last - 1)
 
     @property
     def operations(self) -> int:
-        """What the kernel computes, an op of an element at a time."""
+        """Operations of the kernel, counted per element."""
         total = 0
         joined: dict[int, int] = {}
         for unit in reversed(self.units):
-            # What a piece is made of is computed for every element of what the pieces are joined to.
+            # The producers of a joined part are computed for every element of the joined tensor.
             total += unit.steps * max(unit.elements, joined.get(unit.elements, 0))
             if unit.joins:
                 joined.update({piece.elements: unit.elements for piece in unit.operands})
@@ -243,8 +246,8 @@ class Group:
 
     @property
     def kernels(self) -> list[tuple[float, int]]:
-        """Bytes and operations of what it really becomes: two kernels where rows are cut up and each element needs the
-        result of its row."""
+        """Bytes and operations of the actual kernels: two if rows are split and each element needs the result of its
+        row."""
         one = self.reduction
         if one is None or not (self.cut_up and one.back):
             return [(self.bytes, self.operations)]
@@ -253,32 +256,32 @@ class Group:
 
 
 def groups(units: list[Unit | None], sms: int = 0, *, backward: bool = False) -> list[Group]:
-    """The kernels that a chain of ops becomes on so many multiprocessors; None for an op that is not known."""
-    turns = _turns(units)
+    """The kernels that a chain of ops becomes on a device with this many SMs; None stands for an unknown op."""
+    iterations = _iterations(units)
     found = [Group(sms=sms, flow=Flow(backward))]
     for position, unit in enumerate(units):
-        if position in turns or not found[-1].takes(unit):
+        if position in iterations or not found[-1].takes(unit):
             if found[-1].members:
                 found.append(Group(sms=sms, flow=Flow(backward)))
-            found[-1].begins_turn = position in turns
+            found[-1].begins_iteration = position in iterations
         found[-1].add(position, unit)
     return found
 
 
-def _turns(units: list[Unit | None]) -> set[int]:
-    """Where the turns of a loop begin that is most of the chain, unless all that they do is elementwise.
+def _iterations(units: list[Unit | None]) -> set[int]:
+    """Where the iterations begin, if most of the chain is a loop whose ops are not all elementwise.
 
-    Turns that do not depend on each other have nothing to share; turns that do, and that move or add up values, need
-    all of the last one's results. Turns that write in place are taken to do so to one tensor after the other.
+    Independent iterations share nothing; dependent iterations that move or reduce values need all results of the
+    previous one. Iterations that write in place are assumed to write to one tensor after the other.
     """
     number: dict[Unit | None, int] = {}
     codes = np.array([number.setdefault(unit, len(number)) for unit in units], np.int64)
-    for period in range(2, min(len(units) // 2, LONGEST_TURN) + 1):
+    for period in range(2, min(len(units) // 2, MAX_ITERATION_OPS) + 1):
         first, length = _longest_run(codes[:-period] == codes[period:])
-        if length < max(period, MOST * (len(units) - period)):
+        if length < max(period, MIN_REPEATED_SHARE * (len(units) - period)):
             continue
-        turn = [unit for unit in units[first : first + period] if unit is not None]
-        alone = any(unit.moves or unit.dims or unit.in_place for unit in turn)
+        iteration = [unit for unit in units[first : first + period] if unit is not None]
+        alone = any(unit.moves or unit.dims or unit.in_place for unit in iteration)
         return set(range(first, first + length + 1, period)) if alone else set()
     return set()
 
@@ -294,6 +297,6 @@ def _longest_run(same: Bools) -> tuple[int, int]:
 
 
 def _of_rows(shape: Shape, full: Shape, dims: Shape) -> bool:
-    """Whether a tensor has but one element for each row of the full shape."""
+    """Whether a tensor has only one element per row of the full shape."""
     aligned = (1,) * (len(full) - len(shape)) + shape
     return all(aligned[dim] == 1 for dim in dims)

@@ -1,4 +1,4 @@
-"""Ops as a compiler sees them: what they walk over, what they reduce, and what they read and write."""
+"""Ops as a compiler sees them: what they iterate over, reduce, read and write."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ REDUCING = {
     "var_mean": 1,
     "std_mean": 1,
 }
-"""Ops that reduce, and which argument says over what."""
+"""Ops that reduce, and the position of the argument with the dimensions."""
 SOFTMAX = {"_softmax": 1, "_log_softmax": 1, "_softmax_backward_data": 2, "_log_softmax_backward_data": 2}
-"""The same for those that give each element its share of the result."""
+"""The same for softmax ops, which apply the result of the row to each element."""
 SOFTMAX_STEPS = 12
-"""As many ops as a compiled one takes the time of: entropies over 65,536 words, 256 µs in all, say 12."""
+"""Cost per element of a compiled softmax, in additions. Measured: entropies over 65,536 words take 256 µs."""
 NORMS = ("native_layer_norm", "native_layer_norm_backward", "_fused_rms_norm", "_fused_rms_norm_backward", "rms_norm")
 GROUP_NORM, GROUPS_OF_NORM = "native_group_norm", 6
-"""That op, and which argument says how many groups an image has."""
+"""The op, and the position of the argument with the number of groups."""
 NORM_STEPS = 15
-"""Likewise: compiled layer norms of 16.8 M elements take 25 µs, with an addition 31."""
+"""Likewise. Measured: compiled layer norms of 16.8 M elements take 25 µs, with an addition 31 µs."""
 REDUCING_STEPS = 3
-"""Likewise: distances of vectors of 64 numbers (a difference, a square, a sum) say 3 for the sum."""
+"""Likewise. Measured on distances of 64-element vectors (a difference, a square, a sum)."""
 ROOT, TANH, ERF = 3, 5, 12
-"""Additions that functions cost as much as, once compiled: logarithms, exponentials, roots and quotients (a focal loss,
-prices of options), a hyperbolic tangent (an activation), an error function (the same prices, two exact GELUs)."""
+"""Cost of compiled functions, in additions: logarithms, exponentials, roots and quotients (measured on a focal loss and
+on option prices), tanh (an activation), and erf (option prices, two exact GELUs)."""
 POWER = 12
-"""An exponential of a product with a logarithm, with care taken of signs and of rounding."""
+"""The exponential of a multiplied logarithm, with signs and rounding handled."""
 POWERS = {"1": 1, "2": 1, "3": 2, "4": 2, "0.5": ROOT, "-0.5": ROOT, "-1": ROOT}
-"""Powers that are products or roots."""
+"""Powers computed as multiplications or roots."""
 COMPOUND = 3
-"""Other functions of at least so many steps are more than one op."""
+"""Other functions of at least this many steps count as several ops."""
 FUNCTIONS = {
     name: steps
     for steps, names in {
@@ -75,7 +75,7 @@ FUNCTIONS = {
     }.items()
     for name in names.split()
 }
-"""Functions that cost more than an addition, and how many of them they cost."""
+"""Functions that cost more than an addition, and their cost in additions."""
 SCATTERING = (
     "scatter",
     "scatter_add",
@@ -89,58 +89,58 @@ SCATTERING = (
     "masked_scatter",
     "embedding_dense_backward",
 )
-"""Ops that write to places which only the data tell: a kernel of their own, between what comes before and after."""
+"""Ops that write to data-dependent positions: always a kernel of their own."""
 PICKING = ("index", "index_select", "gather", "embedding", "roll", "flip", "take", "take_along_dim")
-"""Ops whose elements come from anywhere in their input."""
+"""Ops that read from any position of their input."""
 JOINING = ("cat", "stack", "_cat")
 PICKING_STEPS = 3
-"""Where an element comes from: a compiled stencil of 23 additions and products and 8 shifted grids says 3."""
+"""Cost of computing the index. Measured: a compiled stencil of 23 additions and multiplications on 8 shifted grids."""
 JOINING_STEPS = 3
-"""For each of the pieces, whichever of them an element comes from: where it would be, and whether it is there."""
+"""For each joined tensor: computing the index, and testing whether the element is in this tensor."""
 MIXING_STEPS = 9
-"""The same where neighbours come from different pieces, so that elements are loaded one by one: compiled, 4-bit numbers
-that are unpacked to alternate."""
+"""The same if neighbouring elements come from different tensors, so that loads are not vectorised. Measured: compiled
+unpacking of interleaved 4-bit numbers."""
 BY_ELEMENT = ("elementwise", "fill", "copy", "random", "dropout", "dropout backward")
-"""Families of work in which an element of the result comes from one of each operand."""
+"""Work models in which each result element depends on one element of each operand."""
 
 MISSING = (0.0, 0, 0)
-"""Bytes and operations of a kernel that there is not, or that nothing is known of."""
+"""Bytes and operations of a kernel that does not exist or is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """The kernels that a compiler makes of chains of work."""
+    """The kernels that a compiler generates for chains of GPU activities."""
 
     nodes: Int64s
-    """The work of the chains, in their order."""
+    """The GPU activities of the chains, in order."""
     starts: Int64s
-    """Where among them the work of each kernel begins."""
+    """Where among them each fused kernel begins."""
     known: Bools
-    """Whether all ops of a kernel are."""
+    """Whether all ops of a kernel are known."""
     parts: Floats
-    """Bytes and operations of each kernel, and of the second that some really are; the last number says whether."""
+    """Bytes and operations of each kernel and of its second kernel, if any; the last number is 1 if it exists."""
     cut_up: Bools
-    """Whether a second kernel adds up the parts of its rows."""
-    begins_turn: Bools
-    """Whether a turn of a loop begins with it."""
+    """Whether a second kernel combines the parts of its rows (split reduction)."""
+    begins_iteration: Bools
+    """Whether an iteration of a loop begins with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """What becomes of a chain, by its ops; alike chains share it."""
+    """The fused kernels of a chain, by its ops; equal chains share it."""
 
     first_ops: Int64s
     known: list[bool]
     parts: list[tuple[tuple[float, int, int], tuple[float, int, int]]]
     cut_up: list[bool]
-    begins_turn: list[bool]
+    begins_iteration: list[bool]
 
 
 class _Compiler:
-    """The ops of a trace, and what becomes of chains of them; found once, since every trial asks."""
+    """The ops of a trace, and the fused kernels of their chains; cached, because every trial asks."""
 
     def __init__(self, scene: Scene) -> None:
-        # The scene is what this is found by, and must not be held by it.
+        # The scene is the weak key of this object, so the object must not hold a reference to it.
         self._op, self._name, self._calls = scene.op, scene.name, scene.op_calls
         self._of_autograd = scene.of_autograd
         self._sms = int(integers(scene.trace.devices["sm_count"], 0).max(initial=0))
@@ -151,7 +151,7 @@ class _Compiler:
         self._found: dict[bytes, Fused] = {}
 
     def fused(self, nodes: Int64s, begins: Bools) -> Fused:
-        """What chains of work become, one after the other; `begins` says with which work one begins."""
+        """The fused kernels of consecutive chains; `begins` marks the first activity of each chain."""
         key = nodes.tobytes() + begins.tobytes()
         if key not in self._found:
             self._found[key] = self._fuse(nodes, begins)
@@ -173,7 +173,7 @@ class _Compiler:
             np.array([one for pattern in patterns for one in pattern.known], bool),
             np.array([one for pattern in patterns for one in pattern.parts], np.float64),
             np.array([one for pattern in patterns for one in pattern.cut_up], bool),
-            np.array([one for pattern in patterns for one in pattern.begins_turn], bool),
+            np.array([one for pattern in patterns for one in pattern.begins_iteration], bool),
         )
 
     def _pattern(self, numbers: Int64s, backward: bool) -> _Pattern:
@@ -189,12 +189,12 @@ class _Compiler:
                 [group.known for group in found],
                 [(one[0] if one else MISSING, one[1] if len(one) > 1 else MISSING) for one in kernels],
                 [group.cut_up for group in found],
-                [group.begins_turn for group in found],
+                [group.begins_iteration for group in found],
             )
         return self._patterns[key]
 
     def _number(self, op: int, kernels: tuple[str, ...]) -> int:
-        """Which of the units the op is that launched these kernels."""
+        """The number of the unit for the op that launched these kernels."""
         if op == NONE:
             return 0
         key = self._calls.number(op), kernels
@@ -216,14 +216,14 @@ _COMPILERS: WeakKeyDictionary[Scene, _Compiler] = WeakKeyDictionary()
 
 
 def fused(scene: Scene, nodes: Int64s, begins: Bools) -> Fused:
-    """The kernels that a compiler would make of chains of work; `begins` says with which work a chain begins."""
+    """The kernels that a compiler would generate for chains of GPU activities; `begins` marks where a chain begins."""
     if scene not in _COMPILERS:
         _COMPILERS[scene] = _Compiler(scene)
     return _COMPILERS[scene].fused(nodes, begins)
 
 
 def unit_of(call: OpCall, work: Work | None) -> Unit | None:
-    """The op as a compiler sees it; None where its shapes were not recorded, or nothing is known about it."""
+    """The op as a compiler sees it; None if its shapes were not recorded or the op is unknown."""
     name = call.name.removeprefix("aten::").split(".")[0]
     over = in_place(name)
     name = name.removesuffix("_") if over else name
@@ -235,12 +235,12 @@ def unit_of(call: OpCall, work: Work | None) -> Unit | None:
         unit = _unit(name, call, work)
     except Unknowable:
         return None
-    # A copy writes into a tensor that was made for it.
+    # A copy writes into a tensor that was allocated for it.
     return replace(unit, in_place=True) if unit and over and work.model == "elementwise" else unit
 
 
 def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
-    # A result that is yet to be given its size comes as an empty tensor.
+    # An output tensor that is not resized yet is recorded as an empty tensor.
     given = [tensor for tensor in call.all_tensors() if tensor.elements]
     tensors = [tensor for tensor in given if not tensor.is_number] or given
     if name in JOINING:
@@ -277,7 +277,7 @@ def _unit(name: str, call: OpCall, work: Work) -> Unit | None:
 
 
 def _steps(name: str, call: OpCall) -> int:
-    """Additions that an elementwise op costs as much as."""
+    """Cost of an elementwise op, in additions."""
     if name == "pow":
         return POWERS.get(call.text(1).removesuffix(".0").removesuffix("."), POWER)
     signature = SIGNATURES.get(f"aten::{name}")
@@ -286,21 +286,21 @@ def _steps(name: str, call: OpCall) -> int:
 
 
 def _joining_steps(call: OpCall, pieces: tuple[Tensor, ...]) -> int:
-    """Steps for each of the pieces that are joined."""
+    """Steps per joined tensor."""
     dim = call.integer(1, 0)
     rest = (prod(piece.shape[dim % len(piece.shape) :]) for piece in pieces if piece.shape and piece.elements)
     return MIXING_STEPS if min(rest, default=UNROLLED) < UNROLLED else JOINING_STEPS
 
 
 def _reduction(unit: Unit) -> Unit:
-    """A reduction; of short rows, an elementwise op that walks over them."""
+    """A reduction; for short rows, an elementwise op that loops over each row."""
     if unit.row >= UNROLLED:
         return unit
     return Unit(unit.name, unit.operands, (unit.rows,), unit.written, steps=unit.row)
 
 
 def _rows_of(name: str, call: OpCall, x: Tensor) -> Shape:
-    """The dimensions that a softmax or a norm takes together."""
+    """The dimensions that a softmax or a norm reduces."""
     rank = len(x.shape)
     if name in SOFTMAX:
         return _dims(call, SOFTMAX[name], rank)
@@ -309,7 +309,7 @@ def _rows_of(name: str, call: OpCall, x: Tensor) -> Shape:
 
 
 def _dims(call: OpCall, position: int, rank: int) -> Shape:
-    """The dimensions given as a list or a number, counted from the first; all of them where none are given."""
+    """The dimensions given as a list or a number, as non-negative indices; all dimensions if none are given."""
     text = call.text(position)
     given = call.integers(position) or ((int(text),) if text.lstrip("-").isdigit() else ())
     if not given or len(call.arguments) <= 1:

@@ -1,1 +1,1 @@
-"""What things cost, in nanoseconds: recording, launches, copies, kernels, and where each number comes from."""
+"""Costs in nanoseconds: recording, launches, copies, kernels, and the source of each number."""

@@ -20,7 +20,7 @@ from warpline.replay.costs.cost import Cost
 from warpline.trace.trace import Trace
 
 SAME_CHIP = 1.35
-"""A calibration of a host with the same GPU may be of another host: the range is wider by this factor."""
+"""A stored calibration with the same GPU may be from another host: the range is wider by this factor."""
 MIN_SPREAD = 1.1
 """Costs that were measured within a second vary by more than that over a program."""
 
@@ -42,7 +42,7 @@ def find_calibration(trace: Trace) -> Calibration | None:
 
 
 def read_calibration(document: Any, source: str, widening: float = 1.0) -> Calibration | None:
-    """A calibration from its document; None where it is damaged or of another kind."""
+    """A calibration from its document; None if it is damaged or of another kind."""
     try:
         if document["schema"] != SCHEMA:
             return None

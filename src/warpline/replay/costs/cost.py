@@ -1,4 +1,4 @@
-"""A cost: nanoseconds for one unit of something, with a range and a source; and the three cases of every prediction."""
+"""A cost: nanoseconds per unit, with a range and a source; and the three cases of every prediction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ OPTIMISTIC, EXPECTED, PESSIMISTIC = range(3)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Nanoseconds for one unit, or what is left of a time (a share of it): low, expected and high, and their source."""
+    """Nanoseconds per unit, or a ratio of times: low, expected and high, and their source."""
 
     low: float
     expected: float
@@ -26,20 +26,20 @@ class Cost:
         return (self.low, self.expected, self.high)[case]
 
     def times(self, factor: float) -> Cost:
-        """The cost of so many units, or on a machine that is so many times slower."""
+        """The cost of this many units, or on a machine slower by this factor."""
         return replace(self, low=self.low * factor, expected=self.expected * factor, high=self.high * factor)
 
     def widened(self, factor: float) -> Cost:
-        """The same expected cost, known less well: the range grows by this factor in both directions."""
+        """The same expected cost with a range wider by this factor in both directions."""
         return replace(self, low=self.low / factor, high=self.high * factor)
 
     def plus(self, other: Cost) -> Cost:
-        """Both together; the ranges add up, since the same host or chip is behind both."""
+        """The sum; the ranges add up, because both depend on the same host or chip."""
         source = self.source if self.source == other.source else f"{self.source}; {other.source}"
         return Cost(self.low + other.low, self.expected + other.expected, self.high + other.high, source)
 
     def at_least(self, bound: Cost) -> Cost:
-        """The same cost, and never below the expected cost of another."""
+        """The same cost, but at least the expected cost of another."""
         least = bound.expected
         source = f"{self.source}; at least {least:,.4g} ns ({bound.source})"
         return Cost(max(self.low, least), max(self.expected, least), max(self.high, least), source)

@@ -1,7 +1,7 @@
-"""What things cost one GPU: rates from its roof, and small constants from the chip on which they were measured.
+"""Costs of one GPU: rates from its roofline, and small constants from the chip on which they were measured.
 
-Rates (memory, arithmetic, host copies) are the chip's own: measured ceilings, else the data sheet. What no data sheet
-says was measured on an H200; on another chip it is scaled where there is a reason to, and its range is wider.
+Rates (memory, arithmetic, host copies) are the chip's own: measured ceilings, else the data sheet. Other
+constants were measured on an H200; for another chip they are scaled if there is a reason to, and the range is wider.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from warpline.trace.columns import Floats
 MEASURED_CHIP = "H200-SXM"
 MEASURED = "measured on an H200"
 MEASURED_MEMORY = 4.26e12
-"""Bytes a second of a copy within that H200's memory."""
+"""Bytes per second of a copy within the memory of that H200."""
 DEFAULT_LINK = Figure(31.5e9, "guess: PCIe 4, 16 lanes")
-"""Of a device that is not known."""
+"""For an unknown device."""
 DEFAULT_MEMORY_BYTE = Cost(1 / 4_000, 1 / 1_000, 1 / 250, "guess: 250 GB/s to 4 TB/s")
-"""The same for its memory."""
+"""Memory of an unknown device."""
 OTHER_CHIP = 1.8
-"""A constant of one chip on another: the range is wider by this factor, a guess, since no other chip was measured."""
+"""The range of a constant is wider by this factor on another chip: a guess, because no other chip was measured."""
 REACHED = (0.95, 0.87, 0.7)
-"""Share of a link's paper bandwidth that a large pinned copy reaches: 0.88 of PCIe 5 on an H200's host."""
+"""Share of a link's nominal bandwidth that a large pinned copy reaches: 0.88 of PCIe 5 on the host of an H200."""
 SUSTAINED = (1.0, 0.85, 0.7)
 """Share of a data sheet's memory bandwidth or arithmetic peak that a good kernel reaches: on an H200 0.89 of the
 memory's, 0.76 to 0.82 of the tensor cores' and 0.77 of the CUDA cores'."""
 
 BLOCK = Cost(0.6, 0.62, 0.68, MEASURED)
-"""Between the starts of two blocks: no kernel of more than 20,000 blocks took less, and gathers and fills, which do
-little in a block, took 0.60 to 0.67."""
+"""Time between the starts of two blocks: no kernel of more than 20,000 blocks took less; gathers and fills, with little
+work per block, took 0.60 to 0.67."""
 ADDITION = Cost(0.0067, 0.007, 0.0075, MEASURED)
-"""For each number that index_add_ adds to memory: 0.0067 to 0.0075 with 8 to 17 million of them."""
+"""Time per value that index_add_ adds to memory: 0.0067 to 0.0075 with 8 to 17 million values."""
 LAUNCH_TO_START = Cost(1_200, 1_700, 2_500, MEASURED)
 """From a launch's return to the kernel's start on an idle stream: 1.7 µs; the range is a guess."""
 KERNEL_GAP = Cost(900, 1_350, 1_600, MEASURED)
@@ -44,52 +44,52 @@ KERNEL_GAP = Cost(900, 1_350, 1_600, MEASURED)
 GRAPH_GAP = Cost(0, 150, 600, MEASURED)
 """Between two nodes of a CUDA graph, beyond their recorded times: 0 to 500 ns in graphs of 31 to 813 small kernels."""
 SMALLEST_KERNEL = Cost(1_000, 1_500, 3_000, MEASURED)
-"""What a small kernel takes: 1.0 to 1.7 µs."""
+"""Time of a small kernel: 1.0 to 1.7 µs."""
 DOUBLE_TO_TF32 = Cost(0.15, 0.18, 0.25, MEASURED)
-"""Products in TF32 against fp64: 0.148 by the ceilings, 0.165 to 0.19 for two products of 1.1 ms."""
+"""Matmuls in TF32 relative to FP64: 0.148 by the ceilings, 0.165 to 0.19 for two matmuls of 1.1 ms."""
 OVER_THE_ROOFS = (1.0, 1.2, 1.7)
-"""The same against the ratio of the two roofs."""
+"""The same relative to the ratio of the two peaks."""
 SMALLEST_COPY = Cost(1_500, 2_000, 3_000, MEASURED)
-"""What a copy between host and device takes on the device, however small it is."""
+"""Minimum device time of a copy between host and device."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCosts:
-    """What things cost one GPU, in nanoseconds."""
+    """Costs of one GPU, in nanoseconds."""
 
     chip: str
     memory_byte: Cost | None
-    """A byte read from or written to device memory; None where the bandwidth is not known."""
+    """A byte read from or written to device memory; None if the bandwidth is unknown."""
     pinned_byte: Cost
     """A byte copied between pinned host memory and the device."""
     block: Cost
     """The start of one more thread block."""
     addition: Cost
-    """A number added to memory by an atomic."""
+    """A value added to memory by an atomic."""
     launch_to_start: Cost
     kernel_gap: Cost
     graph_gap: Cost
     smallest_kernel: Cost
     smallest_copy: Cost
     double_to_tf32: Cost
-    """A product in TF32, as a share of the time of the same in float64."""
+    """Time of a matmul in TF32 relative to FP64."""
     roof: Roof | None = field(repr=False, default=None)
 
     def flop(self, dtype: str, unit: str = TENSOR) -> Cost | None:
-        """One floating-point operation on a unit in a data type; None where the peak is not known."""
+        """One floating-point operation on a unit in a data type; None if the peak is unknown."""
         return _per_unit(self.roof.compute(dtype, unit), SUSTAINED) if self.roof else None
 
     @property
     def some_memory_byte(self) -> Cost:
-        """A byte of device memory; of an unknown device a guess with a wide range."""
+        """A byte of device memory; for an unknown device a guess with a wide range."""
         return self.memory_byte or DEFAULT_MEMORY_BYTE
 
     def product_ns(self, floor_ns: Floats, dtype: str) -> Floats:
-        """What a matrix product takes that needs this time at the roof: small ones are far from it."""
+        """The time of a matmul, from its time at peak: small ones are far from peak."""
         return PRODUCTS[dtype].time_ns(floor_ns)
 
     def converted_ns(self, time_ns: Floats, before: str, after: str) -> Floats:
-        """What a product of this length in one precision takes in another; the same where the chip lacks one."""
+        """The time in another precision of a matmul that takes this long; the same if the chip lacks one of them."""
         slow, fast = self._rate(before), self._rate(after)
         if slow is None or fast is None:
             return time_ns.copy()
@@ -98,21 +98,21 @@ class DeviceCosts:
         return result
 
     def aligned_ns(self, time_ns: Floats) -> Floats:
-        """What a half-precision product on kernels for odd sizes takes when its sizes are padded to multiples of 8."""
+        """The time of an unaligned half-precision matmul if its sizes are padded to multiples of 8."""
         result: Floats = np.minimum(time_ns, PRODUCTS["bf16"].time_ns(ODD.floor_ns(time_ns)))
         return result
 
     def _rate(self, dtype: str) -> float | None:
-        """FLOP/s of products in a precision; of an unknown device the measured chip's."""
+        """FLOP/s of matmuls in a precision; for an unknown device that of the measured chip."""
         if self.roof is None:
             return PRODUCTS[dtype].roof_flops_per_s
-        # AMD's matrix cores multiply fp32 as such, NVIDIA's do not.
+        # AMD matrix cores support FP32, NVIDIA tensor cores do not.
         figure = self.roof.compute(dtype, TENSOR) or (self.roof.compute(dtype, VECTOR) if dtype == "fp32" else None)
         return figure.value if figure else None
 
 
 def device_costs(roof: Roof | None) -> DeviceCosts:
-    """The costs of the device with this roof; of an unknown device those of an H200, with wide ranges."""
+    """The costs of the device with this roofline; for an unknown device those of an H200, with wide ranges."""
     own = roof is not None and roof.chip.name == MEASURED_CHIP
     memory = roof.bandwidth(DRAM) if roof else None
 
@@ -121,7 +121,7 @@ def device_costs(roof: Roof | None) -> DeviceCosts:
             return cost
         return cost.times(factor).widened(OTHER_CHIP).from_(f"{cost.source}; {why}")
 
-    # Atomics are done in the L2, whose slices grow in number with the channels of the memory behind them.
+    # Atomics run in the L2 cache, whose number of slices grows with the number of memory channels.
     faster = memory.value / MEASURED_MEMORY if memory else 1.0
     return DeviceCosts(
         chip=roof.chip.name if roof else "unknown device",
@@ -156,7 +156,7 @@ def _double_to_tf32(roof: Roof | None) -> Cost:
 
 
 def _per_unit(rate: Figure | None, reached: tuple[float, float, float]) -> Cost | None:
-    """Nanoseconds a unit at a rate per second: a measured one is reached, of one on paper a share is."""
+    """Nanoseconds per unit at a rate per second: a measured rate is reached, of a nominal rate only a share."""
     if rate is None:
         return None
     best, usual, worst = (1.02, 1.0, 0.85) if rate.measured else reached

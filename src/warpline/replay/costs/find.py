@@ -14,14 +14,14 @@ from warpline.trace.trace import Trace
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What things cost where a trace was recorded."""
+    """Costs of the host and the device that recorded a trace."""
 
     host: HostCosts
     device: DeviceCosts
 
 
 def find_costs(trace: Trace) -> Costs:
-    """Costs of the host that made a trace and of the (first) device in it."""
+    """Costs of the host that recorded a trace and of the (first) device in it."""
     try:
         _, chip = trace_device(trace)
         roof = roof_of(chip) if chip else None
@@ -31,5 +31,5 @@ def find_costs(trace: Trace) -> Costs:
 
 
 def default_costs() -> Costs:
-    """Costs where nothing is known of host and device."""
+    """Costs of an unknown host and device."""
     return Costs(DEFAULT, device_costs(None))

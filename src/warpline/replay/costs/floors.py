@@ -30,14 +30,14 @@ Key = TypeVar("Key", str, tuple[str, str])
 
 
 class Floors:
-    """Work of each GPU row, gathered once, and its floor at any precision."""
+    """FLOPs and bytes of each GPU row, gathered once, and its roofline time at any precision."""
 
     def __init__(self, trace: Trace, calls: OpCalls | None = None) -> None:
         size = len(trace.gpu)
         self._matrix, self._vector, self._bytes = np.zeros(size), np.zeros(size), np.zeros(size)
         self._extra, self._additions, self._blocks = np.zeros(size), np.zeros(size), np.zeros(size)
         self._of_link: dict[str, Int64s] = {}
-        """Rows by what carries their bytes."""
+        """Rows by the link or memory that carries their bytes."""
         self._of_math: dict[tuple[str, str], Int64s] = {}
         """Rows by the type and unit of their arithmetic."""
         self.roof: Roof | None = None
@@ -49,7 +49,7 @@ class Floors:
             self.roof = None
 
     def _gather(self, trace: Trace, calls: OpCalls | None) -> None:
-        # A device may run behind its steps: the floors of all its work are wanted, whichever steps are in view.
+        # A device may run behind its steps, so all GPU rows are needed, whichever steps are in view.
         gathered = Gathered(trace.whole(), calls)
         known = [(piece, piece.work) for piece in gathered.pieces if piece.work and not piece.work.estimate]
         spots = np.array([spot for piece, _ in known for spot in piece.rows], np.int64)
@@ -58,11 +58,11 @@ class Floors:
         computing = np.bincount(owner[kernel], minlength=len(known)) > 0
         chosen = kernel | ~computing[owner]
         spots, owner = spots[chosen], owner[chosen]
-        # The kernels of a piece share its work by their times.
+        # The kernels of a piece share its FLOPs and bytes in proportion to their times.
         times = integers(gathered.numbers["time_ns"])[spots].astype(np.float64)
         share = times / np.maximum(np.bincount(owner, times, len(known)), 1)[owner]
         rows = integers(gathered.gpu["row"])[spots]
-        # Alike pieces share one object: what it says is read once.
+        # Equal pieces share one object, which is read once.
         number: dict[int, int] = {}
         which = np.array([number.setdefault(id(work), len(number)) for _, work in known], np.int64)[owner]
         works = list({id(work): work for _, work in known}.values())
@@ -78,7 +78,7 @@ class Floors:
 
     @property
     def memory_bytes_per_ns(self) -> float | None:
-        """Bandwidth of the device's memory, where it is known."""
+        """Bandwidth of the device memory, if known."""
         memory = self.roof.bandwidth(DRAM) if self.roof else None
         return memory.value / 1e9 if memory else None
 
@@ -115,7 +115,7 @@ class Floors:
 
 
 def _maths(gathered: Gathered, pieces: list[tuple[Piece, Work]]) -> list[tuple[str, str]]:
-    """Type and unit of each piece's arithmetic; alike ones are looked at once."""
+    """Data type and unit of the arithmetic of each piece; equal pieces are looked at once."""
     seen: dict[object, tuple[str, str]] = {}
     result = []
     for piece, work in pieces:

@@ -1,4 +1,4 @@
-"""What things cost the CPU of the host that made a trace.
+"""Costs of the CPU that recorded a trace.
 
 Each cost comes from the trace itself where it shows enough samples, else from a calibration of the host, else from a
 default that was measured on another host. A default is scaled by how fast this trace's kernel launches are against the
@@ -19,19 +19,19 @@ UNKNOWN_HOST = 1.8
 """The CPU time of one program varied by 1.8 times between two hosts of the same kind (and between moments of one): a
 default for a host of unknown speed is known no better."""
 SCALED_HOST = 1.35
-"""Half of that (in the logarithm) where launches of the trace tell how fast the host is."""
+"""Half of that (in the logarithm) if launches in the trace show how fast the host is."""
 REFERENCE_LAUNCH_NS = 5_000.0
 """A launch that follows another call closely, recorded by torch.profiler on the reference host: lower quartile of each
 profile, median over 424 profiles."""
 DISPATCH_IN_OPS = 4.0
-"""An op may take as long as four usual ones to its launch: backward ones call others, and views come before them."""
+"""An op may need the time of four usual ops before its launch: backward ops call others, and views come before them."""
 OWN_WORK_IN_OPS, LONG_WORK_IN_OPS = 50.0, 200.0
-"""No op dispatches as many others as that without a launch among them."""
+"""No op dispatches this many others without a launch among them."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordingCosts:
-    """What the profiler costs the CPU for each event that it records."""
+    """CPU time of the profiler per recorded event."""
 
     op: Cost
     call: Cost
@@ -44,19 +44,19 @@ class RecordingCosts:
     """A call of the profiler's step()."""
 
     def at(self, level: int) -> EventTimes:
-        """The low (0), expected (1) or high (2) cost of the events of which a trace may hold many."""
+        """The low (0), expected (1) or high (2) cost of the frequent events."""
         costs = (self.op, self.call, self.frame, self.graph_node)
         return EventTimes(*(cost.at(level) for cost in costs))
 
 
 @dataclass(frozen=True, slots=True)
 class HostCosts:
-    """What things cost the CPU of one host, in nanoseconds, without a profiler."""
+    """Costs of the CPU of one host, in nanoseconds, without a profiler."""
 
     launch: Cost
     """A kernel launch call."""
     op: Cost
-    """Dispatch of a framework op, beside its launch."""
+    """Dispatch of a framework op, without its launch."""
     call: Cost
     """An API call that neither launches nor waits nor copies nor allocates."""
     frame: Cost
@@ -70,9 +70,9 @@ class HostCosts:
     graph_node: Cost
     """The same, for each node of the graph."""
     copy_call: Cost
-    """A call that begins a copy and does not wait for it."""
+    """A call that starts an asynchronous copy."""
     host_byte: Cost
-    """A byte that one thread copies within the host's memory."""
+    """A byte copied by one thread within host memory."""
     list_tensor: Cost
     """A tensor in the list that a torch._foreach_ function takes."""
     fused_step: Cost
@@ -80,7 +80,7 @@ class HostCosts:
     fused_parameter: Cost
     """The same, for each parameter."""
     worker_tensor: Cost
-    """A tensor that the loop takes from a DataLoader's worker; the low cost is that of one that a thread has pinned."""
+    """A tensor received from a DataLoader worker; the low cost is that of a tensor pinned by the pinning thread."""
     recording: RecordingCosts
 
     @property
@@ -90,7 +90,7 @@ class HostCosts:
 
     @property
     def longest_dispatch(self) -> Cost:
-        """What dispatch takes between two calls at most: more is the program's own work, or a cold start."""
+        """Maximum dispatch time between two calls: more is the program's own work, or a cold start."""
         return self.launched_op.times(DISPATCH_IN_OPS)
 
     @property
@@ -100,7 +100,7 @@ class HostCosts:
 
     @property
     def long_work(self) -> Cost:
-        """CPU time between two calls for which no dispatch, however slow, is the reason."""
+        """CPU time between two calls that is too long for any dispatch."""
         return self.launched_op.times(LONG_WORK_IN_OPS)
 
 
@@ -149,7 +149,7 @@ not wait takes 8 to 9 µs with its op. Lists of 64 and 128 tensors take 35 and 3
 
 
 def host_costs(trace: Trace) -> HostCosts:
-    """What things cost the host that made this trace."""
+    """Costs of the host that recorded this trace."""
     calibration = find_calibration(trace)
     recorded = OwnCosts(trace)
     slowness = _slowness(trace, recorded.launch_ns, calibration)
@@ -162,7 +162,7 @@ def host_costs(trace: Trace) -> HostCosts:
 
 
 def _slowness(trace: Trace, launch_ns: float | None, calibration: Calibration | None) -> float | None:
-    """How many times slower the host is than the reference; None where nothing tells."""
+    """How many times slower the host is than the reference; None if unknown."""
     if launch_ns is not None and trace.source != "nsys":
         return launch_ns / REFERENCE_LAUNCH_NS
     op, launch = (calibration.cost(name) if calibration else None for name in ("op", "launch"))

@@ -93,10 +93,10 @@ class OwnCosts:
         self._launch, self._graph, self._plain = (kinds[name].to_numpy() for name in ("launch", "graph", "plain"))
         self._close = self._follows_closely()
         self.launch_ns = self._recorded_launch_ns()
-        """A kernel launch as recorded, lower quartile; None where the trace has too few."""
+        """Lower quartile of the recorded kernel launches; None if the trace has too few."""
 
     def cost(self, name: str, recording: Recording) -> Cost | None:
-        """What the trace says of a cost of `HostCosts`; None where it has too few samples.
+        """A cost of `HostCosts` measured in this trace; None if it has too few samples.
 
         The range holds both the spread of the samples and the doubt about what recording cost them.
         """
@@ -129,7 +129,7 @@ class OwnCosts:
         return self._length[self._plain & self._close]
 
     def _dispatch(self, recording: EventTimes) -> Floats:
-        """CPU time between a launch and the next, where one op or more makes the second."""
+        """CPU time between two launches with at least one op between them."""
         second = np.flatnonzero(self._launch[1:] & self._launch[:-1] & self._close[1:]) + 1
         begin, end, thread = self._end[second - 1], self._start[second], self._thread[second]
         ops = self._begun("ops", thread, begin, end)
@@ -161,7 +161,7 @@ class OwnCosts:
         return _bare(recorded[:, 0], recorded[:, 1])
 
     def _begun(self, table: str, threads: Int64s, begin: Int64s, end: Int64s) -> Int64s:
-        """How many rows of a table begin on each thread between two moments."""
+        """How many rows of a table start on each thread between two moments."""
         frame: pl.DataFrame = getattr(self._trace, table)
         owner, start = integers(frame["thread"]), integers(frame["start_ns"])
         result = np.zeros(len(threads), np.int64)

@@ -1,4 +1,4 @@
-"""The profiler's own cost, taken out: what the step takes when nobody records it.
+"""Removes the profiler overhead: the time of the step without recording.
 
 Every recorded CPU event costs the program some time: an op, an API call, a Python frame, a memory event. The cost of
 recording is the number of events times their costs (`host.RecordingCosts`), taken from the CPU segments and calls in
@@ -21,12 +21,12 @@ from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
 CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
-"""The bare step at its lowest (recording cost much), as expected, and at its highest."""
+"""The bare step: low (recording is expensive), expected and high."""
 PROFILER_STEP_FRAME = r"profiler/profiler\.py\(\d+\): step$"
 
 
 def recording_cost(graph: Graph, events: RecordedEvents, costs: RecordingCosts, case: int = EXPECTED_STEP) -> Floats:
-    """What recording cost each CPU node; nodes of GPU work cost nothing."""
+    """Recording cost of each CPU node; GPU nodes have none."""
     level = HIGH_STEP - case  # a high cost makes a low step
     wanted = (
         events.ops * costs.op.at(level)
@@ -44,7 +44,7 @@ def recording_cost(graph: Graph, events: RecordedEvents, costs: RecordingCosts, 
 
 
 class RecordedEvents:
-    """How many recorded events lie in each CPU node, half at their begin, half at their end."""
+    """Number of recorded events in each CPU node, half counted at their start, half at their end."""
 
     def __init__(self, trace: Trace, graph: Graph) -> None:
         lanes, size = _Lanes(graph), len(graph)
@@ -69,7 +69,7 @@ class RecordedEvents:
 
 
 class _Lanes:
-    """Finds the CPU node in which a moment of a thread lies."""
+    """Finds the CPU node at a moment of a thread."""
 
     def __init__(self, graph: Graph) -> None:
         cpu = np.flatnonzero(graph.kind != WORK)
@@ -79,7 +79,7 @@ class _Lanes:
         self._starts = {lane: np.maximum.accumulate(graph.measured_start[nodes]) for lane, nodes in self._nodes.items()}
 
     def add(self, totals: Floats, threads: Int64s, moments: Int64s, cost: float | Floats) -> None:
-        """Adds the cost to the nodes of these moments; threads that made no call have no nodes."""
+        """Adds the cost to the nodes at these moments; threads without calls have no nodes."""
         for lane, nodes in self._nodes.items():
             mine = threads == lane
             if not mine.any():

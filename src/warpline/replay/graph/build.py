@@ -227,14 +227,19 @@ def _works(
     # A blocking copy is staged by the host once the stream is free (CUDA Runtime API, synchronisation behaviour).
     free = np.maximum(np.append(calls.start, 0)[works.call], before_end)
     lead = np.maximum(works.start - free, 0).astype(np.float64)
-    draft.join(places.call[works.call[plain]], nodes[plain], delays.launch[works.kind[plain]], LAUNCH)
+    # A delay that nothing explains comes after the launch, where the stream was free when its call returned.
+    returned = np.append(calls.end, 0)[works.call]
+    late = linked & ~own & ~in_parts & (unexplained > 0) & (returned >= before_end)
+    launch = np.where(late, np.maximum(works.start - returned, 0), delays.launch[works.kind])
+    draft.join(places.call[works.call[plain]], nodes[plain], launch[plain], LAUNCH)
     draft.join(places.segment[works.call[blocking]], nodes[blocking], lead[blocking], LAUNCH)
     follows = np.flatnonzero(works.previous != NONE)
     orphan = works.call == NONE
     measured_gap = (works.start - before_end).astype(np.float64)
-    gap = np.where(orphan | (unexplained > 0), measured_gap, np.where(own, lead, delays.queue_of))
+    fixed = orphan | ((unexplained > 0) & ~late)
+    gap = np.where(fixed, measured_gap, np.where(own, lead, delays.queue_of))
     draft.join(nodes[works.previous[follows]], nodes[follows], gap[follows], STREAM)
-    alone = np.flatnonzero((orphan | (unexplained > 0)) & (works.previous == NONE))
+    alone = np.flatnonzero(fixed & (works.previous == NONE))
     since_origin = (works.start[alone] - places.origin).astype(np.float64)
     draft.join(np.full(len(alone), places.root), nodes[alone], since_origin, STREAM)
     beside = guessed.beside

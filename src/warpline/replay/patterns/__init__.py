@@ -1,1 +1,1 @@
-"""What fixes recognise in a graph: loops, copies, captures, lists of tensors. No constants of time."""
+"""Patterns that fixes recognise in a graph: loops, copies, captures, lists of tensors. No time constants."""

@@ -1,4 +1,4 @@
-"""Matrix products whose rows do not begin at multiples of 16 bytes."""
+"""Matmuls whose rows do not start at multiples of 16 bytes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from warpline.trace.columns import Bools
 from warpline.work import Tensor, call_from_kineto
 
 UNITS = {"bf16": 8, "fp16": 8, "fp32": 4}
-"""Elements to which the sizes of a product must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
+"""Elements to which the sizes of a matmul must be aligned for the fast kernels: 16 bytes (cuBLAS documentation)."""
 PRODUCTS = [f"aten::{name}" for name in ("mm", "addmm", "bmm", "baddbmm", "matmul", "linear", "_addmm_activation")]
-"""Ops whose shapes are those of a product; a convolution's are not."""
+"""Ops whose recorded shapes are those of a matmul; those of a convolution are not."""
 
 
 def misaligned(scene: Scene) -> Bools:
-    """Work of ops whose matrices have rows that are not aligned; without shapes, kernels that are made for such."""
+    """GPU activity of ops with unaligned matrix rows; without shapes, kernels made for unaligned operands."""
     columns = [scene.op_column(column) for column in ("shapes", "strides", "dtypes")]
     rows = list(zip(*(column[scene.work] for column in columns), strict=True))
     known = {row: _odd(*row) for row in set(rows)}
@@ -31,19 +31,19 @@ def misaligned(scene: Scene) -> Bools:
 
 
 def _takes_single_elements(identity: KernelIdentity) -> bool:
-    """Whether a product's kernel is one for operands that are aligned to nothing: its name says so."""
+    """Whether the name of a matmul kernel says that it takes unaligned operands."""
     return identity.kernel_class == "gemm" and identity.alignment == 1 and identity.dtype.a in HALF_TYPES
 
 
 def _takes_any_alignment_well(identity: KernelIdentity) -> bool:
-    """CUDA cores take single fp32 numbers as they come: their kernels are slow for another reason."""
+    """CUDA cores load fp32 values one by one, so these kernels are slow for another reason than alignment."""
     return identity.tensor_core is False and identity.dtype.a == "f32"
 
 
 @cache
 def _odd(shapes: str, strides: str, dtypes: str) -> bool:
-    """Whether the rows of an operand, or of the result, are not aligned; a result's rows are as long as the last
-    operand's. The number of rows does not matter."""
+    """Whether the rows of an operand or of the result are not aligned. The rows of the result are as long as those of
+    the last operand. The number of rows does not matter."""
     matrices = [
         tensor
         for tensor in call_from_kineto("", shapes, dtypes, strides).all_tensors()

@@ -1,4 +1,4 @@
-"""Calm steps of a cold trace: those that show what a warm step takes."""
+"""Steps of a cold trace that show how long a warm step takes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 
-MOSTLY = 0.5
-"""A long step is long for being cold if this part of what it takes beyond the usual goes with it."""
+MIN_COLD_SHARE = 0.5
+"""A long step is long because it is cold if removing the cold work removes this share of its excess over the median."""
 
 
 def untouched(scene: Scene, gone: list[Stretch]) -> Bools:
-    """Steps in which nothing that is gone began."""
+    """Steps in which no removed node starts."""
     starts = integers(scene.trace.steps_in_view["start_ns"])
     result = np.ones(scene.step_count, bool)
     begins = np.array([start for _, start, _ in gone], np.int64)
@@ -25,7 +25,7 @@ def untouched(scene: Scene, gone: list[Stretch]) -> Bools:
 
 
 def settle(bench: Workbench, bare: Floats, steps: Int64s, step_of: Int64s) -> None:
-    """In these steps the CPU takes what it took: of alike steps each part the least, since it only gets warmer."""
+    """Host times of warm steps: the minimum of each part over equal steps, because later steps are only warmer."""
     scene, graph = bench.scene, bench.graph
     alike: dict[tuple[tuple[str, ...], ...], list[Int64s]] = {}
     for step in steps.tolist():
@@ -38,7 +38,7 @@ def settle(bench: Workbench, bare: Floats, steps: Int64s, step_of: Int64s) -> No
 
 
 def step_that_follows(scene: Scene) -> Int64s:
-    """The step of each node; of CPU time that one step begins and the next ends, the next. NONE after the last."""
+    """The step of each node; host time that spans two steps belongs to the later one. NONE after the last step."""
     result, marks = scene.step.copy(), scene.marks.node
     on_cpu = ~scene.is_work[marks]
     result[marks[on_cpu]] = np.append(np.arange(len(marks) - 1), NONE)[on_cpu]
@@ -46,7 +46,7 @@ def step_that_follows(scene: Scene) -> Int64s:
 
 
 def calm_steps(before: Floats, after: Floats) -> Bools:
-    """The steps that show what a warm one takes: not those that were long, and mostly for being cold."""
+    """The steps that show how long a warm step takes: without those that are long mostly because they are cold."""
     usual = float(np.median(before))
-    calm: Bools = (before <= UNEVEN * usual) | (before - after < MOSTLY * (before - usual))
+    calm: Bools = (before <= UNEVEN * usual) | (before - after < MIN_COLD_SHARE * (before - usual))
     return calm

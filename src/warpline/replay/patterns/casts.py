@@ -12,13 +12,13 @@ from warpline.work.parse import json_list
 
 HALF_OPS = {"c10::Half", "c10::BFloat16"}
 FLOATING = {"float", "double", *HALF_OPS}
-"""Types of which a program may choose one. Pictures in bytes, masks and labels have to become numbers somewhere, and
-on the device is the place for it."""
+"""Floating-point types, among which a program chooses. Casts of images, masks and labels from integer types are needed,
+and the device is the right place for them."""
 
 
 def casts(scene: Scene) -> Bools:
-    """Kernels that copy a tensor into another floating type: by the recorded types of `copy_`, else by `_to_copy`
-    around it."""
+    """Kernels that cast a tensor to another floating-point type: by the recorded types of `copy_`, else by the
+    enclosing `_to_copy`."""
     copying = (scene.op_name == "aten::copy_") & (scene.kind == "kernel")
     told: Bools = scene.op_column("dtypes") != ""
     by_type = _copies(scene, lambda target, source: target != source and {target, source} <= FLOATING)
@@ -34,12 +34,12 @@ def plain_copies(scene: Scene) -> Bools:
 
 
 def keeps_type(scene: Scene) -> Bools:
-    """Copies of `to` into the same type, such as into another layout."""
+    """Copies by `to` without a change of type, such as into another layout."""
     return scene.under_op("aten::_to_copy") & _copies(scene, lambda target, source: target == source)
 
 
 def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
-    """Work of `copy_` whose recorded types, of the target and of the source, pass the test."""
+    """GPU activity of `copy_` whose recorded target and source types pass the test."""
     passes = scene.op_column("dtypes").where(lambda dtypes: _passes(dtypes, test))
     return passes & (scene.op_name == "aten::copy_")
 

@@ -1,4 +1,4 @@
-"""What fixes of copies have in common: which copies there are, and what takes their place."""
+"""Shared by the fixes of copies: which copies there are, and what replaces them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from warpline.trace.columns import NONE, Int64s
 
 SMALL_COPY_BYTES = 64 << 10
 PASSING = Cost(1.1, 1.4, 2.5, "not measured yet: a cautious range")
-"""What a pass over device memory takes, in times of its bytes at the bandwidth."""
+"""Time of one pass over device memory, as a multiple of its bytes at peak bandwidth."""
 
 
 def copies_of(scene: Scene, direction: str, bench: Workbench) -> Int64s:
-    """Copies within steps that are still there, in one direction."""
+    """Remaining copies within steps, in one direction."""
     mine = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == direction) & scene.in_steps & ~bench.gone
     return np.flatnonzero(mine)
 
 
 def device_byte_ns(scene: Scene, case: int) -> float:
-    """For each byte that kernels read from or write to device memory."""
+    """Time per byte that kernels read from or write to device memory."""
     return scene.device.some_memory_byte.at(case) * PASSING.at(case)
 
 
 def unblock(bench: Workbench, copies: Int64s, case: int, *, keep_waiting: bool) -> None:
-    """The copies' calls cost an asynchronous launch, and wait no longer."""
+    """Makes the copies asynchronous: their calls cost a launch and no longer wait."""
     scene = bench.scene
     calls = scene.call_of_work[copies]
     calls = calls[calls != NONE]

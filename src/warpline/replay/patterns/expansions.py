@@ -1,4 +1,4 @@
-"""Copies that write a tensor several times over (an expanded one made real): what reads them reads less without."""
+"""Copies that materialise an expanded tensor: without them, the kernels that read the copy read fewer bytes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.work import OpCall, work_of
 
-LEAST_SHARE = 0.5
-"""A kernel whose bytes take at least this share of its time under the roof is bound by them."""
+MIN_MEMORY_SHARE = 0.5
+"""A kernel whose bytes take at least this share of its roofline time is memory-bound."""
 
 
 class Expansions:
@@ -21,7 +21,7 @@ class Expansions:
         self._bench, self._scene, self._copies = bench, bench.scene, copies
 
     def shorten_readers(self) -> None:
-        """Kernels bound by the bytes of a copy take as much less time as the original has fewer."""
+        """Shortens kernels that are bound by the bytes of a copy in proportion to the smaller original."""
         bench, scene = self._bench, self._scene
         memory = scene.floors.memory_bytes_per_ns
         if memory is None:
@@ -30,11 +30,11 @@ class Expansions:
             mine = np.flatnonzero((scene.op == op) & ~bench.gone)
             work = work_of(self._call(int(mine[0])))
             time = float(bench.graph.duration[mine].sum())
-            if work is not None and work.bytes / memory >= LEAST_SHARE * time:
+            if work is not None and work.bytes / memory >= MIN_MEMORY_SHARE * time:
                 bench.shorten(mine, bench.graph.duration[mine] * (1 - saved / work.bytes))
 
     def _saved_bytes(self) -> dict[int, float]:
-        """For each op that reads such copies, the bytes that it need not read."""
+        """For each op that reads such copies, the bytes that it does not need to read."""
         saved: dict[int, float] = {}
         for copy in self._copies.tolist():
             source = self._call(copy).maybe_tensor(1)
@@ -47,7 +47,7 @@ class Expansions:
         return saved
 
     def _first_reader(self, copy: int, elements: int, dtype: str) -> int:
-        """The op that first takes a tensor of this size and type, after the copy on its stream and in its step."""
+        """The first op after the copy, on its stream and in its step, that takes a tensor of this size and type."""
         scene = self._scene
         stream = self._streams[int(scene.graph.lane[copy])]
         for node in stream[np.searchsorted(stream, copy, side="right") :].tolist():
@@ -60,7 +60,7 @@ class Expansions:
 
     @cached_property
     def _streams(self) -> dict[int, Int64s]:
-        """Kernels that stay and have an op, by stream."""
+        """Remaining kernels that have an op, by stream."""
         scene = self._scene
         stays: Bools = (scene.kind == "kernel") & (scene.op != NONE) & ~self._bench.gone
         lanes = scene.graph.lane

@@ -1,4 +1,4 @@
-"""Work that puts the pieces of a loop together: where there are no pieces any more, it goes."""
+"""GPU activity that joins the results of the iterations of a loop; it is not needed if the loop is batched."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ GATHERING = ("aten::stack", "aten::cat")
 
 
 def gathered_after(scene: Scene, stream: Int64s, last: int) -> Int64s:
-    """The work of ops that gather, right after one node of a stream and within its step."""
+    """GPU activity of gathering ops directly after a node on a stream, within its step."""
     after = stream[np.searchsorted(stream, last, side="right") :]
     names = scene.trace.ops["name"]
     found: list[int] = []

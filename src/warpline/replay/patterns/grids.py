@@ -1,4 +1,4 @@
-"""Grids of kernels: how many blocks and waves, and how much of the device they leave empty."""
+"""Grids of kernels: how many blocks and waves, and how much of the device is unused."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from warpline.replay.scene import Scene
 from warpline.trace.columns import Bools, Floats
 
 FEW_BLOCKS = 0.5
-"""A grid with fewer blocks than this share of the multiprocessors leaves most of them empty."""
-MOST_WAVES, LEAST_TAIL = 4, 0.25
-"""Of a grid of so many waves at most, the last counts as nearly empty if it fills less than this share."""
+"""A grid with fewer blocks than this share of the SMs leaves most of them idle."""
+MAX_WAVES, MIN_TAIL_SHARE = 4, 0.25
+"""In a grid of at most this many waves, the last one is nearly empty if it fills less than this share."""
 LIBRARY_CLASSES = ("gemm", "conv", "attention", "comm")
-"""Whose libraries choose grids themselves, and split work where that helps."""
+"""Libraries that choose their grids themselves and split work where that helps."""
 BLOCKS_PER_SM = 32
-"""Blocks that a multiprocessor holds at most (CUDA C++ Programming Guide, compute capability 8.0 and 9.0)."""
+"""Maximum number of resident blocks per SM (CUDA C++ Programming Guide, compute capability 8.0 and 9.0)."""
 RESERVED_SHARED_BYTES = 1024
-"""Shared memory that the system takes of each block (the same guide, from compute capability 8.0)."""
+"""Shared memory per block reserved by the system (the same guide, from compute capability 8.0)."""
 
 
 class Grids:
-    """Blocks and waves of each kernel; zero where the profile does not say."""
+    """Blocks and waves of each kernel; zero if not recorded."""
 
     def __init__(self, scene: Scene) -> None:
         devices = scene.trace.devices
@@ -45,16 +45,16 @@ class Grids:
         self.waves = self.blocks / (self.sms * per_sm)
 
     def few(self) -> Bools:
-        """Grids that do not even give every second multiprocessor a block."""
+        """Grids with fewer blocks than half of the SMs."""
         return (self.blocks > 0) & (self.blocks < FEW_BLOCKS * self.sms)
 
     def tails(self) -> Bools:
-        """Grids of a few waves whose last one is nearly empty."""
+        """Grids of a few waves whose last wave is nearly empty."""
         last = self.waves % 1.0
-        return (self.waves > 1) & (self.waves < MOST_WAVES) & (last > 0) & (last < LEAST_TAIL)
+        return (self.waves > 1) & (self.waves < MAX_WAVES) & (last > 0) & (last < MIN_TAIL_SHARE)
 
     def used(self) -> Floats:
-        """Share of the multiprocessors' time that such kernels use; 1 for the others."""
+        """Share of the SM time that such kernels use; 1 for other kernels."""
         few, waves = self.few(), np.where(self.tails(), self.waves, 1.0)
         result: Floats = np.where(few, self.blocks / max(self.sms, 1.0), waves / np.ceil(waves))
         return result

@@ -1,4 +1,4 @@
-"""Stretches of a thread's time that a fix takes out."""
+"""Host time of a thread that a fix removes."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from warpline.trace.columns import Int64s
 
 
 def take_out(bench: Workbench, starts: Int64s, ends: Int64s, threads: Int64s, *, bare: bool = False) -> None:
-    """Takes out what threads did between these moments, waits included; the stretches of a thread do not overlap.
+    """Removes the host time between these moments, waits included; the intervals of a thread do not overlap.
 
-    Of CPU time that they share with others they take their part of what is left without the cost of recording, or, if
-    they are bare of it themselves, all of their own.
+    From a host segment that they cover in part, they remove their share of its time without profiler overhead, or, if
+    `bare`, all of their own time.
     """
     graph, share = bench.graph, bench.scene.covered(starts, ends, threads)
     own = share * (graph.measured_end - graph.measured_start) if bare else share * graph.duration

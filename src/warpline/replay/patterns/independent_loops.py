@@ -1,4 +1,4 @@
-"""Loops whose iterations may not depend on each other: what is cut for them, and what is gathered from them."""
+"""Loops whose iterations may be independent: the slices they take, and the results that are joined after them."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from warpline.replay.workbench import NOTHING
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 
 SELECTING = ("aten::select", "aten::slice", "aten::narrow")
-"""Ops that take one sample or head out of a tensor: a loop that calls them in each turn may walk over a batch."""
+"""Ops that take one sample or head of a tensor: a loop that calls them in each iteration may iterate over a batch."""
 CUTTING = ("aten::split", "aten::unbind", "aten::chunk", "aten::split_with_sizes", "aten::tensor_split")
-"""Ops that take all of them out at once."""
+"""Ops that take all of them at once."""
 LOOKUPS = {"aten::embedding": 1, "aten::index_select": 2}
-"""Ops that copy rows, and which of their arguments says how many."""
+"""Ops that copy rows, and the position of the argument with the rows."""
 
 
 class Loop:
-    """A run of equal groups of work, and the ops around it."""
+    """A run of equal groups of GPU activities, and the enclosing ops."""
 
     def __init__(
         self, scene: Scene, ops: RootOps, nodes: Int64s, turns: Int64s, first: Int64s, *, is_over_a_list: bool = False
     ) -> None:
         self._scene, self._ops, self.is_over_a_list = scene, ops, is_over_a_list
         self.first = first
-        """The work of a turn before the others that lacks some of theirs, or whose sum begins with a number."""
+        """GPU activity of an incomplete first iteration: it lacks some work, or its sum starts with a number."""
         begun = int(first[0]) if len(first) else int(turns[0, 0])
         before, root = int(np.searchsorted(nodes, begun)), int(scene.root_op[begun])
         begin = int(scene.launch_moment[nodes[before - 1]]) if before else scene.graph.origin_ns
@@ -39,16 +39,16 @@ class Loop:
         ahead = ops.between(int(scene.op_spans[2][root]), begin, end) if root != NONE else NOTHING
         self._cuts = ahead[ops.named(ahead, *CUTTING)]
         self.cutting = ahead[ops.named(ahead, *CUTTING, *SELECTING)]
-        """Rows of `ops` that take the turns' parts out of a tensor, ahead of the first."""
+        """Rows of `ops` that slice a tensor for all iterations, before the first one."""
         self.gathering = gathered_after(scene, nodes, int(turns[-1, -1]))
-        """The work right after the loop that puts the results of its turns together."""
+        """GPU activity directly after the loop that joins the results of the iterations."""
         self._turn, self._is_backward = Turn(), False
         count = self._count(turns)
         self.turns = turns.reshape(count, -1) if count and len(turns) % count == 0 else turns
-        """The work with a row a turn: of a network whose layers are alike, all layers, where so many parts were cut."""
+        """GPU activity, one row per iteration: of equal layers all, if that many slices were taken."""
 
     def _count(self, turns: Int64s) -> int:
-        """How many turns there are by the parts that are cut or put together; 0 where that is not known."""
+        """The number of iterations, by the number of slices taken or joined; 0 if unknown."""
         if len(self._cuts):
             return len(self._ops.views(int(self._cuts[0])))
         taking = self._ops.turns_with(turns, *SELECTING)
@@ -63,20 +63,20 @@ class Loop:
 
     @property
     def gathered_ns(self) -> int | None:
-        """When that was dispatched."""
+        """When the loop was dispatched."""
         if not len(self.gathering):
             return None
         return int(self._scene.trace.ops["end_ns"][int(self._scene.root_op[self.gathering[-1]])])
 
     @property
     def is_independent(self) -> bool:
-        """Whether its turns seem not to depend on each other: one in the middle is looked at."""
+        """Whether its iterations look independent, judged by one in the middle."""
         ops, middle = self._ops, len(self.turns) // 2
         turn = self._turn = Turn()
         for row in self._cuts.tolist():
             _give(ops, turn, row)
         parts = len(self._cuts)
-        # Without numbers, whatever selects is taken for one that selects another part in every turn.
+        # Without recorded numbers, a selecting op is assumed to select another slice in every iteration.
         before = ops.of_turn(self.turns, middle - 1).tolist()
         for row, other in zip_longest(ops.of_turn(self.turns, middle).tolist(), before):
             if row is None:
@@ -99,12 +99,12 @@ class Loop:
 
     @property
     def _all_are_gathered(self) -> bool:
-        """Whether as many results are put together as there are turns; lists that are too long were not recorded."""
+        """Whether as many results are joined as there are iterations; lists that are too long are not recorded."""
         turns, results = len(self.turns), len(self._gathered_shapes)
         return results in (turns, turns + 1) or (len(self.gathering) > 0 and not results and turns >= LONGEST_LIST)
 
     def leads_to(self, other: Loop) -> bool:
-        """Whether another loop is the backward pass of this one: as independent as this one is."""
+        """Whether another loop is the backward pass of this one, and therefore as independent as this one."""
         forward = integers(self._scene.trace.ops["forward_op"])[self._scene.root_op[other.turns[len(other.turns) // 2]]]
         begin, end = (int(self._scene.op_spans[0][self._scene.root_op[node]]) for node in self.turns[[0, -1], [0, -1]])
         known = self._scene.op_spans[0][forward[forward != NONE]]
@@ -112,8 +112,8 @@ class Loop:
         return other._is_backward
 
     def shared(self, node: int) -> float:
-        """Share of a product's bytes that all turns have in common: weights that are not cut for a turn, or, backwards,
-        what a weight's gradient is added up in."""
+        """Share of the bytes of a matmul common to all iterations: weights that are not sliced, or, in the backward
+        pass, the accumulated gradient of a weight."""
         call = self._ops.call(int(self._scene.root_op[node])) if self._scene.root_op[node] != NONE else None
         if self._is_backward:
             return float(self._scene.kernels("gemm")[node])
@@ -125,7 +125,7 @@ class Loop:
 
     @property
     def sums_of_gradients(self) -> Bools:
-        """Which work of a turn adds its gradients to those of the turns before: products over a batch do that."""
+        """Which GPU activity of an iteration accumulates gradients: a batched matmul does that itself."""
         own, root = (rows[self.turns[0]] for rows in (self._scene.op, self._scene.root_op))
         engine = integers(self._scene.trace.ops["parent"])[own] == root
         found: Bools = self._is_backward & engine & self._ops.named(own, *ADDING)
@@ -141,11 +141,11 @@ class Loop:
 
 
 def _give(ops: RootOps, turn: Turn, row: int) -> None:
-    """The part that an op cuts out for a turn."""
+    """The slice that an op takes for an iteration."""
     taken, shape = ops.call(row).maybe_tensor(0), _viewed(ops, row)
     turn.give(Key(shape, taken.dtype) if taken is not None and shape else None)
 
 
 def _viewed(ops: RootOps, row: int) -> tuple[int, ...] | None:
-    """The shape of what a view gives, or of the first of several."""
+    """The shape of the result of a view, or of the first result of several."""
     return next(iter(ops.views(row)), None)

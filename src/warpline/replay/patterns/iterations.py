@@ -1,7 +1,7 @@
-"""Whether a turn of a loop needs the one before it, by the shapes and types of what its ops take and make.
+"""Whether an iteration of a loop depends on the previous one, by the shapes and types of its inputs and results.
 
-A profile does not say which tensor is which. But a state that is carried from turn to turn goes into the turn and comes
-out of it with one shape: where nothing does that could not be a part cut for the turn, the turns are independent.
+A profile does not identify tensors. But a state carried between iterations enters and leaves an iteration with the same
+shape: if no tensor does that, except slices taken for the iteration, the iterations are independent.
 """
 
 from __future__ import annotations
@@ -42,31 +42,31 @@ ADDING = ("aten::add", "aten::add_")
 
 @dataclass(slots=True)
 class Turn:
-    """What one turn takes and makes, found op by op."""
+    """Inputs and results of one iteration, collected op by op."""
 
     there: Counter[Key] = field(default_factory=Counter)
-    """Tensors that the turn has been given or has made so far."""
+    """Tensors that the iteration was given or has computed so far."""
     parts: set[Key] = field(default_factory=set)
-    """What was cut for this turn."""
+    """Slices taken for this iteration."""
     entered: set[Key] = field(default_factory=set)
-    """What the turn takes, and can neither have made nor been given."""
+    """Inputs that the iteration neither computed nor was given."""
     made: set[Key] = field(default_factory=set)
     begun: Counter[Key] = field(default_factory=Counter)
-    """How often a shape comes up anew: as a part, or made of others."""
+    """How often a tensor of this shape is new: a slice, or computed from other shapes."""
     merges: Counter[Key] = field(default_factory=Counter)
-    """How often two of one shape become one."""
+    """How often two tensors of one shape are combined into one."""
     met: set[Key] = field(default_factory=set)
-    """What an op takes two of, or an op takes whose results are not known: a state and what updates it."""
+    """Shapes of which one op takes two, or that an op with unknown results takes: a state and its update."""
     is_added_up: bool = False
-    """Whether the turn ends with its result being added to what cannot have gone into it: a sum of all turns."""
+    """Whether the iteration ends by adding its result to a tensor it did not read: a sum over all iterations."""
     products: Counter[Key] = field(default_factory=Counter)
-    """Results of products that nothing but products has taken yet."""
+    """Results of matmuls that only matmuls have read so far."""
     unknown: int = 0
-    """Results whose shape is not known, and that nothing has taken yet."""
+    """Unread results of unknown shape."""
     unknown_parts: int = 0
 
     def give(self, part: Key | None) -> None:
-        """A part that was cut for this turn; None where its shape is not known."""
+        """Adds a slice taken for this iteration; None if its shape is unknown."""
         if part is None:
             self.unknown_parts += 1
         else:
@@ -74,7 +74,7 @@ class Turn:
             self.parts.add(part)
 
     def see(self, call: OpCall, viewed: tuple[int, ...] | None = None) -> None:
-        """An op of the turn; a view with the shape that it gives."""
+        """Adds an op of the iteration; a view with the shape of its result."""
         tensors = [Key(tensor.shape, tensor.dtype) for tensor in call.all_tensors()]
         if call.name not in VIEWS:
             self.is_added_up = call.name in ADDING and self._is_apart(tensors)
@@ -90,7 +90,7 @@ class Turn:
         is_product = call.name.removeprefix("aten::") in PRODUCTS
         if is_product and self._is_recurrent(taken, results or []):
             self.entered.add(taken[0])
-        # What a loss compares a result with has its shape, and is no state.
+        # The target of a loss has the shape of the result, and is not a state.
         self._take(taken[:1] if is_loss(call.name) else taken)
         if not is_product:
             self.merges.update(taken)
@@ -106,27 +106,27 @@ class Turn:
             self.begun[key] += key not in taken
 
     def gather(self, shape: tuple[int, ...]) -> None:
-        """What is put together after the loop is a result of the turn."""
+        """Marks what is joined after the loop as a result of the iteration."""
         if self.unknown and all(key.shape != shape for key in self.made):
             self.unknown -= 1
             self.made |= {key for key in self.entered if key.shape == shape}
 
     @property
     def may_carry_a_state(self) -> bool:
-        """Whether something may go into the turn that the turn before it made.
+        """Whether the iteration may read a result of the previous one.
 
-        Lines of tensors of one shape that meet must all have begun, with a part or made of something else: one that
-        did not may have begun in the turn before.
+        Tensors of one shape that are combined must all originate in this iteration, from a slice or from other shapes;
+        one that does not may come from the previous iteration.
         """
         if self.entered & self.made or (self.unknown and self.entered):
             return True
         return any(0 < self.begun[key] <= self.merges[key] for key in self.parts & self.made)
 
     def may_update_a_state(self, has_parts: bool, kept: Sequence[tuple[int, ...]]) -> bool:
-        """The same, where the results of all turns are put together: who makes a chain keeps its end alone.
+        """The same, if the results of all iterations are joined: a plain chain keeps only its last result.
 
-        A recurrence keeps them all, but there the state meets what updates it, which has its shape. And where no part
-        distinguishes the turns, what is kept must be something else.
+        A recurrence keeps all results, but combines the state with an update of the same shape. If no slice
+        distinguishes the iterations, the kept result must be something else than the state.
         """
         states = self.entered & self.made
         if (self.unknown and self.entered) or states & self.met:
@@ -134,15 +134,15 @@ class Turn:
         return not has_parts and (not kept or any(key.shape in kept for key in states))
 
     def _is_recurrent(self, taken: list[Key], results: list[Key]) -> bool:
-        """Whether a product with square weights takes what only products have made: nobody multiplies twice in a row,
-        but tanh(input @ w + state @ u) does one after the other."""
+        """Whether a matmul with square weights reads a result that only matmuls have read: two matmuls in a row are
+        unusual, but tanh(input @ w + state @ u) has them."""
         state = taken[0]
         if results != [state] or state in self.parts or len(taken) < 2 or self.there[taken[1]]:
             return False
         return 0 < self.there[state] <= self.products[state]
 
     def _is_apart(self, operands: list[Key]) -> bool:
-        """Whether one of two operands was made by this turn, and nothing like the other went into it."""
+        """Whether this iteration computed one of two operands, and read nothing like the other."""
         if len(operands) != 2 or operands[0] != operands[1] or self.may_carry_a_state:
             return False
         size = prod(operands[0].shape)

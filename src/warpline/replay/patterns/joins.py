@@ -1,4 +1,4 @@
-"""Kernels that join tensors: what was there is copied for the sake of what is new."""
+"""Kernels that concatenate tensors: existing data is copied to append new data."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from warpline.replay.scene import Scene
 from warpline.trace.columns import Bools
 from warpline.work.parse import json_list
 
-MOST_GROWING = 3
-"""Pieces that a growing tensor is joined of: what was there, on one side or both, and what is new."""
+MAX_GROWING_INPUTS = 3
+"""Inputs of a concatenation that grows a tensor: the existing data, on one side or both, and the new data."""
 
 
 def joins(scene: Scene) -> Bools:
-    """Kernels that join tensors, but for those that autograd puts together itself: its gradients are made anew whatever
-    the program writes."""
+    """Kernels that concatenate tensors, except those of autograd, which the program does not control."""
     joining = scene.kernels_where(_concatenates) | scene.under_op("aten::cat")
     return joining & scene.is_work & ~scene.of_autograd
 
 
 def joins_old_pieces(scene: Scene) -> Bools:
-    """Joins of more pieces than work ran since the join before, or since the step began: they are not all new."""
+    """Concatenations with more inputs than GPU activities since the previous one or the start of the step: not
+    all inputs are new."""
     result, chosen = np.zeros(len(scene.graph), bool), scene.once(joins)
     for lane in np.unique(scene.graph.lane[chosen]):
         nodes = scene.work[scene.graph.lane[scene.work] == lane]
@@ -33,17 +33,17 @@ def joins_old_pieces(scene: Scene) -> Bools:
         begins = np.flatnonzero(np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]] - 1))
         since = np.maximum(begins[np.searchsorted(begins, spots, side="right") - 1], np.append(0, spots[:-1] + 1))
         pieces = np.array([_pieces(scene, node) for node in nodes[spots].tolist()], np.int64)
-        result[nodes[spots]] = pieces > np.maximum(spots - since, MOST_GROWING)
+        result[nodes[spots]] = pieces > np.maximum(spots - since, MAX_GROWING_INPUTS)
     return result
 
 
 def grows(scene: Scene) -> Bools:
-    """Joins of a tensor with a few smaller ones: what was there is copied for the sake of what is new."""
+    """Concatenations of a tensor with a few smaller ones: existing data is copied to append new data."""
     return _joins_of_few(scene, lambda sizes: 2 * max(sizes) > sum(sizes))
 
 
 def joins_equals(scene: Scene) -> Bools:
-    """Joins of a few tensors none of which is as large as the others together: halves, branches of a network."""
+    """Concatenations of a few tensors, none as large as the others together: halves, branches of a network."""
     return _joins_of_few(scene, lambda sizes: 2 * max(sizes) <= sum(sizes))
 
 
@@ -51,7 +51,7 @@ def _joins_of_few(scene: Scene, like: Callable[[list[int]], bool]) -> Bools:
     result = np.zeros(len(scene.graph), bool)
     for node in np.flatnonzero(scene.once(joins)).tolist():
         sizes = [prod(shape) for shape in piece_shapes(scene, node)]
-        result[node] = 1 < len(sizes) <= MOST_GROWING and like(sizes)
+        result[node] = 1 < len(sizes) <= MAX_GROWING_INPUTS and like(sizes)
     return result
 
 
@@ -60,15 +60,15 @@ def _concatenates(identity: KernelIdentity) -> bool:
 
 
 def _pieces(scene: Scene, node: int) -> int:
-    """How many tensors a join takes, by its recorded shapes; 0 where none were recorded."""
+    """The number of inputs of a concatenation, by the recorded shapes; 0 if none were recorded."""
     shapes, strides = (json_list(scene.op_column(column)[node])[:1] for column in ("shapes", "strides"))
-    # Where strides are recorded, so are the shapes in lists, but for long ones.
+    # If strides are recorded, so are the shapes in lists, except long ones.
     long = shapes == strides == [[]]
     return LONGEST_LIST + 1 if long else len(piece_shapes(scene, node))
 
 
 def piece_shapes(scene: Scene, node: int) -> list[list[int]]:
-    """The recorded shapes of the tensors that a join takes."""
+    """The recorded input shapes of a concatenation."""
     shapes = json_list(scene.op_column("shapes")[node])[:1]
     listed = shapes[0] if shapes and isinstance(shapes[0], list) else []
     return [shape for shape in listed if isinstance(shape, list)]

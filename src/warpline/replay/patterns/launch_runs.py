@@ -1,4 +1,4 @@
-"""Runs of launches that nothing on the host interrupts: what can be captured or compiled as a whole."""
+"""Runs of launches without host work in between, which can be captured or compiled as a whole."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.trace.steps import on_device
 
-MOST_WAITS = 3
-"""Waits per step above which a step counts as one that waits again and again."""
+MAX_WAITS_PER_STEP = 3
+"""Synchronizations per step above which a step counts as synchronizing repeatedly."""
 
 
 def stays_on_host(bench: Workbench) -> Bools:
-    """CPU nodes that remain whatever becomes of the launches: work of the program's own, loading, calls that wait."""
+    """Host nodes that stay even if launches are removed: the program's own code, data loading, synchronizing calls."""
     scene, graph = bench.scene, bench.graph
     length, loading = graph.measured_end - graph.measured_start, scene.host.longest_dispatch.expected
     stays: Bools = np.isin(graph.kind, [SEGMENT, CALL]) & (graph.duration > scene.host.long_work.expected)
@@ -25,13 +25,13 @@ def stays_on_host(bench: Workbench) -> Bools:
 
 
 def waits_often(bench: Workbench, stays: Bools) -> bool:
-    """Whether a step waits again and again."""
+    """Whether a step synchronizes repeatedly."""
     waits = int((stays & (bench.graph.kind == CALL) & bench.scene.in_steps).sum())
-    return waits > MOST_WAITS * bench.scene.step_count
+    return waits > MAX_WAITS_PER_STEP * bench.scene.step_count
 
 
 def launch_runs(bench: Workbench, wanted: Bools) -> list[Int64s]:
-    """Runs of CPU nodes of one thread, in steps, that are not interrupted by anything that stays on the host."""
+    """Runs of host nodes of one thread, within steps, without a node between them that stays on the host."""
     scene, graph = bench.scene, bench.graph
     usable = np.isin(graph.kind, [SEGMENT, CALL, JOIN]) & scene.in_steps
     stays = stays_on_host(bench)

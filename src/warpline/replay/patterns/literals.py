@@ -1,4 +1,4 @@
-"""Tensors that a program makes on the device from Python's numbers, again and again."""
+"""Tensors that a program repeatedly creates on the device from Python numbers."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from warpline.trace.names import texts
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """A tensor made from Python's numbers: its copy to the device, and when the thread was at it."""
+    """A tensor created from Python numbers: its copy to the device, and when the thread created it."""
 
     copy: int
     thread: int
     spans: tuple[tuple[int, int], ...]
-    """A walk of the numbers, memory for them, another walk, the rest."""
+    """One pass over the numbers, the allocation, another pass, the rest."""
 
 
 def made_again(scene: Scene) -> list[Made]:
-    """Tensors made by `torch.tensor([…], device="cuda")` or `x[[1, 2]]`, but for the first of its size in each step:
-    that one may be new."""
+    """Tensors created by `torch.tensor([…], device="cuda")` or `x[[1, 2]]`, except the first of each size in a
+    step, which may be new."""
     small = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD") & (scene.bytes <= SMALL_COPY_BYTES)
     copies = np.flatnonzero(small & (scene.work_text("source_memory") == "Pageable") & scene.in_steps)
     seen: set[tuple[int, int]] = set()
@@ -42,7 +42,7 @@ def made_again(scene: Scene) -> list[Made]:
 
 
 def _made(scene: Scene, copies: Int64s) -> Iterator[Made]:
-    """Those of the copies that torch makes for a tensor of numbers: memory of the host, the copy, a fresh tensor."""
+    """The copies that torch makes to create a tensor from numbers: host allocation, copy, new tensor."""
     starts, ends, threads = scene.op_spans
     outer = np.flatnonzero(scene.roots[:-1] == np.arange(len(starts)))
     outer = outer[np.lexsort((starts[outer], threads[outer]))]
@@ -56,7 +56,7 @@ def _made(scene: Scene, copies: Int64s) -> Iterator[Made]:
             continue
         if not thread[at - 1] == thread[at] == thread[at + 1]:
             continue
-        # A list is walked for its shape and type before it is walked for its values, in about the same time.
+        # torch reads a list once for its shape and type and once for its values, in about the same time.
         first = int(begin[at - 1]) - int(begin[at] - end[at - 1])
         if at > 1 and thread[at - 2] == thread[at]:
             first = max(first, int(end[at - 2]))
@@ -65,13 +65,13 @@ def _made(scene: Scene, copies: Int64s) -> Iterator[Made]:
 
 
 def take_out_made(bench: Workbench, made: list[Made]) -> None:
-    """Takes the making of these tensors out: copies, calls, waits, and the CPU time of lists and ops."""
+    """Removes the creation of these tensors: copies, calls, waits, and the host time of lists and ops."""
     if not made:
         return
     bench.remove_work(np.array([one.copy for one in made], np.int64), dispatch=False)
     threads = np.tile(np.array([one.thread for one in made], np.int64), 2)
     walk, memory, again, rest = np.array([one.spans for one in made], np.int64).transpose(1, 2, 0)
-    # Walking costs what was recorded: nothing else is recorded meanwhile.
+    # Reading a list costs what was recorded: nothing else is recorded meanwhile.
     starts, ends = np.hstack([walk, again])
     take_out(bench, starts, ends, threads, bare=True)
     starts, ends = np.hstack([memory, rest])

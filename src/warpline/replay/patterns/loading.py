@@ -1,4 +1,4 @@
-"""Data loading that moves to background workers: what of it stays in the loop, and how long a step it allows."""
+"""Data loading in background workers: what stays in the loop, and the shortest step it allows."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from warpline.trace.columns import Floats, Int64s, integers
 from warpline.trace.names import matches
 
 LOADER_RANGE = r"DataLoaderIter"
-"""In the names of the ranges with which torch marks the next batch of a DataLoader."""
+"""Part of the name of the range that torch records around the next batch of a DataLoader."""
+WORKERS = r"_MultiProcessingDataLoaderIter|dataloader\.py\(\d+\): _(try_)?get_data"
+"""In the names of ranges, ops and frames of a DataLoader that has worker processes."""
+RECEIVED = r"^recvmsg$"
+"""The call with which a process receives a tensor from another one, as a file descriptor."""
 
 
 def loading_ns(scene: Scene, part: Floats) -> float:
-    """Loading in a step, from that of each node; without the first step where its loading was not seen."""
+    """Loading time per step, from that of each node; without the first step if its loading was not recorded."""
     starts = integers(scene.trace.steps_in_view["start_ns"])
     seen = len(starts) < 2 or bool((part[_middle(scene) < starts[1]] > 0).any())
     return float(part.sum()) / (scene.step_count if seen else max(scene.step_count - 1, 1))
 
 
 def hand_over(bench: Workbench, case: int) -> float:
-    """Moves loading to workers, and says how much a step had of it.
+    """Moves loading to workers, and returns the loading time per step.
 
-    The loop only takes each tensor from them, which costs no more than making it did. A step takes at least as long as
-    the workers need for a batch, divided among them.
+    The loop only receives each tensor from them, which costs no more than creating it did. A step is at least as
+    long as the workers need for a batch, divided among them.
     """
     scene, graph = bench.scene, bench.graph
     part = scene.input_share * graph.duration
@@ -41,8 +45,8 @@ def hand_over(bench: Workbench, case: int) -> float:
 
 
 def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
-    """Which batch each loading node makes, and what taking its tensors costs: those copied to the device right after
-    it. Where a DataLoader pins them, its thread takes them from the workers, and the loop from that thread."""
+    """The batch that each loading node prepares, and the cost of receiving its tensors (those copied to the device
+    right after it). If a DataLoader pins them, its thread receives them, and the loop takes them from it."""
     order = scene.work[np.argsort(scene.launch_moment[scene.work], kind="stable")]
     following = np.searchsorted(scene.launch_moment[order], _middle(scene)[nodes], side="right")
     first, batch = np.unique(following, return_inverse=True)
@@ -55,11 +59,21 @@ def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
     return batch.astype(np.int64), np.where(beyond > first, until[beyond] - until[first], taken.at(case))
 
 
+def has_workers(scene: Scene) -> bool:
+    """Whether worker processes load already."""
+    trace = scene.trace
+    named = any(matches(table["name"], WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
+    received = matches(trace.osrt["name"], RECEIVED).to_numpy() & np.isin(
+        integers(trace.osrt["thread"]), scene.host_time.launching
+    )
+    return bool(named or received.any())
+
+
 def _has_loader(scene: Scene) -> bool:
     return bool(matches(scene.trace.ranges["name"], LOADER_RANGE).any())
 
 
 def _middle(scene: Scene) -> Int64s:
-    """The middle of each node: a batch is mostly made in the step that it is for, and begins at the end of the last."""
+    """The middle of each node: a batch is mostly prepared in its own step, from the end of the previous one."""
     middle: Int64s = (scene.graph.measured_start + scene.graph.measured_end) // 2
     return middle

@@ -1,4 +1,4 @@
-"""Work that only told the CPU a number: it goes with the wait for that number."""
+"""GPU activity that only computes a number for the CPU: it is removed with the wait for that number."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ CONDITIONS = (
     "aten::bitwise_or",
     "aten::bitwise_xor",
 )
-"""Ops that find out whether something is so. One byte read after them is a flag that nothing else looks at: what makes
-it goes with the wait in seven of eight recorded programs, and in five of these all that led to it."""
+"""Ops that compute a condition. One byte read after them is a flag with no other use: in seven of eight recorded
+programs the op that computes it is removed with the wait, and in five of these everything that led to it."""
 CHECKS = ("aten::isnan", "aten::isinf", "aten::isfinite")
-"""Ops that look for an accident. Who looks wants to know: the flags stay, and are read later."""
+"""NaN checks are kept: their flags are read later."""
 BOUNDS = ("aten::max", "aten::min", "aten::amax", "aten::amin", "aten::aminmax")
-"""Of whole numbers, what the CPU wants to know for a size: gone with the wait in six of six recorded programs. Sums,
-counts and picks (argmax) are results, and so are numbers that are not whole: they stay, in nine of nine."""
+"""Integer reductions that the CPU needs for a size: removed with the wait in six of six recorded programs. Sums, counts
+and argmax are results, and so are floating-point numbers: they stay, in nine of nine."""
 NUMBER_BYTES = 8
 INTEGERS = re.compile(r"<(?:unsigned |signed )?(?:long|int)\b")
-"""In a kernel's name: it works on whole numbers."""
+"""Part of a kernel's name that says it works on integers."""
 DIMENSION = re.compile(r"\d")
-"""In the recorded shapes of an op: one of its tensors has dimensions."""
+"""Matches recorded shapes in which a tensor has dimensions."""
 
 
 def looked_up(scene: Scene, reads: Int64s) -> Int64s:
-    """The work that found the numbers that these copies bring to the CPU, where nothing else can want them."""
+    """GPU activity that computes the numbers that these copies return to the CPU, if nothing else can use them."""
     numbers = reads[scene.bytes[reads] <= NUMBER_BYTES]
     if not len(numbers):
         return NOTHING
@@ -67,7 +67,7 @@ def looked_up(scene: Scene, reads: Int64s) -> Int64s:
             if checks[work]:
                 mine.clear()
                 break
-            # One reduction leads to a number; arithmetic on it, and conditions, may follow each other.
+            # One reduction leads to a number; arithmetic and conditions on it may follow.
             bound = bounds[work] and op in (NONE, scene.op[work])
             if not (flags[work] if scene.bytes[read] == 1 else bound or scalars[work]):
                 break
@@ -78,7 +78,7 @@ def looked_up(scene: Scene, reads: Int64s) -> Int64s:
 
 
 def _bounds(scene: Scene) -> Bools:
-    """Reductions of whole numbers to their largest or smallest, with what belongs to the same ops."""
+    """Maximum and minimum reductions of integers, with the other GPU activity of the same ops."""
     mine = scene.under_op(*BOUNDS)
     kernels = np.flatnonzero(mine & (scene.kind == "kernel"))
     whole = [INTEGERS.search(name) is not None for name in scene.name[kernels].tolist()]
@@ -87,7 +87,7 @@ def _bounds(scene: Scene) -> Bools:
 
 
 def _arithmetic(scene: Scene) -> Bools:
-    """Elementwise kernels of one block on whole numbers, of ops none of whose tensors is known to have dimensions."""
+    """Elementwise integer kernels of one block whose ops have no tensor with known dimensions."""
     blocks = [scene.work_number(f"grid_{axis}") for axis in "xyz"]
     mine = np.flatnonzero(scene.kernels("elementwise") & (blocks[0] * blocks[1] * blocks[2] == 1))
     shapes = scene.op_column("shapes")
@@ -100,7 +100,7 @@ def _arithmetic(scene: Scene) -> Bools:
 
 
 def take_out_inner_ops(bench: Workbench, removed: Int64s) -> None:
-    """Takes out the CPU time of ops within others that stay, where all the work that they launched is gone."""
+    """Removes the host time of nested ops whose GPU activity is all removed, if the outer op stays."""
     scene = bench.scene
     parents = np.append(integers(scene.trace.ops["parent"]), NONE)
     launched, left = (np.zeros(len(parents), np.int64) for _ in range(2))
@@ -111,14 +111,14 @@ def take_out_inner_ops(bench: Workbench, removed: Int64s) -> None:
     around = np.zeros(len(parents), bool)
     for level in _levels(scene.op[removed], parents):
         around[level] = True
-    # Outermost ops went with their work.
+    # Outermost ops were removed with their GPU activity.
     inner = np.flatnonzero(around & empty & (parents != NONE) & ~empty[parents])
     if len(inner):
         take_out(bench, *(values[inner] for values in scene.op_spans))
 
 
 def _levels(ops: Int64s, parents: Int64s) -> Iterator[Int64s]:
-    """These ops, the ops around them, and so on."""
+    """These ops and all ops that enclose them."""
     while len(ops := ops[ops != NONE]):
         yield ops
         ops = parents[ops]

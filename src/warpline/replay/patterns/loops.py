@@ -1,4 +1,4 @@
-"""Loops of a program, as they show in its work: the same group again and again, and the ops of each turn."""
+"""Loops of a program, visible as repeated groups of GPU activities, and the ops of each iteration."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.trace.names import Texts, texts
 
-LEAST_REPEATS = 4
+MIN_REPEATS = 4
 LONGEST_PERIOD = 96
-"""Work in a turn: a sample that goes through a block of a transformer takes thirty to sixty."""
+"""GPU activities in one iteration: one sample through a transformer block has thirty to sixty."""
 SHORT_PERIOD = 12
-"""Up to this length every period is tried; longer ones only where some label comes again at that distance."""
+"""Up to this length every period is tried; longer ones only if a label repeats at that distance."""
 SHAPING = ("aten::as_strided", "aten::view", "aten::_reshape_alias")
-"""Ops at the bottom of views, which say the shape that a view has."""
+"""Innermost ops of views, which record the shape of the view."""
 
 
 def loops(nodes: Int64s, labels: Int64s, step: Int64s) -> list[Int64s]:
-    """Runs of equal groups within a step, as tables with a row a turn; where several periods fit, the shortest."""
+    """Runs of equal groups within a step, as tables with one row per iteration; the shortest period that fits."""
     size, steps = len(nodes), step[nodes]
     period_at, repeats_at = np.zeros(size, np.int64), np.zeros(size, np.int64)
     for period in sorted(_periods(labels), reverse=True):
         same = (labels[:-period] == labels[period:]) & (steps[:-period] == steps[period:])
-        # How many in a row are the same from each on: the distance to the next that is not.
+        # The length of the equal run that starts at each: the distance to the next unequal one.
         ends = np.minimum.accumulate(np.where(same, len(same), np.arange(len(same)))[::-1])[::-1]
         repeats = (ends - np.arange(len(same))) // period + 1
-        enough = np.flatnonzero(repeats >= LEAST_REPEATS)
+        enough = np.flatnonzero(repeats >= MIN_REPEATS)
         period_at[enough], repeats_at[enough] = period, repeats[enough]
     found: list[Int64s] = []
     beyond = 0
@@ -38,9 +38,9 @@ def loops(nodes: Int64s, labels: Int64s, step: Int64s) -> list[Int64s]:
 
 
 def begun_before(nodes: Int64s, names: Texts, turns: Int64s, step: Int64s) -> Int64s:
-    """The work of turns right before a loop that lack some of the others' work, or do it with other shapes.
+    """GPU activity of iterations directly before a loop that lack some of the others' work, or use other shapes.
 
-    The first turn of a loop that adds up has nothing to add to, or a number; the second adds out of place.
+    The first iteration of an accumulating loop has nothing to add to, or a number; the second adds out of place.
     """
     wanted = [name.rstrip("_") for name in names[turns[0]].tolist()]
     before: Int64s = nodes[: np.searchsorted(nodes, turns[0, 0])]
@@ -52,7 +52,7 @@ def begun_before(nodes: Int64s, names: Texts, turns: Int64s, step: Int64s) -> In
 
 
 def _partial_turn(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
-    """How many of the last nodes are work of a turn, in its order."""
+    """How many of the last nodes match an iteration, in order."""
     count, left = 0, list(wanted)
     for node in nodes[: -len(wanted) - 1 : -1].tolist():
         name = names[node].rstrip("_")
@@ -66,11 +66,11 @@ def _partial_turn(nodes: Int64s, names: Texts, wanted: list[str]) -> int:
 
 
 def _periods(labels: Int64s) -> set[int]:
-    """Lengths that a turn may have: short ones, and distances at which a label comes again."""
+    """Possible lengths of an iteration: short ones, and distances at which a label repeats."""
     order = np.argsort(labels, kind="stable")
     distance = np.diff(order)[np.diff(labels[order]) == 0]
     count = np.bincount(distance[distance <= LONGEST_PERIOD], minlength=1)
-    longer = np.flatnonzero(count >= LEAST_REPEATS - 1)
+    longer = np.flatnonzero(count >= MIN_REPEATS - 1)
     longest = min(SHORT_PERIOD, len(labels) - 1)
     return {*range(1, longest + 1), *longer[(longer > longest) & (longer < len(labels))].tolist()}
 
@@ -89,17 +89,17 @@ class RootOps:
         self._is_root = ops["depth"].to_numpy() == 0
 
     def concrete(self, row: int) -> str:
-        """An op's numbers, as recorded."""
+        """The recorded numbers of an op."""
         return self._scene.op_calls.recorded(row)[-1]
 
     def between(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
-        """Those that a thread began between two moments."""
+        """Ops that a thread started between two moments."""
         rows = self._within(thread, start_ns, end_ns)
         found: Int64s = rows[self._is_root[rows]]
         return found
 
     def of_turn(self, turns: Int64s, position: int) -> Int64s:
-        """The ops of one turn, from the end of the turn before it to the end of its last; none of the first."""
+        """The ops of one iteration, from the end of the previous one to the end of its last op; none for the first."""
         roots = self._scene.root_op[turns[max(position - 1, 0) : position + 1, -1]]
         if len(roots) < 2 or NONE in roots:
             return np.empty(0, np.int64)
@@ -107,12 +107,12 @@ class RootOps:
         return self.between(int(self._threads[roots[1]]), start, end)
 
     def views(self, row: int) -> list[tuple[int, ...] | None]:
-        """The shapes of what a view gives; empty where they were not recorded."""
+        """The shapes of the result of a view; empty if not recorded."""
         rows = self._within(int(self._threads[row]), int(self._starts[row]), int(self._ends[row]))
         return [self.call(one).integers(1) for one in rows[self.named(rows, *SHAPING)].tolist()]
 
     def turns_with(self, turns: Int64s, *names: str) -> int:
-        """In how many turns ops with such names begin, the first left out."""
+        """In how many iterations ops with these names start, without the first."""
         roots = self._scene.root_op[turns[:, -1]]
         if NONE in roots:
             return 0

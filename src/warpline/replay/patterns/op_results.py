@@ -1,4 +1,4 @@
-"""Shapes and types of what an op makes, from those of what it takes: a profile records only the latter."""
+"""Shapes and types of the results of an op, inferred from its inputs: a profile records only inputs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpline.work.model import OpCall
 
 
 class Key(NamedTuple):
-    """As much of a tensor as a profile records."""
+    """What a profile records of a tensor."""
 
     shape: tuple[int, ...]
     dtype: str
@@ -34,15 +34,15 @@ COMPARISONS = (
 )
 REDUCTIONS = ("sum", "mean", "amax", "amin", "prod", "argmax", "argmin", "any", "all", "logsumexp", "max", "min")
 LOSSES = ("loss", "binary_cross_entropy", "kl_div")
-"""What names of ops have in them that make a number of whole tensors."""
+"""Parts of the names of ops that reduce whole tensors to a number."""
 LIKE_THE_FIRST = ("layer_norm", "rms_norm", "group_norm", "batch_norm", "scatter", "scatter_add", "index_add")
 UNKNOWN = ("index", "cat", "stack", "einsum", "repeat", "repeat_interleave", "tile", "pad", "masked_select", "nonzero")
-"""Ops whose results have shapes that what they take does not say."""
+"""Ops whose result shapes do not follow from their inputs."""
 UNKNOWN_KINDS = ("conv", "pool", "upsample", "lstm", "gru", "rnn", "unique", "linalg", "fft", "backward")
 
 
 def results_of(call: OpCall, taken: Sequence[Key]) -> list[Key] | None:
-    """What an op makes of the tensors that it takes, numbers left out; None where that is not known."""
+    """The results of an op for its input tensors, without numbers; None if unknown."""
     name, first = call.name.removeprefix("aten::"), taken[0]
     if name.endswith("_") or name in LIKE_THE_FIRST:
         return [first]
@@ -70,7 +70,7 @@ def results_of(call: OpCall, taken: Sequence[Key]) -> list[Key] | None:
 
 
 def is_loss(name: str) -> bool:
-    """Whether an op compares what was made with what was wanted."""
+    """Whether an op is a loss."""
     return any(kind in name for kind in LOSSES)
 
 
@@ -86,7 +86,7 @@ def _product(name: str, taken: Sequence[Key]) -> list[Key] | None:
 
 
 def _reduced(call: OpCall, name: str, first: Key) -> list[Key]:
-    """What remains of the dimensions; of the largest along one, also where it is."""
+    """The shape after a reduction; a maximum along a dimension also gives indices."""
     dims = call.integers(1) or tuple(dim for dim in [call.integer(1, NONE - len(first.shape))] if call.text(1))
     gone = {dim % len(first.shape) for dim in dims if -len(first.shape) <= dim < len(first.shape)}
     if not gone:
@@ -109,7 +109,7 @@ def _looked_up(call: OpCall, name: str, table: tuple[int, ...], index: tuple[int
 
 
 def _broadcast(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The shape that these have together; None where they have none."""
+    """The broadcast shape; None if the shapes cannot be broadcast."""
     result: list[int] = []
     for position in range(1, max(map(len, shapes)) + 1):
         sizes = {shape[-position] for shape in shapes if len(shape) >= position} - {1}

@@ -1,4 +1,4 @@
-"""Updates of a model's parameters: those of torch.optim, and those that a program wrote itself."""
+"""Updates of a model's parameters: by torch.optim, or hand-written."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from warpline.work.parse import json_list
 OPTIMIZER_RANGE = r"^Optimizer\.step"
 """torch.optim marks each step with a range of this name."""
 UPDATING = (*IN_PLACE, *NORMS, *OTHERS, "aten::to", "aten::square", "aten::clamp")
-"""Ops that updates of parameters are written with."""
+"""Ops that parameter updates use."""
 ROOTS = ("aten::sqrt", "aten::sqrt_", "aten::rsqrt", "aten::rsqrt_")
 QUOTIENTS = ("aten::div", "aten::div_", "aten::addcdiv", "aten::addcdiv_", "aten::rsqrt", "aten::rsqrt_")
-"""An update that divides by a root is Adam's, or that of one of its relatives."""
+"""An update that divides by a square root is Adam or similar."""
 ON_A_NUMBER = re.compile(r"\[\s*\[\s*\]")
-"""The recorded shapes of an op that works on one number."""
+"""The recorded shapes of an op on a scalar."""
 FUSED_OP = re.compile(r"^aten::_fused_(adam|adamw|sgd|adagrad)_?$")
 MANY_KERNELS = 12
-"""An optimiser step with fewer kernels is fused already, or nearly so."""
+"""An optimizer step with fewer kernels is already fused, or nearly so."""
 
 
 def in_optimizer(scene: Scene) -> Bools:
-    """Nodes of updates of parameters: those of torch.optim, and those that a program wrote itself."""
+    """Nodes of parameter updates: by torch.optim, or hand-written."""
     ranges = scene.within_ranges(OPTIMIZER_RANGE)
     result: Bools = ranges | _written_by_hand(scene, ~ranges)
     return result
@@ -42,10 +42,10 @@ def updates_at_once(scene: Scene) -> Bools:
 
 
 def counted_on_the_host(scene: Scene) -> Bools:
-    """Nodes of updates that go through the parameters one by one with numbers of the host's that change in every step.
+    """Nodes of updates that iterate over the parameters with host numbers that change in every step.
 
-    Adam's corrections are made of its count of steps, and so it cannot be captured unless that count is a tensor on
-    the device. Whoever has all parameters in one list has but to say so (capturable=True).
+    Adam's bias corrections depend on its step count, so it cannot be captured unless that count is a tensor on the
+    device. With all parameters in one list, capturable=True is enough.
     """
     inside = scene.once(in_optimizer) & scene.in_steps
     kernels = np.flatnonzero(inside & (scene.kind == "kernel"))
@@ -59,7 +59,7 @@ def counted_on_the_host(scene: Scene) -> Bools:
 
 
 def takes_lists(scene: Scene, kernels: Int64s) -> bool:
-    """Whether most of these kernels work on many tensors at once."""
+    """Whether most of these kernels process many tensors at once."""
     return sum("multi_tensor" in name for name in scene.name[kernels]) > len(kernels) // 2
 
 
@@ -78,7 +78,7 @@ def _written_by_hand(scene: Scene, wanted: Bools) -> Bools:
             if turns.size < MANY_KERNELS or not _updates(scene, roots[0], names[roots[0]].tolist()):
                 continue
             shapes = shapes_of_turns(scene, turns)
-            # Turns of one shape may go on with what the turn before made, as a solver's do.
+            # Iterations of one shape may use the result of the previous one, as in a solver.
             different = len(set.union(*shapes)) > 1 or int(scene.step[turns[0, 0]]) in trained
             if different and all(len(each) <= 1 for each in shapes):
                 begin, end = scene.op_spans[0][roots[0, 0]], scene.op_spans[1][roots[-1, -1]]
@@ -87,7 +87,7 @@ def _written_by_hand(scene: Scene, wanted: Bools) -> Bools:
 
 
 def _updates(scene: Scene, roots: Int64s, names: list[str]) -> bool:
-    """Whether these are the ops of an update: a quotient of averages, or a step against the gradient."""
+    """Whether these are the ops of an update: a quotient of averages, or a gradient step."""
     if not set(names) <= set(UPDATING) or not set(names) & set(IN_PLACE):
         return False
     if set(names) & set(ROOTS) and set(names) & set(QUOTIENTS):

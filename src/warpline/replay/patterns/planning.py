@@ -11,8 +11,8 @@ from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import matches
 
-LEAST_PLANNING = 0.2
-"""Share of the step that planning takes at least, where every step is cold."""
+MIN_PLANNING_SHARE = 0.2
+"""Minimum share of the step spent on planning if every step is cold."""
 
 
 def planning_ops(scene: Scene, case: int) -> Bools:
@@ -37,10 +37,10 @@ def planning_ops(scene: Scene, case: int) -> Bools:
 
 
 def planned_in_many_steps(scene: Scene, planning: Bools, lengths: Floats) -> bool:
-    """Whether every other step plans something of its own, and all of them together for a good part of their time."""
+    """Whether half of the steps plan something of their own, and planning takes a large share of the time."""
     segments, root = _computing(scene)
     mine = segments[planning[root]]
-    much = float(scene.graph.duration[mine].sum()) > LEAST_PLANNING * float(np.median(lengths)) * scene.step_count
+    much = float(scene.graph.duration[mine].sum()) > MIN_PLANNING_SHARE * float(np.median(lengths)) * scene.step_count
     steps = np.unique(scene.step[mine])
     return much and int((steps != NONE).sum()) >= scene.step_count / 2
 
@@ -54,7 +54,7 @@ def _computing(scene: Scene) -> tuple[Int64s, Int64s]:
 
 
 def _done_before(scene: Scene, ops: Int64s) -> Bools:
-    """Of these ops, those that other steps repeat with the same shapes: they are slow, and not because they are new."""
+    """Which of these ops other steps repeat with the same shapes: they are slow, but not because they are new."""
     table, steps = scene.trace.ops[ops], integers(scene.trace.steps_in_view["start_ns"])
     known = table.select(
         pl.col("name", "shapes").cast(pl.String), step=np.searchsorted(steps, integers(table["start_ns"]), side="right")

@@ -1,4 +1,4 @@
-"""Kernels by the precision in which they compute, and the same in a lower one."""
+"""Kernels by compute precision, and their time in a lower precision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOSTLY_HALF = 0.8
 
 
 def on_cuda_cores(identity: KernelIdentity) -> bool:
-    """Whether a kernel is a product or convolution without tensor cores that may be fp32, by its name."""
+    """Whether a kernel is a matmul or convolution without tensor cores that may be FP32, by its name."""
     return (
         identity.kernel_class in MATRIX_CLASSES
         and identity.tensor_core is False
@@ -66,12 +66,12 @@ def mostly_half(scene: Scene) -> bool:
 
 
 def in_double(identity: KernelIdentity) -> bool:
-    """Whether a kernel computes in 64 bits."""
+    """Whether a kernel computes in FP64."""
     return "f64" in {identity.dtype.a, identity.dtype.acc, identity.dtype.out}
 
 
 def shorten_doubles(bench: Workbench, case: int) -> int:
-    """Kernels in 64 bits take the time of 32 bits, products that of TF32."""
+    """Gives FP64 kernels the time of FP32, and matmuls that of TF32."""
     scene = bench.scene
     doubles = scene.kernels_where(in_double) & scene.in_steps & ~bench.gone
     matrix = doubles & scene.kernels(*MATRIX_CLASSES)
@@ -115,8 +115,7 @@ def _nvidia_major(scene: Scene) -> int:
 
 
 def drop_transposes(bench: Workbench, products: Bools) -> None:
-    """Convolutions on CUDA cores turn channels-last tensors round and back; those on tensor cores take them as they
-    are."""
+    """Convolutions on CUDA cores convert channels-last tensors and back; those on tensor cores do not."""
     scene = bench.scene
     turning = scene.kernels_where(lambda identity: identity.op in {"nchw_to_nhwc", "nhwc_to_nchw"})
     first = scene.kernels_where(lambda identity: identity.op == "nhwc_to_nchw")
@@ -125,7 +124,7 @@ def drop_transposes(bench: Workbench, products: Bools) -> None:
 
 
 def convert(bench: Workbench, nodes: Bools, before: str, after: str, case: int) -> int:
-    """Products in one precision take the time of another on this chip, never below the floor in that precision."""
+    """Gives matmuls in one precision the time of another on this chip, at least the roofline time in that precision."""
     chosen = np.flatnonzero(nodes)
     new = bench.scene.device.converted_ns(bench.graph.duration[chosen], before, after)
     bench.shorten(chosen, new * shares.PRECISION_SPREAD.at(case), bench.scene.floor_ns(after)[chosen])

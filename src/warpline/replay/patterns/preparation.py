@@ -1,6 +1,6 @@
-"""What a program does once to make its steps ready: captures of graphs, compilation, plans, trials.
+"""One-time preparation of a program: graph captures, compilation, planning, autotuning.
 
-All of it leaves CPU time and GPU work in a trace, and none of it is there when the step is warm.
+All of it leaves host time and GPU activity in a trace, and none of it is part of a warm step.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, union
 from warpline.replay.graph.model import CALL, RELEASE
 from warpline.replay.scene import Scene
@@ -17,24 +18,24 @@ from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import matches, named
 
 Stretch = tuple[int, int, int]
-"""A thread (row of `threads`), and from when to when."""
+"""A thread (row of `threads`), and an interval of time."""
 NEVER = np.iinfo(np.int64).max
-MOST_WAITS_WITHIN = 3
-"""An op that waits for the device more often than this between its launches times kernels that it tries; ops that need
-a count from the device, such as nonzero and unique, wait once or twice."""
-MOST_BETWEEN = 8
-"""Ops between the last rehearsal of a captured function and its capture, which sets seeds and the like."""
+MAX_WAITS_IN_OP = 3
+"""An op that synchronizes more often than this between its launches is autotuning; ops that need a count from the
+device, such as nonzero and unique, synchronize once or twice."""
+MAX_OPS_BEFORE_CAPTURE = 8
+"""Ops between the last warm-up run of a captured function and its capture, such as setting seeds."""
 
 
 def without_captures(bench: Workbench) -> list[Stretch]:
-    """Takes captures of graphs out of the steps, with the runs of the same ops that lead to them."""
+    """Removes graph captures from the steps, with the warm-up runs of the same ops."""
     found = [span for thread in _capturing_threads(bench.scene) for span in _captures(bench.scene, thread)]
     _remove(bench, found)
     return found
 
 
 def without_compiling(bench: Workbench) -> list[Stretch]:
-    """Takes the ops of torch.compile's compiler out, up to the compiled code, with the kernels that it tries."""
+    """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
     scene, found = bench.scene, []
     for (thread,), ops in scene.trace.ops.filter(pl.col("thread").is_not_null()).group_by("thread"):
         compiling = ops.filter(named(api_names.COMPILING_OPS))
@@ -51,10 +52,28 @@ def without_compiling(bench: Workbench) -> list[Stretch]:
     return found
 
 
-def without_tables(bench: Workbench, planning: Bools) -> None:
-    """Takes out what ops that plan (rows of `ops`, outermost) copied to the device and cleared there by the way.
+def without_preparing(bench: Workbench, case: int) -> int:
+    """Takes out the time in which launching threads are known to load, compile or initialise, and says in how many
+    nodes; what only seems long stays."""
+    scene, graph = bench.scene, bench.graph
+    before = graph.duration.copy()
+    for thread in scene.host_time.launching:
+        # Where a thread does nothing while another one prepares, it waits for that one.
+        spans = scene.host_time.explained(thread)["cold_start"]
+        if not len(spans):
+            continue
+        graph.duration *= 1 - scene.covered(spans.starts, spans.ends, np.full(len(spans), thread))
+        calls = np.flatnonzero((graph.kind == CALL) & (graph.lane == thread))
+        begin, end = graph.measured_start[calls], graph.measured_end[calls]
+        inside = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+        bench.shorten(calls, np.maximum(graph.duration[calls] * (1 - inside), scene.host.call.at(case)))
+    return int((graph.duration < before).sum())
 
-    No call of the copies of a plan's tables is recorded; what an op was called for has one.
+
+def without_tables(bench: Workbench, planning: Bools) -> None:
+    """Removes the copies and memsets that planning ops (rows of `ops`, outermost) issued on the way.
+
+    The copies of a plan's tables have no recorded call; the op's own work has one.
     """
     scene = bench.scene
     silent = scene.work[(scene.call_of_work[scene.work] == NONE) & (scene.kind[scene.work] != "kernel")]
@@ -63,7 +82,7 @@ def without_tables(bench: Workbench, planning: Bools) -> None:
 
 
 def without_trials(bench: Workbench) -> list[Stretch]:
-    """Of ops that wait again and again between their launches, only what they launch after the last wait stays."""
+    """Keeps only the launches after the last wait of ops that synchronize repeatedly between launches."""
     scene = bench.scene
     work = scene.work[scene.in_steps[scene.work] & ~bench.gone[scene.work]]
     work = work[(scene.op[work] != NONE) & (scene.call_of_work[work] != NONE)]
@@ -74,28 +93,28 @@ def without_trials(bench: Workbench) -> list[Stretch]:
 
 
 def _launches_of_ops(scene: Scene, work: Int64s) -> list[Int64s]:
-    """For each op that launches often enough to have tried something, its calls in order."""
+    """The calls, in order, of each op with enough launches for autotuning."""
     if not len(work):
         return []
     order = work[np.lexsort((scene.call_of_work[work], scene.op[work]))]
     first = np.unique(scene.op[order], return_index=True)[1]
-    return [np.unique(scene.call_of_work[own]) for own in np.split(order, first[1:]) if len(own) > MOST_WAITS_WITHIN]
+    return [np.unique(scene.call_of_work[own]) for own in np.split(order, first[1:]) if len(own) > MAX_WAITS_IN_OP]
 
 
 def _until_last_wait(bench: Workbench, calls: Int64s) -> Stretch | None:
-    """From an op's first call to the last wait between its launches; None where it hardly waits there."""
+    """From an op's first call to the last wait between its launches; None if it rarely waits there."""
     graph, scene = bench.graph, bench.scene
     lane = int(graph.lane[calls[0]])
     within = np.arange(calls[0], calls[-1])
     waits = within[(graph.kind[within] == RELEASE) & (graph.lane[within] == lane)]
-    if len(waits) <= MOST_WAITS_WITHIN:
+    if len(waits) <= MAX_WAITS_IN_OP:
         return None
     first = np.flatnonzero((graph.kind == CALL) & (scene.op_of_call == scene.op_of_call[calls[0]]))[0]
     return lane, int(graph.measured_start[first]), int(graph.measured_end[waits].max()) + 1
 
 
 def _remove(bench: Workbench, spans: list[Stretch]) -> None:
-    """Takes out what threads did in these times (thread, begin, end), and the work that they launched in them."""
+    """Removes the host time of threads in these intervals (thread, begin, end), and the GPU activity they launched."""
     if not spans:
         return
     scene, graph = bench.scene, bench.graph
@@ -130,7 +149,7 @@ def _capturing_threads(scene: Scene) -> list[int]:
 
 
 def _captures(scene: Scene, thread: int) -> list[Stretch]:
-    """From the first run that warms a captured function up (else from the wait before the capture) to its graph."""
+    """From the first warm-up run of a captured function (else from the wait before the capture) to its graph."""
     calls = scene.trace.api.filter(pl.col("thread") == thread).sort("start_ns")
     starts, ends = integers(calls["start_ns"]), integers(calls["end_ns"])
     begin, end, making, waiting, working = (
@@ -161,14 +180,14 @@ def _captures(scene: Scene, thread: int) -> list[Stretch]:
 
 
 def _first_rehearsal(scene: Scene, thread: int, free: int, begin: int, end: int) -> int:
-    """When the runs began that repeat, right before the capture and in the same step, the ops that it captures."""
+    """Start times of the runs that repeat the captured ops directly before the capture, in the same step."""
     steps = integers(scene.trace.steps_in_view["start_ns"])
     lower = max(free, int(steps[steps <= begin].max(initial=free)))
     ops = scene.trace.ops.filter(pl.col("thread") == thread, pl.col("depth") == 0).sort("start_ns")
     starts, names = integers(ops["start_ns"]), ops["name"].cast(pl.String).to_list()
     first, last = np.searchsorted(starts, [begin, end]).tolist()
     captured = names[first:last]
-    runs = [spot for spot in range(first, first - MOST_BETWEEN - 1, -1) if _ends_with(names, spot, captured)]
+    runs = [spot for spot in range(first, first - MAX_OPS_BEFORE_CAPTURE - 1, -1) if _ends_with(names, spot, captured)]
     start = begin
     spot = runs[0] if runs else 0
     while _ends_with(names, spot, captured) and starts[spot - len(captured)] >= lower:

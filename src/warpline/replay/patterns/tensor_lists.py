@@ -8,11 +8,11 @@ from warpline.trace.columns import NONE, Int64s
 from warpline.work.parse import json_list
 
 LONGEST_LIST = 30
-"""Tensors in a list up to which torch.profiler records their shapes."""
-LEAST_TENSORS = 12
-"""Ops that happen to alternate do so a few times; the parameters of a model are more."""
-LEAST_SHAPES = 2
-"""What has another shape cannot be what the turn before made."""
+"""Maximum length of a list of tensors whose shapes torch.profiler records."""
+MIN_TENSORS = 12
+"""Minimum length of the loop: other ops alternate only a few times, a model has more parameters."""
+MIN_SHAPES = 2
+"""A tensor of another shape cannot be the result of the previous iteration."""
 IN_PLACE = (
     "aten::mul_",
     "aten::add_",
@@ -51,13 +51,13 @@ OTHERS = (
 
 
 def lists_of_tensors(scene: Scene, nodes: Int64s, names: Int64s) -> list[Int64s]:
-    """Runs of equal groups of such ops, each on tensors of one shape, which changes from turn to turn."""
+    """Runs of equal groups of such ops, each on tensors of one shape, which changes between iterations."""
     return [turns for turns in loops(nodes, names, scene.step) if _is_over_a_list(scene, turns)]
 
 
 def _is_over_a_list(scene: Scene, turns: Int64s) -> bool:
     roots = scene.root_op[turns[0]]
-    if len(turns) < LEAST_TENSORS or NONE in roots:
+    if len(turns) < MIN_TENSORS or NONE in roots:
         return False
     known = [str(name) for name in scene.trace.ops["name"].gather(roots.tolist())]
     if not any(name in (*IN_PLACE, *NORMS) for name in known):
@@ -65,16 +65,16 @@ def _is_over_a_list(scene: Scene, turns: Int64s) -> bool:
     if not all(name in (*IN_PLACE, *NORMS, *OTHERS) for name in known):
         return False
     shapes = shapes_of_turns(scene, turns)
-    return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= LEAST_SHAPES
+    return all(len(each) == 1 for each in shapes) and len(set.union(*shapes)) >= MIN_SHAPES
 
 
 def shapes_of_turns(scene: Scene, turns: Int64s) -> list[set[tuple[int, ...]]]:
-    """The different shapes that the ops of each turn take."""
+    """The distinct input shapes of the ops of each iteration."""
     recorded = scene.op_column("shapes")
     return [_shapes(recorded[turn].tolist()) for turn in turns]
 
 
 def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:
-    """The different shapes that ops take; numbers left out."""
+    """The distinct input shapes of ops, without numbers."""
     taken = [shape for each in recorded for shape in json_list(each) if isinstance(shape, list)]
     return {tuple(shape) for shape in taken if shape and all(isinstance(size, int) for size in shape)}

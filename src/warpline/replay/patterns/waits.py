@@ -1,4 +1,4 @@
-"""Calls in which the CPU waits for the device, hardly for data."""
+"""Calls in which the CPU waits for the device rather than for a transfer."""
 
 from __future__ import annotations
 
@@ -6,53 +6,61 @@ import re
 
 import numpy as np
 
+from warpline.analyses.steps import covered_before
 from warpline.replay.graph.model import CALL, RELEASE, SYNC
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import matches
-from warpline.trace.nesting import nearest_marked
 
-HARNESS = r"(^|/)torch/(profiler|autograd/profiler|cuda/profiler)|(^|/)warpline/(capture|bench)/"
-"""Python frames of torch.profiler, and of warpline's own recorder and stopwatch."""
 SMALL_RESULT_BYTES = 64 << 10
-"""A copy to the host up to this size is something that somebody looked at (`item`, `tolist`, a mask's count): it takes
-about as long as a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200), so the wait is for the work before."""
+"""A copy to the host up to this size reads a result (`item`, `tolist`, the count of a mask). It takes about as long as
+a copy of one number (32 KiB 2.0 µs, 8 bytes 1.5 µs on an H200), so the wait is for the preceding GPU activity."""
 LARGEST_RESULT_BYTES = 1 << 20
+FEWEST_STEPS, RARE = 3, 0.5
+"""With this many steps, a wait outside ops in fewer than this share of them is not part of the loop."""
 SOON_DONE = 0.1
-"""A larger one, up to the first size, is no transfer either where the copy takes less than this share of its call."""
+"""A larger copy, up to the first size, is not a transfer either if the copy takes less than this share of its call."""
 
 
 def awaited_calls(scene: Scene) -> Int64s:
-    """Calls within steps that wait for the device without moving data: explicit ones, and copies of results that are
-    small, or soon done once the work before them is."""
+    """Calls within steps that wait for the device without moving much data: explicit synchronizations, and copies of
+    results that are small or short."""
     graph = scene.graph
     release = np.flatnonzero((graph.kind == RELEASE) & scene.in_steps)
     names = scene.call_name
     pattern = re.compile("|".join((api_names.STREAM_WAIT, api_names.EVENT_WAIT, api_names.DEVICE_WAIT)))
     explicit = {name for name in set(names[release].tolist()) if pattern.search(name)}
-    rows = set(graph.row[release[np.isin(names[release], list(explicit))]].tolist())
+    waits = release[np.isin(names[release], list(explicit))]
+    rows = set(graph.row[waits[~_of_the_harness(scene, waits)]].tolist())
     calls = _calls_of_results(scene)
     rows |= set(graph.row[calls].tolist())
-    rows -= set(_of_the_harness(scene, list(rows)))
     return np.flatnonzero((graph.kind != RELEASE) & ~scene.is_work & np.isin(graph.row, list(rows)))
 
 
-def _of_the_harness(scene: Scene, rows: list[int]) -> list[int]:
-    """Of these calls, those made by the profiler or by a stopwatch around the program: below one of their frames."""
-    python = scene.trace.python
-    if not len(python) or not rows:
-        return []
-    own = matches(python["name"], HARNESS).to_numpy()
-    above = np.append(nearest_marked(integers(python["parent"]), own), NONE)
-    chosen = np.array(rows, np.int64)
-    threads, starts = (integers(scene.trace.api[name])[chosen] for name in ("thread", "start_ns"))
-    found: list[int] = chosen[above[scene.trace.frames.innermost(threads, starts)] != NONE].tolist()
-    return found
+def _of_the_harness(scene: Scene, waits: Int64s) -> Bools:
+    """Explicit waits that are not the program's: in the profiler's own frames, or, outside ops, in so few steps that
+    whatever records or times the program makes them."""
+    graph = scene.graph
+    harness = np.zeros(len(waits), bool)
+    for thread, activity in scene.host_time.threads.items():
+        spans = activity.labels["profiler"]
+        mine = np.flatnonzero(graph.lane[waits] == thread)
+        if len(spans) and len(mine):
+            called = integers(scene.trace.api["start_ns"])[graph.row[waits[mine]]]
+            harness[mine] |= covered_before(spans, called + 1) > covered_before(spans, called)
+    if scene.step_count < FEWEST_STEPS:
+        return harness
+    bare = scene.op_of_call[waits] == NONE
+    names = scene.call_name[waits]
+    for name in set(names[bare].tolist()):
+        own = bare & (names == name)
+        if len(np.unique(scene.step[waits[own]])) < RARE * scene.step_count:
+            harness |= own
+    return harness
 
 
 def awaited(scene: Scene) -> Bools:
-    """The calls that `remove_sync` drops; of a small copy and the wait for it in one op, the wait.
+    """The calls that `remove_sync` drops; if a small copy and the wait for it are in one op, the wait.
 
     Without ops, an asynchronous copy belongs to the wait that follows it.
     """
@@ -69,7 +77,7 @@ def awaited(scene: Scene) -> Bools:
 
 
 def _calls_of_results(scene: Scene) -> Int64s:
-    """Calls that copy a result to the host and wait, hardly for the copy itself."""
+    """Calls that copy a result to the host and wait, mostly not for the copy itself."""
     graph = scene.graph
     results = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH") & scene.in_steps
     copies = graph.edge_from[(graph.edge_kind == SYNC) & results[graph.edge_from]]

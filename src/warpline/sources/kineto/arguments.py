@@ -19,7 +19,7 @@ WINDOW_BYTES = 4 << 20
 
 
 def read_arguments(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> list[dict[str, Any]]:
-    """The `args` of the events at these offsets, as `RawEvents` gives them; `{}` where the offset is -1.
+    """The `args` of the events at these offsets, as given in `RawEvents`; `{}` if the offset is -1.
 
     A plain file is mapped; a `.gz` is inflated once from its beginning up to the last offset.
     """

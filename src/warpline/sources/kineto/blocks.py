@@ -78,7 +78,7 @@ def scan_blocks(scanner: Scanner, window: Window, start: int, threads: int) -> S
     if threads > 1 and isinstance(scanner, NativeScanner):
         return _Threads(scanner, window).scan(threads)
     while True:
-        # At least as much again as is left over, so that an event longer than a block is not read too often.
+        # The window at least doubles, so that an event longer than a block is not read too often.
         window.fill(2 * len(window.text) + 1)
         step = scanner.feed(window.text, window.base, 0, window.ended)
         if step.status is not Status.MORE:
@@ -126,7 +126,7 @@ class _Threads:
                     window.give_back(block for block, _ in waiting)
                     return step
                 window.advance(step.position)
-                # At least as much again as is left over, so that an event longer than a block is not read too often.
+                # The window at least doubles, so that an event longer than a block is not read too often.
                 wanted = 2 * len(window.text) + 1
 
     def _try(self, block: bytes, base: int) -> _Trial:
@@ -138,7 +138,7 @@ class _Threads:
         return _Trial(block, scanner, begin, scanner.feed(block, base, begin, False))
 
     def _join(self, trial: _Trial) -> Step:
-        """The window is what is left over before the block; afterwards it holds all that is not yet read."""
+        """Before, the window holds the unread text before the block; afterwards, all unread text."""
         window, scanner = self._window, self._scanner
         if trial.begin < len(trial.block):
             window.text += trial.block[: trial.begin]

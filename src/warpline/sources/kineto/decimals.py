@@ -15,11 +15,11 @@ import numpy as np
 from warpline.sources.kineto.events import MISSING, Int64s
 
 SPACE: Final = bytes(range(0x21))
-"""What counts as white space between tokens: every control character, since damaged files hold NULs."""
+"""White space between tokens: every control character, because damaged files contain NUL bytes."""
 MAX_DIGITS: Final = 19
 """Digits of the largest int64."""
 MAX_EXPONENT: Final = 1 << 30
-"""Larger exponents are cut to this: the number is zero or too large in any case."""
+"""Larger exponents are limited to this: the number is zero or too large in any case."""
 VECTOR_DIGITS: Final = 16
 """Digits before the point that the vectorised parser takes: microseconds since 1970 have sixteen."""
 VECTOR_LIMIT: Final = 9.2e18
@@ -31,7 +31,7 @@ _NUMBER = re.compile(rb"(-?)([0-9]*)(?:\.([0-9]*))?(?:[eE]([+-]?)([0-9]+))?")
 
 
 def parse_decimal(raw: bytes, scale: int) -> int:
-    """A JSON number, quoted or not, times ten to the `scale`, cut toward zero; MISSING when it is none."""
+    """A JSON number, quoted or not, times ten to the `scale`, truncated toward zero; MISSING if it is not a number."""
     if raw.startswith(b'"'):
         raw = raw[1:-1] if len(raw) >= 2 and raw.endswith(b'"') else b""
     match = _NUMBER.fullmatch(raw)
@@ -84,7 +84,7 @@ def parse_times(raws: Sequence[msgspec.Raw | None]) -> Int64s:
 
 
 def _vectorised(joined: bytes, count: int) -> Int64s | None:
-    """Numbers of the form `123` or `123.4567`, each followed by a comma, or None where one has another form.
+    """Numbers of the form `123` or `123.4567`, each followed by a comma; None if one has another form.
 
     The point is left out, numpy reads the digits as integers, and the missing places are multiplied back in.
     """

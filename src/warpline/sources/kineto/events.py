@@ -26,8 +26,8 @@ class Field(Enum):
     """How an argument's value is stored."""
 
     INTEGER = 0
-    """int64; a quoted number counts; the fraction of a decimal is dropped; other values, and numbers beyond
-    int64, are left out."""
+    """int64; quoted numbers are accepted; fractions are truncated; other values, and numbers beyond int64, are left
+    out."""
     TRIPLE = 1
     """[x, y, z] of integers, such as a grid, also inside a string; other shapes are left out."""
     TEXT = 2

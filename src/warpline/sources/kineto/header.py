@@ -79,7 +79,7 @@ def read_header(text: Text, complete: bool) -> Header:
     if text[position] != tolerant.OPEN:
         shown = text[position : position + SHOWN_BYTES].decode("latin-1")
         raise not_a_trace(f"it begins with {shown!r} instead of an object or a list")
-    # Search before parsing, so that a file of any length that is no trace is rejected quickly.
+    # Search before parsing, so that a file of any length that is not a trace is rejected quickly.
     if _EVENTS.search(text, position, end) is not None:
         _read_keys(text, position + 1, end, header, complete)
     if complete and header.events_start < 0:
@@ -143,7 +143,7 @@ def _keep(header: Header, key: bytes, raw: bytes) -> None:
 
 
 def _without_surrogates(value: Any) -> Any:
-    """The value with a question mark for each half of a surrogate pair: JSON can spell one, and no text can hold it."""
+    """The value with a question mark for each unpaired surrogate: JSON can encode one, but UTF-8 cannot."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()
     if isinstance(value, list):

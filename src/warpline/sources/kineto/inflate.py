@@ -1,4 +1,4 @@
-"""gzip -> windows of text, bounded and forgiving."""
+"""gzip to windows of text, with a size limit and tolerant of damage."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ COMPRESSED_CHUNK: Final = 256 << 10
 BOMB_RATIO: Final = 200
 """Real traces shrink 10- to 30-fold; deflate reaches 1,032-fold only on endless repetition."""
 BOMB_BYTES: Final = 256 << 20
-"""Text shorter than this is read whatever its ratio."""
+"""Text shorter than this is read regardless of its compression ratio."""
 AHEAD: Final = 3
-"""Windows inflated before they are asked for: evens out their differing lengths."""
+"""Windows inflated in advance, because windows differ in length."""
 
 
 class Inflater:
@@ -31,7 +31,7 @@ class Inflater:
         self.limit_bytes = limit_bytes
         self.notes: list[str] = []
         self.broken = False
-        """The stream is damaged or ends early; what came before the damage was delivered."""
+        """The stream is damaged or ends early; the text before the damage was delivered."""
 
     def __iter__(self) -> Iterator[bytes]:
         produced = consumed = 0
@@ -90,7 +90,7 @@ class Inflater:
 
 
 def _up_to_damage(stream: Any, pending: bytes) -> bytes:
-    """What can still be inflated: a failing call gives nothing of what it had, so it is repeated byte by byte."""
+    """The text before the damage: a failing call returns nothing, so the input is repeated byte by byte."""
     parts = []
     try:
         for index in range(len(pending)):
@@ -110,7 +110,7 @@ def too_large(limit_bytes: int) -> UnreadableFile:
 
 @contextmanager
 def ahead(pieces: Iterable[bytes]) -> Iterator[Iterator[bytes]]:
-    """The same pieces, made by a second thread while the first one works on those before."""
+    """The same pieces, inflated by a second thread while the first thread reads earlier ones."""
     ready: Queue[bytes | BaseException | None] = Queue(AHEAD)
     stopped = threading.Event()
 

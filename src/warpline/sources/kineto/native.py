@@ -19,14 +19,14 @@ from warpline.sources.kineto.tolerant import Text
 
 LIBRARY = Path(__file__).with_name("_scan.so")
 VERSION: Final = 2
-"""Of the interface; a library built from older sources is not used."""
+"""Version of the interface; a library built from older sources is not used."""
 
 _NO_MEMORY: Final = -1
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
 
 
 def load_library() -> ctypes.CDLL | None:
-    """The compiled scanner, or None where it was not built or is from another version."""
+    """The compiled scanner, or None if it was not built or has another version."""
     return _load(LIBRARY)
 
 
@@ -85,11 +85,11 @@ class NativeScanner:
         return Step(Status(status), position.value)
 
     def boundary(self, text: Text) -> int:
-        """The first place that looks like the start of an event, not counting the text's own start; else its length."""
+        """The first position after 0 that looks like the start of an event; else the length of the text."""
         return int(self._library.scan_boundary(address_of(text), len(text)))
 
     def merge(self, other: NativeScanner) -> None:
-        """Appends the events of another, which scanned the text right behind this one's."""
+        """Appends the events of another scanner, which scanned the directly following text."""
         self._check(self._library.scan_merge(self._handle, other._handle))
 
     def clear(self) -> None:
@@ -97,7 +97,7 @@ class NativeScanner:
         self._library.scan_clear(self._handle)
 
     def wasted(self) -> int:
-        """Bytes read in vain in malformed events."""
+        """Bytes read in malformed events."""
         return self._skipped()[2]
 
     def _check(self, status: int) -> None:

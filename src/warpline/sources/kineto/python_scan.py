@@ -25,7 +25,7 @@ BLOCK = 256 << 10
 SMALL_BLOCK = 4 << 10
 """A rejected block of this size is read by the tolerant parser."""
 SEARCH = 64 << 10
-"""How far behind a block's nominal end a boundary is looked for."""
+"""How far after a block's nominal end a boundary is searched for."""
 
 _BLOCK_END: Final = re.compile(rb',[\x00-\x20]{0,255}\{[\x00-\x20]{0,255}"(?:ph|name|cat|pid|tid|ts|dur|id|args|bp|s)"')
 _ARGS_KEY: Final = re.compile(rb'"args"[\x00-\x20]*:[\x00-\x20]*')
@@ -67,7 +67,7 @@ _REJECTED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class _RejectedError(Exception):
-    """The strict decoders cannot vouch for this block."""
+    """The strict decoders cannot decode this block reliably."""
 
 
 class PythonScanner:
@@ -124,7 +124,7 @@ class PythonScanner:
             self._slow = []
 
     def _one_event(self, text: Text, base: int, start: int, end: int, final: bool) -> int | Step:
-        """Reads one event tolerantly; gives the position to go on from, or the step that ends this window."""
+        """Reads one event tolerantly; returns the position to continue from, or the step that ends this window."""
         limit = min(end, start + tolerant.EVENT_LIMIT)
         try:
             event, after = tolerant.read_event(text, start, limit)
@@ -148,7 +148,7 @@ class PythonScanner:
         return failed if self._waste > tolerant.WASTE_LIMIT else start + 1
 
     def _strict_block(self, text: Text, base: int, start: int, end: int) -> int:
-        """Decodes as many events as fit a block; gives the position behind them, or 0 where that fails."""
+        """Decodes as many events as fit a block; returns the position after them, or 0 if that fails."""
         while True:
             nominal = start + self._block
             match = _BLOCK_END.search(text, nominal, min(end, nominal + SEARCH))
@@ -165,7 +165,7 @@ class PythonScanner:
             self._block //= 4
 
     def _decode(self, block: bytes, offset: int) -> None:
-        """Appends the events of a block of legal JSON, all of them or none."""
+        """Appends the events of a block of valid JSON, all of them or none."""
         if b"\\u00" in block and _ESCAPED_WORD.search(block):
             raise _RejectedError
         whole = b"[" + block + b"]"
@@ -194,7 +194,7 @@ class PythonScanner:
 
 
 def _args_spans(events: list[_Event], whole: bytes) -> tuple[list[int], list[int]]:
-    """Where each event's arguments lie in the block, and their lengths; 0 where they are no object."""
+    """Where each event's arguments lie in the block, and their lengths; 0 if they are not an object."""
     present = [row for row, event in enumerate(events) if event.args is not None]
     raws = [events[row].args for row in present]
     found = [match.end() for match in _ARGS_KEY.finditer(whole)]
@@ -214,7 +214,7 @@ def _args_spans(events: list[_Event], whole: bytes) -> tuple[list[int], list[int
 
 
 def _arguments(raws: list[msgspec.Raw]) -> list[tuple[Any, ...]]:
-    """The wanted arguments of each in the order of FIELDS, None where absent; one by one where types surprise."""
+    """The wanted arguments of each event in the order of FIELDS, None if absent; one by one if a type is unexpected."""
     try:
         return list(map(msgspec.structs.astuple, _decode_arguments(b"[" + b",".join(raws) + b"]")))
     except _REJECTED:

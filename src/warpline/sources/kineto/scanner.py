@@ -1,4 +1,4 @@
-"""What both scanners share with the stream that feeds them."""
+"""The interface between both scanners and the stream that feeds them."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Status(IntEnum):
     """Why a scanner stopped."""
 
     MORE = 0
-    """The window is used up; the next one must begin at `position`."""
+    """The window is read; the next one must start at `position`."""
     DONE = 1
-    """The array of events is closed; `position` is behind its bracket."""
+    """The array of events is closed; `position` is after its bracket."""
     TRUNCATED = 2
     """The file ends first."""
 

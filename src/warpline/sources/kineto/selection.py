@@ -58,7 +58,7 @@ class Selection:
         return Selection(self._source, np.sort(np.append(self.rows, other.rows))) if len(other) else self
 
     def span(self) -> dict[str, pl.Series]:
-        """Begin and end from the trace's zero; a negative duration counts as none."""
+        """Start and end relative to the start of the trace; a negative duration counts as zero."""
         start = self._raw.time_ns.take(self.rows) - self._source.zero_ns
         length = self._raw.duration_ns.take(self.rows)
         np.maximum(length, 0, out=length)
@@ -73,14 +73,14 @@ class Selection:
         return gathered(self._source.names, self._raw.name.take(self.rows))
 
     def from_name(self, pattern: str, first: int) -> pl.Series:
-        """What a pattern finds in each name, from the event at position `first` on; null before."""
+        """The match of a pattern in each name, from the event at position `first` on; null before."""
         found = pl.Series(self._raw.names, dtype=pl.String).str.extract(pattern).cast(pl.Categorical)
         codes = self._raw.name.take(self.rows)
         codes[:first] = -1
         return gathered(found, codes)
 
     def constant(self, word: str) -> pl.Series:
-        """The same word for all."""
+        """A column with the same word in every row."""
         return pl.Series([word]).cast(pl.Categorical).new_from_index(0, len(self.rows))
 
     def arguments(self) -> dict[str, pl.Series]:
@@ -105,7 +105,7 @@ class Selection:
         return nullable(values)
 
     def small(self, *keys: str) -> pl.Series:
-        """The same as 32 bits; larger values, which no honest profile has, become null."""
+        """The same as 32-bit integers; larger values, which only damaged files have, become null."""
         return self.integer(*keys).cast(pl.Int32, strict=False)
 
     def triple(self, key: str, prefix: str) -> dict[str, pl.Series]:
@@ -141,7 +141,7 @@ class Selection:
         return slots
 
     def _has_all(self, field: Sparse) -> bool:
-        """Whether just these events have the argument: then its values are the column."""
+        """Whether exactly these events have the argument: then its values are the column."""
         return len(field.rows) == len(self.rows) and bool((field.rows == self.rows).all())
 
     def _scatter(self, field: Sparse | None, values: Int64s) -> None:
@@ -154,7 +154,7 @@ class Selection:
 
 
 def one_after_the_other(parts: dict[str, Selection]) -> tuple[Selection, pl.Series]:
-    """All of them as one selection, and for each event the word of its part."""
+    """All parts as one selection, and for each event the name of its part."""
     whole, *others = parts.values()
     for other in others:
         whole = other.after(whole)
@@ -164,9 +164,9 @@ def one_after_the_other(parts: dict[str, Selection]) -> tuple[Selection, pl.Seri
 
 
 def gathered(values: pl.Series, codes: npt.NDArray[np.integer]) -> pl.Series:
-    """The values that the codes stand for; negative codes are null."""
+    """The values for the codes; negative codes are null."""
     if not len(codes) or codes.min() >= 0:
-        return values.gather(pl.Series(codes.astype(np.uint32, copy=False)))
+        return values[codes.astype(np.uint32, copy=False)]
     index = pl.Series(codes.astype(np.int64))
     return values.gather(index.set(index < 0, None).cast(pl.UInt32))
 

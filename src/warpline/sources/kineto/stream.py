@@ -1,4 +1,4 @@
-"""A Kineto file, plain or gzip -> RawEvents: chooses the scanner and feeds it.
+"""Reads a Kineto file, plain or gzip, into RawEvents: chooses the scanner and feeds it.
 
 A second thread reads the file, and inflates a `.gz`, in blocks, so that the text is never all in memory; `blocks.py`
 has them scanned.
@@ -26,9 +26,9 @@ __all__ = ["MAX_BYTES", "ScannerName", "read_arguments", "scan_file"]
 ScannerName = Literal["auto", "native", "python"]
 
 MAX_BYTES: Final = 64 << 30
-"""Default bound on the text of one trace: about 230 million events, more than fit most machines."""
+"""Default limit on the text of one trace: about 230 million events, more than most machines can hold."""
 WINDOW_BYTES: Final = 2 << 20
-"""Text read at once: a block is still in the processor's cache when it is scanned."""
+"""Bytes read at once: a block is still in the CPU cache when it is scanned."""
 MAX_THREADS: Final = 8
 """More threads only wait for memory: eight scan several gigabytes a second."""
 

@@ -1,4 +1,4 @@
-"""Events of a Kineto file -> the tables of a trace.
+"""Converts the events of a Kineto file into the tables of a trace.
 
 Kineto has changed its category names, id types and argument names many times since 2021; this module is
 the one place that knows them. Nothing is linked here.
@@ -111,11 +111,12 @@ def _kinds(raw: RawEvents) -> npt.NDArray[np.int8]:
 
 
 def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
-    """Events within decades of the typical one, and the earliest of them, so that a flipped bit does not set zero."""
+    """Events within sixteen years of the typical time, and the earliest of them, so that a flipped bit does not set the
+    start of the trace."""
     times = raw.time_ns.compress(usable)
     if not len(times):
         return np.zeros(len(raw), bool), 0
-    # If all times lie within those decades, any is typical; else the median is.
+    # If all times lie within that range, any time is typical; else the median is.
     middle = len(times) // 2
     close = int(times.max()) - int(times.min()) <= FAR_NS
     centre = int(times[middle] if close else np.partition(times, middle)[middle])

@@ -1,4 +1,4 @@
-"""Raw JSON strings -> Python strings, forgiving what strict parsers refuse.
+"""Converts raw JSON strings to Python strings, including invalid ones that strict parsers refuse.
 
 Both scanners hand their raw text to these functions, so the rules for damaged strings exist once.
 """
@@ -51,7 +51,7 @@ def label_of(value: int | str) -> str:
 
 
 def decode_label(raw: bytes) -> str:
-    """The canonical spelling of a raw process or thread id; what is neither string nor integer stays as it is."""
+    """The canonical spelling of a raw process or thread id; other values stay unchanged."""
     if raw.startswith(b'"'):
         return label_of(decode_string(raw[1:-1]))
     return label_of(int(raw)) if _INTEGER.fullmatch(raw) else decode_raw(raw)

@@ -1,4 +1,4 @@
-"""Process and thread ids of a Kineto file: numbers, numbers in quotes, or words, made into one table."""
+"""Process and thread ids of a Kineto file: numbers, quoted numbers, or words, combined into one table."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Threads:
     def codes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
         """Row of the thread table for each event."""
         keys = self._keys(rows)
-        # Events of one thread mostly follow each other: only the first of each such run is looked up.
+        # Events of one thread are mostly consecutive: only the first of each run is looked up.
         first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
         known, inverse = np.unique(keys.compress(first), return_inverse=True)
         codes = np.array([self._rows.setdefault(int(key), len(self._rows)) for key in known], np.uint32)

@@ -1,4 +1,4 @@
-"""One event at a time, forgiving: the compiled scanner's event parser in readable Python.
+"""A tolerant parser of single events: the same algorithm as the compiled scanner, in Python.
 
 It is the slow half of the Python reader, used for the pieces that a strict parser rejects, and it follows
 `scan.c` function by function. Every rule on what is tolerated is tested by running the two against each
@@ -19,10 +19,10 @@ Text = bytes | mmap
 """The text of a trace: one window of it, or the whole file mapped."""
 
 EVENT_LIMIT = 64 << 20
-"""An event longer than this is malformed: an unclosed bracket would otherwise swallow the whole file."""
+"""An event longer than this is malformed: otherwise an unclosed bracket would consume the whole file."""
 WASTE_LIMIT = 256 << 20
-"""Bytes of malformed events that may be read twice. Past it the search for the next event goes on from
-where the parser gave up instead of from the event's second byte: a hostile file stays linear to read."""
+"""Bytes of malformed events that may be read twice. Beyond this, the search for the next event continues where the
+parser stopped instead of at the second byte of the event, so that reading a hostile file takes linear time."""
 RESYNC_KEEP: Final = 2048
 """Longest text a resynchronisation pattern can match, rounded up: kept when a window ends."""
 
@@ -85,7 +85,7 @@ def skip_separators(text: Text, position: int, end: int) -> int:
 
 
 def skip_string(text: Text, position: int, end: int) -> int:
-    """Past the closing quote. Any byte may stand in a string; a backslash hides the next one."""
+    """The position after the closing quote. A string may contain any byte; a backslash escapes the next one."""
     match = _STRING.match(text, position, end)
     if match is None:
         raise StarvedError
@@ -93,8 +93,8 @@ def skip_string(text: Text, position: int, end: int) -> int:
 
 
 def skip_nested(text: Text, position: int, end: int) -> int:
-    """Past the array or object at `position`. Two counters instead of a stack: nesting costs nothing, and a
-    lost bracket is noticed at the next closing one of the other kind."""
+    """The position after the array or object at `position`. Two counters replace a stack: nesting needs no memory, and
+    a missing bracket is noticed at the next closing bracket of the other kind."""
     depth = {OPEN_LIST: 0, OPEN: 0}
     while True:
         match = _BRACKETS.search(text, position, end)
@@ -118,7 +118,7 @@ def skip_nested(text: Text, position: int, end: int) -> int:
 
 
 def skip_value(text: Text, position: int, end: int) -> int:
-    """Past any value; `inf`, `NaN` and other bare words count as values."""
+    """The position after any value; `inf`, `NaN` and other bare words count as values."""
     first = text[position]
     if first == QUOTE:
         return skip_string(text, position, end)
@@ -145,7 +145,7 @@ def read_key(text: Text, position: int, end: int) -> tuple[bytes, int]:
 
 
 def next_key(text: Text, position: int, end: int) -> tuple[int, bool]:
-    """After a value: the position of the next key, or of the text behind the object and True."""
+    """After a value: the position of the next key, or the position after the object and True."""
     position = skip_space(text, position, end)
     if text[position] == COMMA:
         position = skip_space(text, position + 1, end)
@@ -157,7 +157,7 @@ def next_key(text: Text, position: int, end: int) -> tuple[int, bool]:
 
 
 def read_args(text: Text, position: int, end: int, event: Event) -> int:
-    """The wanted arguments of the object at `position`; a repeated key counts the last time."""
+    """The wanted arguments of the object at `position`; of a repeated key the last value."""
     start = position
     event.fields.clear()
     position = skip_space(text, position + 1, end)
@@ -175,7 +175,7 @@ def read_args(text: Text, position: int, end: int, event: Event) -> int:
 
 
 def _keep(event: Event, key: str, kind: Field, raw: bytes) -> None:
-    """Files one argument, or drops it when its value has another shape."""
+    """Stores one argument, or drops it if its value has another shape."""
     kept: int | tuple[int, int, int] | bytes | None
     if kind is Field.TEXT:
         kept = raw
@@ -191,7 +191,7 @@ def _keep(event: Event, key: str, kind: Field, raw: bytes) -> None:
 
 
 def read_event(text: Text, position: int, end: int) -> tuple[Event, int]:
-    """The event whose `{` is at `position`, and the position behind it."""
+    """The event whose `{` is at `position`, and the position after it."""
     event = Event()
     position = skip_space(text, position + 1, end)
     closed = text[position] == CLOSE

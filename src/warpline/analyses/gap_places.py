@@ -1,0 +1,217 @@
+"""What the program runs while the device is idle: the Python function or op that fills most of each kind of gap.
+
+Gaps are sampled: at evenly spaced moments, which frame and which op is the innermost on the thread that ends the gap?
+From the outermost call inwards, the last one that still fills half of the time is the answer. Frames come from the
+trace, else from a second look at the same program (`warpline run`); without either, ops remain.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.gaps import CAUSES, Gaps
+from warpline.analyses.where import LIBRARY, Site, UserFrames
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.nesting import Nest
+from warpline.trace.trace import Trace
+
+MOMENTS, LEAST_SAMPLES, MOST_SAMPLES = 8_000, 8, 256
+"""Moments that are looked at, in all and of each gap."""
+MOST_GAPS = 1_000
+"""The longest gaps: short ones add little."""
+LEAST_SHARE = 0.05
+"""Kinds of gaps with a smaller share of the idle time are left out."""
+HALF = 0.5
+SCRIPT, LEAST_OF_SCRIPT = ": <module>", 0.2
+"""A script's own frame says nothing; of the calls that it makes, one with less of the time says nothing either."""
+HOST_CAUSES = ("dispatch", "sync", "transfer", "input", "memory", "cold_start", "unknown")
+"""Causes for which the CPU's activity says more."""
+MODULE = "nn.Module: "
+_BUILT_IN = re.compile(r"<built-in (?:function|method) (\w+)")
+ROOT = 0
+"""Position of the tree's root."""
+
+
+@dataclass(frozen=True, slots=True)
+class GapPlace:
+    """What fills most of the gaps of one kind."""
+
+    cause: str
+    gaps: int
+    """Number of gaps, over the window."""
+    gap_ns: int
+    """Mean length of such a gap."""
+    filled_ns: int
+    """How much of it this call takes."""
+    what: str
+    """The function or op."""
+    file: str | None
+    line: int | None
+    """Where it is called in the user's code; null where the op alone is known."""
+    called_by: str | None
+    """The user's function that calls it, directly or through libraries."""
+
+    @property
+    def sentence(self) -> str:
+        """The place, without its times."""
+        spot = f" ({self.file}:{self.line})" if self.file else ""
+        caller = f" called by {self.called_by}" if self.called_by and self.called_by != self.what else ""
+        return f"{self.what}{caller}{spot}"
+
+
+def gap_places(trace: Trace, gaps: Gaps, frames: UserFrames) -> list[GapPlace]:
+    """For each kind of gap, what runs in it; the kind with the most idle time first."""
+    table = gaps.table.with_columns(length=pl.col("end_ns") - pl.col("start_ns")).filter(pl.col("gpu_id").is_not_null())
+    idle = int(table["length"].sum())
+    table = table.sort("length", descending=True).head(MOST_GAPS)
+    if not len(table):
+        return []
+    largest = np.argmax(np.stack([integers(table[f"{cause}_ns"]) for cause in CAUSES]), axis=0)
+    found = []
+    for number, cause in enumerate(CAUSES):
+        mine = table.filter(pl.Series(largest == number))
+        if cause in HOST_CAUSES and mine["length"].sum() >= LEAST_SHARE * idle and len(mine):
+            found.append((int(mine["length"].sum()), _place(trace, mine, cause, frames)))
+    return [place for _, place in sorted(found, key=lambda each: -each[0]) if place is not None]
+
+
+def _place(trace: Trace, gaps: pl.DataFrame, cause: str, frames: UserFrames) -> GapPlace | None:
+    calls = np.append(integers(trace.gpu["api_id"]), NONE)[integers(gaps["gpu_id"])]
+    start, end = integers(gaps["start_ns"]), integers(gaps["end_ns"])
+    launched = np.append(integers(trace.api["start_ns"]), 0)[calls]
+    end = np.where(calls == NONE, end, np.clip(launched, start, end))
+    known = np.flatnonzero((calls != NONE) & (end > start))
+    if not len(known):
+        return None
+    thread = integers(trace.api["thread"])[calls[known]]
+    samples = int(np.clip(MOMENTS // len(known), LEAST_SAMPLES, MOST_SAMPLES))
+    share = (np.arange(samples) + 0.5) / samples
+    moments = (start[known, None] + share * (end - start)[known, None]).astype(np.int64).ravel()
+    weights = np.repeat((end - start)[known] / samples, samples)
+    seen = _Samples(trace, frames, np.repeat(thread, samples), moments, weights)
+    return seen.answer(cause, len(gaps), int(gaps["length"].sum()))
+
+
+class _Samples:
+    """Moments of gaps, and the calls that were open at each of them, as a tree of names."""
+
+    def __init__(self, trace: Trace, frames: UserFrames, threads: Int64s, moments: Int64s, weights: Floats) -> None:
+        self._frames, self._threads, self._moments = frames, threads, moments
+        self._total = float(weights.sum())
+        self._tree = _Tree()
+        rows, ops = frames.innermost(threads, moments), _innermost_ops(trace, threads, moments)
+        pairs, self._which = np.unique(np.stack([rows, ops]), axis=1, return_inverse=True)
+        spent = np.bincount(self._which, weights, pairs.shape[1])
+        parents, names = integers(frames.python["parent"]).tolist(), frames.python["name"]
+        self._ends: list[int] = []
+        """The innermost call of each different pair of frame and op."""
+        for row, op, time in zip(*pairs.tolist(), spent.tolist(), strict=True):
+            path = [str(trace.ops["name"][op])] if op != NONE else []
+            while row != NONE:
+                path.append(str(names[row]))
+                row = parents[row]  # noqa: PLW2901 - from the innermost outwards
+            self._ends.append(self._tree.add(path[::-1], time))
+
+    def answer(self, cause: str, count: int, total: int) -> GapPlace | None:
+        """The innermost call that fills half of the sampled time."""
+        tree = self._tree
+        best = tree.innermost(ROOT, self._total)
+        if best == ROOT:
+            return None
+        inside = np.array([tree.is_within(end, best) for end in self._ends])[self._which]
+        path = tree.path(best)
+        site, caller = self._site(path, inside)
+        return GapPlace(
+            cause,
+            count,
+            total // count,
+            round(tree.time[best] / count),
+            _label(next((name for name in reversed(path) if not name.startswith(MODULE)), path[-1])),
+            site.file if site else None,
+            site.line if site else None,
+            caller,
+        )
+
+    def _site(self, path: list[str], inside: Bools) -> tuple[Site | None, str | None]:
+        """The user's line that runs at most of these moments, and the function that it belongs to."""
+        sites = self._frames.sites(self._threads[inside], self._moments[inside]).drop_nulls()
+        if not len(sites):
+            return None, _loader(path)
+        site = Site.parse(str(sites.mode().sort()[0]))
+        return site, _loader(path) or (site.function if site else None)
+
+
+class _Tree:
+    """Calls by name, below those that make them."""
+
+    def __init__(self) -> None:
+        self.name, self.time, self._above, self._below = [""], [0.0], [ROOT], [dict[str, int]()]
+
+    def add(self, path: list[str], time: float) -> int:
+        """Add time to all calls of a path, the outermost first; the innermost."""
+        at = ROOT
+        for name in path:
+            if name not in self._below[at]:
+                self._below[at][name] = len(self.name)
+                self.name.append(name)
+                self.time.append(0.0)
+                self._above.append(at)
+                self._below.append({})
+            at = self._below[at][name]
+            self.time[at] += time
+        return at
+
+    def innermost(self, at: int, total: float) -> int:
+        """The innermost call below with half of the time; if that is a script itself, its largest call, unless that is
+        small, and so on within that one."""
+        best = at
+        while (largest := self._largest(best)) != ROOT and self.time[largest] >= HALF * total:
+            best = largest
+        if not self.name[best].endswith(SCRIPT):
+            return best
+        if largest == ROOT or self.time[largest] < LEAST_OF_SCRIPT * total:
+            return ROOT
+        return self.innermost(largest, self.time[largest])
+
+    def _largest(self, at: int) -> int:
+        return max(self._below[at].values(), key=lambda each: self.time[each], default=ROOT)
+
+    def path(self, at: int) -> list[str]:
+        """Names from the outermost call to this one."""
+        return [*self.path(self._above[at]), self.name[at]] if at != ROOT else []
+
+    def is_within(self, at: int, above: int) -> bool:
+        """Whether a call is another one, or below it."""
+        while at > above:  # calls are numbered after those that make them
+            at = self._above[at]
+        return at == above
+
+
+def _loader(path: list[str]) -> str | None:
+    """`the DataLoader`, if the call is made by one."""
+    return "the DataLoader" if any("torch/utils/data/" in frame for frame in path[:-1]) else None
+
+
+def _label(frame: str) -> str:
+    """A short name: `scipy.ndimage zoom`, `sleep`, `aten::copy_`."""
+    built_in = _BUILT_IN.match(frame)
+    if built_in:
+        return built_in[1]
+    site = Site.parse(frame)
+    if site is None:
+        return frame
+    if not re.search(LIBRARY, frame) and "/" not in site.file:
+        return site.function
+    package = site.file.split("site-packages/")[-1].split("dist-packages/")[-1]
+    words = [word for word in package.removesuffix(".py").split("/")[:-1] if word]
+    return ".".join([*words, site.function]) if words and not package.startswith("/") else site.function
+
+
+def _innermost_ops(trace: Trace, threads: Int64s, moments: Int64s) -> Int64s:
+    ops = trace.ops
+    columns = (integers(ops[name]) for name in ("thread", "start_ns", "end_ns", "parent", "depth"))
+    return Nest(*columns).innermost(threads, moments) if len(ops) else np.full(len(moments), NONE, np.int64)

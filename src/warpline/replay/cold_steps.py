@@ -1,0 +1,96 @@
+"""Finds the steps of a recording that are cold: long once, for what the CPU does, with no more work for the device."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.host_activity import activities
+from warpline.analyses.steps import covered_before
+from warpline.replay.replay import UNEVEN, are_uneven
+from warpline.trace.cold import ColdSteps
+from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.steps import on_device
+from warpline.trace.trace import Trace
+
+LEAST_WARM = 2
+"""Steps beside the cold ones: one alone does not show what is usual."""
+HALF = 0.5
+"""Share of what cold steps take beyond warm ones that must not be work of the device; and, unless the recording begins
+with them, that must be loading or compiling."""
+LISTED = 5
+
+
+def find_cold_steps(trace: Trace) -> ColdSteps | None:
+    """The cold steps of a recording; None if there are none, or if long steps come again and again."""
+    starts, ends = trace.step_spans
+    lengths = ends - starts
+    if len(lengths) <= LEAST_WARM or not are_uneven(lengths.astype(np.float64)):
+        return None
+    long = np.flatnonzero(lengths > UNEVEN * np.median(lengths))
+    warm = np.delete(lengths, long)
+    if len(warm) < max(LEAST_WARM, len(long)) or long[-1] - long[0] >= len(long):
+        return None
+    usual = int(np.median(warm))
+    once = int(lengths[long].sum()) - len(long) * usual
+    if _more_work_ns(trace, long) > HALF * once:
+        return None
+    first, beyond = int(starts[long[0]]), int(ends[long[-1]])
+    if long[0] > 0 and _preparing_ns(trace, first, beyond) < HALF * once:
+        return None
+    return ColdSteps(
+        first=int(long[0]),
+        count=len(long),
+        took_ns=int(lengths[long].sum()),
+        once_ns=once,
+        warm_step_ns=usual,
+        recorded=len(lengths),
+        recorded_ns=int(lengths.sum()),
+        ops=_slow_ops(trace, first, beyond, len(long), len(warm)),
+    )
+
+
+def _more_work_ns(trace: Trace, long: Int64s) -> float:
+    """GPU time that the long steps have beyond as many others."""
+    gpu, starts = trace.gpu, integers(trace.steps["start_ns"])
+    begun, calls = integers(gpu["start_ns"]), integers(gpu["api_id"])
+    launched = np.where(calls == NONE, begun, np.append(integers(trace.api["start_ns"]), 0)[calls])
+    moment = begun if on_device(trace.steps) else launched
+    step = np.searchsorted(starts, moment, side="right") - 1
+    inside = (step >= 0) & (moment < int(integers(trace.steps["end_ns"])[-1]))
+    time = np.bincount(step[inside], (integers(gpu["end_ns"]) - begun)[inside], len(starts))
+    return float(time[long].sum() - len(long) * np.median(np.delete(time, long)))
+
+
+def _preparing_ns(trace: Trace, start: int, end: int) -> int:
+    """Time in which a launching thread loads, compiles or allocates."""
+    launching = trace.api["thread"].gather(trace.gpu["api_id"].drop_nulls().unique()).drop_nulls().unique()
+    known = activities(trace)
+    moments = np.array([start, end])
+    spent = [
+        np.diff(covered_before(known[thread].labels[label], moments))[0]
+        for thread in launching.to_list()
+        if thread in known
+        for label in ("cold_start", "memory")
+    ]
+    return int(max(spent, default=0))
+
+
+def _slow_ops(trace: Trace, start: int, end: int, cold: int, warm: int) -> tuple[tuple[str, int], ...]:
+    """Outermost ops of the cold steps, else API calls, by what they take beyond the usual; the longest first."""
+    steps = trace.steps
+    window = pl.col("start_ns").is_between(int(steps["start_ns"][0]), int(steps["end_ns"][-1]))
+    if on_device(steps):
+        window = pl.col("start_ns") < int(steps["end_ns"][-1])
+    table = trace.ops.filter(pl.col("depth") == 0) if len(trace.ops) else trace.api
+    inside = pl.col("start_ns").is_between(start, end) | pl.col("end_ns").is_between(start, end)
+    length = pl.col("end_ns") - pl.col("start_ns")
+    named = (
+        table.filter(window)
+        .group_by(pl.col("name").cast(pl.String))
+        .agg(cold=length.filter(inside).sum(), other=length.filter(~inside).sum())
+        .select("name", beyond=pl.col("cold") - pl.col("other") * cold // warm)
+        .filter(pl.col("beyond") > 0)
+        .sort("beyond", "name", descending=[True, False])
+    )
+    return tuple((name, int(beyond)) for name, beyond in named.head(LISTED).iter_rows())

@@ -1,0 +1,95 @@
+"""The file of a second look, `NAME.look.json.gz`, which `warpline run` writes beside a trace."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from warpline.errors import UnreadableFile
+
+SCHEMA = "warpline.look/1"
+ACCESSES = ("read", "write", "update", "make", "view")
+DIRECTIONS = ("in", "out")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the steps of a second look say."""
+
+    dataflow: pl.DataFrame
+    """Rows of the `dataflow` table; empty without the observer's file."""
+    lines: pl.DataFrame
+    """`start_ns` (since 1970) and `line` of every Python call; empty without frames."""
+
+
+def nothing_seen() -> Look:
+    """A look without rows."""
+    return Look(pl.DataFrame(), _lines({}))
+
+
+def read_look(file: Path) -> Look:
+    """Read the file."""
+    try:
+        with gzip.open(file, "rt", encoding="utf-8") as text:
+            content = json.load(text)
+        if content["schema"] != SCHEMA:
+            raise ValueError(f"its schema is {content['schema']}")
+        return Look(_dataflow(content), _lines(content))
+    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
+        why = f"{file.name} cannot be read: {type(error).__name__}: {error}"
+        raise UnreadableFile("bad-look", why, "record again, or delete that file") from error
+
+
+def _lines(content: dict[str, Any]) -> pl.DataFrame:
+    lines = content.get("lines") or {"start_ns": [], "line": []}
+    return pl.DataFrame(lines, schema={"start_ns": pl.Int64, "line": pl.Int32})
+
+
+def _dataflow(content: dict[str, Any]) -> pl.DataFrame:
+    if "calls" not in content:
+        return pl.DataFrame()
+    calls, tensors = (dict(content[name]) for name in ("calls", "tensors"))
+    count = len(calls["op"])
+    called = pl.DataFrame(
+        {
+            "step": pl.Series(calls["step"], dtype=pl.Int32),
+            "call": pl.Series(range(count), dtype=pl.UInt32),
+            "op": _texts(calls["op"], calls.get("ops", [])),
+            "lane": pl.Series(calls["thread"], dtype=pl.Int32),
+            "parent": _or_null(calls["parent"]),
+            "record_function": pl.Series(calls["record_function"], dtype=pl.Int64),
+        }
+    )
+    taken = pl.DataFrame(
+        {
+            "call": pl.Series(tensors["call"], dtype=pl.UInt32),
+            "direction": _texts(tensors["output"], DIRECTIONS),
+            "argument": pl.Series(tensors["argument"], dtype=pl.Int32),
+            "access": _texts(tensors["access"], ACCESSES),
+            **{
+                name: pl.Series(tensors[name], dtype=pl.Int64)
+                for name in ("tensor", "storage", "offset", "extent", "elements")
+            },
+            "item_bytes": pl.Series(tensors["item_bytes"], dtype=pl.Int32),
+            "shape": _texts(tensors["shape"], tensors.get("shapes", [])),
+            "dtype": _texts(tensors["dtype"], tensors.get("dtypes", [])),
+            "device": _texts(tensors["device"], tensors.get("devices", [])),
+        }
+    )
+    return called.join(taken, on="call", how="left", maintain_order="left_right")
+
+
+def _texts(codes: list[int], names: Any) -> pl.Series:
+    """The named texts, interned."""
+    known = pl.Series(list(names), dtype=pl.String).cast(pl.Categorical)
+    return known.gather(pl.Series(codes, dtype=pl.UInt32))
+
+
+def _or_null(numbers: list[int]) -> pl.Series:
+    series = pl.Series(numbers, dtype=pl.Int64)
+    return series.set(series < 0, None).cast(pl.UInt32)
