@@ -131,3 +131,42 @@ def test_remarks_follow_from_the_device() -> None:
 
 def test_fp32_on_cuda_cores_is_remarked() -> None:
     assert any("allow TF32" in remark for remark in identify("ampere_sgemm_128x64_nn").remarks)
+
+
+@pytest.mark.parametrize(
+    ("name", "plain", "library"),
+    [
+        ("_5x_cudnn_volta_scudnn_128x32_relu_small_nn_v1", "volta_scudnn_128x32_relu_small_nn_v1", "cudnn"),
+        ("cask__5x_cudnn_volta_scudnn_128x64_relu_interior_nn_v1", "volta_scudnn_128x64_relu_interior_nn_v1", "cudnn"),
+        ("cask__5x_volta_scudnn_128x64_relu_interior_nn_v1", "volta_scudnn_128x64_relu_interior_nn_v1", "cudnn"),
+        ("cask_cudnn_volta_scudnn_128x64_relu_interior_nn_v1", "volta_scudnn_128x64_relu_interior_nn_v1", "cudnn"),
+        (
+            "_7x_cudnn_turing_h1688cudnn_128x128_ldg8_relu_exp_interior_nhwc_tn_v1",
+            "turing_h1688cudnn_128x128_ldg8_relu_exp_interior_nhwc_tn_v1",
+            "cudnn",
+        ),
+        ("_5x_cublas_volta_sgemm_32x128_nn", "volta_sgemm_32x128_nn", "cublas"),
+        (
+            "_5x_cudnn_sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4",
+            "sm80_xmma_fprop_implicit_gemm_tf32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16_stage4",
+            None,
+        ),
+    ],
+)
+def test_marks_of_the_library_s_version_do_not_hide_the_kernel(name: str, plain: str, library: str | None) -> None:
+    marked, bare = identify(name), identify(plain)
+    assert marked.kernel_class == bare.kernel_class in {"conv", "gemm"}
+    assert (marked.arch, marked.tensor_core, marked.dtype) == (bare.arch, bare.tensor_core, bare.dtype)
+    assert marked.library == (library or bare.library)
+
+
+@pytest.mark.parametrize(
+    "name", ["cask_cudnn::computeOffsetsKernel<false, false>", "cask_of_wine_kernel", "my_2x_relu"]
+)
+def test_names_that_only_look_marked_are_left_alone(name: str) -> None:
+    assert identify(name).kernel_class not in {"conv", "gemm"}
+
+
+def test_miopen_s_assembly_kernels_name_their_type() -> None:
+    assert identify("miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1").dtype.a == "f16"
+    assert identify("miopenSp3AsmConv_v30_3_1_gfx9_fp32_f3x2_stride1").dtype.a == "f32"

@@ -16,7 +16,7 @@ trace_argument = click.argument(
     "trace",
     type=click.Path(path_type=Path),
     metavar="TRACE",
-    help="A torch.profiler trace (.json, .json.gz), an nsys export (.sqlite) or an .nsys-rep; - reads stdin.",
+    help="A torch.profiler or JAX trace (.json, .json.gz), nsys export (.sqlite), .nsys-rep or .nvvp; - reads stdin.",
 )
 steps_option = click.option(
     "--steps", metavar="START:STOP", help="Use only these steps, START:STOP from 0: 3:6, 3:, -1."

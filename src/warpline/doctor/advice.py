@@ -30,6 +30,7 @@ ADVICE: dict[str, str] = {
     "impossible-time": "record again",
     "impossible-times": "nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep, with a current nsys",
     "impossible-duration": "record again",
+    "other-device": "read it with the vendor's tools",
     "cupti-failed": "use one tool per run; warpline doctor lists other CUPTI clients",
     "cuda-call-failed": 'warpline sql TRACE "select name, return_code from api where return_code != 0"',
     "nsys-remark": "follow the warning of nsys",
@@ -43,6 +44,7 @@ ADVICE: dict[str, str] = {
 HARMLESS = {
     *("newer-schema", "older-schema", "unknown-category", "capture-range", "time-limit", "devices-renumbered"),
     *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
+    "clock-shift",
     *("missing-shapes", "helper-processes", "profiler-distortion"),
 }
 """Entries that question single figures only; the recording itself worked."""

@@ -25,7 +25,7 @@ from warpline.units import size
 
 SUFFIXES = (
     *(".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".qdstrm"),
-    *(".ncu-rep", ".csv", ".csv.gz", ".log", ".txt"),
+    *(".ncu-rep", ".nvvp", ".nvprof", ".csv", ".csv.gz", ".log", ".txt"),
 )
 """Files examined in a folder; a file given by name is examined whatever its suffix."""
 MAX_TEXT_BYTES = 8 << 20
@@ -68,8 +68,8 @@ def _examine(path: Path, name: str) -> list[Check]:
     if unpacked is not None:
         return unpacked
     kind = detect(path)
-    if kind in (Kind.KINETO, Kind.KINETO_GZ):
-        return _kineto(path)
+    if kind in (Kind.KINETO, Kind.KINETO_GZ, Kind.NVPROF, Kind.NVPROF_GZ, Kind.EXECUTION_TRACE):
+        return _timeline(path)
     if kind in (Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ):
         return _stale(path) + examine_recording(path)
     if kind in (Kind.NSYS_REP, Kind.QDREP):
@@ -105,7 +105,7 @@ def _unpacked(path: Path, name: str) -> list[Check] | None:
         return _examine(inner, inner.name)
 
 
-def _kineto(path: Path) -> list[Check]:
+def _timeline(path: Path) -> list[Check]:
     trace = open_trace(path)
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
@@ -125,6 +125,8 @@ def _kineto(path: Path) -> list[Check]:
             "call torch.cuda.synchronize() before the profiler stops",
         )
         checks.insert(0, Check("empty-torch-trace", "problem", said, means, do))
+    elif "other-device" in codes:
+        return checks
     elif len(trace.gpu) == 0 and len(trace.api):
         checks.insert(0, failures.TWO_CUPTI_CLIENTS.found(said, means=_CALLS_ONLY))
     elif len(trace.gpu) == 0:

@@ -6,6 +6,8 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import polars as pl
+
 from warpline.doctor import failures
 from warpline.doctor.advice import SYMPTOMS, check_of
 from warpline.doctor.messages import Message, read_messages
@@ -43,11 +45,12 @@ def examine_recording(path: Path) -> list[Check]:
     """All checks about an SQLite export."""
     trace = open_trace(path)
     evidence = read_evidence(path)
-    kernels = bool(evidence.kernel_processes)
+    # The trace decides, as in every other command; the evidence only says which processes ran kernels.
+    kernels = len(trace.gpu.filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))) > 0
     entries = trace.health_entries
     codes = {entry.code for entry in entries}
     checks = [check_of(entry, codes, kernels) for entry in entries if entry.code not in SYMPTOMS]
-    checks = _from_texts(evidence, checks)
+    checks = _from_texts(evidence, checks, kernels)
     if not kernels:
         checks = _with_cause(trace, evidence, checks, _said(entries))
     checks += _ranks(evidence) + _weight(path, evidence)
@@ -59,7 +62,7 @@ def _said(entries: list[HealthEntry]) -> str:
     return next((entry.message for entry in entries if entry.code in SYMPTOMS), "No kernel was recorded.")
 
 
-def _from_texts(evidence: Evidence, checks: list[Check]) -> list[Check]:
+def _from_texts(evidence: Evidence, checks: list[Check], kernels: bool) -> list[Check]:
     """Add failures that only the program's output or nsys's diagnostics show."""
 
     def unjudged(message: Message) -> bool:
@@ -68,7 +71,7 @@ def _from_texts(evidence: Evidence, checks: list[Check]) -> list[Check]:
     known = {check.failure for check in checks}
     texts = "\n".join([*evidence.outputs, *evidence.remarks])
     more = [check for check in read_messages(texts, unjudged) if check.failure not in known]
-    if evidence.kernel_processes:
+    if kernels:
         more = [_survived(check) for check in more]
     # If the profiler's own failure killed the program, the program did not fail by itself.
     if any(check.failure == failures.OLD_NSYS_ON_NEW_GLIBC.number for check in more):

@@ -21,6 +21,11 @@ SURE_GAIN = 1.05
 LEVELS: tuple[Literal["low"], Literal["medium"], Literal["high"]] = ("low", "medium", "high")
 
 
+def at_most(confidence: Confidence, bound: Confidence) -> Confidence:
+    """The lower of the two."""
+    return LEVELS[min(LEVELS.index(confidence), LEVELS.index(bound))]
+
+
 def confidence_of(rule: Rule, prediction: Prediction, recorded_steps: int) -> Confidence:
     """The confidence that the replay, the range and the rule's evidence allow."""
     level = LEVELS.index("high")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
+from warpline.analyses.cpu_time import CpuTime, cpu_time
 from warpline.analyses.gap_places import GapPlace, gap_places
 from warpline.analyses.gaps import Gaps, idle_gaps
 from warpline.analyses.kernels import top_kernels
@@ -65,6 +66,8 @@ class Diagnosis:
     queue: QueueDepth | None
     judgement: Judgement | None
     """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
+    cpu: CpuTime | None
+    """Where the CPU's time goes; None if the trace has GPU work."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -160,6 +163,7 @@ class Diagnosis:
             "syncs": self.syncs.to_dicts(),
             "gap_places": [asdict(place) for place in self.gap_places],
             "queue_depth": asdict(self.queue) if self.queue else None,
+            "cpu": self.cpu.to_dict() if self.cpu else None,
         }
 
 
@@ -216,6 +220,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         gap_places=_gap_places(trace, devices, gaps, frames),
         queue=queue,
         judgement=judgement,
+        cpu=cpu_time(trace),
     )
 
 

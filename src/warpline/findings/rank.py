@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
 from warpline.findings.cold import cold_start_verdict
-from warpline.findings.confidence import confidence_of
+from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.plan import PlanStep, make_plan
@@ -92,7 +92,7 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         evidence_ns=round(work.touched_ns(evidence.trial(fix))),
         gain=gain.rounded(4),
         new_step_ns=after.rounded(),
-        confidence=confidence_of(rule, prediction, evidence.recorded_steps),
+        confidence=at_most(confidence_of(rule, prediction, evidence.recorded_steps), found.claim.most),
         where=found.claim.places,
         how=found.how,
         verify=_verification(prediction),

@@ -8,6 +8,7 @@ from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import OPTIMISTIC, Cost
+from warpline.replay.patterns.precision import on_amd
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE
@@ -41,6 +42,12 @@ def apply(bench: Workbench, case: int) -> int:
     return len(chosen)
 
 
+ON_AMD = (
+    "warpline roofline TRACE lists them by lost time. Split a few long rows into parts, and sum before adding to one "
+    "address; profile the worst with rocprof-compute profile."
+)
+
+
 def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Kernels far from the roofline, with no more specific reason."""
     change = evidence.changed(FIX.name)
@@ -51,6 +58,7 @@ def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{several(evidence.per_step(slow), 'kernel', 'kernels')} that are far from the roofline; rewritten, they "
         f"would take about {duration(least)}.",
         evidence.costliest_places(slow),
+        ON_AMD if on_amd(evidence.scene) else None,
     )
 
 

@@ -187,6 +187,7 @@ FIX = Fix(
                     "a grid dimension for the sample."
                 ),
                 other="Process the batch at once (vmap).",
+                neutral="Process the batch in one launch, with a grid dimension for the sample.",
             ),
             most="medium",
         ),

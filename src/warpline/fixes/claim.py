@@ -47,3 +47,5 @@ class Claim:
     """Advice for this program, if the trace shows enough; replaces the rule's general advice."""
     once_ns: int = 0
     """Time that is lost one time in the recording, and not in each step."""
+    most: Confidence = "high"
+    """The highest confidence that this program's evidence supports."""

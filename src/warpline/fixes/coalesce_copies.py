@@ -155,7 +155,7 @@ FIX = Fix(
                     "Pack the pieces into one pinned buffer and copy it with one cudaMemcpyAsync; for rows of a "
                     "matrix, cudaMemcpy2DAsync."
                 ),
-                other="Gather the pieces into one pinned buffer and copy it in one call.",
+                neutral="Gather the pieces into one pinned buffer and copy it in one call.",
             ),
         ),
     ),

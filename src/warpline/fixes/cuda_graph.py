@@ -10,6 +10,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
+from warpline.replay.patterns.growth import grows_over_steps
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
@@ -34,6 +35,15 @@ CAPTURE = (
     "with torch.cuda.graph(graph): out = model(fixed_input); then fixed_input.copy_(x); graph.replay() "
     "(torch.cuda.make_graphed_callables does it for modules, backward included)."
 )
+
+STATIC_FIRST = (
+    "A tensor grows in every step (a KV cache), and a graph cannot be replayed with other shapes. First give it a "
+    "fixed size: model.generate(…, cache_implementation='static') in transformers, or a buffer of the final length "
+    "that is written with index_copy_; then capture the forward pass: model.forward = torch.compile(model.forward, "
+    "mode='reduce-overhead', fullgraph=True)."
+)
+DECIDING = ("aten::is_nonzero",)
+"""Ops with which Python decides what to launch next (`if` on a tensor): a graph cannot read their result later."""
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -72,6 +82,7 @@ def _read_later(bench: Workbench) -> None:
     calls = awaited_calls(scene)
     inputs = scene.root_op[(scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD")]
     calls = calls[(scene.step[calls] != NONE) & ~np.isin(scene.root_op_of_call[calls], inputs[inputs != NONE])]
+    calls = calls[~np.isin(scene.root_op_of_call[calls], scene.ops_named(*DECIDING))]
     if not len(calls) or waits_often(bench, stays_on_host(bench)):
         return
     last = np.zeros(scene.step.max() + 2, np.int64)
@@ -96,13 +107,16 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     launches = evidence.per_step(captured)
     waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
     share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
-    if share < MIN_STEP_SHARE or not launches:
+    if share < MIN_STEP_SHARE or launches < MIN_LAUNCHES:
         return None
+    growing = evidence.scene.once(grows_over_steps).any()
+    first = "; a tensor grows in every step, and needs a fixed size first" if growing else ""
     return Claim(
         f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
-        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}.",
+        f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}{first}.",
         evidence.places(captured),
-        _how(evidence, captured),
+        STATIC_FIRST if growing else _how(evidence, captured),
+        most="medium" if growing else "high",
     )
 
 
@@ -137,7 +151,11 @@ FIX = Fix(
     words="a CUDA graph",
     summary="The launches of each step are captured once and replayed as a CUDA graph.",
     assumptions=(
-        "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers.",
+        (
+            "Shapes and control flow do not change between steps, and inputs are copied into fixed buffers. A tensor "
+            "that grows in every step (a KV cache) is first given its final size."
+        ),
+        "An `if` on a tensor (is_nonzero) decides what is launched next: it stays, and splits the capture.",
         (
             "Results that are read up to three times during the step are read after it, or not at all: the step does "
             "not wait for them."

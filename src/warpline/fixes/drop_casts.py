@@ -57,7 +57,7 @@ FIX = Fix(
                     "cast weights once with model.to(torch.bfloat16) instead of w.to(x.dtype) in forward; note that "
                     "bf16 * fp32 gives fp32."
                 ),
-                other="Keep tensors in the dtype in which they are used, so that no kernel only converts them.",
+                neutral="Keep tensors in the dtype in which they are used, so that no kernel only converts them.",
             ),
             most="medium",
         ),

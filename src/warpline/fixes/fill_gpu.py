@@ -102,7 +102,7 @@ FIX = Fix(
                     "(cudaDevAttrMultiProcessorCount): smaller blocks, a grid-stride loop, or a reduction in two "
                     "passes."
                 ),
-                other="Give the kernel more parallelism: a larger batch, or a reduction in two passes.",
+                neutral="Give the kernel more parallelism: a larger batch, or a reduction in two passes.",
             ),
             most="low",
         ),

@@ -12,7 +12,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs import shares
 from warpline.replay.graph.model import CALL
-from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists
+from warpline.replay.patterns.optimizers import MANY_KERNELS, in_optimizer, takes_lists, updates_at_once
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -40,11 +40,13 @@ def apply(bench: Workbench, case: int) -> int:
     """Per step: one launch with the host cost of the fused version, and a share of the device time."""
     scene = bench.scene
     inside = scene.once(in_optimizer) & scene.in_steps
-    kernels = np.flatnonzero(inside & scene.is_work & (scene.kind == "kernel") & ~bench.gone)
+    unfused = inside & ~scene.once(updates_at_once) & (scene.kind == "kernel")
+    kernels = np.flatnonzero(unfused & ~bench.gone)
     changed = 0
     for step in np.unique(scene.step[kernels]):
         mine = kernels[scene.step[kernels] == step]
-        if len(mine) < MANY_KERNELS:
+        beside = inside & scene.once(updates_at_once) & (scene.step == step)
+        if len(mine) < MANY_KERNELS or bench.graph.duration[beside].sum() > bench.graph.duration[mine].sum():
             continue
         share = min(1.0, shares.FUSED_OPTIMIZER_DEVICE.at(case) * _remaining_passes(scene, mine))
         whole = float(bench.graph.duration[mine].sum())
@@ -138,6 +140,7 @@ FIX = Fix(
             "Optimizer steps are detected by the range that torch.optim puts around them; hand-written ones as loops "
             "over tensors that divide by a square root or subtract the gradient."
         ),
+        "Kernels of an optimizer that is fused already do not change; if they take most of its time, nothing does.",
         "The host time is that of a fused AdamW with as many parameters as the kernels suggest.",
     ),
     effort="setting",

@@ -32,10 +32,13 @@ class Advice:
     """In CUDA C++."""
     other: str | None = None
     """In JAX, TensorFlow or a serving engine."""
+    neutral: str | None = None
+    """In words that name no framework: for Julia, OpenMP, CuPy and similar, and for `other` without its own text."""
 
     def to(self, framework: Framework) -> str | None:
         """What to write in a program of that framework."""
-        return {"pytorch": self.pytorch, "cuda": self.cuda, "other": self.other}[framework]
+        texts = {"pytorch": self.pytorch, "cuda": self.cuda, "other": self.other or self.neutral}
+        return texts.get(framework, self.neutral)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,8 @@ class Fix:
     apply: Apply
     findings: tuple[Rule, ...]
     """The rules that propose it, the preferred one first."""
+    words_elsewhere: str = ""
+    """The same for programs without PyTorch, if `words` names something of PyTorch's."""
     needs: tuple[str, ...] = ()
     """What the trace must record for a prediction."""
     after: tuple[str, ...] = ()
@@ -79,3 +84,7 @@ class Fix:
     """Whether it is a limit rather than a change: planned only where no other fix is worth making."""
     first: tuple[str, ...] = ()
     """Fixes to make before this one, where they are worth making: without them this one can be made only in part."""
+
+    def subject(self, framework: Framework) -> str:
+        """Subject of the verdict's sentence for a program of that framework."""
+        return self.words if framework == "pytorch" else self.words_elsewhere or self.words

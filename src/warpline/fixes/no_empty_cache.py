@@ -82,7 +82,7 @@ FIX = Fix(
                     "Allocate once before the loop, or use cudaMallocAsync with a pool that keeps its memory "
                     "(cudaMemPoolAttrReleaseThreshold): cudaFree waits for the device."
                 ),
-                other="Keep device memory between steps.",
+                neutral="Keep device memory between steps.",
             ),
         ),
     ),

@@ -77,7 +77,7 @@ FIX = Fix(
                     "Give cuBLAS leading dimensions and sizes in multiples of 16 bytes: allocate rows with "
                     "cudaMallocPitch, or pad the matrices."
                 ),
-                other="Pad the odd size to a multiple of 8, better 64.",
+                neutral="Pad the odd size to a multiple of 8, better 64.",
             ),
         ),
     ),

@@ -95,7 +95,7 @@ FIX = Fix(
                     "Allocate host buffers once with cudaMallocHost (or cudaHostRegister them) and copy with "
                     "cudaMemcpyAsync on a stream."
                 ),
-                other="Copy from pinned (page-locked) host memory, asynchronously.",
+                neutral="Copy from pinned (page-locked) host memory, asynchronously.",
             ),
             least_gain=0.0,
         ),

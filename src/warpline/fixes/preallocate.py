@@ -113,7 +113,7 @@ FIX = Fix(
                     "Allocate the buffer once at its final size and write the new part into it, instead of "
                     "cudaMalloc and a copy of the old contents."
                 ),
-                other="Allocate the buffer once at its final size, and write the new part into it.",
+                neutral="Allocate the buffer once at its final size, and write the new part into it.",
             ),
             most="medium",
         ),

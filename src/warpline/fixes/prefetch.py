@@ -225,6 +225,7 @@ FIX = Fix(
                     "while the device computes the current one."
                 ),
                 other="Load the next batches in background processes or threads (tf.data's prefetch, grain, DALI).",
+                neutral="Read the next input in another thread while the device computes.",
             ),
         ),
         Rule(

@@ -182,7 +182,7 @@ FIX = Fix(
             advice=Advice(
                 pytorch=REDUCE,
                 cuda="Reduce on the device (cub::DeviceReduce) and copy only the result.",
-                other="Reduce on the device and copy only the result.",
+                neutral="Reduce on the device and copy only the result.",
             ),
         ),
     ),

@@ -138,7 +138,9 @@ def _how(places: tuple[Place, ...], *, again: bool) -> str | None:
 
 def _written(evidence: Evidence, calls: Bools) -> str:
     """The waits as they appear in the code, the most frequent first."""
-    labels = evidence.host_labels(calls).replace(AS_WRITTEN)
+    labels = evidence.host_labels(calls)
+    if evidence.framework == "pytorch":
+        labels = labels.replace(AS_WRITTEN)
     kinds = labels.alias("kind").value_counts().sort("count", "kind", descending=[True, False])
     parts = [f"{count(row[1] / evidence.steps)} {row[0]}" for row in kinds.head(LISTED).rows()]
     parts += [several(len(kinds) - LISTED, "other kind")] if len(kinds) > LISTED else []
@@ -194,7 +196,7 @@ FIX = Fix(
                     "cudaStreamWaitEvent, and read results of step n while step n+1 runs, from pinned memory after "
                     "an event."
                 ),
-                other="Read results every n-th step, or asynchronously: each read waits for the device.",
+                neutral="Read results every n-th step, or asynchronously: each read waits for the device.",
             ),
             least_gain=0.0,
         ),

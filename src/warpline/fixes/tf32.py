@@ -10,9 +10,9 @@ from warpline.replay.patterns.precision import (
     MATRIX_CLASSES,
     convert,
     drop_transposes,
-    has_new_types,
+    fp32_products,
+    has_tf32,
     in_double,
-    on_cuda_cores,
     shorten_doubles,
 )
 from warpline.replay.whatif import Prediction
@@ -26,9 +26,9 @@ MIN_CHANGED_SHARE = 0.1
 def apply(bench: Workbench, case: int) -> int:
     """Run GEMMs on CUDA cores in TF32."""
     scene = bench.scene
-    if not has_new_types(scene):
+    if not has_tf32(scene):
         return 0
-    nodes = scene.kernels_where(on_cuda_cores) & scene.in_steps & ~bench.gone
+    nodes = scene.once(fp32_products) & scene.in_steps & ~bench.gone
     drop_transposes(bench, nodes)
     changed = convert(bench, nodes, "fp32", "tf32", case)
     return changed + shorten_doubles(bench, case)
@@ -70,6 +70,10 @@ FIX = Fix(
     words="TF32",
     summary="FP32 GEMMs and convolutions run on tensor cores in TF32.",
     assumptions=(
+        (
+            "The chip is NVIDIA's, of compute capability 8.0 or newer, and the inputs are known to be FP32, by the "
+            "kernel's name or by the op's types."
+        ),
         "A mantissa of ten bits is enough for the GEMMs, and FP32 is enough for FP64 kernels.",
         ("A GEMM gains what square GEMMs of the same duration gain on an H200, never beyond the roofline."),
     ),
@@ -92,6 +96,7 @@ FIX = Fix(
                     "cublasSgemm instead of cublasDgemm."
                 ),
                 other="Create arrays in FP32; NumPy's default is FP64.",
+                neutral="Compute in FP32 where FP64 is not needed: arrays, literals and intermediate results.",
             ),
         ),
         Rule(

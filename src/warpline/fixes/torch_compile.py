@@ -11,6 +11,7 @@ from warpline.fixes.model import WORTH_TRYING_FIRST, Advice, Fix, Rule
 from warpline.replay.compiler.chains import fuse, fusible_chains, fusible_kernels
 from warpline.replay.compiler.compiled import already_compiled
 from warpline.replay.compiler.units import fused
+from warpline.replay.patterns.growth import grows_over_steps
 from warpline.replay.patterns.joins import grows
 from warpline.replay.patterns.launch_runs import launch_runs
 from warpline.replay.patterns.optimizers import in_optimizer
@@ -20,6 +21,11 @@ from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.units import count, duration, several
 
+STATIC_OR_DYNAMIC = (
+    "A tensor grows in every step (a KV cache), and code for one shape would be compiled again for the next. First "
+    "give it a fixed size, model.generate(…, cache_implementation='static') in transformers, then model.forward = "
+    "torch.compile(model.forward, mode='reduce-overhead'); without that, torch.compile(model, dynamic=True)."
+)
 ACCUMULATING = "autograd::engine::evaluate_function: torch::autograd::AccumulateGrad"
 MAX_IDLE_SHARE = 0.1
 """Above this, dispatch is the limit, not the kernels."""
@@ -135,12 +141,14 @@ def uncompiled(evidence: Evidence, prediction: Prediction) -> Claim | None:
         f"{several(evidence.per_step(launches), 'operation')} a step are dispatched one by one; compiled, "
         f"{count(evidence.per_step(change.gone))} of them (elementwise, norms, reductions) are fused with others.",
         evidence.places(launches),
+        STATIC_OR_DYNAMIC if evidence.scene.once(grows_over_steps).any() else None,
     )
 
 
 FIX = Fix(
     name="torch_compile",
     words="torch.compile",
+    words_elsewhere="fusing the kernels",
     summary=(
         "Chains of elementwise, norm and reduction kernels are fused, and launched without the framework's dispatch."
     ),

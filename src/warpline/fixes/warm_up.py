@@ -273,6 +273,7 @@ FIX = Fix(
                     "Run a few steps of every shape before the measured steps, and keep the compiler's cache "
                     "between runs."
                 ),
+                neutral="Run the loop once before the measured part, so that code and libraries are loaded.",
             ),
         ),
     ),

@@ -21,6 +21,7 @@ _IGEMM = re.compile(r"igemm_(fwd|bwd|wrw)_gtc(x\d*)?_(n\w+?)_(bf16|fp16|fp32|int
 _TILE = re.compile(r"MT\d+x\d+x\d+")
 _MATRIX = re.compile(r"MI\d+x\d+x\d+(?:x\d+)?")
 _PASSES = {"fwd": ("conv_fprop", "fwd"), "bwd": ("conv_dgrad", "bwd"), "wrw": ("conv_wgrad", "bwd")}
+_STORED = {"fp16", "bf16", "fp32", "fp64", "int8"}
 _TABLE = Catalogue("""
 norm batch_norm fwd: MIOpenBatchNormFwd*
 norm batch_norm bwd: MIOpenBatchNormBwd*
@@ -57,6 +58,9 @@ def decode(name: NormalName) -> Draft | None:
             draft.set("direction", _PASSES[which][1], which)
     elif entry.direction:
         draft.set("direction", entry.direction, base)
+    stored = next((word for word in base.lower().split("_") if word in _STORED), None)
+    if stored:
+        draft.types(f"{stored} in the name", a=dtype_of(stored))
     return draft
 
 

@@ -32,6 +32,12 @@ _SCOPED = re.compile(r"operator ?\(\)|->|::|[<>(){}\[\]]")
 _LISTED = re.compile(r"operator ?\(\)|->|[<>(){}\[\],]")
 _OPENING = frozenset("<({[")
 _CLOSING = frozenset(">)}]")
+_SHIPPED_BY = re.compile(
+    r"^(?:(?:cask_+)?_?\d+x_|cask_+)(?:(?:cudnn|cublas|trt)_(?:(?:infer|train)_)?(?=sm\d|cutlass_|xmma_))?"
+    r"(?=[a-z]+_[a-z]|sm\d)(?!\w*::)"
+)
+"""Marks of the library and its major version before a kernel's own name: `_5x_cudnn_volta_scudnn_…` of cuDNN 5x (its
+kernel library's number), `cask__5x_…` of CASK, cuDNN's kernel selector."""
 _MEMORY = re.compile(r"\[?(?:CUDA )?mem(?:cpy|set)\b(?!\w)", re.IGNORECASE)
 
 
@@ -107,6 +113,8 @@ def _canonical(text: str) -> tuple[str, bool]:
         text = _DECORATION.sub("", text)
     if _MEMORY.match(text):
         return text, truncated
+    if text.startswith(("cask_", "_")) or "x_" in text[:4]:
+        text = _SHIPPED_BY.sub("", text)
     if text.startswith("__nv_static_") and (start := text.find("__Z")) > 0:
         text = text[start + 1 :]
     if text.startswith("_Z"):

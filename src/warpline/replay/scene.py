@@ -192,6 +192,11 @@ class Scene:
         known = list(self.name.numbers)
         return [identify(known[name]) for name in names.tolist()], result
 
+    @property
+    def kernel_archs(self) -> set[str]:
+        """Architectures that the names of kernels contain."""
+        return {identity.arch for identity in self._identities[0] if identity.arch}
+
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
         return self.kernels_where(lambda identity: identity.kernel_class in classes)
@@ -249,6 +254,11 @@ class Scene:
         while len(levels) < OP_LEVELS:
             levels.append(parents[levels[-1]])
         return np.array(levels)
+
+    def ops_named(self, *names: str) -> Int64s:
+        """Rows of `ops` with one of these names."""
+        known, which = self._op_names
+        return np.flatnonzero(np.array([*(name in names for name in known), False])[which])
 
     def under_op(self, *names: str) -> Bools:
         """GPU operations launched by an op with one of these names, or by an op within it."""

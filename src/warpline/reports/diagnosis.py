@@ -13,7 +13,7 @@ from warpline.analyses.breakdown import DeviceTime
 from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import listed
-from warpline.reports import findings, tables
+from warpline.reports import cpu_time, findings, tables
 from warpline.reports import plan as plans
 from warpline.reports.sections import (
     Bar,
@@ -37,7 +37,13 @@ if TYPE_CHECKING:
     from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
-SOURCES = {"kineto": "torch.profiler", "nsys": "Nsight Systems"}
+SOURCES = {
+    "kineto": "torch.profiler",
+    "autograd": "torch.autograd.profiler",
+    "xla": "XLA's profiler (JAX, TensorFlow)",
+    "nsys": "Nsight Systems",
+    "nvprof": "nvprof",
+}
 BUSY = ("compute", "comm", "copy", "memset")
 IDLE_MEANING = {
     "dispatch": "the CPU could not launch kernels fast enough",
@@ -67,6 +73,8 @@ BRIEF_PLAN = 3
 """Fixes of the plan on the first screen."""
 BRIEF_FIXES = 2
 """Fixes in the table below a plan."""
+BRIEF_PARTS = 6
+ALL_PARTS = 40
 DISTORTION = "profiler-distortion"
 """The health entry that contains both step times, with and without the profiler."""
 
@@ -91,6 +99,8 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
     if diagnosis.devices:
         bar, places = _bar(*_busiest(diagnosis), diagnosis), _gap_sentences(diagnosis, is_brief=True)
         yield Section("time", "Where the time goes", (bar, *places[:1]), is_lead=True)
+    elif diagnosis.cpu is not None:
+        yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
     else:
         yield Section("time", "Where the time goes", (Text("The trace has no GPU activity."),), is_lead=True)
     if judgement is not None:
@@ -112,6 +122,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
+    if diagnosis.cpu is not None:
+        yield cpu_time.section(diagnosis.cpu, ALL_PARTS, verbose=True)
     for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
         yield _device(diagnosis, device, gaps)
     if judgement is not None and judgement.findings:
@@ -144,7 +156,7 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     source = [SOURCES.get(trace.source, trace.source)] if verbose else []
     device = diagnosis.device_name or ("unnamed GPU" if diagnosis.devices else "no GPU activity")
     words = [trace.path.name, *source, device]
-    number = len(diagnosis.steps)
+    number = diagnosis.cpu.steps if diagnosis.cpu is not None else len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:
         length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
@@ -155,6 +167,8 @@ def _title(diagnosis: Diagnosis, verbose: bool) -> str:
 def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:
     """The step without the profiler, and as recorded if that differs and no health entry shows it."""
     judgement, recorded_ns = diagnosis.judgement, diagnosis.trace.step_ns
+    if diagnosis.cpu is not None:
+        return (duration(diagnosis.cpu.step_ns) if diagnosis.cpu.has_steps else None), None
     if judgement is None:
         return (None if recorded_ns is None else duration(recorded_ns)), None
     bare, recorded = judgement.evidence.step_ns, judgement.evidence.question.replay.measured_step_ns
@@ -299,7 +313,10 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
     elif judgement is None and len(diagnosis.kernels):
         yield Command(f"{again} --why", "replay it for a verdict and fixes")
     if not verbose:
-        yield Command(f"{again} -v", "all findings, idle causes, kernels, copies")
+        more = (
+            "all findings, idle causes, kernels, copies" if diagnosis.devices else "all parts of the CPU's time, steps"
+        )
+        yield Command(f"{again} -v", more)
         return
     if len(diagnosis.steps) > 2 and diagnosis.trace.chosen_steps is None:
         yield Command(f"{again} --steps 1:", "leave the first step out")

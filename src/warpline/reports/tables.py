@@ -24,15 +24,23 @@ TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 def steps(diagnosis: Diagnosis) -> Section:
     """Duration and GPU busy time of every step."""
     found = diagnosis.trace.steps["found_by"][0]
+    on_gpu = (
+        Column("busy_share", "GPU busy", "share"),
+        Column("operations", "GPU operations", "count", priority=3),
+    )
     columns = (
         Column("index", "step", "count", key=True),
         Column("length_ns", "length", "ns"),
-        Column("busy_share", "GPU busy", "share"),
-        Column("operations", "GPU operations", "count", priority=3),
+        *(on_gpu if diagnosis.devices else ()),
         Column("name", "name", priority=2),
     )
     rows = tuple(
-        (row["index"], row["length_ns"], _part(row["busy_ns"], row["length_ns"]), row["operations"], row["name"])
+        (
+            row["index"],
+            row["length_ns"],
+            *((_part(row["busy_ns"], row["length_ns"]), row["operations"]) if diagnosis.devices else ()),
+            row["name"],
+        )
         for row in diagnosis.steps.head(LISTED_STEPS).rows(named=True)
     )
     hidden = len(diagnosis.steps) - len(rows)

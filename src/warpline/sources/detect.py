@@ -22,6 +22,9 @@ class Kind(enum.Enum):
     NSYS_SQLITE = "nsys-sqlite"
     """SQLite; whether it is an nsys export shows when it is read."""
     NSYS_SQLITE_GZ = "nsys-sqlite-gz"
+    NVPROF = "nvprof"
+    """SQLite database of nvprof or the Visual Profiler."""
+    NVPROF_GZ = "nvprof-gz"
     NSYS_REP = "nsys-rep"
     QDREP = "qdrep"
     """Report of nsys before 2021.4."""
@@ -30,6 +33,8 @@ class Kind(enum.Enum):
     NCU_REP = "ncu-rep"
     NCU_CSV = "ncu-csv"
     NCU_CSV_GZ = "ncu-csv-gz"
+    EXECUTION_TRACE = "execution-trace"
+    """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
     DIRECTORY = "directory"
     UNKNOWN = "unknown"
 
@@ -50,10 +55,18 @@ _OTHER_PACKING = {
 _KINETO_KEY = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|traceName)"\s*:|"ph"\s*:'
 )
+_EXECUTION_TRACE = re.compile(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:trace|graph)\|')
 _NCU_HEADER = re.compile(
     rb'^"?ID"?,"?Process ID"?,"?Process Name"?|^"?ID"?,"?Process ID"?,"?Kernel Name"?', re.MULTILINE
 )
-_PACKED = {Kind.KINETO: Kind.KINETO_GZ, Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_GZ, Kind.NCU_CSV: Kind.NCU_CSV_GZ}
+_NVPROF_TABLES = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
+"""nvprof creates all its tables before the first row; nsys has no StringTable."""
+_PACKED = {
+    Kind.KINETO: Kind.KINETO_GZ,
+    Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_GZ,
+    Kind.NVPROF: Kind.NVPROF_GZ,
+    Kind.NCU_CSV: Kind.NCU_CSV_GZ,
+}
 
 
 def detect(path: Path) -> Kind:
@@ -100,7 +113,7 @@ def _packed_kind(head: bytes, path: Path) -> Kind:
         )
     _refuse_other_packing(inner, path)
     kind = _plain_kind(inner, path)
-    if kind in _PACKED or kind is Kind.UNKNOWN:
+    if kind in _PACKED or kind in {Kind.UNKNOWN, Kind.EXECUTION_TRACE}:
         return _PACKED.get(kind, kind)
     raise UnreadableFile(
         "packed-report",
@@ -119,7 +132,7 @@ def _refuse_other_packing(head: bytes, path: Path) -> None:
 
 def _plain_kind(head: bytes, path: Path) -> Kind:
     if head.startswith(SQLITE_MAGIC):
-        return Kind.NSYS_SQLITE
+        return Kind.NVPROF if all(table in head for table in _NVPROF_TABLES) else Kind.NSYS_SQLITE
     if head.startswith(NCU_MAGIC):
         return Kind.NCU_REP
     # A byte or two may precede it where a browser or a dashboard spoiled the download.
@@ -131,7 +144,9 @@ def _plain_kind(head: bytes, path: Path) -> Kind:
         )
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith((b"{", b"[")):
-        return Kind.KINETO if _KINETO_KEY.search(text) else Kind.UNKNOWN
+        if _KINETO_KEY.search(text):
+            return Kind.KINETO
+        return Kind.EXECUTION_TRACE if _EXECUTION_TRACE.search(text) else Kind.UNKNOWN
     if b"\x00" not in head and (text.startswith(b"==PROF==") or _NCU_HEADER.search(text)):
         return Kind.NCU_CSV
     # The raw stream has no documented beginning.

@@ -21,7 +21,7 @@ class Rows:
     """Tables by name, facts about the capture, and what the reader noticed."""
 
     source: str
-    """``kineto`` or ``nsys``."""
+    """``kineto``, ``nsys``, ``nvprof``, ``xla`` or ``autograd`` (torch's old profiler)."""
     tables: dict[str, pl.DataFrame]
     meta: dict[str, str] = field(default_factory=dict)
     """Facts about the file and the capture: producer and version, flags, epoch, host program."""

@@ -30,7 +30,7 @@ def open_trace(
     cache: bool = True,
     scanner: Scanner = "auto",
 ) -> Trace:
-    """Open a profile: Kineto JSON or an nsys export, plain or gzipped, or an .nsys-rep.
+    """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
     `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
     and `cache=False` parses the file again instead of using the cache.
@@ -76,8 +76,15 @@ def _built(file: Path, rows: Rows, key: str | None) -> Trace:
 
 _KINETO = {Kind.KINETO, Kind.KINETO_GZ}
 _NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
-_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep")
+_NVPROF = {Kind.NVPROF, Kind.NVPROF_GZ}
+_SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".nvvp", ".nvprof")
 _LISTED = 5
+_WITHOUT_TIMELINE = {
+    Kind.UNKNOWN: "of unknown kind",
+    Kind.EXECUTION_TRACE: (
+        "an execution trace (Chakra): it lists ops and their tensors, but has no times and no GPU activity"
+    ),
+}
 _MANIFEST = "manifest.json"
 
 
@@ -90,7 +97,11 @@ def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
         from warpline.sources.nsys import read_nsys  # noqa: PLC0415
 
         return read_nsys(file)
-    what = {Kind.UNKNOWN: "of unknown kind"}.get(kind, f"a file of kind {kind.value}, which has no timeline")
+    if kind in _NVPROF:
+        from warpline.sources.nvprof import read_nvprof  # noqa: PLC0415
+
+        return read_nvprof(file)
+    what = _WITHOUT_TIMELINE.get(kind, f"a file of kind {kind.value}, which has no timeline")
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
 
 

@@ -10,6 +10,7 @@ from warpline.hardware.chips import VECTOR
 from warpline.replay.compiler.units import Fused
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import OPTIMISTIC
+from warpline.replay.patterns.casts import plain_copies
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
@@ -57,10 +58,13 @@ def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
     A run comes from one thread: autograd launches the backward pass from its own thread, and it is compiled separately.
     """
     found, begins = [NOTHING], [np.empty(0, bool)]
+    plain = scene.once(plain_copies)
     for lane in np.unique(scene.graph.lane[fusible]):
         nodes = scene.work[scene.graph.lane[scene.work] == lane]
         own, step, thread = fusible[nodes], scene.step[nodes], _launching_thread(scene, nodes)
-        ends = ~own | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
+        # A compiler does not fuse copies with each other: each still has to write what it copies.
+        copies = plain[nodes] & np.append(False, plain[nodes][:-1])
+        ends = ~own | copies | (np.diff(step, prepend=step[:1]) != 0) | (np.diff(thread, prepend=thread[:1]) != 0)
         group = np.cumsum(ends)[own]
         chained, begin = _along_tensors(scene, nodes[own], np.diff(group, prepend=group[0] - 1) != 0)
         found.append(chained)

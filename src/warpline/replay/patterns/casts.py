@@ -10,7 +10,8 @@ from warpline.replay.scene import Scene
 from warpline.trace.columns import Bools
 from warpline.work.parse import json_list
 
-FLOATING = {"float", "double", "c10::Half", "c10::BFloat16"}
+HALF_OPS = {"c10::Half", "c10::BFloat16"}
+FLOATING = {"float", "double", *HALF_OPS}
 """Floating-point types, among which a program chooses. Casts of images, masks and labels from integer types are needed,
 and the device is the right place for them."""
 
@@ -23,6 +24,13 @@ def casts(scene: Scene) -> Bools:
     by_type = _copies(scene, lambda target, source: target != source and {target, source} <= FLOATING)
     result: Bools = copying & np.where(told, by_type, scene.under_op("aten::_to_copy"))
     return result
+
+
+def plain_copies(scene: Scene) -> Bools:
+    """Copies that neither convert nor compute: `copy_` between tensors of one type, and copies on the device."""
+    same = _copies(scene, lambda target, source: target == source)
+    moved = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoD")
+    return same | (moved & (scene.op_name == "aten::copy_"))
 
 
 def keeps_type(scene: Scene) -> Bools:

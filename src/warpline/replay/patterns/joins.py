@@ -50,7 +50,7 @@ def joins_equals(scene: Scene) -> Bools:
 def _joins_of_few(scene: Scene, like: Callable[[list[int]], bool]) -> Bools:
     result = np.zeros(len(scene.graph), bool)
     for node in np.flatnonzero(scene.once(joins)).tolist():
-        sizes = [prod(shape) for shape in _piece_shapes(scene, node)]
+        sizes = [prod(shape) for shape in piece_shapes(scene, node)]
         result[node] = 1 < len(sizes) <= MAX_GROWING_INPUTS and like(sizes)
     return result
 
@@ -64,10 +64,10 @@ def _pieces(scene: Scene, node: int) -> int:
     shapes, strides = (json_list(scene.op_column(column)[node])[:1] for column in ("shapes", "strides"))
     # If strides are recorded, so are the shapes in lists, except long ones.
     long = shapes == strides == [[]]
-    return LONGEST_LIST + 1 if long else len(_piece_shapes(scene, node))
+    return LONGEST_LIST + 1 if long else len(piece_shapes(scene, node))
 
 
-def _piece_shapes(scene: Scene, node: int) -> list[list[int]]:
+def piece_shapes(scene: Scene, node: int) -> list[list[int]]:
     """The recorded input shapes of a concatenation."""
     shapes = json_list(scene.op_column("shapes")[node])[:1]
     listed = shapes[0] if shapes and isinstance(shapes[0], list) else []

@@ -22,6 +22,7 @@ QUOTIENTS = ("aten::div", "aten::div_", "aten::addcdiv", "aten::addcdiv_", "aten
 """An update that divides by a square root is Adam or similar."""
 ON_A_NUMBER = re.compile(r"\[\s*\[\s*\]")
 """The recorded shapes of an op on a scalar."""
+FUSED_OP = re.compile(r"^aten::_fused_(adam|adamw|sgd|adagrad)_?$")
 MANY_KERNELS = 12
 """An optimizer step with fewer kernels is already fused, or nearly so."""
 
@@ -31,6 +32,13 @@ def in_optimizer(scene: Scene) -> Bools:
     ranges = scene.within_ranges(OPTIMIZER_RANGE)
     result: Bools = ranges | _written_by_hand(scene, ~ranges)
     return result
+
+
+def updates_at_once(scene: Scene) -> Bools:
+    """Kernels of a fused optimizer (fused=True of torch.optim, apex, DeepSpeed), which updates in one pass."""
+    fused = [name for name in scene.known_ops if FUSED_OP.match(name)]
+    whole: Bools = scene.kernels("optimizer") | (scene.under_op(*fused) & (scene.kind == "kernel"))
+    return whole
 
 
 def counted_on_the_host(scene: Scene) -> Bools:

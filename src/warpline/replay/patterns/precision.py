@@ -4,25 +4,65 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpline.hardware.find import find_device
 from warpline.kernels import KernelIdentity
+from warpline.kernels.grammar import sm_number
 from warpline.replay.costs import shares
+from warpline.replay.patterns.casts import FLOATING, HALF_OPS
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools
+from warpline.trace.names import matches
+from warpline.work.parse import json_list
 
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
+"""Compute capability from which NVIDIA's chips have TF32 and bf16 (Ampere)."""
 HALF_TYPES = {"f16", "bf16"}
+SINGLE_OP = "float"
+"""torch's name of FP32."""
+MOSTLY_HALF = 0.8
+"""Share of the time of GEMMs, convolutions and attention in half precision above which a model already runs in it."""
 
 
 def on_cuda_cores(identity: KernelIdentity) -> bool:
-    """Whether a kernel is an FP32 matmul or convolution without tensor cores."""
+    """Whether a kernel is a matmul or convolution without tensor cores that may be FP32, by its name."""
     return (
         identity.kernel_class in MATRIX_CLASSES
         and identity.tensor_core is False
         and identity.dtype.a in {"f32", None}
         and identity.dtype.out in {"f32", None}
     )
+
+
+def fp32_products(scene: Scene) -> Bools:
+    """Products and convolutions on CUDA cores that are known to be fp32: by the kernel's name, or by the types of the
+    op around it where the name has none. What the op contradicts is not known."""
+    named = scene.kernels_where(lambda identity: identity.dtype.a == "f32")
+    types = scene.op_column("dtypes")
+    single = types.where(lambda text: _floating(text) == {SINGLE_OP})
+    other = types.where(lambda text: bool(_floating(text)) and SINGLE_OP not in _floating(text))
+    result: Bools = scene.kernels_where(on_cuda_cores) & (named | single) & ~other
+    return result
+
+
+def _floating(dtypes: str) -> set[str]:
+    """The floating types among an op's recorded inputs."""
+    return {str(name) for name in json_list(dtypes)} & FLOATING
+
+
+def _first_floating(dtypes: str) -> str | None:
+    """The type of an op's first floating input; attention in half precision keeps its sums in FP32."""
+    return next((str(name) for name in json_list(dtypes) if name in FLOATING), None)
+
+
+def mostly_half(scene: Scene) -> bool:
+    """Whether most of the time of GEMMs, convolutions and attention is in half precision already."""
+    heavy = scene.kernels(*MATRIX_CLASSES, "attention") & scene.in_steps
+    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
+    half |= scene.op_column("dtypes").where(lambda text: _first_floating(text) in HALF_OPS)
+    time = scene.graph.measured_end - scene.graph.measured_start
+    return float(time[heavy & half].sum()) >= MOSTLY_HALF * float(max(time[heavy].sum(), 1))
 
 
 def in_double(identity: KernelIdentity) -> bool:
@@ -41,10 +81,37 @@ def shorten_doubles(bench: Workbench, case: int) -> int:
     return int(doubles.sum())
 
 
-def has_new_types(scene: Scene) -> bool:
-    """TF32 and BF16 need compute capability 8.0; a device without a recorded capability is assumed to have it."""
+def has_tf32(scene: Scene) -> bool:
+    """Whether the chip is known to have TF32: NVIDIA's, from compute capability 8.0 on."""
+    return not on_amd(scene) and _nvidia_major(scene) >= FIRST_WITH_NEW_TYPES
+
+
+def has_bf16(scene: Scene) -> bool:
+    """Whether the chip is known to have bf16: NVIDIA's from 8.0 on, and AMD's Instinct."""
+    return on_amd(scene) or _nvidia_major(scene) >= FIRST_WITH_NEW_TYPES
+
+
+def on_amd(scene: Scene) -> bool:
+    """Whether the device is AMD's, by its name, its API calls or its kernels."""
+    named = scene.trace.devices["name"].drop_nulls().str.contains(r"(?i)\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d").any()
+    return bool(named or matches(scene.trace.api["name"], r"^hip").any() or scene.kernels_where(_is_amd).any())
+
+
+def _is_amd(identity: KernelIdentity) -> bool:
+    return identity.library in {"miopen", "tensile", "composable_kernel"} or "gfx" in (identity.arch or "")
+
+
+def _nvidia_major(scene: Scene) -> int:
+    """The compute capability; where it is not recorded, the newest that a kernel's name proves, as kernels run on their
+    own generation or later ones. 0 if unknown."""
     major = scene.trace.devices["compute_major"].drop_nulls()
-    return not len(major) or int(major[0]) >= FIRST_WITH_NEW_TYPES
+    if len(major):
+        return int(major[0])
+    names = (scene.trace.devices["name"].drop_nulls()).to_list()
+    chip = next((found for name in names if (found := find_device(name)) is not None), None)
+    if chip is not None:
+        return chip.compute[0]
+    return max((sm // 10 for sm in map(sm_number, scene.kernel_archs) if sm is not None), default=0)
 
 
 def drop_transposes(bench: Workbench, products: Bools) -> None:

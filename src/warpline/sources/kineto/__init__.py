@@ -14,8 +14,22 @@ Scanner = Literal["auto", "native", "python"]
 
 
 def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
-    """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage."""
-    events = scan_file(path, scanner=scanner)
-    from warpline.sources.kineto.tables import tables  # noqa: PLC0415 - polars can be loaded while the file is scanned
+    """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage.
 
-    return tables(events)
+    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused.
+    """
+    raw = scan_file(path, scanner=scanner)
+    # polars can be loaded while the file is scanned.
+    from warpline.sources.kineto.foreign import other_device, refuse_foreign  # noqa: PLC0415
+    from warpline.sources.kineto.lanes import adopt  # noqa: PLC0415
+    from warpline.sources.kineto.tables import CATEGORIES, tables  # noqa: PLC0415
+
+    producer = adopt(raw)
+    refuse_foreign(raw, path, set(CATEGORIES))
+    rows = tables(raw)
+    other = other_device(raw, set(CATEGORIES))
+    if producer is not None:
+        rows.source = producer
+    if other is not None:
+        rows.health.append(other)
+    return rows

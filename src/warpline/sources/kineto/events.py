@@ -36,6 +36,7 @@ class Field(Enum):
 
 FIELDS: dict[str, Field] = {
     "correlation": Field.INTEGER,
+    "correlation_id": Field.INTEGER,
     "External id": Field.INTEGER,
     "external id": Field.INTEGER,
     "device": Field.INTEGER,

@@ -147,12 +147,18 @@ def _gpu(kinds: dict[str, Selection]) -> pl.DataFrame:
             "shared_bytes": events.integer("shared memory"),
             "bytes": events.integer("bytes"),
             # The names of copies contain their direction: `Memcpy HtoD (Pinned -> Device)`.
-            "copy_kind": events.from_name(r"^Memcpy (\wto\w)", kernels),
+            "copy_kind": _copy_kind(events, kernels),
             "source_memory": events.from_name(r"\((\w+) -> ", kernels),
             "target_memory": events.from_name(r"(?:-> |Memset \()(\w+)\)", kernels),
             **events.arguments(),
         }
     )
+
+
+def _copy_kind(events: Selection, kernels: int) -> pl.Series:
+    """The direction of each copy; XLA writes `MemcpyH2D`."""
+    found = events.from_name(r"^Memcpy ?([A-Z](?:to|2)[A-Z])", kernels)
+    return found.cast(pl.String).str.replace("2", "to", literal=True).cast(pl.Categorical)
 
 
 def _api(layers: dict[str, Selection], threads: Threads) -> pl.DataFrame:
@@ -281,10 +287,10 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
                 f"{negative:,} events have a negative duration, which counts as zero.",
             )
         )
-    unknown = np.unique(raw.category[spans & ~known & (raw.category >= 0)])
+    unknown = np.unique(raw.category[spans & ~known])
     if len(unknown):
-        names = ", ".join(sorted(raw.categories[code] for code in unknown)[:5])
-        count = int((spans & ~known & (raw.category >= 0)).sum())
+        names = ", ".join(sorted(raw.categories[code] if code >= 0 else "none" for code in unknown)[:5])
+        count = int((spans & ~known).sum())
         entries.append(
             HealthEntry(
                 "unknown-category",

@@ -22,6 +22,26 @@ class Threads:
         self._rows: dict[int, int] = {}
         self._width = len(self._labels) + 1
 
+    def key(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """A number for the thread of each event."""
+        return self._keys(rows)
+
+    def process_of(self, key: int) -> int:
+        """A number for the process of a thread's number."""
+        return key // self._width
+
+    def process_of_rows(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """A number for the process of each event."""
+        return self._keys(rows) // self._width
+
+    def thread_names(self) -> dict[int, str]:
+        """Names that metadata events give to threads, by number."""
+        return self._metadata("thread_name")
+
+    def process_names(self) -> dict[int, str]:
+        """Names that metadata events give to processes, by number."""
+        return {self.process_of(key): name for key, name in self._metadata("process_name").items()}
+
     def _keys(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         process = self._canonical.take(self._raw.process.take(rows))
         thread = self._canonical.take(self._raw.thread.take(rows))

@@ -59,19 +59,28 @@ class Database:
     damage: list[Damage] = field(default_factory=list)
 
     def fetch(
-        self, table: str, integers: Iterable[str] = (), texts: Iterable[str] = (), numbers: Iterable[str] = ()
+        self,
+        table: str,
+        integers: Iterable[str] = (),
+        texts: Iterable[str] = (),
+        numbers: Iterable[str] = (),
+        hexes: Iterable[str] = (),
     ) -> pl.DataFrame:
-        """The requested columns of a table; null if the table, the column or a value of that type is missing."""
+        """The requested columns of a table; null if the table, the column or a value of that type is missing.
+
+        `hexes` are blobs, as hexadecimal text.
+        """
         wanted = [
             *((name, pl.Int64(), _INTEGER) for name in integers),
             *((name, pl.Float64(), _NUMBER) for name in numbers),
             *((name, pl.String(), _TEXT) for name in texts),
+            *((name, pl.String(), _HEX) for name in hexes),
         ]
         present = [entry for entry in wanted if entry[0] in self.columns.get(table, ())]
         if not present:
             return pl.DataFrame(schema={name: dtype for name, dtype, _ in wanted})
         selection = ", ".join(sql.format(column=_quoted(name)) for name, _, sql in present)
-        text_columns = [index for index, (_, _, sql) in enumerate(present) if sql == _TEXT]
+        text_columns = [index for index, (_, _, sql) in enumerate(present) if sql in {_TEXT, _HEX}]
         query = f"SELECT {selection} FROM {_quoted(table)}"
         schema = {name: dtype for name, dtype, _ in present}
         try:
@@ -103,7 +112,7 @@ class Database:
                     total += len(rows)
                     columns = list(zip(*rows, strict=True))
                     characters += sum(len(value) for index in text_columns for value in columns[index] if value)
-                    if total > limit_rows or characters > self.file_bytes:
+                    if total > limit_rows or characters > 2 * self.file_bytes:
                         reason = "it has more rows than fit in the file"
                         break
                     yield columns
@@ -141,6 +150,7 @@ def _frame(schema: Mapping[str, pl.DataType], columns: list[tuple[Any, ...]]) ->
 _INTEGER = "CASE typeof({column}) WHEN 'integer' THEN {column} END"
 _NUMBER = "CASE typeof({column}) WHEN 'integer' THEN {column} * 1.0 WHEN 'real' THEN {column} END"
 _TEXT = "CASE typeof({column}) WHEN 'text' THEN {column} END"
+_HEX = "CASE typeof({column}) WHEN 'blob' THEN hex({column}) END"
 
 
 def _quoted(name: str) -> str:

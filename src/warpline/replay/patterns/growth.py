@@ -1,0 +1,55 @@
+"""Tensors that grow from step to step: a key-value cache, a list of generated tokens."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from warpline.replay.patterns.joins import joins, piece_shapes
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Bools
+
+LEAST_GROWTHS = 2
+"""Steps in a row in which a tensor grows; once may be chance."""
+
+
+def grows_over_steps(scene: Scene) -> Bools:
+    """Joins whose largest piece has the shape that a join of the step before made: the tensor grows in every step.
+
+    Such shapes differ in every step, so that the step cannot be captured as a CUDA graph as it is.
+    """
+    nodes = np.flatnonzero(scene.once(joins) & scene.in_steps)
+    result = np.zeros(len(scene.graph), bool)
+    made: dict[int, set[tuple[int, ...]]] = {}
+    read: dict[int, dict[tuple[int, ...], list[int]]] = {}
+    for node in nodes.tolist():
+        pieces = [tuple(shape) for shape in piece_shapes(scene, node)]
+        step = int(scene.step[node])
+        if step == NONE or len(pieces) < 2:
+            continue
+        largest = max(pieces, key=prod)
+        joined = _joined(pieces)
+        if joined is not None and 2 * prod(largest) > prod(joined):
+            made.setdefault(step, set()).add(joined)
+            read.setdefault(step, {}).setdefault(largest, []).append(node)
+    growing = {
+        step: [node for shape, found in read[step].items() if shape in made.get(step - 1, set()) for node in found]
+        for step in read
+    }
+    if sum(bool(found) for found in growing.values()) >= LEAST_GROWTHS:
+        for found in growing.values():
+            result[found] = True
+    return result
+
+
+def _joined(pieces: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The shape of the pieces joined along the one dimension in which they may differ; None if that is not known."""
+    first = pieces[0]
+    if any(len(piece) != len(first) for piece in pieces):
+        return None
+    differing = [axis for axis in range(len(first)) if len({piece[axis] for piece in pieces}) > 1]
+    if len(differing) != 1:
+        return None
+    axis = differing[0]
+    return (*first[:axis], sum(piece[axis] for piece in pieces), *first[axis + 1 :])

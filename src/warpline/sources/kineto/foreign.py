@@ -1,0 +1,94 @@
+"""Chrome traces of other programs and of other devices: said in one true sentence, never "no events"."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from warpline.errors import UnreadableFile
+from warpline.sources.health import HealthEntry
+from warpline.sources.kineto.events import MISSING, RawEvents
+from warpline.sources.kineto.threads import Threads
+from warpline.units import several
+
+OTHER_DEVICES = {
+    "a Huawei Ascend NPU": re.compile(r"Ascend|^CANN$|^HCCL$|^AI ?Core\b|\bNPU\b", re.IGNORECASE),
+    "a TPU": re.compile(r"^/device:TPU|\bTPU\b"),
+}
+"""Devices that are no GPUs, by the name that their traces give to a process."""
+PHASES = {
+    "b": "asynchronous",
+    "e": "asynchronous",
+    "n": "asynchronous",
+    "B": "begin/end",
+    "E": "begin/end",
+    "C": "counter",
+}
+LISTED = 3
+READS = "give a torch.profiler, JAX or Nsight Systems profile; docs/adding-a-source.md lists what is read"
+
+
+def other_device(raw: RawEvents, known: set[str]) -> HealthEntry | None:
+    """An entry if the file has events of a device that is no GPU: they are not read."""
+    threads = Threads(raw)
+    called = threads.process_names()
+    for device, pattern in OTHER_DEVICES.items():
+        found = [process for process, name in called.items() if pattern.search(name)]
+        if not found:
+            continue
+        spans = np.flatnonzero((raw.phase == ord("X")) & ~_known(raw, known))
+        count = int(np.isin(threads.process_of_rows(spans), found).sum())
+        if count:
+            names = sorted({called[process] for process in found})[:LISTED]
+            return HealthEntry(
+                "other-device",
+                "error",
+                f"The trace is of {device}: its {several(count, 'device event')} ({', '.join(names)}) are not read, "
+                "because warpline knows GPUs only; what follows is about the CPU.",
+            )
+    return None
+
+
+def _known(raw: RawEvents, known: set[str]) -> npt.NDArray[np.bool_]:
+    """Events of a known category."""
+    table = np.array([*(name in known for name in raw.categories), False])
+    found: npt.NDArray[np.bool_] = table.take(raw.category)  # -1, no category, takes the last
+    return found
+
+
+def refuse_foreign(raw: RawEvents, path: Path, known: set[str]) -> None:
+    """Raise if the file has events, but none of a category that torch.profiler writes."""
+    if (_known(raw, known) & (raw.phase == ord("X"))).any() or "[memory]" in raw.names:
+        return
+    timed = (raw.time_ns != MISSING) & (raw.phase != ord("M"))
+    if not timed.any():
+        return
+    other = other_device(raw, known)
+    if other is not None:
+        device = other.message.partition(":")[0].removeprefix("The trace is ")
+        raise UnreadableFile(
+            "other-device", f"{path} is a trace {device}, which warpline does not read: it knows GPUs only", READS
+        )
+    raise UnreadableFile("foreign-trace", f"{path} is a Chrome trace of another program: {_described(raw)}", READS)
+
+
+def _described(raw: RawEvents) -> str:
+    """How many events of which kinds and categories the file has."""
+    timed = (raw.time_ns != MISSING) & (raw.phase != ord("M"))
+    phases: dict[str, int] = {}
+    for code, count in zip(*np.unique(raw.phase[timed], return_counts=True), strict=True):
+        kind = PHASES.get(chr(int(code)), "")
+        phases[kind] = phases.get(kind, 0) + int(count)
+    total = int(timed.sum())
+    kinds = ", ".join(f"{count:,} of them {kind}" for kind, count in phases.items() if kind)
+    codes, counts = np.unique(raw.category[timed & (raw.category >= 0)], return_counts=True)
+    names = [f'"{raw.categories[int(code)]}"' for code in codes[np.argsort(-counts, kind="stable")]]
+    more = " …" if len(names) > LISTED else ""
+    of = f" in the {'category' if len(names) == 1 else 'categories'} {', '.join(names[:LISTED])}{more}" if names else ""
+    return (
+        f"{total:,} events{of}{f' ({kinds})' if kinds else ''}, and none in a category of torch.profiler "
+        "(cpu_op, kernel, cuda_runtime …) or on a GPU's lane"
+    )

@@ -1,0 +1,140 @@
+"""Where the CPU's time goes in traces without GPU work, with answers worked out on paper."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kineto_files import Event, annotation, frame, launched, op, write
+
+from warpline.analyses.cpu_time import CpuTime, cpu_time
+from warpline.cli.main import run
+from warpline.trace.open import open_trace
+
+STEP_US, SLEEP_US = 31_000.0, 10_000.0
+SLEEP = "<built-in function sleep>"
+
+
+def steps(count: int = 4, *, stacks: bool = True) -> list[Event]:
+    """Each step: 10 ms asleep in `load`, 15 ms in aten::mm (5 ms of them in aten::copy_), 6 ms of Python."""
+    events: list[Event] = []
+    for number in range(count):
+        begin = number * STEP_US
+        events.append(annotation(f"ProfilerStep#{number}", begin, STEP_US))
+        events.append(op("aten::mm", begin + 12_000, 15_000))
+        events.append(op("aten::copy_", begin + 14_000, 5_000))
+        if stacks:
+            base = 10 * number
+            events.append(frame("train.py(30): step", begin, STEP_US, base + 1, None))
+            events.append(frame("train.py(12): load", begin + 1_000, SLEEP_US, base + 2, base + 1))
+            events.append(frame(SLEEP, begin + 1_000, SLEEP_US, base + 3, base + 2))
+    return events
+
+
+def answer(folder: Path, events: list[Event]) -> CpuTime:
+    found = cpu_time(open_trace(write(folder, events), cache=False))
+    assert found is not None
+    assert sum(part.self_ns for part in found.parts) == found.window_ns  # every nanosecond
+    assert sum(found.kinds.values()) == found.window_ns
+    return found
+
+
+def test_a_sleep_is_named_with_its_line_and_its_share(tmp_path: Path) -> None:
+    found = answer(tmp_path, steps())
+    assert (found.steps, found.step_ns) == (4, STEP_US * 1000)
+    longest = found.parts[0]
+    by_name = {part.name: part for part in found.parts}
+    asleep = by_name["sleep"]
+    assert (asleep.kind, asleep.spot, asleep.self_ns / 4, asleep.count) == ("sleep", "train.py:12", 10_000_000, 4)
+    assert by_name["aten::mm"].self_ns / 4 == 10_000_000  # without the copy inside it
+    assert by_name["aten::copy_"].self_ns / 4 == 5_000_000
+    assert by_name["train.py(30): step"].self_ns / 4 == 6_000_000
+    assert longest.self_ns == 40_000_000
+    assert "Of each 31.0 ms step" in found.sentence
+    assert "10.0 ms (32.3 %) asleep in train.py:12" in found.sentence
+
+
+def test_without_stacks_the_gap_is_named_after_what_follows(tmp_path: Path) -> None:
+    """12 ms before the product and 4 ms after it, which lie before the product of the next step, are not recorded."""
+    found = answer(tmp_path, steps(stacks=False))
+    gaps = {part.name: part.self_ns / 1e6 for part in found.parts if part.kind == "gap"}
+    assert gaps == {"before aten::mm": 4 * 12.0 + 3 * 4.0, "after the last event": 4.0}
+    assert "with nothing recorded before aten::mm" in found.sentence
+    assert "with_stack=True" in found.sentence
+
+
+def test_loading_and_waiting_have_kinds_of_their_own(tmp_path: Path) -> None:
+    events = [
+        frame("train.py(1): main", 0, 1000, 1, None),
+        frame("torch/utils/data/dataloader.py(700): __next__", 0, 300, 2, 1),
+        frame("<built-in method decode of Image>", 100, 200, 3, 2),
+        frame("threading.py(300): wait", 400, 500, 4, 1),
+    ]
+    found = answer(tmp_path, events)
+    assert not found.has_steps
+    assert {kind: length for kind, length in found.kinds.items() if length} == {
+        "input": 300_000,
+        "wait": 500_000,
+        "python": 200_000,
+    }
+
+
+def test_only_the_chosen_steps_count(tmp_path: Path) -> None:
+    trace = open_trace(write(tmp_path, steps()), cache=False, steps="1:3")
+    found = cpu_time(trace)
+    assert found is not None
+    assert (found.steps, found.window_ns) == (2, 62_000_000)
+
+
+def test_events_that_overlap_without_nesting_still_sum_to_the_window(tmp_path: Path) -> None:
+    found = answer(tmp_path, [op("a", 0, 10), op("b", 5, 10), op("c", 12, 10)])
+    assert found.window_ns == 22_000
+
+
+def test_a_trace_with_gpu_work_has_no_such_answer(tmp_path: Path) -> None:
+    assert cpu_time(open_trace(write(tmp_path, launched("gemm", 0, 10, 5, 1)), cache=False)) is None
+
+
+def test_the_report_and_the_json_have_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, steps())
+    assert run(["diagnose", str(path)]) == 0
+    text = capsys.readouterr().out
+    assert "no GPU activity · 4 steps of 31.0 ms" in text
+    assert "asleep in train.py:12" in text
+    assert "GPU busy" not in text
+    assert run(["diagnose", str(path), "-v"]) == 0
+    text = capsys.readouterr().out
+    assert "Where the CPU's time goes" in text
+    assert "GPU busy" not in text
+    assert run(["diagnose", str(path), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["verdict"] is None or told["verdict"]["cause"] == "unclear"
+    assert told["cpu"]["kinds"]["sleep_ns"] == 40_000_000
+    assert sum(part["self_ns"] for part in told["cpu"]["parts"]) == told["cpu"]["window_ns"] == 124_000_000
+
+
+def test_a_profile_that_torch_records_here_names_the_sleep(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    import time  # noqa: PLC0415
+
+    from torch.profiler import ProfilerActivity, profile, schedule  # noqa: PLC0415
+
+    path = tmp_path / "trace.json"
+    x = torch.randn(64, 64)
+    with profile(
+        activities=[ProfilerActivity.CPU],
+        schedule=schedule(wait=0, warmup=1, active=3, repeat=1),
+        on_trace_ready=lambda profiler: profiler.export_chrome_trace(str(path)),
+        with_stack=True,
+    ) as profiler:
+        for _ in range(4):
+            time.sleep(0.01)
+            x = (x @ x).relu() / 64
+            profiler.step()
+    found = cpu_time(open_trace(path, cache=False))
+    assert found is not None
+    assert found.steps == 3
+    asleep = sum(part.self_ns for part in found.parts if part.kind == "sleep")
+    assert asleep >= 2 * 10_000_000
+    assert sum(part.self_ns for part in found.parts) == found.window_ns
