@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpline.analyses.breakdown import device_times
+from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
 from warpline.replay.bounds import DeviceWork
 from warpline.trace.columns import NONE, integers
@@ -42,6 +43,8 @@ class State:
     replay_error_pct: float = 0.0
     is_whole: bool = False
     """Whether no steps were found, so that the whole recording counts as one."""
+    framework: Framework = "pytorch"
+    """What the program is written with."""
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
 
@@ -82,6 +85,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         recorded_steps=evidence.recorded_steps,
         replay_error_pct=evidence.question.replay.error_pct,
         is_whole=not len(judged.steps_in_view),
+        framework=evidence.framework,
         fits_devices=work.busy_ns <= 1.1 * evidence.question.bare_step_ns.high,
     )
 

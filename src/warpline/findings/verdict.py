@@ -50,15 +50,20 @@ def _cause(fix: str, findings: Sequence[Finding]) -> Cause | None:
 def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdict:
     chosen = next(finding for finding in findings if finding.fix == first.fix)
     gain, after, before = chosen.gain, chosen.new_step_ns, duration(state.step_ns)
-    claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
+    claim = _continued(chosen.claim.rstrip("."))
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
     expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
-        f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "
+        f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].subject(state.framework)} would bring the step "
         f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after, first.why)
+
+
+def _continued(sentence: str) -> str:
+    """A sentence as it goes on after a colon; an abbreviation keeps its capitals."""
+    return sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]
 
 
 def _is_mostly_communication(state: State) -> bool:
@@ -68,7 +73,7 @@ def _is_mostly_communication(state: State) -> bool:
 
 
 def _communication(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
-    other = f"; elsewhere, {_gain_of(plan[0])}" if plan else f"; {_tried(findings)}"
+    other = f"; elsewhere, {_gain_of(plan[0], state)}" if plan else f"; {_tried(findings)}"
     sentence = f"{_comm_words(state)}, more than anything else in a step of {duration(state.step_ns)}{other}."
     return _same_step("comm", sentence, state)
 
@@ -78,8 +83,8 @@ def _comm_words(state: State) -> str:
     return f"{CAUSES['comm']}: exposed communication takes {share} of each step"
 
 
-def _gain_of(step: PlanStep) -> str:
-    return f"{all_fixes()[step.fix].words} would gain {speedup(step.gain.expected)}"
+def _gain_of(step: PlanStep, state: State) -> str:
+    return f"{all_fixes()[step.fix].subject(state.framework)} would gain {speedup(step.gain.expected)}"
 
 
 def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
@@ -158,7 +163,7 @@ def _missing(findings: Sequence[Finding], state: State) -> str | None:
     doubtful = [one for one in findings if one.gain.expected >= MIN_DOUBTFUL_GAIN]
     if doubtful:
         best = max(doubtful, key=lambda one: one.gain.expected)
-        words, gain = all_fixes()[best.fix].words, best.gain
+        words, gain = all_fixes()[best.fix].subject(state.framework), best.gain
         spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
         return f"{words} might gain {speedup(gain.expected)} ({spread}): {_to_be_certain(state)}"
     return None
