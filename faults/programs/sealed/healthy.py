@@ -302,7 +302,7 @@ def recommender_in_float32(torch: Any, cure: str | None) -> Step:
     """
     nn = torch.nn
     torch.backends.cuda.matmul.allow_tf32 = bool(cure)
-    features, rows, width, users, bag = sizes((26, 200_000, 128, 32768, 40), (4, 50, 8, 16, 3))
+    features, rows, width, users, bag = sizes((26, 200_000, 128, 32768, 64), (4, 50, 8, 16, 3))
     bags = nn.ModuleList(nn.EmbeddingBag(rows, width, mode="sum", device="cuda") for _ in range(features))
     bags.requires_grad_(False)
     bottom = nn.Sequential(nn.Linear(13, 128), nn.ReLU(), nn.Linear(128, width), nn.ReLU()).to("cuda")
