@@ -55,7 +55,7 @@ def cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         torch.nn.Module, "to", lambda self, *args, **kwargs: move(self, *(map(on_the_cpu, args)), **kwargs)
     )
     monkeypatch.setattr(
-        torch, "autocast", lambda device, *args, **kwargs: autocast(on_the_cpu(device), *args, **kwargs)
+        torch, "autocast", lambda device_type, *args, **kwargs: autocast(on_the_cpu(device_type), *args, **kwargs)
     )
     monkeypatch.setattr(torch.Tensor, "record_stream", lambda self, stream: None)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
