@@ -18,7 +18,7 @@ def ppo_that_logs_every_update(torch: Any, cure: str | None) -> Step:
     it. Each `.item()` waits for them instead. The statistics can stay on the GPU until somebody looks at them.
     """
     nn, functional = torch.nn, torch.nn.functional
-    carts, horizon, width, halves = sizes((1536, 32, 1024, 2), (8, 4, 16, 2))
+    carts, horizon, width, halves = sizes((6144, 32, 1024, 2), (8, 4, 16, 2))
     torch.backends.cuda.matmul.allow_tf32 = True
 
     actor, critic = perceptron(torch, 4, width, 2), perceptron(torch, 4, width, 1)
