@@ -3,8 +3,8 @@
     python -m faults.record --suite held_out -o DIR
     python -m faults.record --suite held_out --only NAME -o DIR
 
-Needs torch and a CUDA device, and nothing else. Every process is forked before CUDA starts. Steps are timed and
-captured in rounds (`faults/rounds.py`). A case that fails costs only itself.
+Needs torch and a CUDA device, and for the suite `sealed` also transformers. Every process is forked before CUDA
+starts. Steps are timed and captured in rounds (`faults/rounds.py`). A case that fails costs only itself.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ HOW = (
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
+IMPORTED_FOR = {"sealed": ("transformers.modeling_utils",)}
+"""What a suite needs besides."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -56,9 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = cache
         os.environ["TRITON_CACHE_DIR"] = str(Path(cache, "triton"))
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"  # compiles in this process, where it can be seen
-        os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # looks for a device without starting CUDA before the forks
-        for module in IMPORTED_ONCE:
-            importlib.import_module(module)
+        import_once(options.suite)
         about = describe(cases[0], options.output)
         if "error" in about:
             return 1
@@ -78,6 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             (options.output / MANIFEST).write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     print(summary(manifest))
     return 0 if len(manifest["cases"]) == len(cases) else 1
+
+
+def import_once(suite: str) -> None:
+    """Imports what the processes of a suite will need, before they are forked."""
+    os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # looks for a device without starting CUDA before the forks
+    for module in (*IMPORTED_ONCE, *IMPORTED_FOR.get(suite, ())):
+        importlib.import_module(module)
 
 
 def _manifest(suite: str, cases: Sequence[Case], results: dict[Job, Result], about: Result) -> dict[str, Any]:

@@ -9,7 +9,7 @@ listed:
 The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
 and, written the same way, field ones after the mistakes of real programs, training ones after those of research, and
 serving ones after those of inference and numerical programs; studio, textbook and workshop ones are ordinary programs
-with ordinary faults.
+with ordinary faults; sealed ones are real models.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from faults.programs import (
     loading,
     memory,
     precision,
+    sealed,
     serving,
     shape,
     studio,
@@ -41,6 +42,7 @@ SUITES = {
     "planted": CASES,
     "held_out": held_out.CASES,
     "field": field.CASES,
+    "sealed": sealed.CASES,
     "serving": serving.CASES,
     "studio": studio.CASES,
     "textbook": textbook.CASES,

@@ -1,0 +1,82 @@
+"""The programs of the sealed suite at toy sizes on a CPU, which stands in for the GPU."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from faults.programs import SUITES, Case
+from faults.programs.sealed import dispatch, healthy, kernels, parts
+
+CASES = SUITES["sealed"]
+VARIANTS = [
+    (case, cure)
+    for case in CASES
+    for cure in (None, *dict.fromkeys(cure for cure in (case.fix, *case.also, case.innocent) if cure))
+]
+
+
+def on_the_cpu(value: Any) -> Any:
+    return "cpu" if value == "cuda" else value
+
+
+class NoStream:
+    """A stream on which nothing runs."""
+
+    def wait_stream(self, other: object) -> None:
+        """There is nothing to wait for."""
+
+
+@pytest.fixture
+def cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """torch in which "cuda" is the CPU, and what needs a GPU does nothing."""
+    torch: Any = pytest.importorskip("torch")
+    pytest.importorskip("transformers")
+
+    class Elsewhere(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if getattr(function, "__name__", "") == "pin_memory":
+                return args[0]
+            args = tuple(on_the_cpu(value) if isinstance(value, str) else value for value in args)
+            kwargs = {
+                name: on_the_cpu(value) if isinstance(value, str) else value for name, value in (kwargs or {}).items()
+            }
+            return function(*args, **kwargs)
+
+    def same(torch: Any, function: Any) -> Any:
+        return function
+
+    move, autocast = torch.nn.Module.to, torch.autocast
+    monkeypatch.setenv(parts.SMALL, "1")
+    monkeypatch.setattr(
+        torch.nn.Module, "to", lambda self, *args, **kwargs: move(self, *(map(on_the_cpu, args)), **kwargs)
+    )
+    monkeypatch.setattr(
+        torch, "autocast", lambda device_type, *args, **kwargs: autocast(on_the_cpu(device_type), *args, **kwargs)
+    )
+    monkeypatch.setattr(torch.Tensor, "record_stream", lambda self, stream: None)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
+    monkeypatch.setattr(torch.cuda, "Stream", NoStream)
+    monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
+    monkeypatch.setattr(torch.cuda, "current_stream", NoStream)
+    for module in (dispatch, healthy):
+        monkeypatch.setattr(module, "graphed", same)
+    monkeypatch.setattr(kernels, "compiled", same)
+    with Elsewhere():
+        yield torch
+
+
+def test_sixteen_are_faulty_and_two_of_the_healthy_are_traps() -> None:
+    assert sum(case.fix is not None for case in CASES) == 16
+    assert sorted(case.trap for case in CASES if case.fix is None) == [False] * 6 + [True] * 2
+
+
+@pytest.mark.parametrize(("case", "cure"), VARIANTS, ids=[f"{case.name}-{cure}" for case, cure in VARIANTS])
+def test_every_variant_runs_at_toy_size(cpu_for_a_gpu: Any, case: Case, cure: str | None) -> None:
+    step = case.cured(cure) if cure else case.faulty()
+    assert any(line.function for line in case.planted_lines()) == (case.fix is not None)
+    for _ in range(3):
+        step()
