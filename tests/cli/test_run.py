@@ -48,6 +48,8 @@ def test_a_program_is_run_recorded_and_diagnosed_and_no_gpu_is_said_to_be_in_it(
     assert sorted(path.name for path in (tmp_path / ".warpline/runs/first").iterdir()) == [
         "manifest.json",
         "trace.json.gz",
+        "trace.look.json.gz",
+        "trace.stacks.json.gz",
     ]
 
 

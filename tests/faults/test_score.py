@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from contradictions import below_device_work, contradictions
 from paths import ROOT
 
 from faults.recorded import RecordedCase, recorded_cases
-from faults.score import answer_to, compare, main
+from faults.score import compare, main
 from faults.scoreboard import WHOLE, Answer, Score, comparison, from_dict, ranges_by_fix, scores, table, to_dict
+from warpline.findings.diagnosis import diagnose
+from warpline.trace.open import open_trace
 
 LEAST_RIGHT_CAUSE = 0.95
 LEAST_RIGHT_STEP = 0.8
@@ -138,7 +141,13 @@ def test_a_score_that_is_kept_says_what_its_answers_say(path: Path) -> None:
 
 @pytest.mark.long
 def test_the_diagnosis_keeps_what_it_promises_over_all_suites() -> None:
-    answers = [answer_to(case) for case in recorded_cases()]
+    answers, wrong = [], []
+    for case in recorded_cases():
+        found = diagnose(open_trace(case.recording(case.scored_variant), cache=False), why=True)
+        said = json.loads(json.dumps(found.to_dict()))
+        answers.append(compare(case, said))
+        wrong += [f"{case.name}: {text}" for text in (*contradictions(said), *below_device_work(found))]
+    assert wrong == []
     score = Score.of(answers)
     assert score.right_cause >= LEAST_RIGHT_CAUSE * score.cases, [
         answer.line() for answer in answers if not answer.right_cause

@@ -480,7 +480,20 @@ def test_the_look_alike_is_left_alone(rule: str, judgement_of: Judge) -> None:
     assert listed is None or (listed.gain.expected < 1.05 and listed.confidence == "low")
 
 
-KEYS = {"rule", "cause", "fix", "claim", "lost_ns", "gain", "new_step_ns", "confidence", "where", "how", "verify"}
+KEYS = {
+    "rule",
+    "cause",
+    "fix",
+    "claim",
+    "lost_ns",
+    "evidence_ns",
+    "gain",
+    "new_step_ns",
+    "confidence",
+    "where",
+    "how",
+    "verify",
+}
 
 
 @pytest.mark.parametrize("body", [body for pair in CASES.values() for body in pair], ids=lambda body: body.__name__)

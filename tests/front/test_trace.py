@@ -186,6 +186,7 @@ def test_texts_of_the_trace_are_escaped_in_notebooks(tmp_path: Path) -> None:
         SCRIPT,
         SCRIPT,
         1,
+        1,
         Estimate(1, 1, 1),
         Estimate(1, 1, 1),
         "low",

@@ -62,7 +62,8 @@ def test_the_first_screen_has_what_one_needs_first() -> None:
     ):
         assert part in text
     assert re.search(r"^fused_optimizer +1\.\d\d× +1\.\d\d–1\.\d\d× .* high +demo_training\.py:48$", text, re.MULTILINE)
-    assert "under 2 %; use -v to see all" in text
+    assert "First, because it is one line" in text
+    assert re.search(r"^Plan: 8\.\d\d → 6\.\d\d \(fused optimizer\) → ", text, re.MULTILINE)
     assert "warpline diagnose trace -v" in text
     assert "Kernels" not in text
 
@@ -96,7 +97,7 @@ def test_the_parts_of_the_caption_add_up() -> None:
 def test_every_table_has_one_key() -> None:
     sections = report(diagnosed(DEMO), verbose=True).sections
     tables = [part for section in sections for part in section.content if isinstance(part, Table)]
-    assert len(tables) == 7
+    assert len(tables) == 8
     assert all(sum(column.key for column in table.columns) == 1 for table in tables)
 
 

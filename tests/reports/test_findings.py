@@ -27,6 +27,7 @@ def finding(fix: str = "remove_sync", gain: float = 1.5, where: tuple[Place, ...
         fix=fix,
         claim="The CPU waits in 6 calls a step.",
         lost_ns=1_000_000,
+        evidence_ns=1_000_000,
         gain=Estimate(gain - 0.1, gain, gain + 0.1),
         new_step_ns=Estimate(1_900_000, 2_000_000, 2_100_000),
         confidence="high",

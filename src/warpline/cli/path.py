@@ -100,11 +100,13 @@ def budget(
 
       warpline budget trace.json.gz --cpu-us 5 --json
     """
-    from warpline.analyses.budget import Budget, budget_of  # noqa: PLC0415
+    from warpline.analyses.budget import Budget  # noqa: PLC0415
+    from warpline.findings.budget import bare_budget  # noqa: PLC0415
     from warpline.replay.costs.find import default_costs, find_costs  # noqa: PLC0415
 
     opened = open_with_progress(trace, steps, step_range, no_cache) if trace is not None else None
-    known, costs = (budget_of(opened), find_costs(opened)) if opened is not None else (None, default_costs())
+    bare, costs = (bare_budget(opened), find_costs(opened)) if opened is not None else (None, default_costs())
+    known = bare.budget if bare else None
     if known is None and (ops is None or cpu_us is None or gpu_us is None):
         raise UsageError("no-numbers", "give a trace, or all of --ops, --cpu-us and --gpu-us")
     result = Budget(
@@ -115,15 +117,19 @@ def budget(
     if not result.step_ns:
         raise UsageError("no-time", "a step needs CPU or GPU time", "give --cpu-us or --gpu-us")
     graph_ns = result.graph_ns(costs.host.graph_launch.expected, costs.device.graph_gap.expected)
+    step_ns = result.step_ns
+    if bare is not None and bare.step_ns is not None and result == bare.budget:
+        # The step, and the graph, that `diagnose` and `whatif` show.
+        step_ns, graph_ns = bare.step_ns, bare.graph_ns or graph_ns
     if as_json:
-        print_json(_as_dict(result, graph_ns))
+        print_json(_as_dict(result, step_ns, graph_ns))
         return
     from warpline.reports.path import budget_report  # noqa: PLC0415
 
-    put_report(budget_report(result, graph_ns))
+    put_report(budget_report(result, step_ns, graph_ns))
 
 
-def _as_dict(budget: Budget, graph_ns: float) -> dict[str, Any]:
+def _as_dict(budget: Budget, step_ns: float, graph_ns: float) -> dict[str, Any]:
     return {
         "schema": BUDGET_SCHEMA,
         "ops_per_step": budget.ops,
@@ -131,7 +137,7 @@ def _as_dict(budget: Budget, graph_ns: float) -> dict[str, Any]:
         "gpu_ns_per_op": budget.gpu_ns,
         "dispatch_ns": budget.dispatch_ns,
         "work_ns": budget.work_ns,
-        "step_ns": budget.step_ns,
+        "step_ns": step_ns,
         "bound": budget.bound,
         "crossover_ops": budget.crossover_ops,
         "graph_step_ns": graph_ns,

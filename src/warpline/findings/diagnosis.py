@@ -28,7 +28,9 @@ from warpline.trace.trace import Trace
 from warpline.units import duration, share, speedup
 
 if TYPE_CHECKING:
+    from warpline.findings.audit import Objection
     from warpline.findings.model import Finding, Verdict
+    from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
 SCHEMA = "warpline.diagnosis/1"
@@ -71,6 +73,18 @@ class Diagnosis:
     def verdict(self) -> Verdict | None:
         """The cause and what to fix first; None if the trace was not replayed."""
         return self.judgement.verdict if self.judgement else None
+
+    @property
+    def plan(self) -> list[PlanStep]:
+        """The order in which fixes are best made, each on top of the last; the verdict names the first."""
+        return self.judgement.plan if self.judgement else []
+
+    @property
+    def audit(self) -> list[Objection]:
+        """What the trace contradicted, and was withdrawn or downgraded."""
+        from warpline.findings.audit import audit_accounting  # noqa: PLC0415 - as the replay
+
+        return [*(self.judgement.audit if self.judgement else []), *audit_accounting(self.devices, self.gaps)]
 
     @property
     def findings(self) -> list[Finding]:
@@ -139,7 +153,9 @@ class Diagnosis:
             "devices": [_device(device, gaps.totals()) for device, gaps in zip(self.devices, self.gaps, strict=True)],
             "replay": self._replay(),
             "verdict": self.verdict.to_dict() if self.verdict else None,
+            "plan": [step.to_dict() for step in self.plan],
             "findings": [finding.to_dict() for finding in self.findings],
+            "audit": [objection.to_dict() for objection in self.audit],
             "steps": self.steps.to_dicts(),
             "kernels": self.kernels.to_dicts(),
             "launches": self.launches.to_dicts(),

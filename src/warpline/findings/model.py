@@ -25,7 +25,9 @@ class Finding:
     claim: str
     """One sentence with numbers."""
     lost_ns: int
-    """Per step."""
+    """Saved per step by the fix."""
+    evidence_ns: int
+    """Time per step of what the fix touches: GPU operations, host segments and calls, and the waits that it ends."""
     gain: Estimate
     """Speed-up of the step without a profiler: old time over new time."""
     new_step_ns: Estimate
@@ -69,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The cause of the largest replayed gain, in one sentence.
+    """What to fix first, in one sentence: the first step of the plan.
 
     >>> verdict = warpline.diagnose("trace.json.gz").verdict
     >>> verdict.cause, verdict.fix, verdict.gain.expected
@@ -80,6 +82,8 @@ class Verdict:
     sentence: str
     gain: Estimate
     new_step_ns: Estimate | None
+    why: str | None = None
+    """Why this comes first, where another fix would gain more."""
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as JSON."""

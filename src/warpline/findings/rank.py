@@ -1,20 +1,24 @@
-"""Applies all rules to one trace: findings ranked by replayed gain, and the verdict."""
+"""Applies all rules to one trace: audited findings, the plan, and the verdict."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
 from warpline.errors import CannotAnswer
+from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
 from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion
 from warpline.findings.model import Finding, Verdict
+from warpline.findings.plan import PlanStep, make_plan
+from warpline.findings.state import state_of
 from warpline.findings.verdict import verdict_of
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.fixes.words import of_recording
+from warpline.replay.bounds import DeviceWork
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction
 from warpline.sources.health import HealthEntry
@@ -23,33 +27,54 @@ from warpline.units import speedup
 
 MEASURE = "time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare"
 
+COLD_FIRST = "first, because the cold start takes most of the recording; the plan is about the steps after it"
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """Findings and verdict, with their evidence."""
+    """Findings, plan and verdict, with their evidence."""
 
     findings: list[Finding]
+    plan: list[PlanStep]
     verdict: Verdict
+    audit: list[Objection]
+    """What was withdrawn or downgraded, and why."""
     evidence: Evidence
     health: list[HealthEntry]
     """Doubts about the profile that the replay shows."""
 
 
 def judge(trace: Trace) -> Judgement:
-    """Findings and verdict of a trace, largest gain first."""
+    """Findings (largest gain first), plan and verdict of a trace."""
     if not len(trace.gpu) or not len(trace.api):
         raise CannotAnswer("no-replay", "cannot say why, because the trace has no GPU operations with their launches")
     evidence = Evidence(steps_to_judge(trace), all_fixes(), len(trace.steps_in_view))
-    findings = [finding for finding in (_apply(rule, evidence) for rule in rules()) if finding is not None]
+    work = DeviceWork(evidence.question)
+    raw = [finding for finding in (_apply(rule, evidence, work) for rule in rules()) if finding is not None]
+    findings, objections = audit_findings(raw, evidence, work)
     findings.sort(key=lambda finding: (finding.cannot_tell, -finding.gain.expected))
+    state = state_of(trace, evidence, work)
+    findings, more = audit_coverage(findings, state)
+    objections += more
+    plan, more = audit_plan(make_plan(findings, evidence, work) if state.is_covered else [])
+    verdict = verdict_of(plan, findings, state)
     distortion = profiler_distortion(evidence)
-    verdict = cold_start_verdict(findings, evidence) or verdict_of(findings, evidence)
+    cold = cold_start_verdict(findings, evidence)
+    if cold is not None:
+        verdict = replace(cold, why=COLD_FIRST if plan and plan[0].fix != cold.fix else None)
     if not len(evidence.trace.steps_in_view):
         verdict = replace(verdict, sentence=of_recording(verdict.sentence))
-    return Judgement(findings, verdict, evidence, [distortion] if distortion else [])
+    return Judgement(
+        findings=findings,
+        plan=plan,
+        verdict=verdict,
+        audit=[*objections, *more],
+        evidence=evidence,
+        health=[distortion] if distortion else [],
+    )
 
 
-def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
+def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
     fix = fix_of(rule.name).name
     found = proposal(rule, fix, evidence)
     if found is None:
@@ -64,6 +89,7 @@ def _apply(rule: Rule, evidence: Evidence) -> Finding | None:
         fix=fix,
         claim=(claim.sentence if len(evidence.trace.steps_in_view) else of_recording(claim.sentence)) + alone,
         lost_ns=max(0, round(prediction.old_step_ns.expected - after.expected)),
+        evidence_ns=round(work.touched_ns(evidence.trial(fix))),
         gain=gain.rounded(4),
         new_step_ns=after.rounded(),
         confidence=at_most(confidence_of(rule, prediction, evidence.recorded_steps), found.claim.most),

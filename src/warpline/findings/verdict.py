@@ -1,105 +1,197 @@
-"""The verdict: the cause of the largest replayed gain, in one sentence; healthy if no fix gains 5 %."""
+"""The verdict: the plan's first step in one sentence; without a plan, where the time goes, healthy, or unclear."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict
+from warpline.findings.plan import MIN_GAIN, PlanStep
+from warpline.findings.state import State
 from warpline.fixes.claim import CAUSES, Cause
-from warpline.fixes.evidence import Evidence
-from warpline.fixes.registry import all_fixes, rules
+from warpline.fixes.registry import all_fixes
 from warpline.units import duration, speedup
 
-LEAST_GAIN = 1.05
-LEAST_DOUBTFUL_GAIN = 1.15
-"""Minimum gain of a finding whose confidence is not high."""
 MOST_IDLE = 0.3
 """A step with a larger idle share is not healthy, whatever the replay predicts."""
+MOST_UNEXPLAINED = 0.1
+"""Share of the time that may be idle for no known reason in a healthy step."""
+MOST_EXPOSED = 0.5
+"""Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
+MIN_DOUBTFUL_GAIN = 1.1
+"""A step that a fix might shorten by this much, or not at all, is not called healthy."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
-SPECIFIC_ENOUGH = 0.33
-"""A specific finding is preferred to a general fix if it saves at least this share of the time: a graph or a compiler
-removes nearly all host time, whatever the fault is. In 16 recorded profiles a specific finding is worth fixing and
-saves less than a general fix, 0.37 to 0.96 of it; the planted fault is the specific one in all of them."""
-HALF = 0.5
-"""A finding that saves this share of the roofline gain, or of the gain from removing waits, is named instead."""
-SURE_ENOUGH = 0.8
-"""A finding of high confidence is preferred to another if it saves at least this share of the time."""
-LEAST_ROOFLINE_GAIN = 1.6
-"""Kernels below the roofline are a fault only if they are far below: libraries reach 60 to 95 % of it."""
-LEAST_FUSION_GAIN = 1.3
-"""Missing fusion is a fault only above this gain: in 28 recorded healthy programs fusion is worth
-up to 1.2×, and in the eleven programs with this fault at least 3.3×."""
+PART_OF = {"launch_latency": "dispatch"}
+UNEXPLAINED = ("dependency", "unknown")
+MEANING = {
+    "dependency": "waiting for other GPU activity",
+    "unknown": "for no recorded reason",
+    "profiler": "for the profiler",
+}
 
 
-def verdict_of(findings: list[Finding], evidence: Evidence) -> Verdict:
-    """The finding to fix first, or healthy; `findings` are sorted by gain, the largest first."""
-    chosen = _chosen(findings, evidence.idle["input"] / evidence.steps)
-    if chosen is None:
-        return _without_a_fix(findings, evidence)
-    gain, after, before = chosen.gain, chosen.new_step_ns, duration(evidence.step_ns)
-    claim = chosen.claim[0].lower() + chosen.claim[1:].rstrip(".")
+def verdict_of(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
+    """What to fix first, or why nothing is."""
+    if not state.is_covered:
+        return _about_the_recording(state)
+    if _is_mostly_communication(state):
+        overlap = next((step for step in plan if _cause(step.fix, findings) == "comm"), None)
+        if overlap is None or overlap is not plan[0]:
+            return _communication(plan, findings, state)
+    if plan:
+        return _to_fix(plan[0], findings, state)
+    return _without_a_fix(findings, state)
+
+
+def _cause(fix: str, findings: Sequence[Finding]) -> Cause | None:
+    return next((finding.cause for finding in findings if finding.fix == fix), None)
+
+
+def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdict:
+    chosen = next(finding for finding in findings if finding.fix == first.fix)
+    gain, after, before = chosen.gain, chosen.new_step_ns, duration(state.step_ns)
+    claim = _continued(chosen.claim.rstrip("."))
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
     expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
     sentence = (
-        f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].words} would bring the step "
+        f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].subject(state.framework)} would bring the step "
         f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
     )
-    return Verdict(chosen.cause, chosen.fix, sentence, gain, after)
+    return Verdict(chosen.cause, chosen.fix, sentence, gain, after, first.why)
 
 
-def _without_a_fix(findings: list[Finding], evidence: Evidence) -> Verdict:
-    """Healthy if the device is busy; else the cause of its idle time, although no replayed fix would help."""
-    step = round(evidence.step_ns)
-    best = max((finding.gain.expected for finding in findings), default=1.0)
-    same = Estimate(1.0, 1.0, 1.0), Estimate(step, step, step)
-    waited = max(WAITS, key=lambda cause: evidence.idle[cause])
-    doubtful = "gains 5 % with high confidence" if best < LEAST_DOUBTFUL_GAIN else "gains enough to be a fault"
-    sure = "gains 5 % or more" if best < LEAST_GAIN else doubtful
-    tried = f"no replayed fix {sure} (best {best:.2f}×) on a step of {duration(step)}."
-    idle_share = min(evidence.idle_share, evidence.bare_idle_share)
-    if idle_share < MOST_IDLE or not evidence.idle[waited]:
-        busy = f"the GPU is busy {100 * (1 - idle_share):.0f} % of the time"
-        share = evidence.roofline_share
-        roof = "" if share is None else f", its kernels reach {100 * share:.0f} % of the roofline"
-        return Verdict("healthy", None, f"Healthy: {busy}{roof}, and {tried}", *same)
-    part = evidence.idle[waited] / evidence.trace.window.length_ns
-    idle = f"the GPU is idle {100 * evidence.idle_share:.0f} % of the time, {100 * part:.0f} % for this reason"
-    sentence = f"{CAUSES[waited]}: {idle}, but {tried}"
-    return Verdict(waited, None, sentence, *same)
+def _continued(sentence: str) -> str:
+    """A sentence as it goes on after a colon; an abbreviation keeps its capitals."""
+    return sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]
 
 
-def _chosen(findings: list[Finding], loading_ns: float) -> Finding | None:
-    """The largest gain; general fixes give way to specific ones, and low confidence to high, if those save enough.
+def _is_mostly_communication(state: State) -> bool:
+    """Whether exposed communication takes more time than anything else."""
+    others = (state.compute, state.copy, *(length for cause, length in state.idle.items() if cause != "comm"))
+    return state.comm + state.idle["comm"] > max(others)
 
-    A wait gives way to loading if the device is idle during loading: a program that reads its loss at the end of
-    every step could load the next batch meanwhile.
-    """
-    known = {rule.name: rule for rule in rules()}
-    bound = [finding for finding in findings if finding.fix == "at_roofline"]
-    worth = [finding for finding in findings if finding not in bound and _is_worth_it(finding)]
-    # The roofline does not explain why a kernel is slow, so it is named only if no finding saves half as much.
-    far = [finding for finding in bound if finding.gain.expected >= LEAST_ROOFLINE_GAIN]
-    if far and not any(one.lost_ns >= HALF * far[0].lost_ns for one in worth):
-        return far[0]
-    if not worth:
+
+def _communication(plan: Sequence[PlanStep], findings: Sequence[Finding], state: State) -> Verdict:
+    other = f"; elsewhere, {_gain_of(plan[0], state)}" if plan else f"; {_tried(findings)}"
+    sentence = f"{_comm_words(state)}, more than anything else in a step of {duration(state.step_ns)}{other}."
+    return _same_step("comm", sentence, state)
+
+
+def _comm_words(state: State) -> str:
+    share = _percent(state.comm + state.idle["comm"])
+    return f"{CAUSES['comm']}: exposed communication takes {share} of each step"
+
+
+def _gain_of(step: PlanStep, state: State) -> str:
+    return f"{all_fixes()[step.fix].subject(state.framework)} would gain {speedup(step.gain.expected)}"
+
+
+def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
+    tried = f"{_tried(findings)} on a step of {duration(state.step_ns)}"
+    if state.errors:
+        return _same_step("unclear", f"Unclear: {_broken(state)}.", state)
+    if not state.fits_devices:
+        return _same_step("unclear", f"Unclear: {_wrong_steps(state)}.", state)
+    idle = _idle(tried, state)
+    if idle is not None:
+        return idle
+    exposed = _exposed(state)
+    if exposed is not None:
+        return _same_step(exposed, f"{_exposed_words(exposed, state)}, and {tried}.", state)
+    missing = _missing(findings, state)
+    if missing is not None:
+        return _same_step("unclear", f"Unclear: {missing}.", state)
+    busy = f"the GPU is busy {_percent(1 - state.certain_idle)} of each step"
+    share = state.roofline_share
+    roof = "" if share is None else f", its kernels reach {_percent(share)} of the roofline"
+    return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
+
+
+def _about_the_recording(state: State) -> Verdict:
+    """What can be said where the steps do not stand for the recording."""
+    few = (
+        f"the steps that were found hold only {_percent(state.covered)} of the recording's GPU time; mark the steps "
+        "(prof.step(), or --step-range NAME)"
+    )
+    exposed = None if state.errors else _exposed(state)
+    if exposed is not None:
+        return _same_step(exposed, f"{_exposed_words(exposed, state)} in the whole recording; {few}.", state)
+    return _same_step("unclear", f"Unclear: {_broken(state) if state.errors else few}.", state)
+
+
+def _broken(state: State) -> str:
+    codes = ", ".join(dict.fromkeys(state.errors))
+    return f"the profile has an error ({codes}), so nothing is known of the program's steps; record it again"
+
+
+def _exposed(state: State) -> Cause | None:
+    """Whether exposed copies or exposed communication take most of the busy time."""
+    if state.copy > MOST_EXPOSED * state.busy:
+        return "transfer"
+    return "comm" if state.comm > MOST_EXPOSED * state.busy else None
+
+
+def _exposed_words(cause: Cause, state: State) -> str:
+    what, part = ("copies take", state.copy) if cause == "transfer" else ("communication takes", state.comm)
+    return f"{CAUSES[cause]}: exposed {what} {_percent(part / state.busy)} of the GPU's busy time"
+
+
+def _idle(tried: str, state: State) -> Verdict | None:
+    """The cause of most of the idle time, where that is a large part of the step."""
+    unexplained = sum(state.idle[cause] for cause in UNEXPLAINED)
+    if state.certain_idle < MOST_IDLE and min(unexplained, state.certain_idle) < MOST_UNEXPLAINED:
         return None
-    best = worth[0]
-    if not known[best.rule].specific:
-        best = _instead([one for one in worth if known[one.rule].specific], best, SPECIFIC_ENOUGH)
-    if best.confidence != "high" and not known[best.rule].specific:
-        best = _instead([one for one in worth if one.confidence == "high"], best, SURE_ENOUGH)
-    if best.cause == "sync" and loading_ns >= HALF * best.lost_ns:
-        best = _instead([one for one in worth if one.cause == "input"], best, HALF)
-    return best
+    by_cause: dict[str, float] = {}
+    for cause, length in state.idle.items():
+        by_cause[PART_OF.get(cause, cause)] = by_cause.get(PART_OF.get(cause, cause), 0.0) + length
+    del by_cause["profiler"]
+    largest = max(by_cause, key=lambda cause: by_cause[cause])
+    idle = f"the GPU is idle {_percent(state.idle_share)} of the recorded steps, {_percent(by_cause[largest])}"
+    waited = next((cause for cause in WAITS if cause == largest), None)
+    if waited is not None and state.certain_idle >= MOST_IDLE:
+        return _same_step(waited, f"{CAUSES[waited]}: {idle} for this reason, but {tried}.", state)
+    if waited is not None:
+        largest = max(UNEXPLAINED, key=lambda cause: by_cause[cause])
+        idle = f"the GPU is idle {_percent(state.idle_share)} of the recorded steps, {_percent(by_cause[largest])}"
+    missing = "record the CPU side too (ops, Python stacks or OS calls) to see what it waits for"
+    return _same_step("unclear", f"Unclear: {idle} {MEANING[largest]}, and {tried}; {missing}.", state)
 
 
-def _is_worth_it(finding: Finding) -> bool:
-    least = LEAST_GAIN if finding.confidence == "high" else LEAST_DOUBTFUL_GAIN
-    if finding.cause == "kernel" and finding.fix == "torch_compile":
-        least = LEAST_FUSION_GAIN
-    return finding.gain.expected >= least
+def _missing(findings: Sequence[Finding], state: State) -> str | None:
+    """What is missing to call the step healthy; None if nothing is."""
+    doubtful = [one for one in findings if one.gain.expected >= MIN_DOUBTFUL_GAIN]
+    if doubtful:
+        best = max(doubtful, key=lambda one: one.gain.expected)
+        words, gain = all_fixes()[best.fix].subject(state.framework), best.gain
+        spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
+        return f"{words} might gain {speedup(gain.expected)} ({spread}): {_to_be_certain(state)}"
+    return None
 
 
-def _instead(others: list[Finding], best: Finding, share: float) -> Finding:
-    """The first of the others that saves this share of the best one's time, else the best one."""
-    return next((one for one in others if one.lost_ns >= share * best.lost_ns), best)
+def _to_be_certain(state: State) -> str:
+    if state.recorded_steps < 2:
+        return "record several steps to tell"
+    return "make the change and time both (warpline bench) to tell"
+
+
+def _wrong_steps(state: State) -> str:
+    return (
+        f"a step of {duration(state.step_ns)} is shorter than the GPU work that belongs to it, so no gain can be told; "
+        "mark the steps (prof.step(), or --step-range NAME)"
+    )
+
+
+def _tried(findings: Sequence[Finding]) -> str:
+    best = max((finding.gain.expected for finding in findings), default=1.0)
+    enough = "gains 5 % or more" if best < MIN_GAIN["high"] else "gains enough for its confidence"
+    return f"no replayed fix {enough} (best {best:.2f}×)"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+def _same_step(cause: Cause, sentence: str, state: State) -> Verdict:
+    step = round(state.step_ns)
+    return Verdict(cause, None, sentence, Estimate(1.0, 1.0, 1.0), Estimate(step, step, step))

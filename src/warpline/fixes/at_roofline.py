@@ -113,4 +113,6 @@ FIX = Fix(
     ),
     needs=("the shapes of ops (record_shapes=True)", "the chip and its ceilings"),
     after=("newer_kernels",),
+    same_work=True,
+    is_limit=True,
 )

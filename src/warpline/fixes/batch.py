@@ -168,7 +168,7 @@ FIX = Fix(
             "slicing and gathering disappear."
         ),
     ),
-    effort="rewrite",
+    effort="few_lines",
     apply=apply,
     findings=(
         Rule(

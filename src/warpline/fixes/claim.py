@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy"]
+Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy", "unclear"]
 CAUSES: dict[Cause, str] = {
     "cold_start": "Cold start",
     "input": "Input-bound",
@@ -16,6 +16,7 @@ CAUSES: dict[Cause, str] = {
     "comm": "Communication-bound",
     "dispatch": "Dispatch-bound",
     "healthy": "Healthy",
+    "unclear": "Unclear",
 }
 """Each cause with the first words of its verdict, in the order in which equal gains are listed."""
 Confidence = Literal["high", "medium", "low"]

@@ -190,4 +190,6 @@ FIX = Fix(
     ),
     needs=("which call launched what", "the CPU's waits"),
     after=("torch_compile",),
+    # Nothing can be captured across a wait for the device.
+    first=("remove_sync",),
 )

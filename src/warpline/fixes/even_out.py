@@ -114,4 +114,5 @@ FIX = Fix(
     ),
     needs=("at least eight kernels of one name, grid and shapes",),
     after=("fill_gpu",),
+    same_work=True,
 )

@@ -48,9 +48,9 @@ class Evidence:
         """Whether a fix changes something and is expected to gain at least `least`."""
         return self.question.gains(fix, least)
 
-    def trial(self, fix: str) -> Trial:
-        """The fix applied to the graph, in the expected case."""
-        return self.question.trial(fix)
+    def trial(self, *fixes: str) -> Trial:
+        """The fixes applied to the graph, in the expected case."""
+        return self.question.trial(*fixes)
 
     def changed(self, fix: str) -> Change:
         """The nodes that the fix changes, which a claim may count; computed once."""

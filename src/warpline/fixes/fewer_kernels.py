@@ -99,4 +99,5 @@ FIX = Fix(
     ),
     needs=("kernels with their launches", "CPU ops"),
     after=("batch",),
+    first=("remove_sync",),
 )

@@ -54,7 +54,7 @@ class Rule:
     most: Confidence = "high"
     """The highest confidence that the evidence can support."""
     specific: bool = True
-    """Whether it names one fault; a general fix gives way to a specific one that explains most of the gain."""
+    """Whether it names one fault; of equal gains these are listed first."""
     least_gain: float = SOME_GAIN
 
 
@@ -78,6 +78,12 @@ class Fix:
     """What the trace must record for a prediction."""
     after: tuple[str, ...] = ()
     """Fixes that must change the graph before this one when several are applied together."""
+    same_work: bool = False
+    """Whether the kernels that it changes still do what they did: then the roofline bounds them."""
+    is_limit: bool = False
+    """Whether it is a limit rather than a change: planned only where no other fix is worth making."""
+    first: tuple[str, ...] = ()
+    """Fixes to make before this one, where they are worth making: without them this one can be made only in part."""
 
     def subject(self, framework: Framework) -> str:
         """Subject of the verdict's sentence for a program of that framework."""

@@ -120,4 +120,5 @@ FIX = Fix(
         "the shapes of ops (record_shapes=True)",
     ),
     after=("drop_copies",),
+    same_work=True,
 )

@@ -83,4 +83,5 @@ FIX = Fix(
     ),
     needs=("the shapes of ops (record_shapes=True), or kernel names that contain the alignment",),
     after=("channels_last", "sdpa"),
+    same_work=True,
 )

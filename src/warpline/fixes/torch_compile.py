@@ -170,7 +170,8 @@ FIX = Fix(
             "address keep their time."
         ),
     ),
-    effort="setting",
+    # One line, and then graph breaks, varying shapes and numerics to look after.
+    effort="few_lines",
     apply=apply,
     findings=(
         Rule(
@@ -200,4 +201,6 @@ FIX = Fix(
     ),
     needs=("ops, and their shapes", "the chip and its ceilings"),
     after=("fused_optimizer",),
+    # A value that Python reads ends the compiled region.
+    first=("remove_sync",),
 )

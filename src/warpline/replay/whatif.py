@@ -60,6 +60,8 @@ class Trial:
     duration: Floats
     gone: Bools
     moved: Bools
+    freed: Bools
+    """Calls that no longer wait for the device."""
     unbounded_ns: float
     """The step without bounds from outside the graph."""
     floor_ns: float
@@ -267,7 +269,8 @@ class WhatIf:
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
         step_ns = self._as_timed(step_ns, graph, bench.gone)
-        return Trial(step_ns, changed, graph.duration, bench.gone, bench.moved, unbounded, bench.step_floor_ns)
+        marks = bench.gone, bench.moved, bench.freed
+        return Trial(step_ns, changed, graph.duration, *marks, unbounded, bench.step_floor_ns)
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
         """The step with its part of what the run's stopwatch showed beyond the estimate.

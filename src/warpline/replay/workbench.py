@@ -26,6 +26,8 @@ class Workbench:
     """Removed GPU operations."""
     moved: Bools = field(init=False)
     """GPU operations that were moved to another stream."""
+    freed: Bools = field(init=False)
+    """Calls that no longer wait for the device."""
     step_floor_ns: float = 0.0
     """Lower bound of the step from outside the graph (data loading in the background)."""
 
@@ -34,7 +36,7 @@ class Workbench:
 
     def __post_init__(self) -> None:
         self.graph = self.graph.copy()
-        self.gone, self.moved = (np.zeros(len(self.graph), bool) for _ in range(2))
+        self.gone, self.moved, self.freed = (np.zeros(len(self.graph), bool) for _ in range(3))
 
     def shorten(self, nodes: Int64s, duration: Floats | float, floor: Floats | float = 0.0) -> None:
         """Set durations, never above the current ones and never below the floor."""
@@ -106,6 +108,7 @@ class Workbench:
         waits = np.flatnonzero(self.graph.edge_kind == SYNC)
         released = np.zeros(len(self.graph.edge_to), bool)
         released[waits] = np.isin(self.graph.row[self.graph.edge_to[waits]], self.graph.row[calls])
+        self.freed[self.graph.edge_to[released]] = True
         self.graph = self.graph.without_edges(released)
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:

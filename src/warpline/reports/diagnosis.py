@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from warpline.analyses.gaps import Gaps
 from warpline.findings.diagnosis import Diagnosis
 from warpline.fixes.words import listed
 from warpline.reports import cpu_time, findings, tables
+from warpline.reports import plan as plans
 from warpline.reports.sections import (
     Bar,
     Column,
@@ -32,6 +34,7 @@ from warpline.sources.stdin import as_typed
 from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
+    from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
 SOURCES = {
@@ -55,6 +58,9 @@ IDLE_MEANING = {
     "profiler": "the profiler itself",
     "unknown": "nothing recorded explains it",
 }
+SELECTED = "the selected steps"
+MIN_COVERED = 0.9
+"""Where the steps take less of the recording, its shares are not those of a step, and the report says so."""
 MIN_NAMED_SHARE = 0.01
 """Smaller shares are summed as `other` on the first screen."""
 MIN_FILLED, MIN_IDLE = 0.5, 0.1
@@ -63,6 +69,10 @@ MIN_DIFFERENCE = 0.01
 """A smaller difference between the recorded and the bare step is not shown."""
 BRIEF_NOTES = 2
 BRIEF_KERNELS = 3
+BRIEF_PLAN = 3
+"""Fixes of the plan on the first screen."""
+BRIEF_FIXES = 2
+"""Fixes in the table below a plan."""
 BRIEF_PARTS = 6
 ALL_PARTS = 40
 DISTORTION = "profiler-distortion"
@@ -83,9 +93,11 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
         yield Section("health", "Profile health", notes, is_lead=True)
     judgement = diagnosis.judgement
     if judgement is not None:
-        yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),), is_lead=True)
+        yield Section(
+            "verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True
+        )
     if diagnosis.devices:
-        bar, places = _bar(*_busiest(diagnosis), len(diagnosis.devices)), _gap_sentences(diagnosis, is_brief=True)
+        bar, places = _bar(*_busiest(diagnosis), diagnosis), _gap_sentences(diagnosis, is_brief=True)
         yield Section("time", "Where the time goes", (bar, *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
@@ -103,7 +115,10 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield Section("health", "Profile health", (Notes(notes),))
     judgement = diagnosis.judgement
     if judgement is not None:
-        yield Section("verdict", "Verdict", (Text(judgement.verdict.sentence, "strong"),))
+        yield Section("verdict", "Verdict", tuple(_verdict(judgement)))
+        if judgement.plan:
+            plan = plans.table(judgement.plan)
+            yield Section("plan", "Plan, each fix on top of the last", (*plans.brief(*_planned(judgement)), plan))
         found = findings.in_order(judgement.findings, judgement.verdict)
         if found:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
@@ -113,6 +128,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield _device(diagnosis, device, gaps)
     if judgement is not None and judgement.findings:
         yield Section("findings", "Findings", (findings.explained(found),))
+    if diagnosis.audit:
+        yield Section("audit", "Withdrawn or downgraded by the audit", (plans.objections(diagnosis.audit),))
     if len(diagnosis.steps):
         yield tables.steps(diagnosis)
     if len(diagnosis.kernels):
@@ -123,6 +140,15 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield tables.copies(diagnosis)
     if len(diagnosis.syncs):
         yield tables.waits(diagnosis)
+
+
+def _verdict(judgement: Judgement) -> Iterator[Text]:
+    yield Text(judgement.verdict.sentence, "strong")
+    yield from plans.why(judgement.verdict.why)
+
+
+def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
+    return judgement.plan, judgement.evidence.step_ns
 
 
 def _title(diagnosis: Diagnosis, verbose: bool) -> str:
@@ -166,6 +192,9 @@ def _brief_health(diagnosis: Diagnosis) -> tuple[Content, ...]:
 def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
     found = findings.in_order(judgement.findings, judgement.verdict)
     table = findings.best_fixes(found)
+    if table is not None and len(judgement.plan) > 1:
+        # The plan says what comes next, and the last line how to see the others.
+        table = replace(table, rows=table.rows[:BRIEF_FIXES], hidden_note="")
     if table is None:
         small = f"; {several(len(found), 'smaller one')} with -v" if found else ""
         yield Text(f"No fix gains {100 * (findings.MIN_GAIN - 1):.0f} % or more{small}.", "quiet")
@@ -179,16 +208,28 @@ def _busiest(diagnosis: Diagnosis) -> tuple[DeviceTime, Gaps]:
     return max(zip(diagnosis.devices, diagnosis.gaps, strict=True), key=lambda pair: pair[0].busy_ns)
 
 
-def _bar(device: DeviceTime, gaps: Gaps, devices: int) -> Bar:
+def _bar(device: DeviceTime, gaps: Gaps, diagnosis: Diagnosis) -> Bar:
+    devices = len(diagnosis.devices)
     busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY}
     parts = tuple(Part(name, value) for name, value in (*busy.items(), ("idle", device.idle_ns)))
     whole = device.window_ns
     caption = (
-        f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {duration(whole)}: "
+        f"GPU {device.device}{f' (the busiest of {devices})' if devices > 1 else ''}, {_window(diagnosis, whole)}: "
         f"busy {share(device.busy_ns, whole)}{_named(busy, whole)}, "
         f"idle {share(device.idle_ns, whole)}{_named(gaps.totals(), whole)}"
     )
     return Bar(whole, parts, caption)
+
+
+def _window(diagnosis: Diagnosis, whole: int) -> str:
+    """What the shares are of: the selected steps, or the recording, and how much of it the steps take."""
+    if diagnosis.trace.chosen_steps:
+        return f"{duration(whole)} ({SELECTED})"
+    steps = diagnosis.trace.steps_in_view
+    inside = int((steps["end_ns"] - steps["start_ns"]).sum()) if len(steps) else whole
+    if inside < MIN_COVERED * whole:
+        return f"{duration(whole)} recorded ({share(inside, whole)} of it in steps)"
+    return f"{duration(whole)} recorded"
 
 
 def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:
@@ -239,7 +280,7 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     for cause, length in sorted(gaps.totals().items(), key=lambda item: -item[1]):
         if length:
             rows.append((f"  {_words(cause)}", length, _share(length, whole), _meaning(cause, gaps)))
-    window = "the selected steps" if diagnosis.trace.chosen_steps else "first to last GPU operation"
+    window = SELECTED if diagnosis.trace.chosen_steps else "first to last GPU operation"
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))

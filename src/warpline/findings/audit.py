@@ -1,0 +1,208 @@
+"""The audit: holds every answer against the trace, and against itself, before it is shown.
+
+What the trace contradicts is capped, downgraded or withdrawn, and recorded in `audit` with a code, the finding and what
+was wrong: docs/audit.md lists the codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from warpline.analyses.breakdown import DeviceTime
+from warpline.analyses.gaps import Gaps
+from warpline.estimate import Estimate
+from warpline.findings.model import Finding
+from warpline.findings.plan import PlanStep
+from warpline.findings.state import State
+from warpline.fixes.claim import Confidence
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import SOME_GAIN
+from warpline.fixes.registry import all_fixes
+from warpline.replay.bounds import DeviceWork, bounded
+from warpline.units import duration, speedup
+
+TOLERANCE = 0.02
+"""Differences up to this share are rounding and the spread between steps."""
+FAR_OFF = 0.5
+"""A step shorter than this share of what the device must still do says nothing: the finding is withdrawn."""
+MIN_SUPPORT = 0.25
+"""Share of a saving that GPU time or idle time of its cause must account for."""
+LOWER: dict[Confidence, Confidence] = {"high": "medium", "medium": "low", "low": "low"}
+HOST = ("dispatch", "launch_latency", "sync")
+"""A wait, or a call that blocks, empties the queue: idle time after it counts partly as that of the next launches."""
+IDLE_BEHIND: dict[str, tuple[str, ...]] = {
+    "dispatch": ("dispatch", "launch_latency"),
+    "sync": (*HOST, "transfer"),
+    "transfer": (*HOST, "transfer"),
+    "input": ("input", *HOST),
+    "memory": ("memory", *HOST),
+    "cold_start": ("cold_start", "memory", "unknown", *HOST),
+    "comm": ("comm", "dependency"),
+    "kernel": (),
+}
+"""Kinds of idle time that a fix of each cause can end; GPU time that it touches counts for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Something in an answer that the trace contradicts."""
+
+    code: str
+    finding: str | None
+    """The finding's rule; None for the answer as a whole."""
+    message: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The objection as JSON."""
+        return asdict(self)
+
+
+def audit_findings(
+    findings: Iterable[Finding], evidence: Evidence, work: DeviceWork
+) -> tuple[list[Finding], list[Objection]]:
+    """The findings that hold, and what was wrong with the others."""
+    kept, objections = [], list(_about_the_step(evidence, work))
+    for finding in findings:
+        held: Finding | None = finding
+        for check in (_in_order, _above_device_work, _as_old_over_new, _supported):
+            if held is not None:
+                held, objection = check(held, evidence, work)
+                objections += [objection] if objection else []
+        if held is not None:
+            kept.append(held)
+    return kept, objections
+
+
+Held = tuple[Finding | None, Objection | None]
+
+
+def _about_the_step(evidence: Evidence, work: DeviceWork) -> Iterable[Objection]:
+    step = evidence.question.bare_step_ns
+    if work.busy_ns > (1 + TOLERANCE) * step.high:
+        yield Objection(
+            "step-below-device-work",
+            None,
+            f"a step of {duration(step.expected)} is shorter than the {duration(work.busy_ns)} that a device is busy "
+            "in it: the steps are not those of the GPU work",
+        )
+
+
+def _in_order(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
+    """Low, expected and high are in this order."""
+    gain, new = (_ordered(estimate) for estimate in (finding.gain, finding.new_step_ns))
+    if (gain, new) == (finding.gain, finding.new_step_ns):
+        return finding, None
+    message = "low, expected and high were not in this order; the range now covers all three"
+    return replace(finding, gain=gain, new_step_ns=new), Objection("range-out-of-order", finding.rule, message)
+
+
+def _ordered(estimate: Estimate) -> Estimate:
+    every = (estimate.low, estimate.expected, estimate.high)
+    return Estimate(min(every), estimate.expected, max(every))
+
+
+def _above_device_work(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
+    """The step is not shorter than what the busiest device must still do: what the fix leaves alone, plus the roofline
+    floor of what it changes. So no fix saves more than the time of what it touches and the idle time."""
+    same_work = all_fixes()[finding.fix].same_work
+    least, prediction = work.least_after(evidence.trial(finding.fix), same_work=same_work), evidence.ask(finding.fix)
+    held = bounded(prediction, least)
+    said, new = finding.new_step_ns, held.new_step_ns
+    capped = replace(
+        finding,
+        new_step_ns=new.rounded(),
+        gain=held.gain.rounded(4),
+        lost_ns=max(0, round(held.old_step_ns.expected - new.expected)),
+    )
+    if said.expected < FAR_OFF * least.expected_ns:
+        return None, Objection(
+            "below-device-work", finding.rule, f"withdrawn: {_too_short(finding, least.expected_ns)}"
+        )
+    if said.expected < (1 - TOLERANCE) * least.expected_ns:
+        gain = f"the gain is {speedup(capped.gain.expected)}, not {speedup(finding.gain.expected)}"
+        message = f"{_too_short(finding, least.expected_ns)}; {gain}"
+        lower = replace(capped, confidence=LOWER[finding.confidence])
+        kept = lower if capped.gain.expected >= SOME_GAIN else None
+        return kept, Objection("below-device-work", finding.rule, message)
+    if said.low < (1 - TOLERANCE) * least.lowest_ns:
+        message = (
+            f"the range of {finding.fix} began at {duration(said.low)}, but a device must still work at least "
+            f"{duration(least.lowest_ns)} a step: it begins there"
+        )
+        return capped, Objection("range-below-device-work", finding.rule, message)
+    return (finding if held is prediction else capped), None
+
+
+def _too_short(finding: Finding, least_ns: float) -> str:
+    return (
+        f"{finding.fix} cannot bring the step to {duration(finding.new_step_ns.expected)}: "
+        f"a device must still work {duration(least_ns)} a step"
+    )
+
+
+def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
+    """The gain is the step without a profiler over the new step."""
+    gain = evidence.step_ns / max(finding.new_step_ns.expected, 1)
+    if abs(gain / finding.gain.expected - 1) <= TOLERANCE:
+        return finding, None
+    message = (
+        f"a step of {duration(evidence.step_ns)} over one of {duration(finding.new_step_ns.expected)} is "
+        f"{speedup(gain)}, not {speedup(finding.gain.expected)}"
+    )
+    right = _ordered(Estimate(finding.gain.low, round(gain, 4), finding.gain.high))
+    lower = replace(finding, gain=right, confidence=LOWER[finding.confidence])
+    return lower, Objection("gain-not-old-over-new", finding.rule, message)
+
+
+def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
+    """GPU time that the fix touches, or idle time of its cause, accounts for the saving."""
+    touched = evidence.time_per_step(evidence.changed(finding.fix).work)
+    idle = sum(evidence.idle[cause] for cause in IDLE_BEHIND[finding.cause]) / evidence.steps
+    if touched + idle >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < SOME_GAIN:
+        return finding, None
+    message = (
+        f"{finding.fix} would save {duration(finding.lost_ns)} a step, but it touches {duration(touched)} of GPU time, "
+        f"and the GPU is idle {duration(idle)} a step for this cause"
+    )
+    return replace(finding, confidence="low"), Objection("cause-not-supported", finding.rule, message)
+
+
+def audit_coverage(findings: Sequence[Finding], state: State) -> tuple[list[Finding], list[Objection]]:
+    """The findings, none of them certain where the steps do not stand for the recording."""
+    if state.is_covered:
+        return list(findings), []
+    message = (
+        f"the steps hold only {100 * state.covered:.0f} % of the recording's GPU time, so that gains on them say "
+        "little about the program: no plan, and low confidence"
+    )
+    return [replace(one, confidence="low") for one in findings], [Objection("steps-hold-little-work", None, message)]
+
+
+def audit_plan(plan: Sequence[PlanStep]) -> tuple[list[PlanStep], list[Objection]]:
+    """The plan up to the first step that would not shorten the step before it."""
+    for position in range(1, len(plan)):
+        before, after = plan[position - 1].new_step_ns.expected, plan[position].new_step_ns.expected
+        if after >= before:
+            message = f"{plan[position].fix} leaves the step at {duration(after)}: the plan ends before it"
+            return list(plan[:position]), [Objection("plan-without-gain", None, message)]
+    return list(plan), []
+
+
+def audit_accounting(devices: Sequence[DeviceTime], gaps: Sequence[Gaps]) -> list[Objection]:
+    """Busy and idle time sum to the window, their parts to them."""
+    found = []
+    for device, idle in zip(devices, gaps, strict=True):
+        parts = device.compute_ns + device.copy_ns + device.comm_ns + device.memset_ns
+        sums = {
+            "busy and idle time": (device.busy_ns + device.idle_ns, device.window_ns),
+            "the parts of the busy time": (parts, device.busy_ns),
+            "the causes of the idle time": (sum(idle.totals().values()), device.idle_ns),
+        }
+        found += [
+            Objection("sums-disagree", None, f"GPU {device.device}: {what} sum to {total} ns, not {whole} ns")
+            for what, (total, whole) in sums.items()
+            if total != whole
+        ]
+    return found

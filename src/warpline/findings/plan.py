@@ -1,0 +1,230 @@
+"""The plan: the order in which fixes are best made, each replayed on top of the ones before it.
+
+The largest expected saving comes next, but a fix of less effort where that saves at least half as much. A fix that can
+be made only in part until another one is made comes after it. Nothing else is preferred.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from warpline.estimate import Estimate
+from warpline.findings.model import Finding
+from warpline.fixes.claim import CAUSES, Cause, Confidence
+from warpline.fixes.evidence import Evidence
+from warpline.fixes.model import Effort, Fix, Rule
+from warpline.fixes.registry import all_fixes
+from warpline.replay.bounds import DeviceWork
+from warpline.replay.ranges import ranges_of
+from warpline.units import speedup
+
+MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
+"""A plan starts with a fix that gains this much. Fixes of low confidence are taken only where no other is worth making;
+libraries reach 60 to 95 % of the roofline, so that kernels closer to it than 1.6× are no fault."""
+MIN_NEXT_GAIN = 1.02
+"""The plan ends where the next fix gains less."""
+MOST_STEPS = 5
+MIN_REPLAYS, MAX_REPLAYS, MAX_NODES = 5, 12, 150_000
+"""A plan takes at most so many replays, and no more than replay so many graph nodes in all (about 0.1 s)."""
+ENOUGH = 0.5
+"""A fix of less effort comes first if it saves this share of the largest saving."""
+SAME = 0.02
+"""Savings that differ by less than this share of the step are equal."""
+EFFORTS = get_args(Effort)
+EFFORT_WORDS: dict[Effort, str] = {
+    "setting": "is one line",
+    "few_lines": "takes a few lines",
+    "rewrite": "is a rewrite",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """One fix of the plan, made after the ones before it."""
+
+    fix: str
+    new_step_ns: Estimate
+    """The step with this fix and all before it, without a profiler."""
+    gain: Estimate
+    """Speed-up by this fix and all before it."""
+    why: str | None = None
+    """Why it comes now, where another fix saves more."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The step as JSON."""
+        return {"fix": self.fix, "new_step_ns": self.new_step_ns.to_dict(), "gain": self.gain.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """A fix that could come next."""
+
+    fix: Fix
+    gain: float
+    """Of this fix on top of the ones before it."""
+    place: int
+    """Position of its cause among equal gains."""
+
+    @property
+    def saved(self) -> float:
+        """Share of the step that it saves."""
+        return 1 - 1 / max(self.gain, 1.0)
+
+    @property
+    def effort(self) -> int:
+        """Rank of its effort, the least first."""
+        return EFFORTS.index(self.fix.effort)
+
+
+def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tuple[Option, str | None]:
+    """The fix to make next, and why if another one saves more; a doubtful one only where the next fix needs it."""
+    largest = max(options, key=lambda option: option.saved)
+    equal = [option for option in options if option.saved >= largest.saved - SAME]
+    chosen = min(equal, key=lambda option: (option.effort, option.place))
+    easier = [one for one in options if one.effort < chosen.effort and one.saved >= ENOUGH * largest.saved]
+    if easier:
+        chosen = min(easier, key=lambda option: (option.effort, -option.saved))
+    needed = [option for option in (*options, *doubtful) if option.fix.name in chosen.fix.first]
+    if needed:
+        before, after = max(needed, key=lambda option: option.saved), chosen
+        return before, None if before.gain >= largest.gain else _because(before, largest, f"{after.fix.words} needs it")
+    if chosen.gain >= largest.gain:
+        return chosen, None
+    if chosen.effort < largest.effort:
+        return chosen, _because(chosen, largest, f"it {EFFORT_WORDS[chosen.fix.effort]}")
+    return chosen, _because(chosen, largest, "the difference is too small to count")
+
+
+def _because(chosen: Option, largest: Option, reason: str) -> str:
+    return f"first, because {reason}: {speedup(chosen.gain)}; {largest.fix.words} would give {speedup(largest.gain)}"
+
+
+def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> list[PlanStep]:
+    """The plan for these findings; empty if no fix is worth making."""
+    step, plan = first_step(findings), list[PlanStep]()
+    later = Later(findings, evidence, work) if step else None
+    while step is not None and later is not None:
+        plan.append(step)
+        step = later.best_after(plan) if len(plan) < MOST_STEPS else None
+    return plan
+
+
+def first_step(findings: Sequence[Finding]) -> PlanStep | None:
+    """The fix to make first; None if none is worth making."""
+    worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
+    options = _worth_first(worth)
+    if not options:
+        return None
+    doubtful = [one for one in worth if one.confidence != "low" and one not in options]
+    chosen, why = next_fix(_options(options), _options(doubtful))
+    found = next(finding for finding in findings if finding.fix == chosen.fix.name)
+    return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings))
+
+
+def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
+    """Those whose range excludes that they gain nothing; else settings, which are soon tried; else those of low
+    confidence; else limits, which are no change that can be made."""
+    certain = [one for one in worth if one.gain.low > 1.0]
+    changes = [one for one in certain if not all_fixes()[one.fix].is_limit]
+    settings = [one for one in worth if one.confidence != "low" and all_fixes()[one.fix].effort == "setting"]
+    return [one for one in changes if one.confidence != "low"] or settings or changes or certain
+
+
+def _options(findings: Iterable[Finding]) -> list[Option]:
+    causes = list(CAUSES)
+    return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause)) for one in findings]
+
+
+def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
+    """Why a larger gain does not come first: it is not certain enough to be worth making."""
+    others = [one for one in findings if one.confidence != "low" and one.gain.expected > chosen.gain.expected]
+    if chosen.confidence == "low" or not others:
+        return None
+    largest = max(others, key=lambda one: one.gain.expected)
+    low, high = (speedup(value) for value in (largest.gain.low, largest.gain.high))
+    is_easy = all_fixes()[chosen.fix].effort == "setting" != all_fixes()[largest.fix].effort
+    return (
+        f"first, because it is {'one line' if is_easy else 'more certain'}: {speedup(chosen.gain.expected)}; "
+        f"{all_fixes()[largest.fix].words} would give {speedup(largest.gain.expected)}, with a range of {low} to {high}"
+    )
+
+
+class Later:
+    """The fixes that may come later in a plan: those of findings, and those that gain nothing alone because something
+    else takes longer. Replays are the cost of a plan, so a fix that cannot save enough is not replayed."""
+
+    def __init__(self, findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> None:
+        self._evidence, self._work = evidence, work
+        self._replays_left = min(max(MAX_NODES // len(evidence.scene.graph), MIN_REPLAYS), MAX_REPLAYS)
+        self._found = {finding.fix: finding for finding in findings}
+        self._can_be_low = all(one.confidence == "low" for one in findings if one.gain.expected >= MIN_GAIN["high"])
+        self._causes = {name: cause for name in all_fixes() if (cause := self._cause_of(name)) is not None}
+        self._most = {name: work.most_saved(evidence.trial(name)) for name in self._causes}
+
+    def _cause_of(self, name: str) -> Cause | None:
+        """The cause that a fix is to mend; None if it is not to be planned."""
+        found = self._found.get(name)
+        rules = [rule for rule in all_fixes()[name].findings if rule.most != "low"]
+        if not rules or not any(self._evidence.trial(name).changed):
+            return None
+        is_doubtful = found is not None and found.confidence == "low" and found.gain.expected >= MIN_GAIN["high"]
+        if is_doubtful and not self._can_be_low:
+            return None
+        return found.cause if found else rules[0].cause
+
+    def best_after(self, plan: Sequence[PlanStep]) -> PlanStep | None:
+        """The next step of the plan; None if no fix gains enough."""
+        names = [step.fix for step in plan]
+        now = plan[-1].new_step_ns.expected
+        options = self._options(names, now)
+        while options:
+            chosen, _ = next_fix(options)
+            if self._stands(chosen.fix):
+                return self._step(plan, chosen, now / chosen.gain)
+            options.remove(chosen)
+            del self._causes[chosen.fix.name]
+        return None
+
+    def _options(self, names: list[str], now: float) -> list[Option]:
+        """What could come next. The fix that could save most is replayed first; one that cannot save half as much as
+        another does cannot be the next."""
+        device = self._work.least_after(self._evidence.trial(*names)).expected_ns
+        most = {name: self._most_saved(name, now - device) for name in self._causes if name not in names}
+        options: list[Option] = []
+        for name in sorted(most, key=lambda one: -most[one]):
+            best = max((option.saved for option in options), default=0.0) * now
+            if most[name] < max((1 - 1 / MIN_NEXT_GAIN) * now, ENOUGH * best) or not self._replays_left:
+                break
+            after = self._step_with(*names, name)
+            if now / after >= MIN_NEXT_GAIN:
+                options.append(Option(all_fixes()[name], now / after, list(CAUSES).index(self._causes[name])))
+        return options
+
+    def _most_saved(self, name: str, idle_ns: float) -> float:
+        most = self._most[name]
+        return min(most.in_all_ns, most.of_device_ns + idle_ns)
+
+    def _step_with(self, *names: str) -> float:
+        self._replays_left -= 1
+        trial = self._evidence.trial(*names)
+        return max(trial.step_ns, self._work.least_after(trial).expected_ns)
+
+    def _stands(self, fix: Fix) -> bool:
+        """Whether the trace supports what one of the fix's rules claims, and there is advice for the program."""
+        return fix.name in self._found or any(self._claims(rule, fix) for rule in fix.findings)
+
+    def _claims(self, rule: Rule, fix: Fix) -> bool:
+        has_advice = rule.most != "low" and rule.advice.to(self._evidence.framework) is not None
+        return has_advice and rule.look(self._evidence, self._evidence.ask(fix.name)) is not None
+
+    def _step(self, plan: Sequence[PlanStep], chosen: Option, after: float) -> PlanStep:
+        """The step with its range; the replay's spread is that of all its fixes, as independent doubts add up."""
+        names = [*(step.fix for step in plan), chosen.fix.name]
+        spread = math.exp(math.hypot(*(math.log(self._evidence.ask(name).spread) for name in names)))
+        least = self._work.least_after(self._evidence.trial(*names)).lowest_ns
+        old = self._evidence.question.bare_step_ns
+        known = ranges_of(names, old, after, spread=spread, least_ns=least)
+        return PlanStep(chosen.fix.name, known.step_ns.rounded(), known.gain.rounded(4))

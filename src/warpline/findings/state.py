@@ -1,0 +1,108 @@
+"""What the verdict reads of a trace besides the findings: how its time is spent, and what makes it doubtful."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from warpline.analyses.breakdown import device_times
+from warpline.analyses.framework import Framework
+from warpline.fixes.evidence import Evidence
+from warpline.replay.bounds import DeviceWork
+from warpline.trace.columns import NONE, integers
+from warpline.trace.trace import Trace
+
+MIN_COVERED = 0.5
+"""Share of the recording's GPU time that the steps must hold to stand for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How the busiest device spends the judged steps; shares of their time unless said otherwise."""
+
+    step_ns: float
+    """Without a profiler."""
+    idle_share: float
+    """As recorded."""
+    bare_idle_share: float
+    """Without a profiler."""
+    idle: dict[str, float]
+    """By cause, as recorded."""
+    compute: float
+    copy: float
+    """Exposed, and so is communication."""
+    comm: float
+    roofline_share: float | None
+    """Roofline floor of the kernels over their time."""
+    errors: tuple[str, ...] = ()
+    """Codes of the health errors."""
+    covered: float = 1.0
+    """Share of the recording's GPU time that was launched in steps."""
+    recorded_steps: int = 2
+    replay_error_pct: float = 0.0
+    is_whole: bool = False
+    """Whether no steps were found, so that the whole recording counts as one."""
+    framework: Framework = "pytorch"
+    """What the program is written with."""
+    fits_devices: bool = True
+    """Whether a step is at least as long as what a device does in it."""
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether the steps stand for the recording; else compute, copies and communication are the recording's."""
+        return self.covered >= MIN_COVERED
+
+    @property
+    def busy(self) -> float:
+        """Busy time that is compute, exposed copies or exposed communication."""
+        return self.compute + self.copy + self.comm
+
+    @property
+    def certain_idle(self) -> float:
+        """Idle share that recording did not add."""
+        return min(self.idle_share, self.bare_idle_share)
+
+
+def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
+    """The state of a trace whose judged steps the evidence is about."""
+    judged, covered = evidence.trace, covered_share(trace)
+    looked_at = judged if covered >= MIN_COVERED else trace
+    window = max(judged.window.length_ns, 1)
+    busiest = max(device_times(looked_at), key=lambda device: device.busy_ns, default=None)
+    whole = max(looked_at.window.length_ns, 1)
+    return State(
+        step_ns=evidence.step_ns,
+        idle_share=evidence.idle_share,
+        bare_idle_share=evidence.bare_idle_share,
+        idle={cause: length / window for cause, length in evidence.idle.items()},
+        compute=busiest.compute_ns / whole if busiest else 0.0,
+        copy=busiest.copy_ns / whole if busiest else 0.0,
+        comm=busiest.comm_ns / whole if busiest else 0.0,
+        roofline_share=evidence.roofline_share,
+        errors=tuple(entry.code for entry in trace.health_entries if entry.severity == "error"),
+        covered=covered,
+        recorded_steps=evidence.recorded_steps,
+        replay_error_pct=evidence.question.replay.error_pct,
+        is_whole=not len(judged.steps_in_view),
+        framework=evidence.framework,
+        fits_devices=work.busy_ns <= 1.1 * evidence.question.bare_step_ns.high,
+    )
+
+
+def covered_share(trace: Trace) -> float:
+    """Share of the GPU time that was launched (or ran, where the launch is unknown) in the steps; 1 where steps were
+    asked for, or none were found."""
+    steps = trace.steps_in_view
+    if trace.chosen_steps is not None or not len(steps) or not len(trace.gpu):
+        return 1.0
+    starts, ends = integers(trace.gpu["start_ns"]), integers(trace.gpu["end_ns"])
+    calls = integers(trace.gpu["api_id"])
+    launched = np.where(calls == NONE, starts, np.append(integers(trace.api["start_ns"]), 0)[calls])
+    begins, limits = integers(steps["start_ns"]), integers(steps["end_ns"])
+    inside = np.zeros(len(starts), bool)
+    for moment in (starts, launched):
+        step = np.searchsorted(begins, moment, side="right") - 1
+        inside |= (step >= 0) & (moment < limits[step])
+    length = np.maximum(ends - starts, 0)
+    return float(length[inside].sum()) / max(float(length.sum()), 1.0)

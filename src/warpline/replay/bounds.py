@@ -1,0 +1,169 @@
+"""What the devices must still do in a step after a fix: no predicted step is shorter.
+
+A device that is busy 157 ms of each step cannot finish a step in 25 ms, however early its work is launched. The bound
+counts what the fix leaves as it is, plus what it makes of the rest; it knows nothing of launches, waits or order, so
+the replay cannot err with it. It never exceeds the step itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from warpline.estimate import Estimate
+from warpline.intervals import union
+from warpline.replay.remaining import KERNEL_SPREAD
+from warpline.replay.scene import Scene
+from warpline.replay.whatif import Prediction, Trial, WhatIf
+from warpline.trace.columns import Bools, Floats, Int64s, integers
+
+
+@dataclass(frozen=True, slots=True)
+class LeastStep:
+    """The shortest step that the devices allow after a fix."""
+
+    expected_ns: float
+    """With the times that the fix is expected to leave."""
+    lowest_ns: float
+    """With everything that the fix changes gone (at the roofline where it does the same work as before), and the rest
+    as fast as in another run."""
+
+
+@dataclass(frozen=True, slots=True)
+class MostSaved:
+    """Time per step that a fix takes away, wherever it lies."""
+
+    of_device_ns: float
+    in_all_ns: float
+    """On the device and on the host."""
+
+
+class DeviceWork:
+    """What the devices do in each step of a question's trace."""
+
+    def __init__(self, question: WhatIf) -> None:
+        self._question = question
+        scene = question.scene
+        self._scene: Scene = scene
+        self._work: Int64s = np.flatnonzero(scene.is_work & scene.in_steps)
+        devices = integers(scene.trace.gpu["device"], 0)[scene.graph.row[self._work]]
+        known, device = np.unique(devices, return_inverse=True)
+        self._steps = max(scene.step_count, int(scene.step[self._work].max(initial=0)) + 1)
+        self._shape = (max(len(known), 1), self._steps)
+        self._cell: Int64s = device * self._steps + scene.step[self._work]
+
+    @cached_property
+    def _length(self) -> Floats:
+        graph = self._scene.graph
+        return (graph.measured_end - graph.measured_start)[self._work].astype(np.float64)
+
+    @cached_property
+    def _busy(self) -> Floats:
+        """Busy time by device and step; overlapping operations count once."""
+        graph, work = self._scene.graph, self._work
+        if not len(work):
+            return np.zeros(self._shape)
+        starts, ends = graph.measured_start[work], graph.measured_end[work]
+        apart = int(ends.max() - starts.min()) + 1
+        first = int(starts.min())
+        spans = union(starts - first + self._cell * apart, ends - first + self._cell * apart)
+        return self._by_cell(spans.starts // apart, (spans.ends - spans.starts).astype(np.float64))
+
+    def _by_cell(self, cells: Int64s, values: Floats) -> Floats:
+        totals: Floats = np.bincount(cells, values, int(np.prod(self._shape))).astype(np.float64)
+        return totals.reshape(self._shape)
+
+    def _typical(self, by_cell: Floats) -> float:
+        """Of the busiest device in a step like those that the replay counts; the least where steps are uneven, as a
+        fix may leave only the short ones."""
+        busiest = by_cell.max(axis=0)
+        working = busiest[self._busy.max(axis=0) > 0]
+        if not len(working):
+            return 0.0
+        measured = self._question.replay
+        uneven = measured.measured_step_ns > float(np.median(measured.measured_ns))
+        # What one step launches may run beside the work of the next: together they are busy for less.
+        twice = self._busy.sum(axis=1) - self._busy_in_all
+        in_all = float(((by_cell.sum(axis=1) - twice) / self._steps).max())
+        return max(0.0, min(in_all, float(working.min() if uneven else np.median(working))))
+
+    @cached_property
+    def _busy_in_all(self) -> Floats:
+        """Busy time by device, over all steps together."""
+        graph, device = self._scene.graph, self._cell // self._steps
+        totals = np.zeros(self._shape[0])
+        for number in range(self._shape[0]):
+            mine = self._work[device == number]
+            totals[number] = union(graph.measured_start[mine], graph.measured_end[mine]).total_ns()
+        return totals
+
+    @cached_property
+    def busy_ns(self) -> float:
+        """Busy time of the busiest device in a step."""
+        return self._typical(self._busy)
+
+    def least_after(self, trial: Trial, *, same_work: bool = False) -> LeastStep:
+        """The shortest step with the changes of a trial; with `same_work`, no changed kernel is faster than the
+        roofline allows for what it did before."""
+        work, length = self._work, self._length
+        moved, after = trial.moved[work], trial.duration[work]
+        changed = (after != self._scene.graph.duration[work]) | trial.gone[work]
+        roof = self._roof_ns(changed) if same_work else np.zeros(len(work))
+        expected = np.where(changed, np.maximum(after, roof), length)
+        lowest = np.where(changed, roof, length)
+        found = [self._bound(np.where(moved, 0.0, left) - length, moved, left) for left in (expected, lowest)]
+        most, least = (min(bound, self._question.bare_step_ns.expected) for bound in found)
+        return LeastStep(most, (1 - KERNEL_SPREAD) * least)
+
+    def _bound(self, change: Floats, moved: Bools, left: Floats) -> float:
+        stays = self._typical(self._busy + self._by_cell(self._cell, change))
+        if not moved.any():
+            return stays
+        lanes = np.unique(self._scene.graph.lane[self._work[moved]])
+        on_lane = (moved & (self._scene.graph.lane[self._work] == lane) for lane in lanes)
+        return max(stays, *(self._typical(self._by_cell(self._cell[mine], left[mine])) for mine in on_lane))
+
+    def _roof_ns(self, changed: Bools) -> Floats:
+        """Roofline floor of the changed kernels; zero for all others."""
+        if not changed.any():
+            return np.zeros(len(self._work))
+        return np.where(changed, np.minimum(self._scene.floor_ns()[self._work], self._length), 0.0)
+
+    def touched_ns(self, trial: Trial) -> float:
+        """Time per step of what a fix touches: GPU operations, host segments and calls, and waits that it ends."""
+        scene, graph = self._scene, self._scene.graph
+        changed = (trial.duration != graph.duration) | trial.gone | trial.moved
+        own = np.where(scene.is_work, graph.measured_end - graph.measured_start, graph.duration)
+        return float(own[changed & scene.in_steps].sum() + self._waited_ns(trial)) / scene.step_count
+
+    def _waited_ns(self, trial: Trial) -> float:
+        """Time of the calls that no longer wait."""
+        scene, api = self._scene, self._scene.trace.api
+        rows = scene.graph.row[trial.freed & scene.in_steps & ~scene.is_work]
+        return float((integers(api["end_ns"])[rows] - integers(api["start_ns"])[rows]).sum())
+
+    def most_saved(self, trial: Trial) -> MostSaved:
+        """What a fix takes away, whether or not a step becomes shorter by it."""
+        scene, graph = self._scene, self._scene.graph
+        less = np.where(scene.in_steps, np.maximum(graph.duration - trial.duration, 0.0), 0.0)
+        moved = float(graph.duration[trial.moved & scene.in_steps].sum())
+        of_device = float(less[scene.is_work].sum()) + moved
+        of_host = float(less[~scene.is_work].sum()) + self._waited_ns(trial)
+        return MostSaved(of_device / scene.step_count, (of_device + of_host) / scene.step_count)
+
+
+def bounded(prediction: Prediction, least: LeastStep) -> Prediction:
+    """The prediction, with no step shorter than what the devices must still do."""
+    new, gain, old = prediction.new_step_ns, prediction.gain, prediction.old_step_ns
+    if new.expected >= least.expected_ns and new.low >= least.lowest_ns:
+        return prediction
+    expected = max(new.expected, least.expected_ns)
+    low = min(max(new.low, least.lowest_ns), expected)
+    middle = old.expected / expected
+    return replace(
+        prediction,
+        new_step_ns=Estimate(low, expected, max(new.high, expected)),
+        gain=Estimate(min(gain.low, middle), middle, max(middle, min(gain.high, old.high / low))),
+    )

@@ -1,0 +1,74 @@
+"""The plan as text: the step after each fix, and why the first comes first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from warpline.findings.audit import Objection
+from warpline.findings.plan import MOST_STEPS, PlanStep
+from warpline.fixes.registry import all_fixes
+from warpline.reports.sections import Column, Content, Note, Notes, Range, Table, Text
+from warpline.units import duration
+
+ARTICLES = ("a ", "an ", "the ")
+
+
+def arrows(plan: Sequence[PlanStep], step_ns: float) -> str:
+    """The plan on one line: `7.92 → 4.71 (CUDA graph) → 1.91 ms (TF32)`; a unit stands where it changes, and last."""
+    times = [duration(step_ns), *(duration(step.new_step_ns.expected) for step in plan)]
+    shown = []
+    for time, following in zip(times, [*times[1:], ""], strict=True):
+        number, unit = time.split(" ")
+        shown.append(number if following.endswith(f" {unit}") else time)
+    named = (f"{time} ({short_name(step.fix)})" for time, step in zip(shown[1:], plan, strict=True))
+    return " → ".join([shown[0], *named])
+
+
+def short_name(fix: str) -> str:
+    """A fix in a few words, without an article."""
+    words = all_fixes()[fix].words
+    return next((words.removeprefix(article) for article in ARTICLES if words.startswith(article)), words)
+
+
+def why(reason: str | None) -> Iterator[Text]:
+    """Why the verdict names what it names, where another fix gains more."""
+    if reason:
+        yield Text(f"{reason[0].upper()}{reason[1:]}.")
+
+
+def brief(plan: Sequence[PlanStep], step_ns: float, most: int = MOST_STEPS) -> Iterator[Text]:
+    """The plan on one line, the first `most` steps of it; nothing for a plan of one step, which the verdict says."""
+    if len(plan) > 1:
+        more = " …" if len(plan) > most else ""
+        yield Text(f"Plan: {arrows(plan[:most], step_ns)}{more}")
+
+
+def table(plan: Sequence[PlanStep]) -> Table:
+    """The plan in full."""
+    columns = (
+        Column("fix", "fix", key=True),
+        Column("new_step_ns", "step after it", "ns"),
+        Column("new_step_range_ns", "range", "ns", priority=2),
+        Column("gain", "gain in all", "gain"),
+        Column("gain_range", "range of the gain", "gain", priority=3),
+        Column("effort", "effort", priority=2),
+    )
+    rows = tuple(
+        (
+            step.fix,
+            step.new_step_ns.expected,
+            Range(step.new_step_ns.low, step.new_step_ns.high),
+            step.gain.expected,
+            Range(step.gain.low, step.gain.high),
+            all_fixes()[step.fix].effort.replace("_", " "),
+        )
+        for step in plan
+    )
+    return Table(columns, rows)
+
+
+def objections(found: Sequence[Objection]) -> Content:
+    """What the audit withdrew or downgraded."""
+    return Notes(
+        tuple(Note("info", one.code, f"{one.finding}: {one.message}" if one.finding else one.message) for one in found)
+    )
