@@ -97,6 +97,11 @@ def test_the_autograd_profiler_of_old_torch_is_read(tmp_path: Path) -> None:
     assert (len(trace.ops), len(trace.gpu)) == (1, 1)
 
 
+def test_events_without_a_process_are_foreign(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="foreign-trace"):
+        open_trace(written(tmp_path, [{"ph": "X", "name": "a", "ts": 1, "dur": 2}]), cache=False)
+
+
 ASCEND = [
     named("process", "Ascend Hardware", 10),
     named("process", "CANN", 11),

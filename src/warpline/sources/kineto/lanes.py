@@ -61,6 +61,11 @@ def adopt(raw: RawEvents) -> str | None:
     return producer
 
 
+def _label(raw: RawEvents, code: int) -> str:
+    """A process or thread id as text; empty for an event without one."""
+    return raw.labels[code].strip('"') if code >= 0 else ""
+
+
 def _has(raw: RawEvents, name: str) -> bool:
     field = raw.fields.get(name)
     return field is not None and len(field.rows) > 0
@@ -79,7 +84,7 @@ def _lanes(raw: RawEvents, threads: Threads, bare: npt.NDArray[np.int64]) -> tup
     for row in np.unique(_pairs(raw, bare), return_index=True)[1]:
         event = bare[row : row + 1]
         key, pair = int(threads.key(event)[0]), int(_pairs(raw, event)[0])
-        process = processes.get(threads.process_of(key), raw.labels[int(raw.process[event[0]])].strip('"'))
+        process = processes.get(threads.process_of(key), _label(raw, int(raw.process[event[0]])))
         gpu, stream = GPU_PROCESS.match(process), STREAM.match(names.get(key, ""))
         if gpu is not None:
             producer = XLA
@@ -87,7 +92,7 @@ def _lanes(raw: RawEvents, threads: Threads, bare: npt.NDArray[np.int64]) -> tup
                 lanes[pair] = _Lane(True, int(gpu[1]), int(stream[1]))
         elif HOST_PROCESS.match(process) or process in {OLD_CPU, OLD_GPU}:
             producer = producer or (XLA if process.startswith("/") else OLD_TORCH)
-            number = raw.labels[int(raw.thread[event[0]])].strip('"')
+            number = _label(raw, int(raw.thread[event[0]]))
             lanes[pair] = _Lane(process == OLD_GPU, int(number) if number.isdecimal() and len(number) < 4 else 0)
     return producer, lanes
 
