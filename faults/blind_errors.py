@@ -90,6 +90,9 @@ def write_rows(rows: Iterable[BlindError], path: Path = TABLE) -> None:
 def rows_of(commit: str, case: RecordedCase, judgement: Judgement) -> Iterator[BlindError]:
     """What this version predicts for each fix that was timed; without any, one row for the bare step."""
     entry, question = case.entry, judgement.evidence.question
+    if entry["cold"] and judgement.evidence.trace.cold is not None:
+        # The answer counts from the warm steps, and the stopwatch's step is the mean of cold ones.
+        return
     before, timed = entry["bare_step_ns"]["faulty"], case.timed_fixes
     named = {finding.fix: finding.rule for finding in reversed(judgement.findings)}
     bare, idle = round(question.bare_step_ns.expected), round(question.bare_idle_share, 4)

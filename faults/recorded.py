@@ -36,6 +36,11 @@ class RecordedCase:
         return str(self.entry["name"])
 
     @property
+    def is_kept(self) -> bool:
+        """Whether its recordings are part of the checkout; the largest of some suites are not."""
+        return bool(self.entry.get("kept", True))
+
+    @property
     def scored_variant(self) -> str:
         """The faulty program as most people record it: without Python stacks, where there are two recordings."""
         return PLAIN if self.entry["stacks"] else FAULTY
@@ -43,6 +48,8 @@ class RecordedCase:
     @property
     def kept_variants(self) -> tuple[str, ...]:
         """The variants whose recordings are part of the checkout."""
+        if not self.is_kept:
+            return ()
         if self.suite in SUITES_KEPT_WHOLE:
             return (FAULTY, CURED, PLAIN) if self.entry["stacks"] else (FAULTY, CURED)
         return (self.scored_variant,)

@@ -94,7 +94,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = sorted(set(options.suites) - set(SUITES))
     if unknown:
         parser.error(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
-    wanted = [case for case in recorded_cases(*options.suites) if not options.stacks or case.kept_with_stacks]
+    kept = [case for case in recorded_cases(*options.suites) if case.is_kept]
+    wanted = [case for case in kept if not options.stacks or case.kept_with_stacks]
     if not wanted:
         parser.error("no recording of these suites has Python stacks")
     answers = []

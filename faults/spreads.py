@@ -28,12 +28,21 @@ def read_spreads(path: Path = SPREADS) -> Spreads:
 
 
 def main() -> int:
-    """Replays every case of the table with the fixes that the table has; fixes that now change nothing are left out."""
+    """Replays every case of the table with the fixes that the table has; fixes that now change nothing are left out.
+    A case whose recording is not kept has the spread of the version that scored it."""
     wanted: dict[tuple[str, str], list[str]] = {}
     for row in read_table():
         wanted.setdefault((row.suite, row.case), []).extend([row.fix] if row.fix else [])
     lines = []
     for case in recorded_cases(*dict.fromkeys(suite for suite, _ in wanted)):
+        if not case.is_kept:
+            before = read_spreads()
+            lines += [
+                (case.suite, case.name, fix, f"{before[case.suite, case.name, fix]:.4f}")
+                for fix in wanted.get((case.suite, case.name), [])
+                if (case.suite, case.name, fix) in before
+            ]
+            continue
         judgement = judgement_of(case) if wanted.get((case.suite, case.name)) else None
         if judgement is None:
             continue
