@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -25,36 +26,56 @@ REACH = 12
 MATH = "aten::_scaled_dot_product_attention_math"
 
 
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """One unfused attention, as nodes of the graph."""
+
+    members: Int64s
+    multiplying: Int64s
+    """Its GEMMs."""
+    averages: Int64s
+    """Means of its weights, which a fused kernel does not have."""
+    casts: Int64s
+    """Casts beside it."""
+
+
 def apply(bench: Workbench, case: int) -> int:
     """Replace each unfused attention by one kernel."""
     scene, removed = bench.scene, [NOTHING]
     changed, raised = _fuse_raised(bench, case)
-    products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
-    matrix = products & scene.once(_batched)
     half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
     floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
     biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
-    usable = scene.in_steps & ~bench.gone
+    duration = bench.graph.duration
+    for found in scene.once_for(scene.in_steps & ~bench.gone, _found_attentions):
+        members, multiplying = found.members, found.multiplying
+        whole = float(duration[members].sum())
+        least = float(floor[multiplying].sum())
+        if raised[members].any():
+            removed.append(found.casts)
+            new, least = shares.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
+        elif half[members].any():
+            share = (shares.SDPA_BIASED if biased[members].any() else shares.SDPA_HALF).at(case)
+            new = share * float(duration[multiplying].sum())
+        else:
+            new = shares.SDPA_SINGLE.at(case) * whole
+            new *= shares.CAUSAL.at(case) if masked[members].any() else 1.0
+        removed += [members[1:], found.averages]
+        duration[members[0]] = min(whole, max(new, least))
+        changed += len(members)
+    bench.remove_work(np.concatenate(removed))
+    return changed
+
+
+def _found_attentions(scene: Scene, usable: Bools) -> list[Attention]:
+    products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
+    matrix, found = products & scene.once(_batched), list[Attention]()
     for lane in np.unique(scene.graph.lane[softmax & usable]):
         nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
         for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
-            whole = float(bench.graph.duration[members].sum())
-            multiplying = members[products[members]]
-            least = float(floor[multiplying].sum())
-            if raised[members].any():
-                removed.append(_casts_beside(scene, nodes, members))
-                new, least = shares.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
-            elif half[members].any():
-                share = (shares.SDPA_BIASED if biased[members].any() else shares.SDPA_HALF).at(case)
-                new = share * float(bench.graph.duration[multiplying].sum())
-            else:
-                new = shares.SDPA_SINGLE.at(case) * whole
-                new *= shares.CAUSAL.at(case) if masked[members].any() else 1.0
-            removed += [members[1:], _averages(scene, nodes, members[softmax[members]])]
-            bench.graph.duration[members[0]] = min(whole, max(new, least))
-            changed += len(members)
-    bench.remove_work(np.concatenate(removed))
-    return changed
+            averages = _averages(scene, nodes, members[softmax[members]])
+            found.append(Attention(members, members[products[members]], averages, _casts_beside(scene, nodes, members)))
+    return found
 
 
 def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:

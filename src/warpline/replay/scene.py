@@ -51,6 +51,7 @@ class Scene:
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
         self._found: dict[Callable[[Scene], object], object] = {}
+        self._found_among: dict[tuple[Callable[[Scene, Bools], object], bytes], object] = {}
 
     def once(self, find: Callable[[Scene], Found]) -> Found:
         """What a function finds in this scene, which is the same for every trial; an array is not to be changed."""
@@ -59,6 +60,13 @@ class Scene:
             if isinstance(found, np.ndarray):
                 found.setflags(write=False)
         return cast("Found", self._found[find])
+
+    def once_for(self, nodes: Bools, find: Callable[[Scene, Bools], Found]) -> Found:
+        """What a function finds among these nodes; found once for the same nodes."""
+        key = find, nodes.tobytes()
+        if key not in self._found_among:
+            self._found_among[key] = find(self, nodes)
+        return cast("Found", self._found_among[key])
 
     # Steps.
 
