@@ -28,7 +28,8 @@ def test_a_first_step_that_takes_forty_milliseconds_more_is_lost_once(tmp_path: 
     assert finding.new_step_ns.expected == pytest.approx(10_000_000, rel=0.01)
     assert "40.0 ms more than warm ones take" in finding.claim
     assert "lost once" in finding.claim
-    assert judgement.verdict.cause == "healthy"
+    assert judgement.verdict.cause in {"healthy", "unclear"}  # the kernels lie below the roofline
+    assert judgement.plan == []
 
 
 def test_a_recording_without_steps_counts_only_what_is_known_to_load(tmp_path: Path) -> None:

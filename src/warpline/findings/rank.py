@@ -27,7 +27,8 @@ from warpline.units import speedup
 
 MEASURE = "time both with `warpline bench`, or record the program with the fix (`warpline run`) and compare"
 
-COLD_FIRST = "first, because the cold start takes most of the recording; the plan is about the steps after it"
+COLD_FIRST = "first, because the cold start takes most of the recording"
+AFTER_IT = "; the plan is about the steps after it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def judge(trace: Trace) -> Judgement:
     distortion = profiler_distortion(evidence)
     cold = cold_start_verdict(findings, evidence)
     if cold is not None:
-        verdict = replace(cold, why=COLD_FIRST if plan and plan[0].fix != cold.fix else None)
+        verdict = replace(cold, why=None if plan and plan[0].fix == cold.fix else COLD_FIRST + AFTER_IT * bool(plan))
     if not len(evidence.trace.steps_in_view):
         verdict = replace(verdict, sentence=of_recording(verdict.sentence))
     return Judgement(
