@@ -191,42 +191,57 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
     """
     # The accounting needs nothing of the replay, and most of its time is spent outside Python's lock.
     with ThreadPoolExecutor(1) as second_core:
-        counted = second_core.submit(
-            lambda: (
-                device_times(trace),
-                step_times(trace),
-                top_kernels(trace, LISTED_KERNELS),
-                launch_calls(trace),
-                copies(trace),
-                queue_depth(trace),
-                idle_gaps(trace),
-            )
-        )
+        counting = second_core.submit(_account, trace)
         judgement = _judgement(trace, why)
         syncs = _syncs(trace, judgement)
-        devices, steps, kernels, launches, copied, queue, gaps = counted.result()
-    frames = judgement.evidence.user_frames if judgement and judgement.evidence.trace is trace else UserFrames(trace)
-    health = [*trace.health_entries, *look_health(trace, frames), *(judgement.health if judgement else [])]
+        counted = counting.result()
+    health = [*trace.health_entries, *counted.health, *(judgement.health if judgement else [])]
     return Diagnosis(
         trace=trace,
         health=sorted(health, key=lambda entry: SEVERITIES.index(entry.severity)),
-        devices=devices,
-        gaps=gaps,
-        steps=steps,
-        kernels=kernels,
-        launches=launches,
-        copies=copied,
+        devices=counted.devices,
+        gaps=counted.gaps,
+        steps=counted.steps,
+        kernels=counted.kernels,
+        launches=counted.launches,
+        copies=counted.copies,
         syncs=syncs,
-        gap_places=_gap_places(trace, devices, gaps, frames),
-        queue=queue,
+        gap_places=counted.gap_places,
+        queue=counted.queue,
         judgement=judgement,
         cpu=cpu_time(trace),
     )
 
 
-def _gap_places(trace: Trace, devices: list[DeviceTime], gaps: list[Gaps], frames: UserFrames) -> list[GapPlace]:
+@dataclass(frozen=True, slots=True)
+class _Account:
+    """What is counted in the whole trace, without a replay."""
+
+    devices: list[DeviceTime]
+    gaps: list[Gaps]
+    steps: pl.DataFrame
+    kernels: pl.DataFrame
+    launches: pl.DataFrame
+    copies: pl.DataFrame
+    queue: QueueDepth | None
+    gap_places: list[GapPlace]
+    health: list[HealthEntry]
+
+
+def _account(trace: Trace) -> _Account:
+    devices, gaps, frames = device_times(trace), idle_gaps(trace), UserFrames(trace)
     busiest = max(zip(devices, gaps, strict=True), key=lambda pair: pair[0].busy_ns, default=None)
-    return gap_places(trace, busiest[1], frames) if busiest else []
+    return _Account(
+        devices=devices,
+        gaps=gaps,
+        steps=step_times(trace),
+        kernels=top_kernels(trace, LISTED_KERNELS),
+        launches=launch_calls(trace),
+        copies=copies(trace),
+        queue=queue_depth(trace),
+        gap_places=gap_places(trace, busiest[1], frames) if busiest else [],
+        health=look_health(trace, frames),
+    )
 
 
 def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
