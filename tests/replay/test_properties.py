@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import kineto_files as files
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kineto_files import Event
 
@@ -67,6 +67,7 @@ def performed(actions: list[Action]) -> list[Event]:
 
 
 @given(PROGRAMS)
+@example([Launch(0, 7, 500), Wait(2200), Launch(0, 7, 500)])  # the kernel has just ended when the wait begins
 @settings(max_examples=60)
 def test_replay_of_a_consistent_schedule_is_exact(
     tmp_path_factory: pytest.TempPathFactory, actions: list[Action]

@@ -103,5 +103,5 @@ def test_a_step_known_within_a_factor_of_three_at_best_is_not_known() -> None:
     assert is_useless(wide, Estimate(0.9, 2.0, 4.0))
     assert not is_useless(wide, Estimate(1.1, 2.0, 4.0))
     assert not is_useless(narrow, Estimate(0.9, 2.0, 4.0))
-    assert is_narrow(Estimate(50.0, 100.0, 130.0))
-    assert not is_narrow(Estimate(99.0, 100.0, 131.0))
+    assert is_narrow(Estimate(50.0, 100.0, 125.0))
+    assert not is_narrow(Estimate(99.0, 100.0, 126.0))

@@ -61,7 +61,9 @@ def test_the_first_screen_has_what_one_needs_first() -> None:
         "idle 72.7 %",
     ):
         assert part in text
-    assert re.search(r"^fused_optimizer +1\.\d\d× +1\.\d\d–1\.\d\d× .* medium +demo_training\.py:48$", text, re.MULTILINE)
+    assert re.search(
+        r"^fused_optimizer +1\.\d\d× +1\.\d\d–1\.\d\d× .* medium +demo_training\.py:48$", text, re.MULTILINE
+    )
     assert "First, because it is one line" in text
     assert re.search(r"^Plan: 8\.\d\d → 6\.\d\d \(fused optimizer\) → ", text, re.MULTILINE)
     assert "warpline diagnose trace -v" in text

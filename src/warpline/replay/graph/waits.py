@@ -259,6 +259,9 @@ def _with_costs(
         usual_release = float(np.median(after)) if len(after) else call_ns
         own[held] = np.minimum(usual, length[held])
         release[np.isin(call, np.flatnonzero(mine))] = usual_release
+    # A call that found its work done returned so long after it at most.
+    found_done = ~waited[call]
+    release[found_done] = np.minimum(release, calls.end[call] - works.end[work])[found_done]
     # What the host does after its own copy (it moves the data out of the staging buffer) belongs to that copy's size.
     itself = how[call] == OWN
     release[itself] = (calls.end[call] - works.end[work])[itself]
