@@ -68,6 +68,21 @@ def test_iterations_are_independent_unless_one_reads_what_another_wrote() -> Non
     assert known.are_independent([*samples, np.array([-1])], adding) is None
 
 
+def test_layers_that_add_to_what_they_read_depend_on_each_other() -> None:
+    """h = h + f(h, weight): the sum of each layer is what the next one computes with."""
+    flow, layers, sums = Flow(), [], []
+    flow.call("aten::randn", make=[(1, 0, 32)])
+    flow.call("aten::randn", make=[50])
+    for at in range(4):
+        product = flow.call("aten::mm", read=[50 + at, (1, 8 * at, 8)], make=[60 + at])
+        total = flow.call("aten::add", read=[50 + at, 60 + at], make=[51 + at])
+        layers.append(np.array([product, total]))
+        sums.append(total)
+    adding = np.zeros(flow.calls, bool)
+    adding[sums] = True
+    assert flow_of(flow).are_independent(layers, adding) is False
+
+
 def test_the_same_work_again_is_no_loop_over_parts() -> None:
     flow = Flow()
     flow.call("aten::randn", make=[1])

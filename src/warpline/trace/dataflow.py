@@ -210,7 +210,7 @@ class Dataflow:
         return changed.select("call", "op", "before", "after").unique(maintain_order=True).sort("call")
 
     def are_independent(self, groups: list[Int64s], adding: Bools) -> bool | None:
-        """Whether no group of calls reads what another wrote; sums over the groups (`adding` calls) may.
+        """Whether no group of calls reads what another wrote; calls that only sum over the groups (`adding`) may.
 
         None where a call is unknown, and where the groups read the same and nothing else: then they are no iterations
         over parts of something.
@@ -221,8 +221,16 @@ class Dataflow:
                 return None
             of[calls] = number
         producer, consumer = (integers(self.edges[name]) for name in ("producer", "consumer"))
-        crosses = (of[producer] != NONE) & (of[consumer] != NONE) & (of[producer] != of[consumer]) & ~adding[consumer]
-        if crosses.any():
+        inside = (of[producer] != NONE) & (of[consumer] != NONE)
+        producer, consumer = producer[inside], consumer[inside]
+        sums, crosses = adding[consumer], of[producer] != of[consumer]
+        # A sum over the groups may be summed further; a group that goes on with it depends on those before it.
+        summed = np.zeros(len(self.calls), bool)
+        found = crosses & sums
+        while (found & ~summed[consumer]).any():
+            summed[consumer[found]] = True
+            found = sums & summed[producer]
+        if (~sums & (crosses | summed[producer])).any():
             return False
         taken = [self._taken(calls) for calls in groups]
         return True if len(set(taken)) == len(taken) else None
