@@ -17,7 +17,13 @@ KERNEL_US = 2.0
 
 
 def trained(
-    folder: Path, ops: list[str], shapes: list[list[int]], *, number: str = "", backward: bool = True
+    folder: Path,
+    ops: list[str],
+    shapes: list[list[int]],
+    *,
+    number: str = "",
+    backward: bool = True,
+    first_op_us: float = 10,
 ) -> WhatIf:
     """A product, and then a loop over parameters that does these ops with each."""
     program = Program()
@@ -28,8 +34,9 @@ def trained(
                     program.op("aten::mm", (GEMM_BF16, 20), shapes=[[512, 512], [512, 512]])
             for parameter in range(PARAMETERS):
                 shape = shapes[parameter % len(shapes)]
-                for name in ops:
-                    program.op(f"aten::{name}", (MUL, KERNEL_US), cpu=10, shapes=[shape, shape])
+                for place, name in enumerate(ops):
+                    cpu = first_op_us if parameter == place == 0 else 10
+                    program.op(f"aten::{name}", (MUL, KERNEL_US), cpu=cpu, shapes=[shape, shape])
                 program.events[-1]["args"]["Concrete Inputs"] = ["", "", number]
             program.wait()
     return program.asked(folder)
@@ -68,6 +75,15 @@ def test_turns_of_one_shape_are_a_solver_where_nothing_was_differentiated(
     shapes: list[list[int]], backward: bool, found: bool, tmp_path: Path
 ) -> None:
     assert (updates_per_step(trained(tmp_path, ADAM, shapes, backward=backward)) > 0) == found
+
+
+def test_an_op_that_takes_longer_than_any_dispatch_keeps_its_time(tmp_path: Path) -> None:
+    """20 ms in one op of the optimizer: it waits for something, which a fused optimizer would wait for too."""
+    short, long = (
+        trained(tmp_path, ADAM, [[256, 256], [256]], first_op_us=us).trial("fused_optimizer").step_ns
+        for us in (10, 20_000)
+    )
+    assert long - short == pytest.approx(20_000_000, rel=0.01)
 
 
 def test_an_update_written_by_hand_becomes_one_launch(tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ def apply(bench: Workbench, case: int) -> int:
         whole = float(bench.graph.duration[mine].sum())
         parameters = len(mine) / KERNELS_PER_PARAMETER * (4 if takes_lists(scene, mine) else 1)
         host = scene.host.fused_step.at(case) + parameters * scene.host.fused_parameter.at(case)
-        cpu = np.flatnonzero(inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
+        # What the CPU does for longer than any dispatch takes (a lock, a full queue, the program's own work) stays.
+        short = bench.graph.duration <= scene.host.long_work.expected
+        cpu = np.flatnonzero(short & inside & ~scene.is_work & (scene.step == step) & (scene.graph.kind <= CALL))
         now = float(bench.graph.duration[cpu].sum())
         bench.remove_work(mine[1:], dispatch=False)
         bench.graph.duration[mine[0]] = max(share * whole, scene.device.smallest_kernel.at(case))

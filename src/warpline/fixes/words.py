@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 
 WORDS_OF_A_RECORDING = (
+    (r"\bof the recorded steps\b", "of the recording"),
     (r"\b(a|the) step of\b", "a recording of"),
     (r"\beach ([\d.,]+ [mµn]?s) step\b", r"the \1 recording"),
     (r"\bA step\b", "The recording"),
