@@ -71,7 +71,7 @@ def test_savings_that_differ_by_less_than_a_fiftieth_of_the_step_go_by_cause() -
 
 
 def test_a_fix_that_needs_another_to_be_worth_anything_is_a_later_step(tmp_path: Path) -> None:
-    """120 launches at 30 µs each keep the CPU busy for longer than the one product on the device: TF32 gains nothing
+    """120 launches at 30 µs each keep the CPU busy for longer than the one product on the device: TF32 has no effect
     until a graph launches all of them at once."""
 
     def body(program: Program) -> None:
