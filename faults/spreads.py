@@ -33,10 +33,9 @@ def main() -> int:
     wanted: dict[tuple[str, str], list[str]] = {}
     for row in read_table():
         wanted.setdefault((row.suite, row.case), []).extend([row.fix] if row.fix else [])
-    lines = []
+    before, lines = read_spreads(), []
     for case in recorded_cases(*dict.fromkeys(suite for suite, _ in wanted)):
         if not case.is_kept:
-            before = read_spreads()
             lines += [
                 (case.suite, case.name, fix, f"{before[case.suite, case.name, fix]:.4f}")
                 for fix in wanted.get((case.suite, case.name), [])

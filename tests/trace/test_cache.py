@@ -9,7 +9,7 @@ import pytest
 from paths import DATA
 
 from warpline.sources import cache_folder
-from warpline.sources.cache_folder import content_key
+from warpline.sources.cache_folder import content_key, traces_folder
 from warpline.trace import cache
 from warpline.trace import open as opening
 from warpline.trace.open import open_trace
@@ -25,7 +25,7 @@ def no_reading(*_: object) -> None:
 def entry_of(file: Path) -> Path:
     name = content_key(file)
     assert name
-    return cache.folder() / name
+    return traces_folder() / name
 
 
 def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,7 +39,7 @@ def test_a_second_open_reads_the_cache_and_gives_the_same_tables(monkeypatch: py
 
 def test_no_cache_leaves_no_trace() -> None:
     open_trace(FILE, cache=False)
-    assert not cache.folder().exists()
+    assert not traces_folder().exists()
 
 
 def test_the_key_follows_the_content_not_the_name(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setattr(cache_folder, "SMALL_FILE_BYTES", 0)
     names = ["layer_eager", "compiled", "block_fp32"]
     open_trace(DATA / "kineto" / f"{names[0]}.json.gz")
-    one = sum(file.stat().st_size for file in cache.folder().rglob("*.arrow"))
+    one = sum(file.stat().st_size for file in traces_folder().rglob("*.arrow"))
     monkeypatch.setattr(cache, "LIMIT_BYTES", int(1.5 * one))
     for name in names[1:]:
         open_trace(DATA / "kineto" / f"{name}.json.gz")
-    assert sum(file.stat().st_size for file in cache.folder().rglob("*")) <= 1.6 * one
+    assert sum(file.stat().st_size for file in traces_folder().rglob("*")) <= 1.6 * one
     assert entry_of(DATA / "kineto" / f"{names[-1]}.json.gz").exists()

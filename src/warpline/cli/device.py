@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from warpline.cli.options import force_option, json_option
 from warpline.cli.output import json_text, print_json, put_report, refuse_existing, write_text
 from warpline.errors import UsageError
 
@@ -22,7 +23,7 @@ MEASURE = "measure"
 @click.argument(
     "name", required=False, metavar="[NAME|measure]", help="A chip (H200, MI300X), or measure; default: list all chips."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 @click.option(
     "-o",
     "--output",
@@ -30,7 +31,7 @@ MEASURE = "measure"
     metavar="FILE",
     help="Write the measurements to this file; default: your ceilings.",
 )
-@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
+@force_option
 def device(
     name: str | None,
     as_json: bool,

@@ -26,6 +26,7 @@ step_range_option = click.option(
 )
 no_cache_option = click.option("--no-cache", is_flag=True, help="Parse the file again instead of using the cache.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+json_format_option = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show all sections.")
 output_option = click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file: .md, .txt or .json."

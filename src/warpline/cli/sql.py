@@ -7,7 +7,14 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import Format, no_cache_option, open_with_progress, step_range_option, trace_argument
+from warpline.cli.options import (
+    Format,
+    json_format_option,
+    no_cache_option,
+    open_with_progress,
+    step_range_option,
+    trace_argument,
+)
 from warpline.cli.output import print_json, table_width
 
 
@@ -21,7 +28,7 @@ from warpline.cli.output import print_json, table_width
     default="table",
     help="Set the output format.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@json_format_option
 @step_range_option
 @no_cache_option
 def sql(

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from warpline.cli.options import Format, no_cache_option, open_with_progress, trace_argument
+from warpline.cli.options import (
+    Format,
+    force_option,
+    json_format_option,
+    no_cache_option,
+    open_with_progress,
+    trace_argument,
+)
 from warpline.cli.output import json_text, refuse_existing, table_width, write_text
 from warpline.errors import CannotAnswer, UsageError
 
@@ -41,7 +48,7 @@ FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TA
     type=click.Choice([entry.value for entry in Format]),
     help="Set the format; default: by -o's suffix, else a table.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
+@json_format_option
 @click.option(
     "-o",
     "--output",
@@ -49,7 +56,7 @@ FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TA
     metavar="FILE",
     help="Write to this file; its suffix picks the format.",
 )
-@click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
+@force_option
 @no_cache_option
 def stats(
     trace: Path,

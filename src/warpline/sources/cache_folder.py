@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+from functools import cache
 from pathlib import Path
 
 from warpline.sources.zlib_engine import engine
@@ -23,15 +24,27 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
 
 
+def traces_folder() -> Path:
+    """The folder of parsed traces."""
+    return cache_folder() / "traces"
+
+
 def content_key(file: Path) -> str | None:
-    """A checksum of every byte, a digest of samples, the length, and the reader's version; None for small files.
+    """A checksum of every byte, a digest of samples, the length, and the reader's version; None for small files."""
+    try:
+        state = file.stat()
+    except OSError:
+        return None
+    return None if state.st_size < SMALL_FILE_BYTES else _digest(file, state.st_size, state.st_mtime_ns)
+
+
+@cache
+def _digest(file: Path, size: int, _changed_ns: int) -> str | None:
+    """The key of a file as it is now; found once.
 
     The checksum runs at memory speed, which a cryptographic digest of a gigabyte does not.
     """
     try:
-        size = file.stat().st_size
-        if size < SMALL_FILE_BYTES:
-            return None
         digest = hashlib.blake2b(f"{READER_VERSION} {size}".encode(), digest_size=16)
         with file.open("rb") as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as content:
             digest.update(engine.crc32(content).to_bytes(4, "little"))

@@ -22,7 +22,7 @@ from pathlib import Path
 
 import polars as pl
 
-from warpline.sources.cache_folder import cache_folder
+from warpline.sources.cache_folder import traces_folder
 from warpline.sources.zlib_engine import engine
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
@@ -30,14 +30,9 @@ from warpline.trace.trace import Trace
 LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
 
 
-def folder() -> Path:
-    """The folder of parsed traces."""
-    return cache_folder() / "traces"
-
-
 def load(name: str, file: Path) -> Trace | None:
     """The trace of that entry, with larger tables loaded on first use; None if there is no entry."""
-    entry = folder() / name
+    entry = traces_folder() / name
     try:
         manifest = json.loads((entry / "manifest.json").read_text())
         if manifest["polars"] != pl.__version__:
@@ -63,8 +58,8 @@ def load(name: str, file: Path) -> Trace | None:
 def store(name: str, trace: Trace) -> None:
     """Store the trace under that name, and evict entries that no longer fit."""
     with contextlib.suppress(OSError):
-        folder().mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=folder()))
+        traces_folder().mkdir(parents=True, exist_ok=True)
+        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=traces_folder()))
         try:
             checksums = {}
             for table in TABLES:
@@ -73,8 +68,8 @@ def store(name: str, trace: Trace) -> None:
                 checksums[table] = _checksum(path)
             manifest = {"source": trace.source, "polars": pl.__version__, "tables": checksums}
             (temporary / "manifest.json").write_text(json.dumps(manifest))
-            shutil.rmtree(folder() / name, ignore_errors=True)
-            temporary.rename(folder() / name)
+            shutil.rmtree(traces_folder() / name, ignore_errors=True)
+            temporary.rename(traces_folder() / name)
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
         _evict()
@@ -95,7 +90,7 @@ def _checksum(path: Path) -> int:
 def _evict() -> None:
     """Remove the least recently used entries until the rest fits, and leftovers of interrupted writers."""
     entries = []
-    for entry in folder().iterdir():
+    for entry in traces_folder().iterdir():
         manifest = entry / "manifest.json"
         used = manifest.stat().st_mtime if manifest.exists() else 0.0
         if entry.name.startswith(".writing-"):

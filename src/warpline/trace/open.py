@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
-from warpline.sources.cache_folder import cache_folder, content_key
+from warpline.sources.cache_folder import content_key, traces_folder
 from warpline.sources.detect import Kind, detect
 from warpline.trace.beside import COMPANIONS, Beside
 from warpline.trace.memory import hand_back_memory
@@ -56,7 +56,7 @@ def open_trace(
 
 
 def _cached(key: str, file: Path) -> Trace | None:
-    if not (cache_folder() / "traces" / key).is_dir():
+    if not (traces_folder() / key).is_dir():
         return None
     from warpline.trace.cache import load  # noqa: PLC0415
 
