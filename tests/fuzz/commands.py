@@ -1,0 +1,169 @@
+"""What is run on an input: every verb that reads a file, with its options, and the Python API."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from tests.fuzz import front_door, values
+
+FILE, OUTPUT = "{file}", "{output}"
+"""Stand for the input's path and for a file beside it."""
+WITHOUT_INPUT = {
+    "run": "runs a program; tests/cli/test_run.py has its failures",
+    "bench": "runs a program",
+    "demo": "reads no file but the bundled one",
+}
+"""Verbs that are left out, and why."""
+REPORTS = [
+    *("cuda_api_sum", "cuda_api_trace", "cuda_api_gpu_sum", "cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_mem_time_sum"),
+    *("cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum", "cuda_kern_exec_trace", "nvtx_sum"),
+    *("nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum", "osrt_sum", "um_sum"),
+]
+QUERIES = [
+    "select * from gpu",
+    "select * from api order by start_ns limit 5",
+    "select name, sum(end_ns - start_ns) ns from gpu group by name order by ns desc",
+    "select gpu.name, api.name from gpu join api on gpu.api_id = api.id",
+    "select * from ops",
+    "select * from ranges",
+    "select * from python",
+    "select * from threads",
+    "select * from steps",
+    "select * from health",
+    "select * from meta",
+    "select * from devices",
+    "select * from osrt union all select * from osrt",
+    "selec",
+    "select nothing from gpu",
+]
+STEPS = ["0:1", "1:", "-1", ":2", "0:99", "5:1", "99999999999999999999:", "x", "1:2:3", ""]
+CODES = frozenset({0, 1, 2})
+"""Documented exit codes: fine, failed, usage."""
+DOCTOR_CODES = frozenset({0, 1, 2, 4})
+
+
+@dataclass(frozen=True)
+class Command:
+    """One run on an input."""
+
+    arguments: tuple[str, ...]
+    codes: frozenset[int] = CODES
+    stdin: bool = False
+    """Whether the input comes on standard input."""
+    front: bool = False
+    """Whether the arguments name a function of front_door.py instead of a command line."""
+
+    @property
+    def verb(self) -> str:
+        """The verb, or `python`."""
+        return "python" if self.front else self.arguments[0]
+
+    @property
+    def as_json(self) -> bool:
+        """Whether stdout must be JSON."""
+        arguments = self.arguments
+        return not self.front and ("--json" in arguments or ("--format" in arguments and "json" in arguments)) and OUTPUT + ".json" not in arguments
+
+
+Maker = Callable[[random.Random], Sequence[str]]
+
+
+def _maybe(chance: random.Random, share: float, *words: str) -> Sequence[str]:
+    return words if chance.random() < share else ()
+
+
+def _steps(chance: random.Random) -> Sequence[str]:
+    if chance.random() < 0.1:
+        return ["--steps", chance.choice(STEPS)]
+    return ["--step-range", chance.choice(["train_step", "forward", "ProfilerStep#1", "[x]", ""])] if chance.random() < 0.06 else ()
+
+
+def _cached(chance: random.Random) -> Sequence[str]:
+    return _maybe(chance, 0.9, "--no-cache")
+
+
+def _diagnose(chance: random.Random) -> Sequence[str]:
+    shown = chance.choice([["--json"], ["--json"], ["-v"], ["-v"], [], ["--top", "3"]])
+    if chance.random() < 0.15:
+        suffix = chance.choice([".md", ".txt", ".json"])
+        shown = [*shown[:1], "-o", OUTPUT + suffix] if shown == ["-v"] else ["-o", OUTPUT + suffix]
+    why = chance.choice([["--why"], ["--why"], ["--why"], [], ["--no-why"]])
+    return ["diagnose", FILE, *shown, *why, *_steps(chance), *_cached(chance)]
+
+
+def _stats(chance: random.Random) -> Sequence[str]:
+    reports = [] if chance.random() < 0.2 else ["-r", ",".join(chance.sample(REPORTS, chance.randint(1, 5)))]
+    return ["stats", FILE, *reports, "--format", chance.choice(["table", "csv", "json"]), *_cached(chance)]
+
+
+def _sql(chance: random.Random) -> Sequence[str]:
+    query = [chance.choice(QUERIES)] if chance.random() < 0.9 else []
+    return ["sql", FILE, *query, "--format", chance.choice(["table", "csv", "json"]), *_cached(chance)]
+
+
+def _path(chance: random.Random) -> Sequence[str]:
+    op = ["--op", chance.choice([*values.NAMES[:60], "[x]"])] if chance.random() < 0.4 else []
+    return ["path", FILE, *op, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
+def _roofline(chance: random.Random) -> Sequence[str]:
+    more = [*_maybe(chance, 0.5, "--by", "kernel"), *_maybe(chance, 0.2, "--plot", OUTPUT + ".svg"), *_maybe(chance, 0.1, "--device", "H100-SXM")]
+    return ["roofline", FILE, *more, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
+def _whatif(chance: random.Random) -> Sequence[str]:
+    from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - only where it is needed
+
+    fixes = chance.sample(sorted(all_fixes()), chance.choice([0, 1, 1, 2]))
+    return ["whatif", FILE, *(word for fix in fixes for word in ("--fix", fix)), *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
+def _budget(chance: random.Random) -> Sequence[str]:
+    return ["budget", FILE, *_maybe(chance, 0.2, "--cpu-us", "5"), *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
+def _doctor(chance: random.Random) -> Sequence[str]:
+    return ["doctor", FILE, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
+
+
+def _scrub(chance: random.Random) -> Sequence[str]:
+    how = chance.choice([["--check"], ["-o", OUTPUT + chance.choice([".json", ".json.gz", ".sqlite"]), "-f"], ["--in-place"]])
+    return ["scrub", FILE, *how, *_maybe(chance, 0.2, "--keep", "host"), *_maybe(chance, 0.5, "--json")]
+
+
+MAKERS: dict[str, tuple[Maker, int]] = {
+    "diagnose": (_diagnose, 26),
+    "stats": (_stats, 14),
+    "sql": (_sql, 9),
+    "path": (_path, 8),
+    "roofline": (_roofline, 9),
+    "whatif": (_whatif, 10),
+    "budget": (_budget, 5),
+    "doctor": (_doctor, 8),
+    "scrub": (_scrub, 8),
+}
+"""Each verb on a profile, and how often it is drawn."""
+FRONT_DOOR = 8
+"""How often a function of the Python API is drawn instead."""
+
+
+def commands_for(kind: str, chance: random.Random, count: int) -> list[Command]:
+    """Some commands for an input of that kind."""
+    return [_command(kind, chance) for _ in range(count)]
+
+
+def _command(kind: str, chance: random.Random) -> Command:
+    if kind == "names":
+        return Command(("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True)
+    if kind == "log":
+        return Command(tuple(_doctor(chance)), DOCTOR_CODES)
+    verbs = {**{verb: weight for verb, (_, weight) in MAKERS.items()}, "python": FRONT_DOOR}
+    verb = chance.choices(list(verbs), list(verbs.values()))[0]
+    if verb == "python":
+        return Command((chance.choice(list(front_door.FUNCTIONS)), str(chance.randrange(1 << 30))), front=True)
+    arguments = MAKERS[verb][0](chance)
+    codes = DOCTOR_CODES if verb == "doctor" else CODES
+    piped = verb != "scrub" and chance.random() < 0.04
+    return Command(tuple("-" if piped and word == FILE else word for word in arguments), codes, stdin=piped)

@@ -1,0 +1,65 @@
+"""What `warpline run` leaves beside a trace, damaged: the manifest, the second look, the trace with stacks."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from typing import Any
+
+from tests.fuzz import byte_mutators, seeds, values
+from tests.fuzz.raw_json import written
+
+COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_frame")
+
+
+def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
+    """Some of the files."""
+    cost = {"low": 900.0, "expected": 1000.0, "high": 1200.0}
+    entry = {
+        "file": f"{stem}.json",
+        "bare_step_ns": {"steps": 9, "median_ns": 900_000.0, "min_ns": 880_000, "max_ns": 950_000, "settled": True},
+        "host_costs": {"schema": "warpline.calibration/1", "costs_ns": {name: dict(cost) for name in COSTS}},
+        "look": {"file": f"{stem}.look.json.gz", "state": "done", "steps": 2, "notes": []},
+    }
+    manifest = {"schema": "warpline.run/1", "files": [f"{stem}.json"], "traces": [entry], "command": ["python", "train.py"]}
+    made = {"manifest.json": _damaged(manifest, chance)}
+    if chance.random() < 0.6:
+        made[f"{stem}.look.json.gz"] = gzip.compress(_damaged(_look(), chance), 1, mtime=0)
+        if chance.random() < 0.5:
+            made[f"{stem}.stacks.json"] = _damaged(seeds.training(), chance)
+        if chance.random() < 0.1:
+            made[f"{stem}.look.json.gz"] = byte_mutators.compressed(_damaged(_look(), chance), chance)
+    return made
+
+
+def _look() -> dict[str, Any]:
+    calls = {"op": [0, 1], "ops": ["aten::mm", "aten::mul"], "thread": [0, 0], "parent": [-1, -1], "step": [0, 0], "record_function": [3, 4]}
+    names = ("call", "argument", "output", "access", "tensor", "storage", "offset", "elements", "extent", "item_bytes", "shape", "dtype", "device")
+    tensors: dict[str, Any] = {name: [0, 0, 1] for name in names}
+    tensors |= {"call": [0, 0, 1], "shapes": ["[64,64]", "[64]"], "dtypes": ["float", "half"], "devices": ["cuda:0", "cpu"]}
+    return {"schema": "warpline.look/1", "calls": calls, "tensors": tensors, "lines": {"start_ns": [1, 2], "line": [3, 4]}}
+
+
+def _damaged(document: Any, chance: random.Random) -> bytes:
+    """The document with up to three values replaced or gone."""
+    document = json.loads(json.dumps(document))
+    for _ in range(chance.randint(0, 3)):
+        place, key = _place(document, chance)
+        if place is None:
+            break
+        if chance.random() < 0.2:
+            del place[key]
+        else:
+            place[key] = values.anything(chance)
+    return written(document).encode("utf-8", "surrogatepass")
+
+
+def _place(document: Any, chance: random.Random) -> tuple[Any, Any]:
+    """A container within the document, and a key of it."""
+    place, key = None, None
+    inner = document
+    while isinstance(inner, dict | list) and inner and (place is None or chance.random() < 0.8):
+        place, key = inner, chance.choice(list(inner) if isinstance(inner, dict) else range(len(inner)))
+        inner = place[key]
+    return place, key

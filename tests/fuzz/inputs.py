@@ -1,0 +1,138 @@
+"""Inputs: a seed and one to eight changes, each with its own source of chance, so that any of them can be left out."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import json
+import random
+import sqlite3
+from dataclasses import dataclass, field
+from typing import Any
+
+from tests.fuzz import byte_mutators, companions, kineto_mutators, seeds, sqlite_mutators, texts
+from tests.fuzz.raw_json import written
+
+CHANGES = 8
+"""At most so many changes are combined."""
+KINDS = {"document": 30, "recording": 34, "database": 26, "names": 5, "log": 5}
+"""Kinds of inputs, and how often each is drawn."""
+STEMS = ["trace", "trace", "trace", "trace", "trace", "[red]trace[bold]", "a b", "-x", "tra\x1b[31mce", "tr\u202ece", "[link=x]", "%s", "trace.look"]
+PADDED_BYTES = 80_000
+"""Files of this size are cached; smaller ones are not."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How an input is made."""
+
+    kind: str
+    seed: str
+    stem: str
+    changes: tuple[tuple[str, str], ...]
+    """Each change's name and its own seed."""
+    beside: str = ""
+    """The seed of what lies beside the file, where something does."""
+    padded: bool = False
+
+
+@dataclass
+class Files:
+    """An input as files."""
+
+    main: str
+    content: dict[str, bytes] = field(default_factory=dict)
+
+
+def recipe_of(seed: int | str, number: int) -> Recipe:
+    """The input of that number."""
+    chance = random.Random(f"{seed} {number}")
+    kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
+    count = chance.choice([1, 1, 2, 3, chance.randint(1, CHANGES)])
+    changes = tuple((_change(kind, chance), f"{seed} {number} {place}") for place in range(count))
+    beside = f"{seed} {number} beside" if kind in {"document", "recording"} and chance.random() < 0.12 else ""
+    return Recipe(kind, _seed(kind, chance), chance.choice(STEMS), changes, beside, chance.random() < 0.05)
+
+
+def _seed(kind: str, chance: random.Random) -> str:
+    match kind:
+        case "document":
+            return chance.choice([*["training"] * 6, *seeds.documents()])
+        case "recording":
+            return str(chance.choice(seeds.recordings()).relative_to(seeds.SUITES))
+        case "database":
+            return chance.choice(list(seeds.databases()))
+        case "log":
+            return chance.choice(list(texts.LOGS))
+        case _:
+            return "names"
+
+
+def _change(kind: str, chance: random.Random) -> str:
+    by_kind: dict[str, Any] = {
+        "document": kineto_mutators.MUTATIONS,
+        "recording": kineto_mutators.MUTATIONS,
+        "database": sqlite_mutators.MUTATIONS,
+        "names": texts.MUTATIONS,
+        "log": texts.MUTATIONS,
+    }
+    share = 0.06 if kind in {"document", "recording"} else 0.12
+    return "bytes " + chance.choice(list(byte_mutators.MUTATIONS)) if chance.random() < share else chance.choice(list(by_kind[kind]))
+
+
+def build(recipe: Recipe) -> Files:
+    """The files of an input. A change that no longer fits what others left does nothing."""
+    chosen = [(name, random.Random(seed)) for name, seed in recipe.changes if not name.startswith("bytes ")]
+    match recipe.kind:
+        case "document" | "recording":
+            suffix, content = ".json", _json(recipe, chosen)
+        case "database":
+            suffix, content = ".sqlite", _database(recipe.seed, chosen)
+        case "log":
+            suffix, content = ".log", texts.mutated(texts.LOGS[recipe.seed], chosen)
+        case _:
+            suffix, content = ".txt", texts.mutated(texts.names(), chosen)
+    if recipe.padded and suffix in {".json", ".sqlite"}:
+        content += b" " * max(PADDED_BYTES - len(content), 0) if suffix == ".json" else b""
+    for name, seed in recipe.changes:
+        if name.startswith("bytes "):
+            content = byte_mutators.MUTATIONS[name.removeprefix("bytes ")](content, random.Random(seed))
+    files = Files(recipe.stem + suffix, {recipe.stem + suffix: content})
+    if recipe.beside:
+        files.content.update(companions.beside(recipe.stem, random.Random(recipe.beside)))
+    return files
+
+
+def _json(recipe: Recipe, chosen: list[tuple[str, random.Random]]) -> bytes:
+    if recipe.kind == "document":
+        text = seeds.documents()[recipe.seed]
+    else:
+        text = seeds.recorded(seeds.SUITES / recipe.seed)
+    document = json.loads(text)
+    for name, chance in chosen:
+        # One event may be in the list twice after an earlier change: that is meant.
+        with contextlib.suppress(TypeError, KeyError, OverflowError, AttributeError):
+            kineto_mutators.MUTATIONS[name](document, chance)
+    try:
+        return written(document).encode("utf-8", "surrogatepass")
+    except RecursionError:
+        return b"["
+
+
+def _database(seed: str, chosen: list[tuple[str, random.Random]]) -> bytes:
+    database = sqlite3.connect(":memory:")
+    database.deserialize(seeds.databases()[seed])
+    for name, chance in chosen:
+        with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
+            sqlite_mutators.MUTATIONS[name](database, chance)
+    database.commit()
+    content = database.serialize()
+    database.close()
+    return content
+
+
+def zipped(files: Files) -> Files:
+    """The same with the main file compressed."""
+    content = dict(files.content)
+    content[files.main + ".gz"] = gzip.compress(content.pop(files.main), 1, mtime=0)
+    return Files(files.main + ".gz", content)

@@ -1,0 +1,90 @@
+"""Inputs that are lines of text: kernel names, and what nsys and ncu print."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.fuzz import values
+
+Mutation = Callable[[list[str], random.Random], None]
+MUTATIONS: dict[str, Mutation] = {}
+LOGS = {
+    "nsys": """Collecting data...
+Generating '/tmp/nsys-report-1.qdstrm'
+[1/8] [========================100%] report1.nsys-rep
+The target application terminated. One or more process it created re-parented.
+WARNING: CPU IP/backtrace sampling not supported, disabling.
+SKIPPED: /tmp/report1.sqlite does not contain CUDA trace data.
+""",
+    "ncu": """==PROF== Connected to process 4321 (/usr/bin/python3.11)
+==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.
+==WARNING== No kernels were profiled.
+==PROF== Disconnected from process 4321
+""",
+    "csv": """"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","Section Name","Metric Name","Metric Unit","Metric Value"
+"0","4321","python","box","gemm","1","7","(128, 1, 1)","(2, 1, 1)","0","9.0","GPU Speed Of Light Throughput","Duration","us","12.3"
+"0","4321","python","box","gemm","1","7","(128, 1, 1)","(2, 1, 1)","0","9.0","Occupancy","Achieved Occupancy","%","31.5"
+""",
+}
+
+
+def names() -> str:
+    """Kernel names of every family."""
+    return "\n".join(values.NAMES)
+
+
+def mutated(text: str, chosen: list[tuple[str, random.Random]]) -> bytes:
+    """The changed lines, as bytes."""
+    lines = text.splitlines()
+    for name, chance in chosen:
+        MUTATIONS[name](lines, chance)
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
+def mutation(function: Mutation) -> Mutation:
+    """Registers a mutation under its name."""
+    MUTATIONS[function.__name__] = function
+    return function
+
+
+@mutation
+def spliced(lines: list[str], chance: random.Random) -> None:
+    """An odd text within a line."""
+    if lines:
+        at = chance.randrange(len(lines))
+        where = chance.randint(0, len(lines[at]))
+        lines[at] = lines[at][:where] + values.text(chance) + lines[at][where:]
+
+
+@mutation
+def crossed(lines: list[str], chance: random.Random) -> None:
+    """The beginning of one line and the end of another."""
+    if len(lines) > 1:
+        one, other = chance.sample(lines, 2)
+        lines.append(one[: chance.randint(0, len(one))] + other[chance.randint(0, len(other)) :])
+
+
+@mutation
+def repeated(lines: list[str], chance: random.Random) -> None:
+    """A piece of a line many times."""
+    if lines:
+        at = chance.randrange(len(lines))
+        begin = chance.randint(0, len(lines[at]))
+        end = begin + chance.randint(1, 8)
+        lines[at] = (lines[at][:begin] + lines[at][begin:end] * chance.choice([2, 50, 700]) + lines[at][end:])[:20_000]
+
+
+@mutation
+def letters(lines: list[str], chance: random.Random) -> None:
+    """Single characters changed."""
+    for _ in range(chance.choice([1, 5, 40])):
+        if lines and (line := lines[at := chance.randrange(len(lines))]):
+            where = chance.randrange(len(line))
+            lines[at] = line[:where] + chance.choice("<>(),:_0189-&*[]{}\x00\x1b\u202e \"'\\") + line[where + 1 :]
+
+
+@mutation
+def lost(lines: list[str], chance: random.Random) -> None:
+    """Few lines are left."""
+    del lines[chance.randint(0, len(lines)) :]
