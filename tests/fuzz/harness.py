@@ -25,7 +25,7 @@ from tests.fuzz.execute import Failure
 from tests.fuzz.inputs import build, recipe_of
 from tests.fuzz.worker import chosen_commands, work, write
 
-CHUNK = 150
+CHUNK = 400
 """Inputs of one worker process; then a new one begins, so that nothing adds up."""
 CPU_LIMIT_S = 20.0
 WALL_LIMIT_S = 120.0
@@ -119,18 +119,18 @@ class Campaign:
                 env={**os.environ, "POLARS_MAX_THREADS": "1"},
             )
             try:
-                running, why = self._watch(process)
+                running, why, reached = self._watch(process, first)
             finally:
                 process.kill()
                 process.wait()
             if running is None:
-                return first + count
+                return first + count if self._over() else max(reached, first + 1)
             log.seek(0)
             self._died(running, why or f"crash {process.returncode}", log.read())
             return running[0] + 1
 
-    def _watch(self, process: subprocess.Popen[str]) -> tuple[list[Any] | None, str]:
-        """Read what the worker says; gives the run in progress when it died or was held, and None at its end."""
+    def _watch(self, process: subprocess.Popen[str], reached: int) -> tuple[list[Any] | None, str, int]:
+        """Read what the worker says; gives the run in progress when it died or was held, why, and the next input."""
         running: list[Any] | None = None
         began, cpu = time.monotonic(), 0.0
         assert process.stdout is not None
@@ -140,19 +140,20 @@ class Campaign:
             if waiting.select(POLL_S):
                 line = process.stdout.readline()
                 if not line:
-                    return running, ""
+                    return running, "", reached
                 said = json.loads(line)
                 if "begin" in said:
                     running, began, cpu = said["begin"], time.monotonic(), cpu_seconds(process.pid)
                 else:
                     self._took(said["end"])
                     running = None  # it may make a failing input small, which takes time
+                    reached = said["end"][0] + 1
                     if self._over() and said["end"][1] == self.options.commands - 1:
-                        return None, ""
+                        return None, "", reached
             elif running and (cpu_seconds(process.pid) - cpu > CPU_LIMIT_S or time.monotonic() - began > WALL_LIMIT_S):
                 process.send_signal(signal.SIGUSR1)
                 time.sleep(1)
-                return running, "hang"
+                return running, "hang", reached
 
     def _took(self, run: list[Any]) -> None:
         number, place, verb, cpu_s, peak, code, found = run

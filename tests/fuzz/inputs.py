@@ -65,7 +65,7 @@ def _seed(kind: str, chance: random.Random) -> str:
         case "log":
             return chance.choice(list(texts.LOGS))
         case _:
-            return "names"
+            return str(chance.randrange(1000))
 
 
 def _change(kind: str, chance: random.Random) -> str:
@@ -91,7 +91,7 @@ def build(recipe: Recipe) -> Files:
         case "log":
             suffix, content = ".log", texts.mutated(texts.LOGS[recipe.seed], chosen)
         case _:
-            suffix, content = ".txt", texts.mutated(texts.names(), chosen)
+            suffix, content = ".txt", texts.mutated(texts.names(recipe.seed), chosen)
     if recipe.padded and suffix in {".json", ".sqlite"}:
         content += b" " * max(PADDED_BYTES - len(content), 0) if suffix == ".json" else b""
     for name, seed in recipe.changes:

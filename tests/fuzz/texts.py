@@ -9,6 +9,7 @@ from tests.fuzz import values
 
 Mutation = Callable[[list[str], random.Random], None]
 MUTATIONS: dict[str, Mutation] = {}
+NAMES = 8
 LOGS = {
     "nsys": """Collecting data...
 Generating '/tmp/nsys-report-1.qdstrm'
@@ -29,9 +30,9 @@ SKIPPED: /tmp/report1.sqlite does not contain CUDA trace data.
 }
 
 
-def names() -> str:
-    """Kernel names of every family."""
-    return "\n".join(values.NAMES)
+def names(seed: str) -> str:
+    """A few names of kernels, ops and calls."""
+    return "\n".join(random.Random(seed).sample(values.NAMES, NAMES))
 
 
 def mutated(text: str, chosen: list[tuple[str, random.Random]]) -> bytes:

@@ -2,6 +2,10 @@
  *
  *     cc -g -O1 -fsanitize=address,undefined fuzz_scan.c -o fuzz && ./fuzz ROUNDS SEED FILE...
  *
+ * With clang's libFuzzer, which keeps what reaches new code (`make fuzz-scanner`):
+ *
+ *     clang -g -O1 -DLIBFUZZER -fsanitize=fuzzer,address,undefined fuzz_scan.c -o fuzz && ./fuzz CORPUS
+ *
  * Every input lies in a malloc of exactly its size, so that reading one byte too far is an error, and is scanned
  * whole, in small windows (each in a malloc of its own, freed at once: nothing of it may be kept), in two merged
  * parts, and at the end of a page behind which no memory is. All ways must count the same events.
@@ -130,6 +134,15 @@ static int64_t mutate(uint8_t *data, int64_t size, int64_t room) {
     return size;
 }
 
+#ifdef LIBFUZZER
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    state = size * 2 + 1;
+    for (size_t i = 0; i < size && i < 64; i++) state = state * 31 + data[i];
+    state |= 1;
+    try_input(data, (int64_t)size);
+    return 0;
+}
+#else
 int main(int count, char **arguments) {
     if (count < 4) return 2;
     long rounds = atol(arguments[1]);
@@ -145,3 +158,4 @@ int main(int count, char **arguments) {
     printf("%ld inputs\n", rounds);
     return 0;
 }
+#endif

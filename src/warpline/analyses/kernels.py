@@ -39,7 +39,8 @@ def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
         kernels.group_by("name")
         .agg(**spread(pl.col("end_ns") - pl.col("start_ns")))
         .with_columns(
-            pl.col("name").cast(pl.String).fill_null(NAMELESS), share=pl.col("total_ns") / pl.col("total_ns").sum()
+            pl.col("name").cast(pl.String).fill_null(NAMELESS),
+            share=pl.col("total_ns") / pl.col("total_ns").sum().clip(lower_bound=1),  # all may be of zero length
         )
         .sort("total_ns", "name", descending=[True, False])
     )

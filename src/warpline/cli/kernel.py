@@ -53,7 +53,9 @@ def _wanted(names: Sequence[str]) -> list[str]:
     wanted: list[str] = []
     for name in names:
         if name == "-":
-            wanted.extend(line.strip().strip('"') for line in sys.stdin if line.strip())
+            # Bytes: what a terminal or a file gives need not be text in the encoding of this process.
+            lines = sys.stdin.buffer.read().decode("utf-8", "replace").splitlines()
+            wanted.extend(line.strip().strip('"') for line in lines if line.strip())
         else:
             wanted.append(name)
     if not wanted:

@@ -21,7 +21,7 @@ from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, ids, integers
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
-from warpline.work.parse import json_list
+from warpline.work.parse import recorded_sizes
 
 LISTED_PLACES = 5
 WARM_STEPS_IN_A_LONG_RUN = 6
@@ -252,5 +252,5 @@ class Evidence:
 
 def _matrices(shapes: str) -> str:
     """Shapes of a GEMM's matrices as text: 4096x2047 by 2047x4093."""
-    matrices = [size for size in json_list(shapes) if isinstance(size, list) and len(size) >= 2]
-    return " by ".join("x".join(str(value) for value in size) for size in matrices) or shapes
+    matrices = [sizes for sizes in recorded_sizes(shapes) if len(sizes) >= 2]
+    return " by ".join("x".join(map(str, sizes)) for sizes in matrices) or shapes

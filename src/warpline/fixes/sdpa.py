@@ -19,7 +19,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.units import duration, several
-from warpline.work.parse import json_list
+from warpline.work.parse import recorded_sizes
 
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
@@ -184,7 +184,7 @@ def _means(scene: Scene) -> Bools:
 
 def _elements(scene: Scene, node: int) -> int:
     """Elements of the first tensor of a kernel's op; 0 if no shapes are recorded."""
-    sizes = [size for size in json_list(scene.op_column("shapes")[node]) if isinstance(size, list)]
+    sizes = recorded_sizes(scene.op_column("shapes")[node])
     return math.prod(sizes[0]) if sizes and sizes[0] else 0
 
 

@@ -34,25 +34,35 @@ def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
     kind = kind if isinstance(kind, str) else ""
     text = text if isinstance(text, str) else ""
     dtype = tensor_type(kind)
-    dims = _integers(shape)
+    dims = sizes_of(shape)
     if dtype and dims is not None:
-        return Argument(kind, Tensor(dims, dtype, _integers(strides)), text=text)
+        return Argument(kind, Tensor(dims, dtype, sizes_of(strides)), text=text)
     if kind in LIST_TYPES and isinstance(shape, list) and shape:
-        listed = [_integers(item) for item in shape]
+        listed = [sizes_of(item) for item in shape]
         if all(item is not None for item in listed):
             steps = strides if isinstance(strides, list) and len(strides) == len(shape) else [None] * len(shape)
             items = (
-                Tensor(item, "", _integers(step)) for item, step in zip(listed, steps, strict=True) if item is not None
+                Tensor(item, "", sizes_of(step)) for item, step in zip(listed, steps, strict=True) if item is not None
             )
             return Argument(kind, tensors=tuple(items), text=text)
     return Argument(kind, text=text)
 
 
-def _integers(value: Any) -> tuple[int, ...] | None:
+def sizes_of(value: Any) -> tuple[int, ...] | None:
     """A list of sizes or strides; None for anything else, including impossible sizes."""
     if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
         return None
     return tuple(value)
+
+
+def recorded_sizes(text: str | None) -> list[tuple[int, ...]]:
+    """The sizes of each tensor in a recorded list; what is not a tensor is left out."""
+    return [sizes for entry in json_list(text) if (sizes := sizes_of(entry)) is not None]
+
+
+def recorded_types(text: str | None) -> list[str]:
+    """The type of each argument in a recorded list; empty for what is not a type."""
+    return [entry if isinstance(entry, str) else "" for entry in json_list(text)]
 
 
 def json_list(text: str | None) -> list[Any]:

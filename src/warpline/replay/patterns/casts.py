@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.replay.scene import Scene
 from warpline.trace.columns import Bools
-from warpline.work.parse import json_list
+from warpline.work.parse import recorded_types
 
 HALF_OPS = {"c10::Half", "c10::BFloat16"}
 FLOATING = {"float", "double", *HALF_OPS}
@@ -45,5 +45,5 @@ def _copies(scene: Scene, test: Callable[[str, str], bool]) -> Bools:
 
 
 def _passes(dtypes: str, test: Callable[[str, str], bool]) -> bool:
-    types = json_list(dtypes)
+    types = recorded_types(dtypes)
     return len(types) >= 2 and bool(types[0] and types[1]) and test(types[0], types[1])

@@ -24,7 +24,7 @@ def grows_over_steps(scene: Scene) -> Bools:
     made: dict[int, set[tuple[int, ...]]] = {}
     read: dict[int, dict[tuple[int, ...], list[int]]] = {}
     for node in nodes.tolist():
-        pieces = [tuple(shape) for shape in piece_shapes(scene, node)]
+        pieces = piece_shapes(scene, node)
         step = int(scene.step[node])
         if step == NONE or len(pieces) < 2:
             continue

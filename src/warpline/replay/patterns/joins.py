@@ -11,7 +11,7 @@ from warpline.kernels import KernelIdentity
 from warpline.replay.patterns.tensor_lists import LONGEST_LIST
 from warpline.replay.scene import Scene
 from warpline.trace.columns import Bools
-from warpline.work.parse import json_list
+from warpline.work.parse import json_list, sizes_of
 
 MAX_GROWING_INPUTS = 3
 """Inputs of a concatenation that grows a tensor: the existing data, on one side or both, and the new data."""
@@ -67,8 +67,8 @@ def _pieces(scene: Scene, node: int) -> int:
     return LONGEST_LIST + 1 if long else len(piece_shapes(scene, node))
 
 
-def piece_shapes(scene: Scene, node: int) -> list[list[int]]:
+def piece_shapes(scene: Scene, node: int) -> list[tuple[int, ...]]:
     """The recorded input shapes of a concatenation."""
     shapes = json_list(scene.op_column("shapes")[node])[:1]
     listed = shapes[0] if shapes and isinstance(shapes[0], list) else []
-    return [shape for shape in listed if isinstance(shape, list)]
+    return [sizes for shape in listed if (sizes := sizes_of(shape)) is not None]

@@ -13,7 +13,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools
 from warpline.trace.names import matches
-from warpline.work.parse import json_list
+from warpline.work.parse import recorded_types
 
 MATRIX_CLASSES = {"gemm", "conv"}
 FIRST_WITH_NEW_TYPES = 8
@@ -48,12 +48,12 @@ def fp32_products(scene: Scene) -> Bools:
 
 def _floating(dtypes: str) -> set[str]:
     """The floating types among an op's recorded inputs."""
-    return {str(name) for name in json_list(dtypes)} & FLOATING
+    return set(recorded_types(dtypes)) & FLOATING
 
 
 def _first_floating(dtypes: str) -> str | None:
     """The type of an op's first floating input; attention in half precision keeps its sums in FP32."""
-    return next((str(name) for name in json_list(dtypes) if name in FLOATING), None)
+    return next((name for name in recorded_types(dtypes) if name in FLOATING), None)
 
 
 def mostly_half(scene: Scene) -> bool:

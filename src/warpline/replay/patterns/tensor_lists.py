@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.replay.patterns.loops import loops
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Int64s
-from warpline.work.parse import json_list
+from warpline.work.parse import recorded_sizes
 
 LONGEST_LIST = 30
 """Maximum length of a list of tensors whose shapes torch.profiler records."""
@@ -76,5 +76,4 @@ def shapes_of_turns(scene: Scene, turns: Int64s) -> list[set[tuple[int, ...]]]:
 
 def _shapes(recorded: list[str]) -> set[tuple[int, ...]]:
     """The distinct input shapes of ops, without numbers."""
-    taken = [shape for each in recorded for shape in json_list(each) if isinstance(shape, list)]
-    return {tuple(shape) for shape in taken if shape and all(isinstance(size, int) for size in shape)}
+    return {sizes for each in recorded for sizes in recorded_sizes(each) if sizes}
