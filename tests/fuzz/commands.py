@@ -16,6 +16,8 @@ WITHOUT_INPUT = {
     "demo": "reads no file but the bundled one",
 }
 """Verbs that are left out, and why."""
+TEXT_VERBS = {"kernel", "device"}
+"""Verbs that take a name instead of a file."""
 REPORTS = [
     *("cuda_api_sum", "cuda_api_trace", "cuda_api_gpu_sum", "cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_mem_time_sum"),
     *("cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum", "cuda_kern_exec_trace", "nvtx_sum"),
@@ -155,6 +157,8 @@ def commands_for(kind: str, chance: random.Random, count: int) -> list[Command]:
 
 
 def _command(kind: str, chance: random.Random) -> Command:
+    if kind == "names" and chance.random() < 0.1:
+        return Command(("device", values.text(chance).replace("\x00", "") or "H200", *_maybe(chance, 0.5, "--json")))
     if kind == "names":
         return Command(("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True)
     if kind == "log":

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import gzip
 import json
 import random
 import sqlite3
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tests.fuzz import byte_mutators, companions, kineto_mutators, seeds, sqlite_mutators, texts
@@ -131,8 +130,6 @@ def _database(seed: str, chosen: list[tuple[str, random.Random]]) -> bytes:
     return content
 
 
-def zipped(files: Files) -> Files:
-    """The same with the main file compressed."""
-    content = dict(files.content)
-    content[files.main + ".gz"] = gzip.compress(content.pop(files.main), 1, mtime=0)
-    return Files(files.main + ".gz", content)
+def unchanged(recipe: Recipe) -> Recipe:
+    """The recipe without its changes."""
+    return replace(recipe, changes=())

@@ -1,0 +1,111 @@
+"""A few seconds of fuzzing with a fixed and a fresh seed, every past failure, and proof that a failure is found.
+
+`make fuzz MINUTES=60` goes on for longer.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import secrets
+from pathlib import Path
+
+import pytest
+
+from tests.fuzz import commands, inputs, kineto_mutators, oracles, regressions, sqlite_mutators
+from tests.fuzz.commands import FILE, Command
+from tests.fuzz.execute import attempt
+from tests.fuzz.minimise import Minimiser
+from tests.fuzz.worker import keep
+
+from warpline.analyses.stats import REPORTS
+from warpline.cli.main import VERBS
+
+INPUTS = 20
+"""Inputs for each seed, with one command each: two seconds."""
+CASES = {**regressions.MADE, **regressions.stored()}
+
+
+@pytest.mark.parametrize("seed", ["fixed", "fresh"])
+def test_no_mutated_profile_breaks_a_command(seed: str) -> None:
+    seed = seed if seed == "fixed" else str(secrets.randbelow(10**9))
+    print(f"seed {seed}: python -m tests.fuzz --seed {seed} --count {INPUTS} --commands 1")
+    for number in range(INPUTS):
+        recipe = inputs.recipe_of(seed, number)
+        (command,) = commands.commands_for(recipe.kind, random.Random(f"{seed} {number} commands"), 1)
+        outcome = attempt(inputs.build(recipe), command, twice=number % 5 == 0)
+        assert not outcome.failures, (seed, number, command.arguments, recipe, outcome.failures)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_once_failed_no_longer_does(name: str) -> None:
+    files, lines = CASES[name]()
+    for command in lines:
+        outcome = attempt(files, command)
+        assert not outcome.failures, (command.arguments, outcome.failures)
+
+
+def test_every_verb_and_report_is_tried() -> None:
+    assert set(VERBS) == {*commands.MAKERS, *commands.WITHOUT_INPUT, *commands.TEXT_VERBS}
+    assert set(commands.REPORTS) == set(REPORTS)
+
+
+@pytest.mark.parametrize("kind", inputs.KINDS)
+def test_inputs_are_repeatable_and_differ_from_their_seed(kind: str) -> None:
+    recipes = [recipe for number in range(200) if (recipe := inputs.recipe_of("repeat", number)).kind == kind][:5]
+    for recipe in recipes:
+        assert inputs.build(recipe).content == inputs.build(recipe).content
+    assert any(inputs.build(recipe).content != inputs.build(inputs.unchanged(recipe)).content for recipe in recipes)
+
+
+def test_every_mutation_changes_some_input() -> None:
+    for kind, seed, family in (("document", "training", kineto_mutators), ("database", "nsys 3.24.0", sqlite_mutators)):
+        plain = inputs.build(inputs.Recipe(kind, seed, "trace", ())).content
+        for name in family.MUTATIONS:
+            tries = (inputs.Recipe(kind, seed, "trace", ((name, str(number)),)) for number in range(20))
+            assert any(inputs.build(recipe).content != plain for recipe in tries), name
+
+
+WHOLE = {"schema": "warpline.diagnosis/1", "trace": {}, "devices": [], "replay": None, "verdict": None, "plan": [], "findings": [], "audit": []}
+DEVICE = {"window_ns": 10, "busy_ns": 7, "idle_ns": 3, "busy": {"compute_ns": 7}, "idle": {"sync_ns": 3}}
+
+
+@pytest.mark.parametrize(
+    ("code", "out", "err", "found"),
+    [
+        (0, json.dumps(WHOLE), "", ""),
+        (0, json.dumps({**WHOLE, "devices": [DEVICE]}), "", ""),
+        (3, json.dumps(WHOLE), "", "exit-code 3"),
+        (1, "", "", "no-reason"),
+        (1, "", "warpline: internal-error: TypeError: x\n", "internal-error"),
+        (1, "", "oh\n", "stray-line"),
+        (0, json.dumps(WHOLE) + "\x1b[0m", "", "control-character U+001B"),
+        (0, json.dumps(WHOLE), "warpline: \u202e\n", "control-character U+202E"),
+        (0, "{", "", "invalid-json"),
+        (0, '{"a": NaN}', "", "invalid-json"),
+        (0, "{}", "", "missing-keys"),
+        (0, json.dumps({**WHOLE, "devices": [{**DEVICE, "idle_ns": 4}]}), "", "accounting"),
+        (0, json.dumps({**WHOLE, "devices": [{**DEVICE, "busy": {"compute_ns": 9, "copy_ns": -2}}]}), "", "accounting: negative"),
+        (0, json.dumps({**WHOLE, "plan": [{"gain": {"low": 2, "expected": 1, "high": 3}}]}), "", "range"),
+    ],
+)  # fmt: skip
+def test_each_oracle_finds_what_it_is_for(code: int, out: str, err: str, found: str) -> None:
+    problems = list(oracles.problems(Command(("diagnose", FILE, "--json")), code, out, err))
+    assert any(problem.startswith(found) for problem in problems) if found else not problems
+
+
+def test_a_defect_is_found_made_small_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def defect(name: str, arch: str | None = None) -> object:
+        raise ZeroDivisionError(name)
+
+    monkeypatch.setattr("warpline.analyses.kernels.identify", defect)
+    recipe = inputs.Recipe("document", "training", "trace", (("repeated_events", "1"), ("shuffled_events", "2")))
+    command = Command(("diagnose", FILE, "--no-why", "--no-cache"))
+    (failure,) = attempt(inputs.build(recipe), command).failures
+    assert failure.signature.startswith("internal-error analyses/kernels.py")
+    assert failure.signature.endswith("ZeroDivisionError")
+    monkeypatch.setattr(Minimiser, "LONGEST_S", 5.0, raising=False)
+    keep(tmp_path, failure, "seed 1 0", recipe, command)
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "reproduce.txt").read_text().startswith("warpline diagnose trace.json --no-why --no-cache\n")
+    assert len(json.loads((folder / "trace.json").read_text())["traceEvents"]) == 1
