@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
-.PHONY: demo test check lint format bench score ranges clean help
+.PHONY: demo test check lint format bench score ranges fuzz fuzz-native clean help
 
 help:  ## what there is to make
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 $(VENV)/installed: $(BUILT_FROM)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -46,6 +46,19 @@ score: $(VENV)/developing  ## score the diagnosis on the planted faults
 
 ranges: $(VENV)/developing  ## compute the constants of the ranges, and how often they hold
 	$(BIN)/python -m faults.ranges
+
+MINUTES ?= 10
+JOBS ?= $(shell nproc)
+fuzz: $(VENV)/developing  ## run every command on mutated profiles: make fuzz MINUTES=60 JOBS=8 SEED=7
+	PYTHONPATH=.:tests/helpers $(BIN)/python -m tests.fuzz --minutes $(MINUTES) --jobs $(JOBS) $(if $(SEED),--seed $(SEED))
+
+SCANNER := $(CURDIR)/src/warpline/sources/kineto/scan.c
+fuzz-native: $(VENV)/developing  ## the compiled parts under sanitizers; with clang, the scanner under libFuzzer
+	WARPLINE_FUZZ_ROUNDS=100000 $(BIN)/python -m pytest tests/fuzz/test_native.py tests/sources/test_scan_sanitized.py
+	mkdir -p build/fuzz/corpus
+	clang -std=c11 -g -O1 -DLIBFUZZER -DSCANNER='"$(SCANNER)"' -fsanitize=fuzzer,address,undefined \
+	  -fno-sanitize-recover=all tests/sources/fuzz_scan.c -o build/fuzz/scan
+	build/fuzz/scan build/fuzz/corpus -max_len=4096 -max_total_time=$$(( $(MINUTES) * 60 ))
 
 clean:  ## remove the environment and what was built
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -2,7 +2,7 @@
  *
  *     cc -g -O1 -fsanitize=address,undefined fuzz_scan.c -o fuzz && ./fuzz ROUNDS SEED FILE...
  *
- * With clang's libFuzzer, which keeps what reaches new code (`make fuzz-scanner`):
+ * With clang's libFuzzer, which keeps what reaches new code (`make fuzz-native`):
  *
  *     clang -g -O1 -DLIBFUZZER -fsanitize=fuzzer,address,undefined fuzz_scan.c -o fuzz && ./fuzz CORPUS
  *
