@@ -66,10 +66,8 @@ def number(chance: random.Random) -> float:
 def nested(chance: random.Random, depth: int = 0) -> Any:
     """A small tree of lists and objects, sometimes a deep one."""
     if depth == 0 and chance.random() < 0.1:
-        deep: Any = 1
-        for _ in range(chance.choice([5, 60, 500])):
-            deep = [deep] if chance.random() < 0.5 else {"a": deep}
-        return deep
+        depth = chance.choice([5, 60, 2_000])
+        return Raw(chance.choice(["[" * depth + "1" + "]" * depth, '{"a":' * depth + "1" + "}" * depth, "[" * depth]))
     if depth > 2 or chance.random() < 0.4:
         return anything(chance) if depth < 2 else number(chance)
     inner = [nested(chance, depth + 1) for _ in range(chance.randint(0, 4))]

@@ -31,6 +31,8 @@ _FAMILIES = (
 )
 _ABSTENTIONS = (Unknowable, LookupError, ArithmeticError, ValueError)
 """Models index shapes freely: if the arguments do not fit, any of these errors means that the work is unknown."""
+MAX_COUNT = 1 << 62
+"""Over 4,600 PFLOP or 4,600 PB in one op: more than any device does in an hour."""
 _loaded = False
 
 TRITON_PREFIX = "triton_"
@@ -85,9 +87,12 @@ def why_no_work(call: OpCall) -> str:
 
 
 def _sensible(work: Work) -> Work:
-    """The work; raise an error if impossible sizes made it negative."""
-    if min(work.read_bytes, work.written_bytes, *(part.count for part in work.flops), 0) < 0:
+    """The work; raise an error if impossible sizes made it negative or larger than any device can do."""
+    counts = (work.read_bytes, work.written_bytes, *(part.count for part in work.flops), 0)
+    if min(counts) < 0:
         raise Unknowable("the arguments give a negative size")
+    if max(counts) > MAX_COUNT:
+        raise Unknowable("the arguments give an impossible size")
     return work
 
 
