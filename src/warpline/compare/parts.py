@@ -28,8 +28,8 @@ class Part:
     """A part of the step in both runs, per step."""
 
     kind: Kind
-    """`same`: the same kernel or copy; `variant`: another kernel for the same job; `fused`, `split`, `replaced`: kernels
-    that took the place of others; `new` and `gone`: on one side only; `idle`: the device waits, by cause."""
+    """`same`: the same kernel or copy; `variant`: another kernel for the same job; `fused`, `split`, `replaced`: some
+    took the place of others; `new` and `gone`: on one side only; `idle`: the device waits, by cause."""
     name: str
     a: tuple[str, ...]
     """Names in A, in order, for one occurrence."""

@@ -1,4 +1,4 @@
-"""The typical step of a trace: every nanosecond of it is charged to an operation of the device or to a cause of idleness.
+"""The typical step of a trace: every nanosecond is charged to an operation of the device or to a cause of idleness.
 
 Steps that run the same kernels in the same order are alike. Of the steps like the median one, those of middling length
 are averaged, so that one slow step does not decide. Cold steps are left out.
