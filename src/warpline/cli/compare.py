@@ -22,8 +22,12 @@ from warpline.errors import EXIT_INCONCLUSIVE, UsageError
 
 @click.command()
 @click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B")
-@click.option("--a", "more_a", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of A.")
-@click.option("--b", "more_b", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of B.")
+@click.option(
+    "--before", "more_a", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of A; repeat."
+)
+@click.option(
+    "--after", "more_b", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of B; repeat."
+)
 @click.option(
     "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the step that matters."
 )
@@ -56,7 +60,7 @@ def compare(
 
       warpline compare before.json.gz after.json.gz
 
-      warpline compare --a before1.json.gz --a before2.json.gz --b after1.json.gz --b after2.json.gz
+      warpline compare --before before1.json.gz --before before2.json.gz --after after1.json.gz --after after2.json.gz
 
       warpline compare before.json.gz after.json.gz -o change.md
     """
@@ -78,7 +82,9 @@ def compare(
 def _sides(traces: tuple[Path, ...], a: tuple[Path, ...], b: tuple[Path, ...]) -> tuple[list[Path], list[Path]]:
     if len(traces) not in {0, 2}:
         raise UsageError(
-            "two-traces", f"compare takes two recordings, not {len(traces)}", "give more runs with --a TRACE --b TRACE"
+            "two-traces",
+            f"compare takes two recordings, not {len(traces)}",
+            "give more runs with --before and --after",
         )
     sides = [*traces[:1], *a], [*traces[1:], *b]
     if not all(sides):

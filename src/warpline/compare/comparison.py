@@ -14,7 +14,7 @@ import numpy as np
 from warpline.compare.comparable import obstacles, setting_of
 from warpline.compare.counts import Counts, counts_per_step
 from warpline.compare.parts import Part, explain
-from warpline.compare.spread import Difference, Side, difference, drift
+from warpline.compare.spread import Difference, RunTime, Side, difference, drift
 from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
@@ -27,9 +27,6 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
-BUSY_SPREAD, IDLE_SPREAD = 0.004, 0.02
-"""Usual relative difference between two runs of one program, of the device's time and of the time it waits for the CPU;
-docs/compare.md says how they were measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,8 @@ class Comparison:
     b: Compared
     ratio: Estimate
     """Step time of B over that of A; below 1 is faster."""
+    busy_ratio: Estimate
+    """Likewise of the device's work alone, which differs less between runs."""
     p_value: float | None
     more_runs: int | None
     parts: tuple[Part, ...]
@@ -85,7 +84,7 @@ class Comparison:
         """The answer in one sentence."""
         unit = "step" if self.a.step.has_steps and self.b.step.has_steps else "recording"
         times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {unit}"
-        known = f"{_percent(self.ratio.expected)} ({_percent(self.ratio.low)} to {_percent(self.ratio.high)})"
+        known = f"{percent(self.ratio.expected)} ({percent(self.ratio.low)} to {percent(self.ratio.high)})"
         if self.verdict == "not_comparable":
             return f"Not comparable: {times}."
         if self.verdict == "inconclusive":
@@ -102,7 +101,12 @@ class Comparison:
             "reasons": list(self.reasons),
             "a": _side(self.a),
             "b": _side(self.b),
-            "change": {"step_ns": self.change_ns, "ratio": self.ratio.rounded(5).to_dict(), "p_value": self.p_value},
+            "change": {
+                "step_ns": self.change_ns,
+                "ratio": self.ratio.rounded(5).to_dict(),
+                "busy_ratio": self.busy_ratio.rounded(5).to_dict(),
+                "p_value": self.p_value,
+            },
             "more_runs": self.more_runs,
             "parts": [
                 {
@@ -137,13 +141,22 @@ def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_
         raise UsageError("bad-effect", f"the least effect is a share between 0 and 1, not {least_effect}")
     steps_a, steps_b = [typical_step(trace) for trace in a], [typical_step(trace) for trace in b]
     mine, other = _compared(a, steps_a), _compared(b, steps_b)
-    found = difference(_lengths(steps_a), _lengths(steps_b), _usual_spread(mine.step, other.step), least_effect)
+    found = difference(_side_of(steps_a), _side_of(steps_b), least_effect)
     parts, unexplained = explain(mine.step, other.step)
     hindered = _hindered([*a, *b])
     remarks = [*hindered, *_remarks(found, mine, other, [*steps_a, *steps_b], least_effect)]
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     return Comparison(
-        verdict, tuple(remarks), mine, other, found.ratio, found.p_value, found.more_runs, tuple(parts), unexplained
+        verdict,
+        tuple(remarks),
+        mine,
+        other,
+        found.ratio,
+        found.busy_ratio,
+        found.p_value,
+        found.more_runs,
+        tuple(parts),
+        unexplained,
     )
 
 
@@ -153,14 +166,8 @@ def _compared(traces: Sequence[Trace], steps: Sequence[TypicalStep]) -> Compared
     return Compared(tuple(traces), steps[middle], counts_per_step(traces[middle], steps[middle].spans))
 
 
-def _lengths(steps: Sequence[TypicalStep]) -> Side:
-    return Side(tuple(step.lengths_ns for step in steps))
-
-
-def _usual_spread(a: TypicalStep, b: TypicalStep) -> float:
-    """The usual difference between runs of such a program: where the device waits for the CPU, they differ more."""
-    idle = max(sum(step.idle_ns.values()) / max(step.step_ns, 1.0) for step in (a, b))
-    return float(np.hypot(BUSY_SPREAD * (1 - idle), IDLE_SPREAD * idle))
+def _side_of(steps: Sequence[TypicalStep]) -> Side:
+    return tuple(RunTime(float(step.exposed_ns.sum()), sum(step.idle_ns.values()), step.lengths_ns) for step in steps)
 
 
 def _hindered(traces: Sequence[Trace]) -> list[str]:
@@ -182,7 +189,7 @@ def _remarks(
     drifts = [drift(step.lengths_ns.astype(np.float64), least_effect) for step in steps]
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
-        remarks.append(f"steps change by {_percent(1 + largest)} within a recording: clocks or memory drift")
+        remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
     if found.verdict == "inconclusive":
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"
@@ -193,7 +200,8 @@ def _remarks(
     return remarks
 
 
-def _percent(ratio: float) -> str:
+def percent(ratio: float) -> str:
+    """A ratio as a change: 1.03 is +3.0 %."""
     return f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
 
 

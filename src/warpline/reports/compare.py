@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.compare.comparison import Compared, Comparison
+from warpline.compare.comparison import Compared, Comparison, percent
 from warpline.compare.parts import Part
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
@@ -43,6 +43,10 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
     """The largest parts as sentences."""
     idle_a, idle_b = (sum(side.step.idle_ns.values()) for side in (comparison.a, comparison.b))
     whole = max(comparison.a.step_ns, comparison.b.step_ns)
+    work = comparison.busy_ratio
+    if work.low > 1 or work.high < 1:
+        less = "less" if work.expected < 1 else "more"
+        yield Text(f"The GPU has {less} to do: {percent(work.expected)} ({percent(work.low)} to {percent(work.high)}).")
     if abs(idle_b - idle_a) >= SHORTEST * whole:
         yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}.")
     kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]
