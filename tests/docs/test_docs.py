@@ -72,6 +72,7 @@ DEMO = str(SOURCE / "data" / "demo.json.gz")
 ANSWERS = {
     "bench": ["--list"],
     "budget": [DEMO],
+    "compare": [DEMO, DEMO],
     "device": ["H200"],
     "diagnose": [DEMO],
     "doctor": ["nsys profile python train.py"],

@@ -16,6 +16,7 @@ from warpline.errors import EXIT_FAILED, WarplineError
 VERBS = {
     "diagnose": "diagnose",
     "run": "run",
+    "compare": "compare",
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
