@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from tests.fuzz import front_door, values
 
-FILE, OUTPUT = "{file}", "{output}"
-"""Stand for the input's path and for a file beside it."""
+FILE, SEED, OUTPUT = "{file}", "{seed}", "{output}"
+"""Stand for the input's path, for the file that it was made from, and for a file to write."""
 WITHOUT_INPUT = {
     "run": "runs a program; tests/cli/test_run.py has its failures",
     "bench": "runs a program",
@@ -43,7 +43,8 @@ QUERIES = [
 STEPS = ["0:1", "1:", "-1", ":2", "0:99", "5:1", "99999999999999999999:", "x", "1:2:3", ""]
 CODES = frozenset({0, 1, 2})
 """Documented exit codes: fine, failed, usage."""
-DOCTOR_CODES = frozenset({0, 1, 2, 4})
+MORE_CODES = {"doctor": CODES | {4}, "compare": CODES | {4}}
+"""4 is inconclusive."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,11 @@ def _scrub(chance: random.Random) -> Sequence[str]:
     return ["scrub", FILE, *how, *_maybe(chance, 0.2, "--keep", "host"), *_maybe(chance, 0.5, "--json")]
 
 
+def _compare(chance: random.Random) -> Sequence[str]:
+    pair = chance.choice([[FILE, SEED], [SEED, FILE], [FILE, FILE]])
+    return ["compare", *pair, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
 MAKERS: dict[str, tuple[Maker, int]] = {
     "diagnose": (_diagnose, 26),
     "stats": (_stats, 14),
@@ -143,6 +149,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "roofline": (_roofline, 9),
     "whatif": (_whatif, 10),
     "budget": (_budget, 5),
+    "compare": (_compare, 7),
     "doctor": (_doctor, 8),
     "scrub": (_scrub, 8),
 }
@@ -151,23 +158,24 @@ FRONT_DOOR = 8
 """How often a function of the Python API is drawn instead."""
 
 
-def commands_for(kind: str, chance: random.Random, count: int) -> list[Command]:
-    """Some commands for an input of that kind."""
-    return [_command(kind, chance) for _ in range(count)]
+def commands_for(kind: str, chance: random.Random, count: int, only: Sequence[str] = ()) -> list[Command]:
+    """Some commands for an input of that kind; with `only`, of these verbs where the kind has a choice."""
+    return [_command(kind, chance, only) for _ in range(count)]
 
 
-def _command(kind: str, chance: random.Random) -> Command:
+def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
     if kind == "names" and chance.random() < 0.1:
         return Command(("device", values.text(chance).replace("\x00", "") or "H200", *_maybe(chance, 0.5, "--json")))
     if kind == "names":
         return Command(("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True)
     if kind == "log":
-        return Command(tuple(_doctor(chance)), DOCTOR_CODES)
+        return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
     verbs = {**{verb: weight for verb, (_, weight) in MAKERS.items()}, "python": FRONT_DOOR}
+    verbs = {verb: weight for verb, weight in verbs.items() if not only or verb in only}
     verb = chance.choices(list(verbs), list(verbs.values()))[0]
     if verb == "python":
         return Command((chance.choice(list(front_door.FUNCTIONS)), str(chance.randrange(1 << 30))), front=True)
     arguments = MAKERS[verb][0](chance)
-    codes = DOCTOR_CODES if verb == "doctor" else CODES
-    piped = verb != "scrub" and chance.random() < 0.04
+    codes = MORE_CODES.get(verb, CODES)
+    piped = verb not in {"scrub", "compare"} and chance.random() < 0.04
     return Command(tuple("-" if piped and word == FILE else word for word in arguments), codes, stdin=piped)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz import front_door, oracles
-from tests.fuzz.commands import FILE, OUTPUT, Command
+from tests.fuzz.commands import FILE, OUTPUT, SEED, Command
 from tests.fuzz.inputs import Files
 
 from warpline.cli import main
@@ -97,7 +97,9 @@ def _run(files: Files, command: Command, folder: Path) -> Answer:
     main_file = folder / files.main
     if command.front:
         return _through_the_front_door(main_file, command)
-    words = {FILE: str(main_file)}
+    words = {FILE: str(main_file), SEED: str(folder / f"seed{main_file.suffix}")}
+    if SEED in command.arguments:
+        Path(words[SEED]).write_bytes(files.seed)
     arguments = [words.get(word, word.replace(OUTPUT, str(folder / "written"))) for word in command.arguments]
     stdin = files.content[files.main] if command.stdin else b""
     with _streams(stdin) as (out, err), _surroundings(folder):
@@ -106,7 +108,7 @@ def _run(files: Files, command: Command, folder: Path) -> Answer:
             code = main.run(arguments)
         except Exception as error:  # WARPLINE_DEBUG lets it through
             code, place = 1, place_of(error)
-            print(f"internal-error {place}", file=sys.stderr)
+            print(f"warpline: internal-error {place}", file=sys.stderr)
         sys.stdout.flush()
         sys.stderr.flush()
     return Answer(code, _text(out), _text(err), place)
@@ -120,7 +122,7 @@ def _through_the_front_door(path: Path, command: Command) -> Answer:
         except WarplineError as error:
             return Answer(1, "", f"warpline: {error.line()}")
         except Exception as error:
-            return Answer(1, "", "internal-error", place_of(error))
+            return Answer(1, "", "warpline: internal-error", place_of(error))
         sys.stderr.flush()
     # What Python's repr escapes cannot reach a terminal, so that only the rest is looked at.
     return Answer(0, shown.encode("ascii", "replace").decode(), _text(err))

@@ -109,7 +109,7 @@ class Campaign:
     def _chunk(self, first: int, count: int) -> int:
         """Watch one worker; gives the first input that it did not get to."""
         options = self.options
-        arguments = ["--worker", str(first), str(count), "--seed", str(options.seed), "--commands", str(options.commands)]
+        arguments = ["--worker", str(first), str(count), "--seed", str(options.seed), "--commands", str(options.commands), *(["--only", *options.only] if options.only else [])]
         with open(options.output / f"worker-{threading.get_ident()}.log", "w+", encoding="utf-8", errors="replace") as log:  # noqa: PTH123
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz", *arguments, "--output", str(options.output)],
@@ -169,7 +169,7 @@ class Campaign:
             self.tally.add(number, verb, CPU_LIMIT_S if why == "hang" else 0.0, 0, -1, [[f"{why} {where}", why]])
             self.tally.inputs += place == 0
         recipe = recipe_of(self.options.seed, number)
-        command = chosen_commands(self.options.seed, number, recipe, self.options.commands)[place]
+        command = chosen_commands(self.options.seed, number, recipe, self.options.commands, self.options.only)[place]
         folder = self.options.output / f"{why}-{number}-{place}".replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
         write(folder, build(recipe), command, Failure(why, where).signature, f"{self.options.seed} {number} {place}", recipe)
@@ -192,13 +192,14 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0, help="stop after this time")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="worker processes")
     parser.add_argument("--commands", type=int, default=2, help="commands for each input")
+    parser.add_argument("--only", nargs="+", default=[], metavar="VERB", help="run only these verbs")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--output", type=Path, default=Path("fuzz-failures"), help="folder for inputs that fail")
     parser.add_argument("--worker", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.output = options.output.absolute()
     if options.worker:
-        work(options.seed, *options.worker, options.commands, options.output)
+        work(options.seed, *options.worker, options.commands, options.only, options.output)
         return 0
     options.output.mkdir(parents=True, exist_ok=True)
     print(f"seed {options.seed}; failing inputs go to {options.output}", flush=True)

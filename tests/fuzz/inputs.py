@@ -41,6 +41,8 @@ class Files:
 
     main: str
     content: dict[str, bytes] = field(default_factory=dict)
+    seed: bytes = b""
+    """The main file without changes."""
 
 
 def recipe_of(seed: int | str, number: int) -> Recipe:
@@ -81,38 +83,39 @@ def _change(kind: str, chance: random.Random) -> str:
 
 def build(recipe: Recipe) -> Files:
     """The files of an input. A change that no longer fits what others left does nothing."""
+    seed = b""
     chosen = [(name, random.Random(seed)) for name, seed in recipe.changes if not name.startswith("bytes ")]
     match recipe.kind:
         case "document" | "recording":
-            suffix, content = ".json", _json(recipe, chosen)
+            suffix, content, seed = ".json", _json(recipe, chosen), _text(recipe).encode()
         case "database":
-            suffix, content = ".sqlite", _database(recipe.seed, chosen)
+            suffix, content, seed = ".sqlite", _database(recipe.seed, chosen), seeds.databases()[recipe.seed]
         case "log":
             suffix, content = ".log", texts.mutated(texts.LOGS[recipe.seed], chosen)
         case _:
             suffix, content = ".txt", texts.mutated(texts.names(recipe.seed), chosen)
     if recipe.padded and suffix in {".json", ".sqlite"}:
         content += b" " * max(PADDED_BYTES - len(content), 0) if suffix == ".json" else b""
-    for name, seed in recipe.changes:
+    for name, own_seed in recipe.changes:
         if name.startswith("bytes "):
-            content = byte_mutators.MUTATIONS[name.removeprefix("bytes ")](content, random.Random(seed))
-    files = Files(recipe.stem + suffix, {recipe.stem + suffix: content})
+            content = byte_mutators.MUTATIONS[name.removeprefix("bytes ")](content, random.Random(own_seed))
+    files = Files(recipe.stem + suffix, {recipe.stem + suffix: content}, seed)
     if recipe.beside:
         files.content.update(companions.beside(recipe.stem, random.Random(recipe.beside)))
     return files
 
 
 def _json(recipe: Recipe, chosen: list[tuple[str, random.Random]]) -> bytes:
-    if recipe.kind == "document":
-        text = seeds.documents()[recipe.seed]
-    else:
-        text = seeds.recorded(seeds.SUITES / recipe.seed)
-    document = json.loads(text)
+    document = json.loads(_text(recipe))
     for name, chance in chosen:
         # One event may be in the list twice after an earlier change: that is meant.
         with contextlib.suppress(TypeError, KeyError, OverflowError, AttributeError):
             kineto_mutators.MUTATIONS[name](document, chance)
     return written(document).encode("utf-8", "surrogatepass")
+
+
+def _text(recipe: Recipe) -> str:
+    return seeds.documents()[recipe.seed] if recipe.kind == "document" else seeds.recorded(seeds.SUITES / recipe.seed)
 
 
 def _database(seed: str, chosen: list[tuple[str, random.Random]]) -> bytes:

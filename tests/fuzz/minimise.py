@@ -46,7 +46,7 @@ class Minimiser:
         content = files.content[files.main]
 
         def with_main(smaller: bytes) -> Files:
-            return Files(files.main, {**files.content, files.main: smaller})
+            return Files(files.main, {**files.content, files.main: smaller}, files.seed)
 
         def fails(smaller: bytes) -> bool:
             return self.fails(with_main(smaller))

@@ -12,7 +12,7 @@ from typing import Any
 from kineto_files import annotation, call, copy, kernel, launched, op
 from nsys_files import GLOBAL_PID, Export, small
 
-from tests.fuzz.commands import CODES, DOCTOR_CODES, FILE, Command
+from tests.fuzz.commands import CODES, FILE, MORE_CODES, Command
 from tests.fuzz.inputs import Files
 
 FOLDER = Path(__file__).with_name("regressions")
@@ -31,7 +31,7 @@ def case(function: Callable[[], Case]) -> Callable[[], Case]:
 
 def commands(*lines: tuple[str, ...]) -> list[Command]:
     """Command lines as commands."""
-    return [Command(line, DOCTOR_CODES if line[0] == "doctor" else CODES) for line in lines]
+    return [Command(line, MORE_CODES.get(line[0], CODES)) for line in lines]
 
 
 def trace(events: list[dict[str, Any]], **header: Any) -> Files:

@@ -78,7 +78,7 @@ DEVICE = {"window_ns": 10, "busy_ns": 7, "idle_ns": 3, "busy": {"compute_ns": 7}
         (3, json.dumps(WHOLE), "", "exit-code 3"),
         (1, "", "", "no-reason"),
         (1, "", "warpline: internal-error: TypeError: x\n", "internal-error"),
-        (1, "", "oh\n", "stray-line"),
+        (1, "", "oh\n", "no-reason"),
         (0, json.dumps(WHOLE) + "\x1b[0m", "", "control-character U+001B"),
         (0, json.dumps(WHOLE), "warpline: \u202e\n", "control-character U+202E"),
         (0, "{", "", "invalid-json"),

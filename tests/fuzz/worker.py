@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.fuzz.commands import FILE, OUTPUT, Command, commands_for
+from tests.fuzz.commands import FILE, OUTPUT, SEED, Command, commands_for
 from tests.fuzz.execute import Failure, attempt
 from tests.fuzz.inputs import Files, Recipe, build, recipe_of
 from tests.fuzz.minimise import Minimiser
@@ -25,7 +25,7 @@ TWICE = 8
 """One command in so many is run twice."""
 
 
-def work(seed: str, first: int, count: int, commands: int, output: Path) -> None:
+def work(seed: str, first: int, count: int, commands: int, only: list[str], output: Path) -> None:
     """Try the inputs, and write what fails into the output folder."""
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESS_SPACE_BYTES, ADDRESS_SPACE_BYTES))
     faulthandler.register(signal.SIGUSR1, file=sys.__stderr__, all_threads=True)
@@ -33,7 +33,7 @@ def work(seed: str, first: int, count: int, commands: int, output: Path) -> None
     for number in range(first, first + count):
         recipe = recipe_of(seed, number)
         files = build(recipe)
-        chosen = chosen_commands(seed, number, recipe, commands)
+        chosen = chosen_commands(seed, number, recipe, commands, only)
         for place, command in enumerate(chosen):
             say(lines, begin=[number, place, command.verb])
             outcome = attempt(files, command, twice=random.Random(f"{seed} {number} {place}").randrange(TWICE) == 0)
@@ -43,9 +43,9 @@ def work(seed: str, first: int, count: int, commands: int, output: Path) -> None
                 keep(output, failure, f"{seed} {number} {place}", recipe, command)
 
 
-def chosen_commands(seed: str, number: int, recipe: Recipe, count: int) -> list[Command]:
+def chosen_commands(seed: str, number: int, recipe: Recipe, count: int, only: list[str]) -> list[Command]:
     """The commands for that input."""
-    return commands_for(recipe.kind, random.Random(f"{seed} {number} commands"), count)
+    return commands_for(recipe.kind, random.Random(f"{seed} {number} commands"), count, only)
 
 
 def say(lines: TextIO, **what: Any) -> None:
@@ -70,7 +70,9 @@ def write(folder: Path, files: Files, command: Command, kind: str, origin: str, 
     """The files, and how to see the failure."""
     for name, content in files.content.items():
         (folder / name).write_bytes(content)
-    words = [word.replace(FILE, files.main).replace(OUTPUT, "written") for word in command.arguments]
+    if SEED in command.arguments:
+        (folder / "seed").write_bytes(files.seed)
+    words = [word.replace(FILE, files.main).replace(SEED, "seed").replace(OUTPUT, "written") for word in command.arguments]
     line = f"front_door {shlex.join(words)}" if command.front else f"warpline {shlex.join(words)}"
     piped = f" < {shlex.quote(files.main)}" if command.stdin else ""
     changes = ", ".join(name for name, _ in recipe.changes)
