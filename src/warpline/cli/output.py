@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import shutil
 import sys
 from enum import StrEnum
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from warpline.reports.sections import Report
 
-_OBEYED = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 PIPE_WIDTH = 120
 """Width of a report in a file or pipe, if COLUMNS is not set."""
 
@@ -92,13 +90,11 @@ def print_json(answer: Any) -> None:
 
 
 def json_text(answer: Any) -> str:
-    """The answer as JSON; infinity and NaN become null. Characters that a terminal obeys, and halves of a surrogate
-    pair, are escaped, which leaves the value what it is."""
+    """The answer as JSON; infinity and NaN become null."""
     try:
-        text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
+        return json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     except ValueError:
-        text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
-    return _OBEYED.sub(lambda found: f"\\u{ord(found.group()):04x}", text) + "\n"
+        return json.dumps(_finite(answer), indent=1, ensure_ascii=False) + "\n"
 
 
 def _finite(value: Any) -> Any:
