@@ -9,7 +9,29 @@ from collections.abc import Callable
 
 Mutation = Callable[[bytes, random.Random], bytes]
 MUTATIONS: dict[str, Mutation] = {}
-PIECES = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\n", b"\x00", b"\xff", b"\x1b[2J", b"-", b"e9", b'",', b"},{", b'"args":{', b"\\ud83d", b"null", b"NaN", b"\xc2\x9b"]
+PIECES = [
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b":",
+    b"\n",
+    b"\x00",
+    b"\xff",
+    b"\x1b[2J",
+    b"-",
+    b"e9",
+    b'",',
+    b"},{",
+    b'"args":{',
+    b"\\ud83d",
+    b"null",
+    b"NaN",
+    b"\xc2\x9b",
+]
 
 
 def mutation(function: Mutation) -> Mutation:
@@ -101,6 +123,10 @@ def compressed(content: bytes, chance: random.Random) -> bytes:
             return flips(packed, chance)
         case 4:
             middle = len(content) // 2
-            return gzip.compress(content[:middle], 1, mtime=0) + gzip.compress(content[middle:], 1, mtime=0) + chance.choice([b"", b"noise"])
+            return (
+                gzip.compress(content[:middle], 1, mtime=0)
+                + gzip.compress(content[middle:], 1, mtime=0)
+                + chance.choice([b"", b"noise"])
+            )
         case _:
             return chance.choice([gzip.compress(packed), zlib.compress(content, 1), b"\x1f\x8b" + content])

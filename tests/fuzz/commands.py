@@ -19,8 +19,22 @@ WITHOUT_INPUT = {
 TEXT_VERBS = {"kernel", "device"}
 """Verbs that take a name instead of a file."""
 REPORTS = [
-    *("cuda_api_sum", "cuda_api_trace", "cuda_api_gpu_sum", "cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_mem_time_sum"),
-    *("cuda_gpu_mem_size_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_kern_exec_sum", "cuda_kern_exec_trace", "nvtx_sum"),
+    *(
+        "cuda_api_sum",
+        "cuda_api_trace",
+        "cuda_api_gpu_sum",
+        "cuda_gpu_kern_sum",
+        "cuda_gpu_kern_gb_sum",
+        "cuda_gpu_mem_time_sum",
+    ),
+    *(
+        "cuda_gpu_mem_size_sum",
+        "cuda_gpu_sum",
+        "cuda_gpu_trace",
+        "cuda_kern_exec_sum",
+        "cuda_kern_exec_trace",
+        "nvtx_sum",
+    ),
     *("nvtx_pushpop_sum", "nvtx_startend_sum", "nvtx_gpu_proj_sum", "nvtx_kern_sum", "osrt_sum", "um_sum"),
 ]
 QUERIES = [
@@ -67,7 +81,11 @@ class Command:
     def as_json(self) -> bool:
         """Whether stdout must be JSON."""
         arguments = self.arguments
-        return not self.front and ("--json" in arguments or ("--format" in arguments and "json" in arguments)) and OUTPUT + ".json" not in arguments
+        return (
+            not self.front
+            and ("--json" in arguments or ("--format" in arguments and "json" in arguments))
+            and OUTPUT + ".json" not in arguments
+        )
 
 
 Maker = Callable[[random.Random], Sequence[str]]
@@ -80,7 +98,11 @@ def _maybe(chance: random.Random, share: float, *words: str) -> Sequence[str]:
 def _steps(chance: random.Random) -> Sequence[str]:
     if chance.random() < 0.1:
         return ["--steps", chance.choice(STEPS)]
-    return ["--step-range", chance.choice(["train_step", "forward", "ProfilerStep#1", "[x]", ""])] if chance.random() < 0.06 else ()
+    return (
+        ["--step-range", chance.choice(["train_step", "forward", "ProfilerStep#1", "[x]", ""])]
+        if chance.random() < 0.06
+        else ()
+    )
 
 
 def _cached(chance: random.Random) -> Sequence[str]:
@@ -112,7 +134,11 @@ def _path(chance: random.Random) -> Sequence[str]:
 
 
 def _roofline(chance: random.Random) -> Sequence[str]:
-    more = [*_maybe(chance, 0.5, "--by", "kernel"), *_maybe(chance, 0.2, "--plot", OUTPUT + ".svg"), *_maybe(chance, 0.1, "--device", "H100-SXM")]
+    more = [
+        *_maybe(chance, 0.5, "--by", "kernel"),
+        *_maybe(chance, 0.2, "--plot", OUTPUT + ".svg"),
+        *_maybe(chance, 0.1, "--device", "H100-SXM"),
+    ]
     return ["roofline", FILE, *more, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
@@ -120,11 +146,25 @@ def _whatif(chance: random.Random) -> Sequence[str]:
     from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - only where it is needed
 
     fixes = chance.sample(sorted(all_fixes()), chance.choice([0, 1, 1, 2]))
-    return ["whatif", FILE, *(word for fix in fixes for word in ("--fix", fix)), *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return [
+        "whatif",
+        FILE,
+        *(word for fix in fixes for word in ("--fix", fix)),
+        *_maybe(chance, 0.5, "--json"),
+        *_steps(chance),
+        *_cached(chance),
+    ]
 
 
 def _budget(chance: random.Random) -> Sequence[str]:
-    return ["budget", FILE, *_maybe(chance, 0.2, "--cpu-us", "5"), *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return [
+        "budget",
+        FILE,
+        *_maybe(chance, 0.2, "--cpu-us", "5"),
+        *_maybe(chance, 0.5, "--json"),
+        *_steps(chance),
+        *_cached(chance),
+    ]
 
 
 def _doctor(chance: random.Random) -> Sequence[str]:
@@ -132,13 +172,22 @@ def _doctor(chance: random.Random) -> Sequence[str]:
 
 
 def _scrub(chance: random.Random) -> Sequence[str]:
-    how = chance.choice([["--check"], ["-o", OUTPUT + chance.choice([".json", ".json.gz", ".sqlite"]), "-f"], ["--in-place"]])
+    how = chance.choice(
+        [["--check"], ["-o", OUTPUT + chance.choice([".json", ".json.gz", ".sqlite"]), "-f"], ["--in-place"]]
+    )
     return ["scrub", FILE, *how, *_maybe(chance, 0.2, "--keep", "host"), *_maybe(chance, 0.5, "--json")]
 
 
 def _compare(chance: random.Random) -> Sequence[str]:
     pair = chance.choice([[FILE, SEED], [SEED, FILE], [FILE, FILE]])
-    return ["compare", *pair, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    return [
+        "compare",
+        *pair,
+        *_maybe(chance, 0.5, "-v"),
+        *_maybe(chance, 0.5, "--json"),
+        *_steps(chance),
+        *_cached(chance),
+    ]
 
 
 MAKERS: dict[str, tuple[Maker, int]] = {
@@ -167,7 +216,9 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
     if kind == "names" and chance.random() < 0.1:
         return Command(("device", values.text(chance).replace("\x00", "") or "H200", *_maybe(chance, 0.5, "--json")))
     if kind == "names":
-        return Command(("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True)
+        return Command(
+            ("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True
+        )
     if kind == "log":
         return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
     verbs = {**{verb: weight for verb, (_, weight) in MAKERS.items()}, "python": FRONT_DOOR}

@@ -22,7 +22,12 @@ def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
         "host_costs": {"schema": "warpline.calibration/1", "costs_ns": {name: dict(cost) for name in COSTS}},
         "look": {"file": f"{stem}.look.json.gz", "state": "done", "steps": 2, "notes": []},
     }
-    manifest = {"schema": "warpline.run/1", "files": [f"{stem}.json"], "traces": [entry], "command": ["python", "train.py"]}
+    manifest = {
+        "schema": "warpline.run/1",
+        "files": [f"{stem}.json"],
+        "traces": [entry],
+        "command": ["python", "train.py"],
+    }
     made = {"manifest.json": _damaged(manifest, chance)}
     if chance.random() < 0.6:
         made[f"{stem}.look.json.gz"] = gzip.compress(_damaged(_look(), chance), 1, mtime=0)
@@ -34,11 +39,42 @@ def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
 
 
 def _look() -> dict[str, Any]:
-    calls = {"op": [0, 1], "ops": ["aten::mm", "aten::mul"], "thread": [0, 0], "parent": [-1, -1], "step": [0, 0], "record_function": [3, 4]}
-    names = ("call", "argument", "output", "access", "tensor", "storage", "offset", "elements", "extent", "item_bytes", "shape", "dtype", "device")
+    calls = {
+        "op": [0, 1],
+        "ops": ["aten::mm", "aten::mul"],
+        "thread": [0, 0],
+        "parent": [-1, -1],
+        "step": [0, 0],
+        "record_function": [3, 4],
+    }
+    names = (
+        "call",
+        "argument",
+        "output",
+        "access",
+        "tensor",
+        "storage",
+        "offset",
+        "elements",
+        "extent",
+        "item_bytes",
+        "shape",
+        "dtype",
+        "device",
+    )
     tensors: dict[str, Any] = {name: [0, 0, 1] for name in names}
-    tensors |= {"call": [0, 0, 1], "shapes": ["[64,64]", "[64]"], "dtypes": ["float", "half"], "devices": ["cuda:0", "cpu"]}
-    return {"schema": "warpline.look/1", "calls": calls, "tensors": tensors, "lines": {"start_ns": [1, 2], "line": [3, 4]}}
+    tensors |= {
+        "call": [0, 0, 1],
+        "shapes": ["[64,64]", "[64]"],
+        "dtypes": ["float", "half"],
+        "devices": ["cuda:0", "cpu"],
+    }
+    return {
+        "schema": "warpline.look/1",
+        "calls": calls,
+        "tensors": tensors,
+        "lines": {"start_ns": [1, 2], "line": [3, 4]},
+    }
 
 
 def _damaged(document: Any, chance: random.Random) -> bytes:

@@ -18,7 +18,6 @@ from pathlib import Path
 from tests.fuzz import front_door, oracles
 from tests.fuzz.commands import FILE, OUTPUT, SEED, Command
 from tests.fuzz.inputs import Files
-
 from warpline.cli import main
 from warpline.errors import WarplineError
 
@@ -85,7 +84,9 @@ def _judged(command: Command, answer: Answer, folder: Path) -> Iterator[Failure]
     for problem in oracles.problems(command, answer.code, answer.out, answer.err):
         yield Failure(problem, answer.place or command.verb)
     for written in folder.glob("written*"):
-        if written.suffix in {".md", ".txt", ".svg"} and (found := oracles.CONTROL.search(written.read_bytes().decode("utf-8", "replace"))):
+        if written.suffix in {".md", ".txt", ".svg"} and (
+            found := oracles.CONTROL.search(written.read_bytes().decode("utf-8", "replace"))
+        ):
             yield Failure(f"control-character U+{ord(found.group()):04X} in a file", command.verb)
 
 

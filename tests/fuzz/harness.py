@@ -1,6 +1,6 @@
 """Fuzzing for minutes or hours: workers try inputs, are watched, and are replaced when an input kills or holds one.
 
-    python -m tests.fuzz --minutes 60 --jobs 2
+python -m tests.fuzz --minutes 60 --jobs 2
 """
 
 from __future__ import annotations
@@ -87,7 +87,11 @@ class Campaign:
             time.sleep(POLL_S)
             if time.monotonic() - said > 60:
                 said = time.monotonic()
-                print(f"… {self.tally.inputs:,} inputs, {self.tally.failures.total():,} failures", file=sys.stderr, flush=True)
+                print(
+                    f"… {self.tally.inputs:,} inputs, {self.tally.failures.total():,} failures",
+                    file=sys.stderr,
+                    flush=True,
+                )
         return self.tally
 
     def _job(self) -> None:
@@ -109,8 +113,19 @@ class Campaign:
     def _chunk(self, first: int, count: int) -> int:
         """Watch one worker; gives the first input that it did not get to."""
         options = self.options
-        arguments = ["--worker", str(first), str(count), "--seed", str(options.seed), "--commands", str(options.commands), *(["--only", *options.only] if options.only else [])]
-        with open(options.output / f"worker-{threading.get_ident()}.log", "w+", encoding="utf-8", errors="replace") as log:  # noqa: PTH123
+        arguments = [
+            "--worker",
+            str(first),
+            str(count),
+            "--seed",
+            str(options.seed),
+            "--commands",
+            str(options.commands),
+            *(["--only", *options.only] if options.only else []),
+        ]
+        with (options.output / f"worker-{threading.get_ident()}.log").open(
+            "w+", encoding="utf-8", errors="replace"
+        ) as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz", *arguments, "--output", str(options.output)],
                 stdout=subprocess.PIPE,
@@ -172,7 +187,14 @@ class Campaign:
         command = chosen_commands(self.options.seed, number, recipe, self.options.commands, self.options.only)[place]
         folder = self.options.output / f"{why}-{number}-{place}".replace(" ", "-")
         folder.mkdir(parents=True, exist_ok=True)
-        write(folder, build(recipe), command, Failure(why, where).signature, f"{self.options.seed} {number} {place}", recipe)
+        write(
+            folder,
+            build(recipe),
+            command,
+            Failure(why, where).signature,
+            f"{self.options.seed} {number} {place}",
+            recipe,
+        )
         (folder / "stacks.txt").write_text(log[-20_000:], encoding="utf-8")
 
 

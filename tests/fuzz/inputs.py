@@ -9,14 +9,35 @@ import sqlite3
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.fuzz import byte_mutators, companions, kineto_mutators, seeds, sqlite_mutators, texts
+from tests.fuzz import (
+    byte_mutators,
+    companions,
+    kineto_mutators,
+    seeds,
+    sqlite_mutators,
+    texts,
+)
 from tests.fuzz.raw_json import written
 
 CHANGES = 8
 """At most so many changes are combined."""
 KINDS = {"document": 30, "recording": 34, "database": 26, "names": 5, "log": 5}
 """Kinds of inputs, and how often each is drawn."""
-STEMS = ["trace", "trace", "trace", "trace", "trace", "[red]trace[bold]", "a b", "-x", "tra\x1b[31mce", "tr\u202ece", "[link=x]", "%s", "trace.look"]
+STEMS = [
+    "trace",
+    "trace",
+    "trace",
+    "trace",
+    "trace",
+    "[red]trace[bold]",
+    "a b",
+    "-x",
+    "tra\x1b[31mce",
+    "tr\u202ece",
+    "[link=x]",
+    "%s",
+    "trace.look",
+]
 PADDED_BYTES = 80_000
 """Files of this size are cached; smaller ones are not."""
 
@@ -78,7 +99,11 @@ def _change(kind: str, chance: random.Random) -> str:
         "log": texts.MUTATIONS,
     }
     share = 0.06 if kind in {"document", "recording"} else 0.12
-    return "bytes " + chance.choice(list(byte_mutators.MUTATIONS)) if chance.random() < share else chance.choice(list(by_kind[kind]))
+    return (
+        "bytes " + chance.choice(list(byte_mutators.MUTATIONS))
+        if chance.random() < share
+        else chance.choice(list(by_kind[kind]))
+    )
 
 
 def build(recipe: Recipe) -> Files:

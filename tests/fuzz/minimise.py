@@ -79,7 +79,9 @@ def _fewer(parts: list[Any], fails: Callable[[list[Any]], bool], joined: Callabl
 def _smaller_document(document: Any, content: bytes, fails: Callable[[bytes], bool]) -> bytes:
     if not fails(_dumped(document)):
         return content  # the text itself matters, not what it says
-    listed = document if isinstance(document, list) else document.get("traceEvents") if isinstance(document, dict) else None
+    listed = (
+        document if isinstance(document, list) else document.get("traceEvents") if isinstance(document, dict) else None
+    )
     if not isinstance(listed, list):
         return content
 
@@ -132,7 +134,11 @@ def _smaller_database(content: bytes, fails: Callable[[bytes], bool]) -> bytes:
     except sqlite3.Error:
         return content
     for table in tables:
-        for statement in (f"DROP TABLE {quoted(table)}", f"DELETE FROM {quoted(table)}", f"DELETE FROM {quoted(table)} WHERE rowid > 3"):
+        for statement in (
+            f"DROP TABLE {quoted(table)}",
+            f"DELETE FROM {quoted(table)}",
+            f"DELETE FROM {quoted(table)} WHERE rowid > 3",
+        ):
             smaller = changed(statement)
             if smaller is not None and fails(smaller):
                 content = smaller

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -9,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fuzz.commands import Command
-
 from warpline.errors import EXIT_INCONCLUSIVE
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -37,7 +37,11 @@ def problems(command: Command, code: int, out: str, err: str) -> Iterator[str]:
     for name, text in (("stdout", out), ("stderr", err)):
         if found := CONTROL.search(text):
             yield f"control-character U+{ord(found.group()):04X} on {name}"
-    reported = command.verb == "doctor" or (command.verb == "scrub" and "--check" in command.arguments) or code == EXIT_INCONCLUSIVE
+    reported = (
+        command.verb == "doctor"
+        or (command.verb == "scrub" and "--check" in command.arguments)
+        or code == EXIT_INCONCLUSIVE
+    )
     if code != 0 and not reported and "warpline: " not in err:
         yield "no-reason: failed without a line on stderr"
     if command.as_json:
@@ -78,7 +82,16 @@ def _accounting(document: dict[str, Any]) -> Iterator[str]:
             yield "accounting: the parts of busy do not sum"
         if sum(device["idle"].values()) != device["idle_ns"]:
             yield "accounting: the causes of idle do not sum"
-        if min(device["window_ns"], device["busy_ns"], device["idle_ns"], *device["busy"].values(), *device["idle"].values()) < 0:
+        if (
+            min(
+                device["window_ns"],
+                device["busy_ns"],
+                device["idle_ns"],
+                *device["busy"].values(),
+                *device["idle"].values(),
+            )
+            < 0
+        ):
             yield "accounting: negative time"
 
 
@@ -100,7 +113,7 @@ def _ranges(value: Any, where: str = "") -> Iterator[str]:
         numbers = [value[key] for key in ("low", "expected", "high") if value.get(key) is not None]
         if not all(isinstance(number, int | float) and math.isfinite(number) for number in numbers):
             yield f"range: {where} is not made of numbers"
-        elif any(one > other + SLACK * abs(other) for one, other in zip(numbers, numbers[1:], strict=False)):
+        elif any(one > other + SLACK * abs(other) for one, other in itertools.pairwise(numbers)):
             yield f"range: {where} is not in order"
     for key, inner in value.items():
         yield from _ranges(inner, key)

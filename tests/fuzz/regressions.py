@@ -36,7 +36,12 @@ def commands(*lines: tuple[str, ...]) -> list[Command]:
 
 def trace(events: list[dict[str, Any]], **header: Any) -> Files:
     """A JSON trace."""
-    document = {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}], **header, "traceEvents": events}
+    document = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H200"}],
+        **header,
+        "traceEvents": events,
+    }
     return Files("trace.json", {"trace.json": json.dumps(document).encode()})
 
 
@@ -99,26 +104,41 @@ def lone_surrogates_in_the_header() -> Case:
 
 @case
 def compiled_region_without_ops() -> Case:
-    return trace(steps(annotation("Torch-Compiled Region: 0/0", 5, 300), op("Torch-Compiled Region: 0/0", 5, 300))), commands(WHY)
+    return trace(
+        steps(annotation("Torch-Compiled Region: 0/0", 5, 300), op("Torch-Compiled Region: 0/0", 5, 300))
+    ), commands(WHY)
 
 
 @case
 def hostile_names() -> Case:
-    events = steps(op(HOSTILE, 400, 30, external=40), annotation(HOSTILE, 300, 200), *launched(HOSTILE, 410, 600, 90, 70))
+    events = steps(
+        op(HOSTILE, 400, 30, external=40), annotation(HOSTILE, 300, 200), *launched(HOSTILE, 410, 600, 90, 70)
+    )
     files = trace(events, deviceProperties=[{"id": 0, "name": HOSTILE}], traceName=HOSTILE)
-    lines = [("roofline", FILE, "--by", "kernel", "--no-cache"), ("stats", FILE, "--format", "csv", "--no-cache"), ("path", FILE, "--no-cache")]
+    lines = [
+        ("roofline", FILE, "--by", "kernel", "--no-cache"),
+        ("stats", FILE, "--format", "csv", "--no-cache"),
+        ("path", FILE, "--no-cache"),
+    ]
     return files, commands(SHOWN, WHY, *lines, ("sql", FILE, "select * from gpu", "--no-cache"), ("doctor", FILE, "-v"))
 
 
 @case
 def rows_numbered_to_the_end() -> Case:
-    files = export(small(), "UPDATE StringIds SET id = id * 1000000000000000", "CREATE TABLE notes (x)", "INSERT INTO notes (rowid, x) VALUES (1, 'a'), (9223372036854775807, 'b')")
+    files = export(
+        small(),
+        "UPDATE StringIds SET id = id * 1000000000000000",
+        "CREATE TABLE notes (x)",
+        "INSERT INTO notes (rowid, x) VALUES (1, 'a'), (9223372036854775807, 'b')",
+    )
     return files, commands(("scrub", FILE, "-o", "{output}.sqlite"), ("doctor", FILE))
 
 
 @case
 def table_without_row_numbers() -> Case:
-    files = export(small(), "CREATE TABLE kv (k TEXT PRIMARY KEY, v) WITHOUT ROWID", "INSERT INTO kv VALUES ('password', 'x')")
+    files = export(
+        small(), "CREATE TABLE kv (k TEXT PRIMARY KEY, v) WITHOUT ROWID", "INSERT INTO kv VALUES ('password', 'x')"
+    )
     return files, commands(("scrub", FILE, "-o", "{output}.sqlite"))
 
 
@@ -132,19 +152,27 @@ def endless_view() -> Case:
 @case
 def endless_view_for_kernels() -> Case:
     view = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT x AS start, x AS end, 0 AS deviceId, 7 AS streamId, 1 AS demangledName, 1 AS correlationId, 1 AS globalPid FROM n"
-    files = export(small(), "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {view}")
+    files = export(
+        small(), "DROP TABLE CUPTI_ACTIVITY_KIND_KERNEL", f"CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS {view}"
+    )
     return files, commands(WHY, ("doctor", FILE), ("scrub", FILE, "--check"))
 
 
 @case
 def computed_gigabytes() -> Case:
-    files = export(small(), "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN name GENERATED ALWAYS AS (zeroblob(900000000)) VIRTUAL")
+    files = export(
+        small(),
+        "ALTER TABLE CUPTI_ACTIVITY_KIND_KERNEL ADD COLUMN name GENERATED ALWAYS AS (zeroblob(900000000)) VIRTUAL",
+    )
     return files, commands(("diagnose", FILE, "--no-why", "--no-cache"), ("scrub", FILE, "--check"))
 
 
 @case
 def times_at_the_end_of_64_bits() -> Case:
-    changes = (f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = {-(2**61)}, end = {2**61} WHERE rowid = 1", f"UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = {2**61} WHERE rowid = 2")
+    changes = (
+        f"UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = {-(2**61)}, end = {2**61} WHERE rowid = 1",
+        f"UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = {2**61} WHERE rowid = 2",
+    )
     return export(small(), *changes), commands(WHY)
 
 
@@ -162,9 +190,14 @@ def long_kernel_name() -> Case:
 
 @case
 def more_processes_than_devices() -> Case:
-    rows = ", ".join(f"({50 + number}, {60 + number}, {number % 9}, 1, {number}, {number}, {GLOBAL_PID + (number << 24)}, 1, 1)" for number in range(300))
+    rows = ", ".join(
+        f"({50 + number}, {60 + number}, {number % 9}, 1, {number}, {number}, {GLOBAL_PID + (number << 24)}, 1, 1)"
+        for number in range(300)
+    )
     columns = "start, end, deviceId, contextId, streamId, correlationId, globalPid, demangledName, shortName"
-    return export(small(), f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL ({columns}) VALUES {rows}"), commands(("diagnose", FILE, "--no-cache"))
+    return export(small(), f"INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL ({columns}) VALUES {rows}"), commands(
+        ("diagnose", FILE, "--no-cache")
+    )
 
 
 def stored() -> dict[str, Callable[[], Case]]:
@@ -179,5 +212,9 @@ def _read(file: Path) -> Case:
         database.executescript(told["sql"])
         content = {"trace.sqlite": database.serialize()}
     else:
-        content = {"trace.json": (told["text"] if "text" in told else json.dumps(told["document"])).encode("utf-8", "surrogatepass")}
+        content = {
+            "trace.json": (told["text"] if "text" in told else json.dumps(told["document"])).encode(
+                "utf-8", "surrogatepass"
+            )
+        }
     return Files(next(iter(content)), content), commands(*map(tuple, told["commands"]))

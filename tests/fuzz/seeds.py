@@ -26,7 +26,14 @@ def training() -> dict[str, Any]:
     """Three steps with everything that torch.profiler records: about 120 events."""
     events: list[Event] = [
         {"ph": "M", "name": "process_name", "pid": PROCESS, "tid": 0, "ts": 0, "args": {"name": "python"}},
-        {"ph": "M", "name": "thread_name", "pid": PROCESS, "tid": MAIN, "ts": 0, "args": {"name": "thread 100 (python)"}},
+        {
+            "ph": "M",
+            "name": "thread_name",
+            "pid": PROCESS,
+            "tid": MAIN,
+            "ts": 0,
+            "args": {"name": "thread 100 (python)"},
+        },
         {"ph": "M", "name": "process_labels", "pid": 0, "tid": 0, "ts": 0, "args": {"labels": "GPU 0"}},
     ]
     for step in range(3):
@@ -34,7 +41,14 @@ def training() -> dict[str, Any]:
     return {
         "schemaVersion": 1,
         "deviceProperties": [
-            {"id": 0, "name": "NVIDIA H200", "totalGlobalMem": 150110011392, "computeMajor": 9, "computeMinor": 0, "numSms": 132}
+            {
+                "id": 0,
+                "name": "NVIDIA H200",
+                "totalGlobalMem": 150110011392,
+                "computeMajor": 9,
+                "computeMinor": 0,
+                "numSms": 132,
+            }
         ],
         "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 2, "pg_count": 1},
         "displayTimeUnit": "ms",
@@ -142,16 +156,68 @@ def steps_of_nsys(schema: str) -> Export:
         export.call(at + 10, at + 20, "cudaLaunchKernel_v7000", first)
         export.kernel(at + 30, at + 230, "void gemm<float>(T1)", first)
         export.call(at + 240, at + 300, "cudaStreamSynchronize_v3020", first + 1)
-        export.add("CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", start=at + 240, end=at + 300, correlationId=first + 1, syncType=3, eventId=0, **place)
+        export.add(
+            "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+            start=at + 240,
+            end=at + 300,
+            correlationId=first + 1,
+            syncType=3,
+            eventId=0,
+            **place,
+        )
         export.call(at + 310, at + 350, "cudaMemcpyAsync_v3020", first + 2)
-        export.add("CUPTI_ACTIVITY_KIND_MEMCPY", start=at + 320, end=at + 345, correlationId=first + 2, bytes=4096, copyKind=2, srcKind=2, dstKind=0, **place)
+        export.add(
+            "CUPTI_ACTIVITY_KIND_MEMCPY",
+            start=at + 320,
+            end=at + 345,
+            correlationId=first + 2,
+            bytes=4096,
+            copyKind=2,
+            srcKind=2,
+            dstKind=0,
+            **place,
+        )
         export.call(at + 360, at + 370, "cudaEventRecord_v3020", first + 3)
         export.add("CUPTI_ACTIVITY_KIND_CUDA_EVENT", correlationId=first + 3, eventId=5, **place)
-        export.add("OSRT_API", start=at + 400, end=at + 500, globalTid=GLOBAL_WORKER, nameId=export.string("read"), returnValue=9, nestingLevel=0)
-        export.add("PROFILER_OVERHEAD", start=at + 510, end=at + 520, globalTid=GLOBAL_TID, nameId=export.string("Buffer flush"))
-    export.add("CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=4000, end=4100, correlationId=99, graphId=1, graphExecId=2, **place)
-    export.add("CUDA_UM_GPU_PAGE_FAULT_EVENTS", start=4200, end=4210, globalPid=GLOBAL_PID, deviceId=0, address=4096, numberOfPageFaults=3)
-    export.add("CUDA_GPU_MEMORY_USAGE_EVENTS", start=50, globalPid=GLOBAL_PID, deviceId=0, contextId=1, address=4096, bytes=64, memKind=2, memoryOperationType=0)
+        export.add(
+            "OSRT_API",
+            start=at + 400,
+            end=at + 500,
+            globalTid=GLOBAL_WORKER,
+            nameId=export.string("read"),
+            returnValue=9,
+            nestingLevel=0,
+        )
+        export.add(
+            "PROFILER_OVERHEAD",
+            start=at + 510,
+            end=at + 520,
+            globalTid=GLOBAL_TID,
+            nameId=export.string("Buffer flush"),
+        )
+    export.add(
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", start=4000, end=4100, correlationId=99, graphId=1, graphExecId=2, **place
+    )
+    export.add(
+        "CUDA_UM_GPU_PAGE_FAULT_EVENTS",
+        start=4200,
+        end=4210,
+        globalPid=GLOBAL_PID,
+        deviceId=0,
+        address=4096,
+        numberOfPageFaults=3,
+    )
+    export.add(
+        "CUDA_GPU_MEMORY_USAGE_EVENTS",
+        start=50,
+        globalPid=GLOBAL_PID,
+        deviceId=0,
+        contextId=1,
+        address=4096,
+        bytes=64,
+        memKind=2,
+        memoryOperationType=0,
+    )
     return export.remark("Installed CUDA driver version (535) is not supported")
 
 
@@ -160,7 +226,9 @@ def nvprof() -> NvprofFile:
     file = NvprofFile()
     for number in range(3):
         at = 1000 * number
-        file.call(LAUNCH, at + 10, at + 20, 10 * number + 1).kernel(at + 30, at + 200, 10 * number + 1, "void gemm<float>(T1)")
+        file.call(LAUNCH, at + 10, at + 20, 10 * number + 1).kernel(
+            at + 30, at + 200, 10 * number + 1, "void gemm<float>(T1)"
+        )
         file.wait(at + 210, at + 300, 10 * number + 2)
     return file
 

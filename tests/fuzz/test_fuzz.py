@@ -17,7 +17,6 @@ from tests.fuzz.commands import FILE, Command
 from tests.fuzz.execute import attempt
 from tests.fuzz.minimise import Minimiser
 from tests.fuzz.worker import keep
-
 from warpline.analyses.stats import REPORTS
 from warpline.cli.main import VERBS
 
@@ -66,7 +65,16 @@ def test_every_mutation_changes_some_input() -> None:
             assert any(inputs.build(recipe).content != plain for recipe in tries), name
 
 
-WHOLE = {"schema": "warpline.diagnosis/1", "trace": {}, "devices": [], "replay": None, "verdict": None, "plan": [], "findings": [], "audit": []}
+WHOLE = {
+    "schema": "warpline.diagnosis/1",
+    "trace": {},
+    "devices": [],
+    "replay": None,
+    "verdict": None,
+    "plan": [],
+    "findings": [],
+    "audit": [],
+}
 DEVICE = {"window_ns": 10, "busy_ns": 7, "idle_ns": 3, "busy": {"compute_ns": 7}, "idle": {"sync_ns": 3}}
 
 

@@ -27,9 +27,21 @@ def built(folder: Path, source: str, sanitizer: str, *flags: str) -> Path:
     if compiler is None:
         pytest.skip("there is no C compiler")
     program = folder / "program"
-    command = [compiler, "-std=c11", "-g", "-O1", "-Wall", "-Wextra", f"-fsanitize={sanitizer}", "-fno-sanitize-recover=all"]
+    command = [
+        compiler,
+        "-std=c11",
+        "-g",
+        "-O1",
+        "-Wall",
+        "-Wextra",
+        f"-fsanitize={sanitizer}",
+        "-fno-sanitize-recover=all",
+    ]
     made = subprocess.run(
-        [*command, *flags, str(NATIVE / source), "-o", str(program), "-lm", "-pthread"], capture_output=True, text=True, check=False
+        [*command, *flags, str(NATIVE / source), "-o", str(program), "-lm", "-pthread"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if made.returncode and ("fsanitize" in made.stderr or "san" in made.stderr):
         pytest.skip("this compiler has no sanitizers")

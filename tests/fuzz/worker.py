@@ -72,7 +72,9 @@ def write(folder: Path, files: Files, command: Command, kind: str, origin: str, 
         (folder / name).write_bytes(content)
     if SEED in command.arguments:
         (folder / "seed").write_bytes(files.seed)
-    words = [word.replace(FILE, files.main).replace(SEED, "seed").replace(OUTPUT, "written") for word in command.arguments]
+    words = [
+        word.replace(FILE, files.main).replace(SEED, "seed").replace(OUTPUT, "written") for word in command.arguments
+    ]
     line = f"front_door {shlex.join(words)}" if command.front else f"warpline {shlex.join(words)}"
     piped = f" < {shlex.quote(files.main)}" if command.stdin else ""
     changes = ", ".join(name for name, _ in recipe.changes)
