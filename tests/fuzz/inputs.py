@@ -9,14 +9,7 @@ import sqlite3
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tests.fuzz import (
-    byte_mutators,
-    companions,
-    kineto_mutators,
-    seeds,
-    sqlite_mutators,
-    texts,
-)
+from tests.fuzz import companions, mutators, seeds, texts
 from tests.fuzz.raw_json import written
 
 CHANGES = 8
@@ -92,15 +85,15 @@ def _seed(kind: str, chance: random.Random) -> str:
 
 def _change(kind: str, chance: random.Random) -> str:
     by_kind: dict[str, Any] = {
-        "document": kineto_mutators.MUTATIONS,
-        "recording": kineto_mutators.MUTATIONS,
-        "database": sqlite_mutators.MUTATIONS,
-        "names": texts.MUTATIONS,
-        "log": texts.MUTATIONS,
+        "document": mutators.KINETO,
+        "recording": mutators.KINETO,
+        "database": mutators.SQLITE,
+        "names": mutators.LINES,
+        "log": mutators.LINES,
     }
     share = 0.06 if kind in {"document", "recording"} else 0.12
     return (
-        "bytes " + chance.choice(list(byte_mutators.MUTATIONS))
+        "bytes " + chance.choice(list(mutators.BYTES))
         if chance.random() < share
         else chance.choice(list(by_kind[kind]))
     )
@@ -123,7 +116,7 @@ def build(recipe: Recipe) -> Files:
         content += b" " * max(PADDED_BYTES - len(content), 0) if suffix == ".json" else b""
     for name, own_seed in recipe.changes:
         if name.startswith("bytes "):
-            content = byte_mutators.MUTATIONS[name.removeprefix("bytes ")](content, random.Random(own_seed))
+            content = mutators.BYTES[name.removeprefix("bytes ")](content, random.Random(own_seed))
     files = Files(recipe.stem + suffix, {recipe.stem + suffix: content}, seed)
     if recipe.beside:
         files.content.update(companions.beside(recipe.stem, random.Random(recipe.beside)))
@@ -135,7 +128,7 @@ def _json(recipe: Recipe, chosen: list[tuple[str, random.Random]]) -> bytes:
     for name, chance in chosen:
         # One event may be in the list twice after an earlier change: that is meant.
         with contextlib.suppress(TypeError, KeyError, OverflowError, AttributeError):
-            kineto_mutators.MUTATIONS[name](document, chance)
+            mutators.KINETO[name](document, chance)
     return written(document).encode("utf-8", "surrogatepass")
 
 
@@ -148,7 +141,7 @@ def _database(seed: str, chosen: list[tuple[str, random.Random]]) -> bytes:
     database.deserialize(seeds.databases()[seed])
     for name, chance in chosen:
         with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
-            sqlite_mutators.MUTATIONS[name](database, chance)
+            mutators.SQLITE[name](database, chance)
     database.commit()
     content = database.serialize()
     database.close()

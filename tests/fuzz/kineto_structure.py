@@ -6,8 +6,10 @@ import random
 from typing import Any
 
 from tests.fuzz import values
-from tests.fuzz.kineto_mutators import TOP, arguments_of, events_of, list_of, mutation, number_of, some
+from tests.fuzz.kineto_mutators import MUTATIONS, TOP, arguments_of, events_of, list_of, mutation, number_of, some
 from tests.fuzz.raw_json import Again, Raw
+
+__all__ = ["MUTATIONS"]
 
 CATEGORIES = [
     *(

@@ -7,6 +7,7 @@ import sqlite3
 
 from tests.fuzz.sqlite_mutators import (
     AFFINITIES,
+    MUTATIONS,
     a_table,
     columns_of,
     mutation,
@@ -16,6 +17,8 @@ from tests.fuzz.sqlite_mutators import (
     value,
     where,
 )
+
+__all__ = ["MUTATIONS"]
 
 
 @mutation

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import commands, inputs, kineto_mutators, oracles, regressions, sqlite_mutators
+from tests.fuzz import commands, inputs, mutators, oracles, regressions
 from tests.fuzz.commands import FILE, Command
 from tests.fuzz.execute import attempt
 from tests.fuzz.minimise import Minimiser
@@ -58,9 +58,9 @@ def test_inputs_are_repeatable_and_differ_from_their_seed(kind: str) -> None:
 
 
 def test_every_mutation_changes_some_input() -> None:
-    for kind, seed, family in (("document", "training", kineto_mutators), ("database", "nsys 3.24.0", sqlite_mutators)):
+    for kind, seed, family in (("document", "training", mutators.KINETO), ("database", "nsys 3.24.0", mutators.SQLITE)):
         plain = inputs.build(inputs.Recipe(kind, seed, "trace", ())).content
-        for name in family.MUTATIONS:
+        for name in family:
             tries = (inputs.Recipe(kind, seed, "trace", ((name, str(number)),)) for number in range(20))
             assert any(inputs.build(recipe).content != plain for recipe in tries), name
 
