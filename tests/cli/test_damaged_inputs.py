@@ -1,4 +1,4 @@
-"""Over a thousand damaged inputs: each is read with a health entry, or refused in one line with exit code 1."""
+"""Hundreds of damaged inputs (`make fuzz` makes thousands, for every verb): each is read with a health entry, or refused in one line with exit code 1."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from paths import DATA
 from warpline.cli.main import run
 
 MUTATIONS = {"kineto.json": 80, "kineto.json.gz": 110, "recorded.json": 50, "nsys.sqlite": 27, "nsys.sqlite.gz": 27}
-"""Of each seed file and in each shard; with the hand-made ones, over a thousand in all."""
-SHARDS = 4
+"""Of each seed file and in each shard; with the hand-made ones, over three hundred in all."""
+SHARDS = 1
 REPLAYED = 5
 """One in so many is replayed too, which takes most of the time."""
 

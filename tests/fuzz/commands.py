@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tests.fuzz import front_door, values
+from warpline.cli.main import VERBS
 
 FILE, SEED, OUTPUT = "{file}", "{seed}", "{output}"
 """Stand for the input's path, for the file that it was made from, and for a file to write."""
@@ -16,7 +17,7 @@ WITHOUT_INPUT = {
     "demo": "reads no file but the bundled one",
 }
 """Verbs that are left out, and why."""
-TEXT_VERBS = {"kernel", "device"}
+TEXT_VERBS = {"kernel", "device", "metric"}
 """Verbs that take a name instead of a file."""
 REPORTS = [
     *(
@@ -190,6 +191,11 @@ def _compare(chance: random.Random) -> Sequence[str]:
     ]
 
 
+def _dive(chance: random.Random) -> Sequence[str]:
+    files = chance.choice([[FILE], [FILE], [FILE], ["--compare", FILE, SEED], ["--compare", SEED, FILE]])
+    return ["dive", *files, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
+
+
 MAKERS: dict[str, tuple[Maker, int]] = {
     "diagnose": (_diagnose, 26),
     "stats": (_stats, 14),
@@ -203,6 +209,8 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "scrub": (_scrub, 8),
 }
 """Each verb on a profile, and how often it is drawn."""
+REPORT_VERBS = {"dive"}
+"""Verbs on a report of Nsight Compute."""
 FRONT_DOOR = 8
 """How often a function of the Python API is drawn instead."""
 
@@ -213,8 +221,18 @@ def commands_for(kind: str, chance: random.Random, count: int, only: Sequence[st
 
 
 def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
-    if kind == "names" and chance.random() < 0.1:
-        return Command(("device", values.text(chance).replace("\x00", "") or "H200", *_maybe(chance, 0.5, "--json")))
+    if kind == "ncu" and "dive" in VERBS and chance.random() < 0.8:
+        return Command(tuple(_dive(chance)))
+    if kind == "ncu":
+        return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
+    if kind == "names" and chance.random() < 0.2:
+        return Command(
+            (
+                chance.choice([verb for verb in ("device", "metric") if verb in VERBS]),
+                values.text(chance).replace("\x00", "") or "H200",
+                *_maybe(chance, 0.5, "--json"),
+            )
+        )
     if kind == "names":
         return Command(
             ("kernel", "-", *_maybe(chance, 0.3, "--device", "sm90"), *_maybe(chance, 0.5, "--json")), stdin=True

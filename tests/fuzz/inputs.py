@@ -14,7 +14,7 @@ from tests.fuzz.raw_json import written
 
 CHANGES = 8
 """At most so many changes are combined."""
-KINDS = {"document": 30, "recording": 34, "database": 26, "names": 5, "log": 5}
+KINDS = {"document": 30, "recording": 33, "database": 26, "names": 4, "log": 3, "ncu": 4}
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
     "trace",
@@ -79,6 +79,8 @@ def _seed(kind: str, chance: random.Random) -> str:
             return chance.choice(list(seeds.databases()))
         case "log":
             return chance.choice(list(texts.LOGS))
+        case "ncu":
+            return chance.choice(list(texts.PAGES))
         case _:
             return str(chance.randrange(1000))
 
@@ -90,6 +92,7 @@ def _change(kind: str, chance: random.Random) -> str:
         "database": mutators.SQLITE,
         "names": mutators.LINES,
         "log": mutators.LINES,
+        "ncu": mutators.LINES,
     }
     share = 0.06 if kind in {"document", "recording"} else 0.12
     return (
@@ -110,6 +113,12 @@ def build(recipe: Recipe) -> Files:
             suffix, content, seed = ".sqlite", _database(recipe.seed, chosen), seeds.databases()[recipe.seed]
         case "log":
             suffix, content = ".log", texts.mutated(texts.LOGS[recipe.seed], chosen)
+        case "ncu":
+            suffix, content, seed = (
+                ".csv",
+                texts.mutated(texts.PAGES[recipe.seed], chosen),
+                texts.PAGES[recipe.seed].encode(),
+            )
         case _:
             suffix, content = ".txt", texts.mutated(texts.names(recipe.seed), chosen)
     if recipe.padded and suffix in {".json", ".sqlite"}:

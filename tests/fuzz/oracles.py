@@ -21,6 +21,7 @@ REQUIRED = {
     "roofline": {"schema", "trace", "by", "ceilings"},
     "budget": {"schema", "step_ns", "bound", "graph_step_ns"},
     "compare": {"schema", "verdict", "reasons", "a", "b", "change", "parts", "unexplained_ns"},
+    "dive": {"schema", "kernels"},
     "doctor": {"schema", "examined"},
     "scrub": {"schema", "file", "clean"},
 }

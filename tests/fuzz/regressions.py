@@ -200,6 +200,17 @@ def more_processes_than_devices() -> Case:
     )
 
 
+@case
+def kernels_of_zero_length() -> Case:
+    return trace([kernel("k", 5, 0, 1)]), [*commands(WHY), Command(("diagnosis", "1"), front=True)]
+
+
+@case
+def names_that_are_not_text() -> Case:
+    names = Files("names.txt", {"names.txt": b"\xff\xfe gemm\n\xc2\x9b2J\n\xed\xa0\x80 k\n"})
+    return names, [Command(("kernel", "-", "--json"), stdin=True), Command(("kernel", "-"), stdin=True)]
+
+
 def stored() -> dict[str, Callable[[], Case]]:
     """The cases in files: JSON with commands and the content, as text, JSON or SQL."""
     return {file.stem: lambda file=file: _read(file) for file in sorted(FOLDER.glob("*.json"))}  # type: ignore[misc]

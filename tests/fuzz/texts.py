@@ -1,4 +1,4 @@
-"""Inputs that are lines of text: kernel names, and what nsys and ncu print."""
+"""Inputs that are lines of text: kernel names, what nsys and ncu print, and the CSV pages of ncu."""
 
 from __future__ import annotations
 
@@ -28,6 +28,37 @@ SKIPPED: /tmp/report1.sqlite does not contain CUDA trace data.
 "0","4321","python","box","gemm","1","7","(128, 1, 1)","(2, 1, 1)","0","9.0","Occupancy","Achieved Occupancy","%","31.5"
 """,
 }
+
+
+_PLACE = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
+_ROW = '"{launch}","4321","python","box","{name}","1","7","(128, 1, 1)","(2, 66, 1)","0","9.0"'
+_METRICS = {
+    "gpu__time_duration.sum": ("us", "12.34"),
+    "dram__bytes.sum.per_second": ("Gbyte/s", "1,234.5"),
+    "sm__throughput.avg.pct_of_peak_sustained_elapsed": ("%", "31.5"),
+    "gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed": ("%", "81.5"),
+    "sm__warps_active.avg.pct_of_peak_sustained_active": ("%", "14.68"),
+    "launch__registers_per_thread": ("register/thread", "64"),
+    "launch__waves_per_multiprocessor": ("", "0.5"),
+    "smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio": ("inst", "8.1"),
+}
+
+
+def _raw_page() -> str:
+    """ncu's raw page: a column for each metric."""
+    names_, units = ",".join(f'"{name}"' for name in _METRICS), ",".join(f'"{unit}"' for unit, _ in _METRICS.values())
+    head = [f"{_PLACE},{names_}", ",".join(['""'] * 11) + f",{units}"]
+    cells = ",".join(f'"{value}"' for _, value in _METRICS.values())
+    return "\n".join(
+        [
+            "==PROF== Connected to process 4321",
+            *head,
+            *(f"{_ROW.format(launch=launch, name=values.NAMES[-launch - 1])},{cells}" for launch in range(4)),
+        ]
+    )
+
+
+PAGES = {"raw": _raw_page(), "details": LOGS["csv"]}
 
 
 def names(seed: str) -> str:
@@ -83,6 +114,27 @@ def letters(lines: list[str], chance: random.Random) -> None:
         if lines and (line := lines[at := chance.randrange(len(lines))]):
             where = chance.randrange(len(line))
             lines[at] = line[:where] + chance.choice("<>(),:_0189-&*[]{}\x00\x1b\u202e \"'\\") + line[where + 1 :]
+
+
+@mutation
+def cells(lines: list[str], chance: random.Random) -> None:
+    """Cells of a table with odd content, gone, or one too many."""
+    if not lines:
+        return
+    for _ in range(chance.choice([1, 3, 20])):
+        at = chance.randrange(len(lines))
+        parts = lines[at].split('","')
+        where = chance.randrange(len(parts))
+        match chance.randrange(4):
+            case 0:
+                del parts[where]
+            case 1:
+                parts.insert(where, "x")
+            case 2:
+                parts[where] = str(values.number(chance)) if chance.random() < 0.95 else "9" * 5_000
+            case _:
+                parts[where] = values.text(chance)
+        lines[at] = '","'.join(parts)
 
 
 @mutation
