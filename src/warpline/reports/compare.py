@@ -108,6 +108,6 @@ def _counts(comparison: Comparison) -> Table:
 
 
 def _named(side: Compared) -> str:
-    files = side.traces[0].path.name + (f" and {len(side.traces) - 1} more" if len(side.traces) > 1 else "")
+    files = side.measured[0].file + (f" and {side.runs - 1} more" if side.runs > 1 else "")
     steps = several(len(side.step.lengths_ns), "step") if side.step.has_steps else "no steps"
     return f"{files} ({steps})"
