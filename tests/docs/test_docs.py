@@ -84,7 +84,12 @@ ANSWERS = {
     "sql": [DEMO],
     "whatif": [DEMO, "--fix", "cuda_graph"],
 }
-BY_NAME = {"device": {"tensor", "vector", "bandwidth", "values"}, "kernel": {"reasons"}, "roofline": {"ceilings"}}
+BY_NAME = {
+    "gate": {"numbers"},
+    "device": {"tensor", "vector", "bandwidth", "values"},
+    "kernel": {"reasons"},
+    "roofline": {"ceilings"},
+}
 """Parts of an answer whose keys are names of types, links or fields."""
 
 
