@@ -6,31 +6,13 @@ import json
 from pathlib import Path
 
 import pytest
-from kineto_files import Event, annotation, launched, write
+from kineto_files import annotation, launched
 from paths import SUITES
+from step_traces import steps, trace
 
 import warpline
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
-
-
-def steps(number: int, kernels: list[tuple[str, float]], gap: float = 5, jitter: float = 0) -> list[Event]:
-    """So many steps, each with these kernels after one another."""
-    events: list[Event] = []
-    zero, correlation = 0.0, 1
-    for step in range(number):
-        begun = zero
-        for name, length in kernels:
-            longer = length + jitter * (step % 3)
-            events += launched(name, zero, zero + gap, longer, correlation)
-            zero, correlation = zero + gap + longer, correlation + 1
-        events.append(annotation(f"ProfilerStep#{step}", begun, zero - begun))
-    return events
-
-
-def trace(folder: Path, name: str, events: list[Event], **header: object) -> Path:
-    (folder / name).mkdir()
-    return write(folder / name, events, **header)
 
 
 def test_a_kernel_that_became_twice_as_fast(tmp_path: Path) -> None:

@@ -17,6 +17,8 @@ VERBS = {
     "diagnose": "diagnose",
     "run": "run",
     "compare": "compare",
+    "baseline": "baseline",
+    "gate": "baseline",
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",

@@ -11,11 +11,12 @@ from typing import Any, Literal
 
 import numpy as np
 
-from warpline.compare.comparable import obstacles, setting_of
-from warpline.compare.counts import Counts, counts_per_step
+from warpline.compare.comparable import obstacles
+from warpline.compare.counts import Counts
+from warpline.compare.measured import Measured, measure, median_run, side_of
 from warpline.compare.parts import Part, explain
-from warpline.compare.spread import Difference, RunTime, Side, difference, drift
-from warpline.compare.typical_step import TypicalStep, typical_step
+from warpline.compare.spread import Difference, difference, drift
+from warpline.compare.typical_step import TypicalStep
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
@@ -33,10 +34,17 @@ LEAST_EFFECT = 0.02
 class Compared:
     """One side: its typical step, and what a step does."""
 
-    traces: tuple[Trace, ...]
-    step: TypicalStep
-    """Of the run whose step is the median of the runs."""
-    counts: Counts
+    measured: tuple[Measured, ...]
+
+    @property
+    def step(self) -> TypicalStep:
+        """The step of the median run."""
+        return median_run(self.measured).step
+
+    @property
+    def counts(self) -> Counts:
+        """What a step of the median run does."""
+        return median_run(self.measured).counts
 
     @property
     def step_ns(self) -> int:
@@ -46,7 +54,7 @@ class Compared:
     @property
     def runs(self) -> int:
         """Number of recordings."""
-        return len(self.traces)
+        return len(self.measured)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,16 +143,20 @@ class Comparison:
 
 def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
     """Compare the runs of A with those of B."""
+    return compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+
+
+def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect: float = LEAST_EFFECT) -> Comparison:
+    """Compare runs that were measured before."""
     if not a or not b:
         raise UsageError("nothing-to-compare", "a comparison needs a recording on each side")
     if not 0 < least_effect < 1:
         raise UsageError("bad-effect", f"the least effect is a share between 0 and 1, not {least_effect}")
-    steps_a, steps_b = [typical_step(trace) for trace in a], [typical_step(trace) for trace in b]
-    mine, other = _compared(a, steps_a), _compared(b, steps_b)
-    found = difference(_side_of(steps_a), _side_of(steps_b), least_effect)
+    mine, other = Compared(tuple(a)), Compared(tuple(b))
+    found = difference(side_of(a), side_of(b), least_effect)
     parts, unexplained = explain(mine.step, other.step)
     hindered = _hindered([*a, *b])
-    remarks = [*hindered, *_remarks(found, mine, other, [*steps_a, *steps_b], least_effect)]
+    remarks = [*hindered, *_remarks(found, mine, other, least_effect)]
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     return Comparison(
         verdict,
@@ -160,24 +172,12 @@ def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_
     )
 
 
-def _compared(traces: Sequence[Trace], steps: Sequence[TypicalStep]) -> Compared:
-    order = sorted(range(len(steps)), key=lambda place: steps[place].step_ns)
-    middle = order[(len(order) - 1) // 2]
-    return Compared(tuple(traces), steps[middle], counts_per_step(traces[middle], steps[middle].spans))
+def _hindered(runs: Sequence[Measured]) -> list[str]:
+    first = runs[0].setting
+    return list(dict.fromkeys(reason for run in runs[1:] for reason in obstacles(first, run.setting)))
 
 
-def _side_of(steps: Sequence[TypicalStep]) -> Side:
-    return tuple(RunTime(float(step.exposed_ns.sum()), sum(step.idle_ns.values()), step.lengths_ns) for step in steps)
-
-
-def _hindered(traces: Sequence[Trace]) -> list[str]:
-    first = setting_of(traces[0])
-    return list(dict.fromkeys(reason for trace in traces[1:] for reason in obstacles(first, setting_of(trace))))
-
-
-def _remarks(
-    found: Difference, a: Compared, b: Compared, steps: Sequence[TypicalStep], least_effect: float
-) -> list[str]:
+def _remarks(found: Difference, a: Compared, b: Compared, least_effect: float) -> list[str]:
     remarks = []
     for name, side in (("A", a), ("B", b)):
         if not side.step.has_steps:
@@ -186,7 +186,8 @@ def _remarks(
             remarks.append(
                 f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
             )
-    drifts = [drift(step.lengths_ns.astype(np.float64), least_effect) for step in steps]
+    runs = [*a.measured, *b.measured]
+    drifts = [drift(run.step.lengths_ns.astype(np.float64), least_effect) for run in runs]
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
         remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
@@ -210,6 +211,6 @@ def _side(side: Compared) -> dict[str, Any]:
         "step_ns": side.step_ns,
         "runs": side.runs,
         "steps": len(side.step.lengths_ns),
-        "files": [trace.path.name for trace in side.traces],
+        "files": [run.file for run in side.measured],
         "counts": {name: round(value, 3) for name, value in side.counts.items()},
     }

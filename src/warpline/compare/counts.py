@@ -13,6 +13,7 @@ from warpline.trace.names import named
 from warpline.trace.trace import Trace
 
 Counts = dict[str, float]
+KINDS = ("kernels", "launches", "syncs", "copies", "allocations")
 
 
 def counts_per_step(trace: Trace, steps: Spans) -> Counts:
@@ -25,7 +26,7 @@ def counts_per_step(trace: Trace, steps: Spans) -> Counts:
         "copies": gpu.filter(pl.col("kind").cast(pl.String) == "memcpy"),
         "allocations": api.filter(named(ALLOCATION)),
     }
-    return {name: _inside(rows, steps) / len(steps) for name, rows in kinds.items()}
+    return {name: _inside(kinds[name], steps) / len(steps) for name in KINDS}
 
 
 def _inside(rows: pl.DataFrame, steps: Spans) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpline.compare.comparison import Compared, Comparison, percent
+from warpline.compare.gate import Gate
 from warpline.compare.parts import Part
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
@@ -25,6 +26,13 @@ WORDS = {
 """Each kind of part in words."""
 
 
+OUTCOMES = {
+    "passed": "Passed.",
+    "regression": "Regression.",
+    "inconclusive": "Inconclusive: neither passed nor a regression.",
+}
+
+
 def report(comparison: Comparison, verbose: bool = False) -> Report:
     """The comparison; `verbose` lists every part."""
     lead: list[Content] = [Text(comparison.sentence, "strong"), *_in_words(comparison)]
@@ -37,6 +45,34 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
         Section("counts", "How often, per step", (_counts(comparison),)),
     )
     return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", sections)
+
+
+def gate_report(gate: Gate) -> Report:
+    """The outcome of a gate: its budgets, and the comparison with the baseline."""
+    lead: list[Content] = [Text(OUTCOMES[gate.outcome], "strong")]
+    if gate.checks:
+        columns = (
+            Column("number", "per step", key=True),
+            Column("value", "measured", "number"),
+            Column("limit", "limit", aligned="right"),
+            Column("passed", ""),
+        )
+        rows = tuple(
+            (
+                check.budget.number,
+                round(check.value, 3),
+                f"{check.budget.sign} {check.budget.limit:g}",
+                "kept" if check.passed else "exceeded",
+            )
+            for check in gate.checks
+        )
+        lead.append(Table(columns, rows))
+    sections = [Section("gate", "Gate", tuple(lead), is_lead=True)]
+    title = gate.runs[0].file + (f" and {len(gate.runs) - 1} more" if len(gate.runs) > 1 else "")
+    if gate.comparison is None:
+        return Report(title, tuple(sections))
+    compared = report(gate.comparison)
+    return Report(f"baseline as A · {title} as B", (*sections, *compared.sections))
 
 
 def _in_words(comparison: Comparison) -> Iterator[Text]:
@@ -108,6 +144,6 @@ def _counts(comparison: Comparison) -> Table:
 
 
 def _named(side: Compared) -> str:
-    files = side.traces[0].path.name + (f" and {len(side.traces) - 1} more" if len(side.traces) > 1 else "")
+    files = side.measured[0].file + (f" and {side.runs - 1} more" if side.runs > 1 else "")
     steps = several(len(side.step.lengths_ns), "step") if side.step.has_steps else "no steps"
     return f"{files} ({steps})"
