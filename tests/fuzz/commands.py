@@ -58,8 +58,8 @@ QUERIES = [
 STEPS = ["0:1", "1:", "-1", ":2", "0:99", "5:1", "99999999999999999999:", "x", "1:2:3", ""]
 CODES = frozenset({0, 1, 2})
 """Documented exit codes: fine, failed, usage."""
-MORE_CODES = {"doctor": CODES | {4}, "compare": CODES | {4}}
-"""4 is inconclusive."""
+MORE_CODES = {"doctor": CODES | {4}, "compare": CODES | {4}, "gate": CODES | {3, 4}}
+"""3 is a regression, 4 is inconclusive."""
 
 
 @dataclass(frozen=True)
@@ -196,22 +196,33 @@ def _dive(chance: random.Random) -> Sequence[str]:
     return ["dive", *files, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
 
 
+def _gate(chance: random.Random) -> Sequence[str]:
+    limit = chance.choice(["step_ms<=12", "syncs<=0", "idle_pct<=10", "nonsense<=1", "step_ms<=x"])
+    return ["gate", FILE, "--budget", limit, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
+def _baseline(chance: random.Random) -> Sequence[str]:
+    return ["baseline", "save", "x", FILE, "--folder", OUTPUT, *_steps(chance), *_cached(chance)]
+
+
 MAKERS: dict[str, tuple[Maker, int]] = {
-    "diagnose": (_diagnose, 26),
+    "diagnose": (_diagnose, 18),
     "stats": (_stats, 14),
     "sql": (_sql, 9),
     "path": (_path, 8),
     "roofline": (_roofline, 9),
-    "whatif": (_whatif, 10),
+    "whatif": (_whatif, 7),
     "budget": (_budget, 5),
-    "compare": (_compare, 7),
-    "doctor": (_doctor, 8),
-    "scrub": (_scrub, 8),
+    "compare": (_compare, 5),
+    "gate": (_gate, 4),
+    "baseline": (_baseline, 3),
+    "doctor": (_doctor, 9),
+    "scrub": (_scrub, 12),
 }
 """Each verb on a profile, and how often it is drawn."""
 REPORT_VERBS = {"dive"}
 """Verbs on a report of Nsight Compute."""
-FRONT_DOOR = 8
+FRONT_DOOR = 6
 """How often a function of the Python API is drawn instead."""
 
 
@@ -221,6 +232,10 @@ def commands_for(kind: str, chance: random.Random, count: int, only: Sequence[st
 
 
 def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
+    if kind == "baseline":
+        return Command(
+            ("gate", SEED, "--baseline", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")), MORE_CODES["gate"]
+        )
     if kind == "ncu" and "dive" in VERBS and chance.random() < 0.8:
         return Command(tuple(_dive(chance)))
     if kind == "ncu":

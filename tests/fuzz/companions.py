@@ -28,13 +28,13 @@ def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
         "traces": [entry],
         "command": ["python", "train.py"],
     }
-    made = {"manifest.json": _damaged(manifest, chance)}
+    made = {"manifest.json": damaged(manifest, chance)}
     if chance.random() < 0.6:
-        made[f"{stem}.look.json.gz"] = gzip.compress(_damaged(_look(), chance), 1, mtime=0)
+        made[f"{stem}.look.json.gz"] = gzip.compress(damaged(_look(), chance), 1, mtime=0)
         if chance.random() < 0.5:
-            made[f"{stem}.stacks.json"] = _damaged(seeds.training(), chance)
+            made[f"{stem}.stacks.json"] = damaged(seeds.training(), chance)
         if chance.random() < 0.1:
-            made[f"{stem}.look.json.gz"] = byte_mutators.compressed(_damaged(_look(), chance), chance)
+            made[f"{stem}.look.json.gz"] = byte_mutators.compressed(damaged(_look(), chance), chance)
     return made
 
 
@@ -77,7 +77,7 @@ def _look() -> dict[str, Any]:
     }
 
 
-def _damaged(document: Any, chance: random.Random) -> bytes:
+def damaged(document: Any, chance: random.Random) -> bytes:
     """The document with up to three values replaced or gone."""
     document = json.loads(json.dumps(document))
     for _ in range(chance.randint(0, 3)):

@@ -94,7 +94,7 @@ def _run(files: Files, command: Command, folder: Path) -> Answer:
     for name, content in files.content.items():
         (folder / name).write_bytes(content)
     for old in folder.glob("written*"):
-        old.unlink()
+        shutil.rmtree(old) if old.is_dir() else old.unlink()
     main_file = folder / files.main
     if command.front:
         return _through_the_front_door(main_file, command)

@@ -14,7 +14,7 @@ from tests.fuzz.raw_json import written
 
 CHANGES = 8
 """At most so many changes are combined."""
-KINDS = {"document": 30, "recording": 33, "database": 26, "names": 4, "log": 3, "ncu": 4}
+KINDS = {"document": 30, "recording": 33, "database": 26, "names": 4, "log": 2, "ncu": 3, "baseline": 2}
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
     "trace",
@@ -79,6 +79,8 @@ def _seed(kind: str, chance: random.Random) -> str:
             return chance.choice(list(seeds.databases()))
         case "log":
             return chance.choice(list(texts.LOGS))
+        case "baseline":
+            return "training"
         case "ncu":
             return chance.choice(list(texts.PAGES))
         case _:
@@ -93,6 +95,7 @@ def _change(kind: str, chance: random.Random) -> str:
         "names": mutators.LINES,
         "log": mutators.LINES,
         "ncu": mutators.LINES,
+        "baseline": ["damaged"],
     }
     share = 0.06 if kind in {"document", "recording"} else 0.12
     return (
@@ -113,6 +116,13 @@ def build(recipe: Recipe) -> Files:
             suffix, content, seed = ".sqlite", _database(recipe.seed, chosen), seeds.databases()[recipe.seed]
         case "log":
             suffix, content = ".log", texts.mutated(texts.LOGS[recipe.seed], chosen)
+        case "baseline":
+            chance = random.Random("".join(own_seed for _, own_seed in recipe.changes))
+            suffix, content, seed = (
+                ".json",
+                companions.damaged(json.loads(seeds.baseline()), chance),
+                seeds.documents()["training"].encode(),
+            )
         case "ncu":
             suffix, content, seed = (
                 ".csv",

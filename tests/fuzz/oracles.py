@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.fuzz.commands import Command
-from warpline.errors import EXIT_INCONCLUSIVE
+from warpline.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters apart from the newline, and marks that change the direction of text."""
@@ -41,7 +41,7 @@ def problems(command: Command, code: int, out: str, err: str) -> Iterator[str]:
     reported = (
         command.verb == "doctor"
         or (command.verb == "scrub" and "--check" in command.arguments)
-        or code == EXIT_INCONCLUSIVE
+        or code in {EXIT_REGRESSION, EXIT_INCONCLUSIVE}
     )
     if code != 0 and not reported and "warpline: " not in err:
         yield "no-reason: failed without a line on stderr"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
+import io
 import json
 import sqlite3
 import tempfile
@@ -16,9 +18,11 @@ from nvprof_files import LAUNCH, NvprofFile
 from paths import DATA, SUITES
 from scan_samples import OF_2021, TODAY
 
-EVENTS = 220
+from warpline.cli.main import run
+
+EVENTS = 120
 """A recording is cut to this many events, so that a command takes well under a second."""
-ROWS = 60
+ROWS = 40
 """Likewise to this many rows a table."""
 
 
@@ -257,6 +261,16 @@ def _cut(content: bytes) -> bytes:
     database.commit()
     database.execute("VACUUM")
     return database.serialize()
+
+
+@cache
+def baseline() -> bytes:
+    """The baseline of the hand-made trace."""
+    with tempfile.TemporaryDirectory() as name, contextlib.redirect_stderr(io.StringIO()):
+        trace = Path(name) / "trace.json"
+        trace.write_text(json.dumps(training()))
+        assert run(["baseline", "save", "seed", str(trace), "--folder", name, "--no-cache"]) == 0
+        return (Path(name) / "seed.json").read_bytes()
 
 
 @cache
