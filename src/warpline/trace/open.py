@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
-from warpline.sources.cache_folder import content_key, traces_folder
+from warpline.sources.cache_folder import content_key, limit_bytes, traces_folder
 from warpline.sources.detect import Kind, detect
 from warpline.trace.beside import COMPANIONS, Beside
 from warpline.trace.memory import hand_back_memory
@@ -36,6 +36,8 @@ def open_trace(
     and `cache=False` parses the file again instead of using the cache.
     """
     file = Path(path)
+    if cache:
+        limit_bytes()  # a wrong setting is an error for every file, whatever its size
     if file.is_dir():
         file = only_trace_of(file)
     kind = detect(file)
