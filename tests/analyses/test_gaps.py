@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, launched, op, write
 from paths import DATA
 
-from warpline.analyses.breakdown import device_times
 from warpline.analyses import host_time
+from warpline.analyses.breakdown import device_times
 from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.analyses.host_time import HostTime
 from warpline.sources.rows import Rows

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from warpline.cli.diagnose import Answer, show
-from warpline.cli.options import open_with_progress
+from warpline.cli.diagnose import Answer, finished_answer, show
 from warpline.cli.output import print_json
 from warpline.errors import WarplineError
 
@@ -83,10 +82,10 @@ def _print_answer(
     )
 
 
-def _diagnosed(trace: Path) -> dict[str, Any]:
-    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
-
-    return analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
+def _diagnosed(trace: Path) -> Any:
+    finished, keep = finished_answer(trace)
+    keep()
+    return json.loads(finished.json)
 
 
 def _readable(trace: Path | None) -> Path | None:
