@@ -14,6 +14,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -206,7 +207,7 @@ def measure(verb: str, file: Path, limit_s: int) -> dict[str, Any]:
         [sys.executable, "-c", PROBE, str(limit_s), *command], capture_output=True, text=True, check=True
     )
     seconds, used, peak, code = out.stdout.split()
-    if float(used) >= limit_s:
+    if int(code) in {-signal.SIGKILL, -signal.SIGXCPU}:
         return {"over_s": limit_s}
     row: dict[str, Any] = {
         "seconds": round(float(seconds), 2),
