@@ -20,10 +20,10 @@ from warpline.analyses.breakdown import activity, idle_spans
 from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans, intersection, union
+from warpline.intervals import Spans, intersection, pieces, union
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import named
-from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace, Window
 
 Int64s = npt.NDArray[np.int64]
 
@@ -66,13 +66,19 @@ class Gaps:
         return {cause: int(self.table[f"{cause}_ns"].sum()) for cause in CAUSES}
 
 
-def idle_gaps(trace: Trace, known: HostTime | None = None) -> list[Gaps]:
-    """For every device with work, its idle stretches within the trace's window; `known` is its host's time."""
+def idle_gaps(trace: Trace, known: HostTime | None = None, within: Spans | None = None) -> list[Gaps]:
+    """For every device with work, its idle stretches within the trace's window; `known` is its host's time.
+
+    With `within`, for example steps, only what of each stretch lies in each of these spans, as a row of its own.
+    """
     host = known or HostTime(trace)
     gpu = trace.gpu.with_row_index("gpu_id")
     devices = gpu.group_by(pl.col("device").fill_null(0))
     columns = _Columns.of(trace)
-    idle = [_idle(trace, columns, int(device), rows) for (device,), rows in sorted(devices, key=lambda item: item[0])]
+    idle = [
+        _idle(trace, columns, int(device), rows, within)
+        for (device,), rows in sorted(devices, key=lambda item: item[0])
+    ]
     explained = _explained(host, idle)
     return [_device_gaps(trace, columns, host, one, explained) for one in idle]
 
@@ -109,6 +115,8 @@ class _Idle:
 
     device: int
     spans: Spans
+    whole: Spans
+    """The gaps of which these are parts; the same without spans to look in."""
     ended_by: Int64s
     calls: Int64s
     called: Int64s
@@ -122,15 +130,19 @@ class _Idle:
         return rows[np.argsort(self.callers[rows], kind="stable")]
 
 
-def _idle(trace: Trace, columns: _Columns, device: int, rows: pl.DataFrame) -> _Idle:
-    idle = idle_spans(rows, trace.window)
+def _idle(trace: Trace, columns: _Columns, device: int, rows: pl.DataFrame, within: Spans | None) -> _Idle:
+    window = trace.window if within is None else Window(int(within.starts[0]), int(within.ends[-1]))
+    idle = whole = idle_spans(rows, window)
     ended_by = _next_operation(rows, idle)
+    if within is not None:
+        gap, _, starts, ends = pieces(whole.starts, whole.ends, within)
+        idle, whole, ended_by = Spans(starts, ends), Spans(whole.starts[gap], whole.ends[gap]), ended_by[gap]
     calls = columns.call[ended_by]
     called = np.where(calls != NONE, columns.start[calls], idle.ends)
     launch = np.clip(called, idle.starts, idle.ends)
     # No operation starts at the end of selected steps; the busiest thread's activity gives the cause.
     callers = np.where(ended_by == NONE, columns.busiest_thread, columns.thread[calls])
-    return _Idle(device, idle, ended_by, calls, called, launch, callers)
+    return _Idle(device, idle, whole, ended_by, calls, called, launch, callers)
 
 
 def _explained(host: HostTime, idle: list[_Idle]) -> dict[int, dict[str, Spans]]:
@@ -252,6 +264,7 @@ def _split_after_launch(columns: _Columns, one: _Idle, threads: dict[int, Activi
     rest = (done - launch) - spent
     parts["launch_latency"] += np.where(linked & (rest <= FIRST_LAUNCH_NS), rest, 0)
     after = idle.ends - done
-    waited_in_queue = linked & (one.called < idle.starts) & (after > QUEUED_GAP_NS)
+    queued = one.whole.ends - np.clip(returned, one.whole.starts, one.whole.ends)
+    waited_in_queue = linked & (one.called < one.whole.starts) & (queued > QUEUED_GAP_NS)
     parts["dependency"] += np.where(waited_in_queue, after, 0)
     parts["launch_latency"] += np.where(linked & ~waited_in_queue, after, 0)
