@@ -12,6 +12,7 @@ import click
 from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report
 from warpline.errors import EXIT_FAILED, UsageError
+from warpline.inert import inert
 from warpline.scrub.kinds import Kind
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def _progress(file: Path) -> Iterator[Callable[[float], None]]:
         yield lambda _: None
         return
     with progress_bar(console) as bar:
-        task = bar.add_task(f"scrubbing {file.name}", total=1.0)
+        task = bar.add_task(inert(f"scrubbing {file.name}"), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 
