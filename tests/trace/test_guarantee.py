@@ -70,6 +70,7 @@ def assert_schema_holds(tables: dict[str, pl.DataFrame], threads: int) -> None:
             assert length.drop_nulls().is_between(0, FAR_NS).all()
         for column in {"thread", "end_thread"} & set(table.columns):
             assert (table[column].drop_nulls() < threads).all()
+    assert tables["devices"]["device"].drop_nulls().is_unique().all()
     on_cpu = tables["ranges"].filter(pl.col("style").cast(pl.String) != "gpu")
     assert not on_cpu["thread"].null_count()
 
@@ -167,7 +168,7 @@ def test_a_kineto_file_with_nulls_and_half_pairs_keeps_the_schema(tmp_path: Path
     path = write(tmp_path, events, deviceProperties=properties, with_stack="\udc00", distributedInfo={"rank": "\ud9ff"})
     trace = open_trace(path, cache=False, scanner=scanner)
     assert_schema_holds({name: trace.table(name) for name in READ}, len(trace.threads))
-    assert trace.devices["name"].to_list() == ["GPU \ufffd"]
+    assert trace.devices.select("device", "name", "sm_count").rows() == [(0, "GPU \ufffd", None), (None, None, None)]
     assert trace.facts["rank"] == "\ufffd"
     assert trace.ops["name"].cast(pl.String).to_list() == [NO_NAME, "y\ufffd", "z"]
     assert trace.long_names["whole"].to_list() == [LONG]

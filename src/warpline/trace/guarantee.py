@@ -92,7 +92,8 @@ def guarantee(rows: Rows) -> tuple[Tables, Repairs]:
             tables[name] = _checked(name, about, tables[name], longest, repairs)
     _threads(tables, repairs)
     if len(tables["devices"]) > 1:
-        tables["devices"] = tables["devices"].unique("device", keep="first", maintain_order=True)
+        ordinal = pl.col("device")
+        tables["devices"] = tables["devices"].filter(ordinal.is_null() | ordinal.is_first_distinct())
     rows.meta = {shortened(valid_text(key)): shortened(valid_text(value)) for key, value in rows.meta.items()}
     rows.health = [HealthEntry(one.code, one.severity, shortened(valid_text(one.message))) for one in rows.health]
     tables["long_names"] = _long_names(repairs)

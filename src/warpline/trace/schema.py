@@ -242,7 +242,7 @@ TABLES: dict[str, Table] = {
     },
     # Devices as the capture describes them.
     "devices": {
-        "device": Column(pl.Int32, "device ordinal", required=True, bounds=DEVICE),
+        "device": Column(pl.Int32, "device ordinal, each once", bounds=DEVICE),
         "name": Column(pl.String, "for example NVIDIA H200"),
         "compute_major": Column(pl.Int32, "compute capability, major", bounds=PER_BLOCK),
         "compute_minor": Column(pl.Int32, "compute capability, minor", bounds=PER_BLOCK),
