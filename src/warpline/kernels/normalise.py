@@ -23,7 +23,9 @@ MAX_ROUNDS = 8
 
 _DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)$")
-_ANONYMOUS = re.compile(r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::")
+_ANONYMOUS = re.compile(
+    r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::"
+)
 _BOOL_CAST = re.compile(r"\(bool\)([01])\b|\bbool=([01])\b")
 _CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
 _SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
