@@ -18,6 +18,9 @@ from warpline.inert import inert
 VERBS = {
     "diagnose": "diagnose",
     "run": "run",
+    "compare": "compare",
+    "baseline": "baseline",
+    "gate": "baseline",
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
