@@ -26,7 +26,8 @@ OWN_MOVES = re.compile(r"\x1b\[(?:\?25[lh]|2K|1A)|\r(?!\n)")
 """How the spinner and the progress bar on stderr hide the cursor and clear their line."""
 FILES = ("kineto", "nsys")
 COMMANDS: dict[str, list[list[str]]] = {
-    "diagnose": [[], ["--why"], ["-v"], ["--steps", "1:3"]],
+    "diagnose": [["--why"], ["-v"]],
+    "compare": [["-v"]],
     "stats": [["-r", ",".join(REPORTS)], ["-r", ",".join(REPORTS), "--format", "csv"]],
     "sql": [[]],
     "roofline": [[], ["--by", "kernel"]],
@@ -75,7 +76,7 @@ def asked(verb: str, options: list[str], trace: Path) -> Iterator[list[str]]:
     if verb == "sql":
         for table, style in (("gpu", "table"), ("threads", "table"), ("meta", "csv"), ("health", "csv"), ("no", "csv")):
             yield ["sql", str(trace), f"select * from {table}", "--format", style]
-    yield [verb, *options, str(trace)]
+    yield [verb, *options, *[str(trace)] * (2 if verb == "compare" else 1)]
 
 
 @pytest.mark.parametrize("kind", FILES)
