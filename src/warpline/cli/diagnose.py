@@ -26,7 +26,16 @@ from warpline.cli.options import (
     trace_argument,
     verbose_option,
 )
-from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
+from warpline.cli.output import (
+    ReportFormat,
+    format_of,
+    json_text,
+    put_report,
+    put_text,
+    refuse_existing,
+    say,
+    short_path,
+)
 
 if TYPE_CHECKING:
     from warpline.reports.kept import FinishedAnswer
@@ -155,7 +164,7 @@ def finished_answer(
         if others:
             more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
             named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
-            click.echo(f"warpline: this is {trace.name}; {more}: {named}", err=True)
+            say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
     options = [again, str(steps), str(step_range), str(why), str(top)]
     key = None if no_cache else kept.answer_key(trace, options)
     known = kept.load(key) if key else None
