@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,11 @@ from warpline.errors import UnreadableFile
 SCHEMA = "warpline.look/1"
 ACCESSES = ("read", "write", "update", "make", "view")
 DIRECTIONS = ("in", "out")
+_DAMAGE = (
+    *(OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError),
+    *(RecursionError, pl.exceptions.PolarsError),
+)
+"""What a damaged file raises on its way into columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +46,7 @@ def read_look(file: Path) -> Look:
         if content["schema"] != SCHEMA:
             raise ValueError(f"its schema is {content['schema']}")
         return Look(_dataflow(content), _lines(content))
-    except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
+    except _DAMAGE as error:
         why = f"{file.name} cannot be read: {type(error).__name__}: {error}"
         raise UnreadableFile("bad-look", why, "record again, or delete that file") from error
 

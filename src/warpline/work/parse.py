@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import Any
 
+from warpline.sources.valid_text import valid_json
 from warpline.work.model import Argument, Launch, OpCall, Tensor, tensor_type
 
 LIST_TYPES = {"TensorList", "GenericList", ""}
 """Types that Kineto writes for a list of tensors; its items' types are not recorded."""
+
+MAX_SIZE = 1 << 48
+"""A size, a stride or a number of elements above it is damage; sums and products of such ones fit 64 bits."""
 
 
 def call_from_kineto(
@@ -36,23 +41,29 @@ def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
     dtype = tensor_type(kind)
     dims = sizes_of(shape)
     if dtype and dims is not None:
-        return Argument(kind, Tensor(dims, dtype, sizes_of(strides)), text=text)
+        return Argument(kind, Tensor(dims, dtype, _integers(strides)), text=text)
     if kind in LIST_TYPES and isinstance(shape, list) and shape:
         listed = [sizes_of(item) for item in shape]
         if all(item is not None for item in listed):
             steps = strides if isinstance(strides, list) and len(strides) == len(shape) else [None] * len(shape)
             items = (
-                Tensor(item, "", sizes_of(step)) for item, step in zip(listed, steps, strict=True) if item is not None
+                Tensor(item, "", _integers(step)) for item, step in zip(listed, steps, strict=True) if item is not None
             )
             return Argument(kind, tensors=tuple(items), text=text)
     return Argument(kind, text=text)
 
 
-def sizes_of(value: Any) -> tuple[int, ...] | None:
+def _integers(value: Any) -> tuple[int, ...] | None:
     """A list of sizes or strides; None for anything else, including impossible sizes."""
-    if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
+    if not isinstance(value, list) or not all(type(item) is int and 0 <= item <= MAX_SIZE for item in value):
         return None
     return tuple(value)
+
+
+def sizes_of(value: Any) -> tuple[int, ...] | None:
+    """The sizes of a tensor; None for anything else, and for more elements than any memory holds."""
+    sizes = _integers(value)
+    return sizes if sizes is not None and prod(sizes) <= MAX_SIZE else None
 
 
 def recorded_sizes(text: str | None) -> list[tuple[int, ...]]:
@@ -73,7 +84,10 @@ def json_list(text: str | None) -> list[Any]:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return value if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    found: list[Any] = valid_json(value) if "\\u" in text else value
+    return found
 
 
 def _at(values: list[Any], position: int) -> Any:
