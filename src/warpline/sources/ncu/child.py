@@ -107,6 +107,8 @@ def _instructions(action: Any, instanced: dict[str, Any], addresses: set[int]) -
                 counters.setdefault(ids.as_uint64(at), {})[name] = value
     rows = []
     for address, values in counters.items():
+        if all(name.startswith("derived__") for name in values):  # never executed
+            continue
         info = action.source_info(address)
         place = (info.file_name(), int(info.line())) if info is not None else ("", 0)
         rows.append((address, action.sass_by_pc(address).strip(), *place, values))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -28,6 +29,7 @@ _INSTALL = (
     "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
 )
 _WAIT_S = 900
+_CLOCKS_LEFT = re.compile(r"--clock-control[= ]none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +53,9 @@ def read_report_file(path: Path) -> NcuReport:
         if container.results or answer.code:
             why = _ending(answer) or "its blocks are damaged"
             raise UnreadableFile("damaged-file", f"{path} holds {container.results} kernels, but none can be read: {why}", _AGAIN)
-        raise UnreadableFile(
-            "no-kernels", f"{path} holds no profiled kernel", f"ask why: warpline doctor {path.name}"
-        )
+        if container.truncated or damage:
+            raise UnreadableFile("damaged-file", f"{path} is cut short before the end of its first kernel", _AGAIN)
+        raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", f"ask why: warpline doctor {path.name}")
     processes = container.processes + [Process()] * (len(answer.kernels) - len(container.processes))
     kernels = tuple(
         _kernel(number, plain, process)
@@ -126,7 +128,7 @@ def _health(container: Container, answer: _Answer, damage: str) -> Iterator[Heal
     if ending or read < expected:
         message = f"{read} of {expected} kernels could be read" + (f": {ending}." if ending else ".")
         yield HealthEntry("damaged-report", "error", message)
-    if "--clock-control none" not in container.command and "--clock-control=none" not in container.command:
+    if container.command and not _CLOCKS_LEFT.search(container.command):
         message = "ncu locked the clocks to their base frequency: durations are longer than in production."
         yield HealthEntry("clocks-locked", "info", message)
 
