@@ -1,0 +1,1 @@
+"""Nsight Compute: which kernels to profile, and the reason inside each one."""
