@@ -19,6 +19,7 @@ VERBS = {
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
+    "metric": "metric",
     "roofline": "roofline",
     "device": "device",
     "bench": "bench",

@@ -40,7 +40,7 @@ def _certain_mark(text: str) -> str:
 
 def number(cell: str, mark: str) -> float | None:
     """The value of a cell in a file with that decimal mark; None if it is no finite number."""
-    text = cell.strip().translate(_SPACES)
+    text = cell.partition("(")[0].translate(_SPACES)  # instances may follow, in parentheses
     if not _NUMBER.fullmatch(text):
         return None
     decimal = _certain_mark(text) or mark
