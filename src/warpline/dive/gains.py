@@ -21,20 +21,20 @@ def cap_of(load: Load) -> float:
 def headroom(load: Load, *, share: float = 0.5) -> Estimate:
     """The gain up to the peak of the busiest unit; nobody knows how much of it can be had, so none is promised.
 
-    `share` is the part of the way to the usual peak that is expected.
+    `share` is the part of the way to the usual peak that is expected, as a power.
     """
     cap = cap_of(load)
-    usual = max(1.0, ATTAINED * cap)
-    return Estimate(1.0, 1 + share * (usual - 1), cap)
+    return ordered(1.0, max(1.0, ATTAINED * cap) ** share, cap)
 
 
-def freed(measured: Measured, load: Load, left: dict[str, float]) -> Estimate:
-    """The gain if only these parts of the units' work are left.
+def freed(measured: Measured, load: Load, left: dict[str, float], before: float | None = None) -> Estimate:
+    """The gain if only these parts of the units' work are left. `before` is the busiest unit's share where it is no
+    unit of the load: one slice of the cache, say.
 
     The best case is the roofline: the unit that is then busiest works at its peak. The expected case lies between that
     unit working as well as the busiest one does now, and working as well as it usually can. Launch and drain stay.
     """
-    before, after = load.top, load.after(left)
+    before, after = load.top if before is None else before, load.after(left)
     if before <= 0 or after >= before:
         return NO_GAIN
     cap = 1 / max(after, 1e-4)

@@ -92,8 +92,7 @@ UNITS = (
 WORDS = {unit.name: unit.words for unit in UNITS} | {"sm": "SM", "memory": "memory system"}
 _WHOLE = {"compute": "sm", "memory": "memory"}
 PIPES = ("tensor", "fma", "fp64", "alu", "xu")
-USEFUL__WHOLE = {"compute": "sm", "memory": "memory"}
-PIPES = ("tensor", "fma", "fp64")
+USEFUL_PIPES = ("tensor", "fma", "fp64")
 """Pipes whose work is the arithmetic that a kernel exists for."""
 
 

@@ -15,6 +15,8 @@ WAITING = 0.6
 """Two thirds of that: below, the units wait for the warps rather than the warps for a unit."""
 MAX_FLOPS = 0.1
 """Floating-point instructions among all: below, a kernel was asked to move bytes, and the rest is overhead."""
+MOSTLY_FLOPS = 0.5
+"""Above, the instructions are the arithmetic that the kernel exists for."""
 BALANCED = 0.15
 """Compute and memory as close as this are both in use: no single one limits."""
 
@@ -56,11 +58,13 @@ def instructions(case: Case) -> Found | None:
     if unit in {*USEFUL_PIPES, "sm"} or busy < WAITING or busy < load.top - 0.05 or _is_balanced(case):
         return None
     issue = load.shares.get("issue", 0.0)
-    useful = max(
-        (share for name, share in load.shares.items() if name in {*USEFUL_PIPES, "dram", "l2"}), default=load.top
-    )
-    overhead = case.measured.flop_share is not None and case.measured.flop_share < MAX_FLOPS
-    cap = 1 / max(min(useful, load.top), 1e-3) if overhead else cap_of(load)
+    arithmetic = case.measured.flop_share
+    if arithmetic is not None and arithmetic >= MOSTLY_FLOPS:
+        return None
+    cap = cap_of(load)
+    if arithmetic is not None and arithmetic < MAX_FLOPS:
+        useful = [share for name, share in load.shares.items() if name in {"tensor", "fp64", "dram", "l2"}]
+        cap = 1 / max(min(max([issue * arithmetic, *useful]), load.top), 1e-3)
     return Found(
         "instruction_bound",
         f"The limit is the number of instructions: {WORDS[unit]} is {100 * busy:.0f} % busy, the issue slots "

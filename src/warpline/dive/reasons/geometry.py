@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from warpline.dive.gains import ATTAINED, cap_of, kept, ordered, parallel
+from warpline.dive.gains import cap_of, kept, ordered, parallel
 from warpline.dive.measured import Measured
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
@@ -87,8 +87,9 @@ def uneven(case: Case) -> Found | None:
 
 
 def _even(case: Case, activity: float) -> Estimate:
+    """Every SM works as well as it does now, and all end together."""
     cap = cap_of(case.load)
-    expected = min(kept(case.measured, 1 / activity), max(1.0, ATTAINED * cap) if cap > 1 / ATTAINED else cap)
+    expected = min(kept(case.measured, 1 / activity), cap)
     return ordered(1 + 0.5 * (expected - 1), expected, min(cap, 1.1 / activity))
 
 

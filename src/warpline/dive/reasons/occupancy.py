@@ -37,7 +37,8 @@ def look(case: Case) -> Found | None:
     """More warps, up to all that an SM can hold."""
     measured = case.measured
     possible, achieved = measured.share("occupancy_possible"), measured.share("occupancy")
-    if possible is None or possible > MAX_POSSIBLE or case.load.top > MAX_TOP:
+    while_active = case.load.top / (measured.activity or 1.0)
+    if possible is None or possible > MAX_POSSIBLE or while_active > MAX_TOP:
         return None
     limit = limiter(measured)
     words = "" if limit is None else f", limited by {LIMITS[limit]}"

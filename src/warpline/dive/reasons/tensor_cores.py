@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import freed
+from warpline.dive.gains import freed, ordered
 from warpline.dive.measured import Measured
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
+from warpline.dive.reasons.fp64 import bytes_per_lane
 from warpline.hardware import find_device
 from warpline.kernels import identify
 
@@ -17,17 +18,19 @@ OPERANDS = (1.0, 64.0)
 MIN_REUSE = 4.0
 """Bytes from L1 and shared memory for each byte of DRAM: operands of a product are used many times."""
 MATRIX_CLASSES = frozenset({"gemm", "conv", "attention"})
+SINGLE_BYTES = 4
 SPEED_UP = 8.0
 """TF32 tensor peak over FP32 peak on A100 and H100; used where the chip is unknown."""
 
 
 def _peak_ratio(measured: Measured) -> float:
-    """The tensor peak for 16 or 32 bits over the vector peak."""
+    """The tensor peak for the data's width over the vector peak."""
     chip = find_device(measured.kernel.device or None)
-    half = bool(measured.get("hfma"))
+    width = bytes_per_lane(measured)
+    narrow = bool(measured.get("hfma")) or (width is not None and width < 0.9 * SINGLE_BYTES)
     if chip is None or "fp32" not in chip.vector:
         return SPEED_UP
-    tensor = chip.tensor.get("fp16" if half else "tf32")
+    tensor = chip.tensor.get("fp16" if narrow else "tf32")
     return SPEED_UP if tensor is None else tensor.value / chip.vector["fp32"].value
 
 
@@ -59,12 +62,16 @@ def look(case: Case) -> Found | None:
     if not is_product:
         return None
     ratio = _peak_ratio(measured)
-    left = dict.fromkeys(("fma", "issue", "lsu", "l1", "alu", "xu", "uniform", "control", "sm", "memory"), 1 / ratio)
+    others = ("issue", "lsu", "l1", "alu", "xu", "uniform", "control", "sm", "memory", "l2")
+    usual = freed(measured, load, dict.fromkeys(("fma", *others), 1 / ratio))
+    # At the peak the tiles are as large as the chip allows, and only the FLOPs and the bytes of DRAM are left.
+    best = freed(measured, load, {"fma": 1 / ratio} | dict.fromkeys(others, 0.0))
+    gain = ordered(usual.low, usual.expected, best.high)
     return Found(
         "tensor_cores_unused",
         f"The tensor cores idle ({100 * tensor:.1f} %) while the FP32 pipe is {100 * load.shares.get('fma', 0.0):.0f} % "
         f"busy: {why}",
-        freed(measured, load, left),
+        gain,
         "Use a library GEMM or tl.dot in fp16, bf16 or TF32 (torch.set_float32_matmul_precision('high'), "
         "input_precision='tf32'), or mma instructions; sizes must be multiples of 16 bytes.",
         (measured.name("tensor"), measured.name("fma")),
