@@ -51,8 +51,8 @@ class KernelCase:
     cured: Form | None = None
     also: tuple[str, ...] = ()
     """Other reasons that are true of the flawed form."""
-    cured_reasons: tuple[str, ...] = ("healthy", "memory_bandwidth", "compute_peak")
-    """What is true of the cured form."""
+    cured_reasons: tuple[str, ...] = ("healthy", "memory_bandwidth", "compute_peak", "instruction_bound")
+    """What is true of the cured form: nothing wrong, or a limit that is real."""
     tolerance: float = 1e-5
     """The largest difference between the forms' outputs, relative to the largest output."""
 

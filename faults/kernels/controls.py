@@ -45,13 +45,30 @@ def _softmax(torch: Any, buffers: Buffers) -> None:
 
 PLANTED_CONTROLS = (
     KernelCase("torch_matmul", "compute_peak", _matmul_buffers, ("c",), Call(_matmul), also=("healthy",)),
-    KernelCase("torch_silu", "memory_bandwidth", _activation_buffers, ("y",), Call(_silu), also=("healthy", "latency")),
     KernelCase(
-        "torch_layer_norm", "memory_bandwidth", _norm_buffers, ("y",), Call(_layer_norm), also=("healthy", "latency")
+        "torch_silu",
+        "memory_bandwidth",
+        _activation_buffers,
+        ("y",),
+        Call(_silu),
+        also=("healthy", "latency", "instruction_bound"),
+    ),
+    KernelCase(
+        "torch_layer_norm",
+        "memory_bandwidth",
+        _norm_buffers,
+        ("y",),
+        Call(_layer_norm),
+        also=("healthy", "latency", "instruction_bound"),
     ),
 )
 UNSEEN_CONTROLS = (
     KernelCase(
-        "torch_softmax", "memory_bandwidth", _activation_buffers, ("y",), Call(_softmax), also=("healthy", "latency")
+        "torch_softmax",
+        "memory_bandwidth",
+        _activation_buffers,
+        ("y",),
+        Call(_softmax),
+        also=("healthy", "latency", "instruction_bound"),
     ),
 )

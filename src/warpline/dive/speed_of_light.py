@@ -6,7 +6,8 @@ from warpline.dive.load import UNITS, WORDS, Load
 from warpline.dive.measured import Measured
 from warpline.dive.model import Bound, Branch, Level, Node
 from warpline.dive.nodes import asked, worked_out
-from warpline.dive.reasons.ends import NEAR_PEAK, WAITING
+from warpline.dive.gains import WAITING
+from warpline.dive.reasons.ends import NEAR_PEAK
 
 
 def bound_of(load: Load) -> Bound:

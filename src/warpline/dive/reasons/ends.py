@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import cap_of, headroom, ordered
+from warpline.dive.gains import WAITING, cap_of, headroom, ordered
 from warpline.dive.load import USEFUL_PIPES, WORDS
 from warpline.dive.metrics import STALL_WORDS
 from warpline.dive.model import Found
@@ -11,8 +11,6 @@ from warpline.dive.reasons.occupancy import MAX_POSSIBLE
 
 NEAR_PEAK = 0.8
 """A copy kernel reaches 90 % of an H200's DRAM peak, and the best GEMMs 90 % of its tensor peak: near it is 80 %."""
-WAITING = 0.6
-"""Two thirds of that: below, the units wait for the warps rather than the warps for a unit."""
 MAX_FLOPS = 0.1
 """Floating-point instructions among all: below, a kernel was asked to move bytes, and the rest is overhead."""
 MOSTLY_FLOPS = 0.5
