@@ -40,7 +40,7 @@ class Scored:
 
     @property
     def in_range(self) -> bool | None:
-        """Whether the measured gain lies in the predicted range; None where there is no cure or nothing was measured."""
+        """Whether the measured gain lies in the predicted range; None where no cure was measured."""
         if self.form != FLAWED or self.case.cured is None or self.measured_gain is None:
             return None
         return self.found.gain.low <= self.measured_gain <= self.found.gain.high

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpline.dive.load import Load
 from warpline.dive.measured import Measured
-from warpline.dive.metrics import METRICS, STALL_SECTION, STALL_WORDS, STALLS
+from warpline.dive.metrics import LAUNCH, METRICS, STALL_SECTION, STALL_WORDS, STALLS
 from warpline.dive.model import Branch, Node
 from warpline.dive.nodes import NOT_RECORDED, asked, worked_out
 from warpline.dive.reasons.bank_conflicts import MIN_SHARE as MIN_CONFLICTS
@@ -17,41 +17,36 @@ from warpline.dive.reasons.uncoalesced import MAX_USE
 SHOWN_STALLS = 4
 
 
+def _per_request(measured: Measured, kind: str) -> Node:
+    """Sectors that a request of a warp touches on average."""
+    question = f"Sectors per {kind} request?"
+    ratio = measured.ratio(f"{kind}_sectors", f"{kind}_requests")
+    if ratio is None and measured.get(f"{kind}_requests") == 0:
+        return Node(question, measured.name(f"{kind}_requests"), 0.0, "sector", f"no global {kind}s")
+    metric = f"l1tex__t_sectors over l1tex__t_requests, global {kind}s"
+    return worked_out(question, metric, ratio, "sector", "", METRICS["load_sectors"].section)
+
+
 def memory(measured: Measured) -> Branch:
     """Global memory and the caches."""
     use = measured.sector_use
-    per_load = measured.ratio("load_sectors", "load_requests")
-    per_store = measured.ratio("store_sectors", "store_requests")
-    tables = METRICS["load_sectors"].section
-    return Branch(
-        "memory",
-        "Global memory and caches",
-        (
-            worked_out("Sectors per load request?", "l1tex__t_sectors over l1tex__t_requests, global loads", per_load,
-                       "sector", "", tables)
-            if per_load is not None or measured.get("load_requests") is None
-            else Node("Sectors per load request?", measured.name("load_requests"), 0.0, "sector", "no global loads"),
-            worked_out("Sectors per store request?", "l1tex__t_sectors over l1tex__t_requests, global stores", per_store,
-                       "sector", "", tables)
-            if per_store is not None or measured.get("store_requests") is None
-            else Node("Sectors per store request?", measured.name("store_requests"), 0.0, "sector", "no global stores"),
-            asked(measured, "Bytes used of each sector loaded?", "load_bytes_per_sector", ""),
-            asked(measured, "Bytes used of each sector stored?", "store_bytes_per_sector", ""),
-            *(
-                ()
-                if use is None
-                else (
-                    Node("Are accesses coalesced?", "bytes used over bytes of the sectors", 100 * use, "%",
-                         "no" if use <= MAX_USE else "yes"),
-                )
-            ),
-            asked(measured, "How often do accesses hit L1?", "l1_hits", ""),
-            asked(measured, "How often do accesses hit L2?", "l2_hits", ""),
-            asked(measured, "How often do reads hit L2?", "l2_read_hits", ""),
-            asked(measured, "Bytes read from DRAM?", "dram_read", ""),
-            asked(measured, "Bytes written to DRAM?", "dram_write", ""),
-        ),
-    )  # fmt: skip
+    nodes = [
+        _per_request(measured, "load"),
+        _per_request(measured, "store"),
+        asked(measured, "Bytes used of each sector loaded?", "load_bytes_per_sector", ""),
+        asked(measured, "Bytes used of each sector stored?", "store_bytes_per_sector", ""),
+    ]
+    if use is not None:
+        answer = "no" if use <= MAX_USE else "yes"
+        nodes.append(Node("Are accesses coalesced?", "bytes used over bytes of the sectors", 100 * use, "%", answer))
+    nodes += [
+        asked(measured, "How often do accesses hit L1?", "l1_hits", ""),
+        asked(measured, "How often do accesses hit L2?", "l2_hits", ""),
+        asked(measured, "How often do reads hit L2?", "l2_read_hits", ""),
+        asked(measured, "Bytes read from DRAM?", "dram_read", ""),
+        asked(measured, "Bytes written to DRAM?", "dram_write", ""),
+    ]
+    return Branch("memory", "Global memory and caches", tuple(nodes))
 
 
 def shared(measured: Measured) -> Branch:
@@ -70,8 +65,8 @@ def shared(measured: Measured) -> Branch:
     )  # fmt: skip
     atomics = measured.total("atomic_requests", "reduction_requests")
     nodes.append(
-        worked_out("Global atomics?", "atomic and reduction requests", atomics, "request", "none" if not atomics else "",
-                   METRICS["atomic_requests"].section)
+        worked_out("Global atomics?", "atomic and reduction requests", atomics, "request",
+                   "none" if not atomics else "", METRICS["atomic_requests"].section)
     )  # fmt: skip
     return Branch("shared", "Shared memory, spills, atomics", tuple(nodes))
 
@@ -107,20 +102,21 @@ def warps(measured: Measured, load: Load) -> Branch:
 def launch(measured: Measured) -> Branch:
     """Grid, waves and balance."""
     loss, activity = wave_loss(measured), measured.activity
-    waves = measured.get("waves")
+    waves, threads = measured.get("waves"), measured.threads_per_block
     tail = "" if loss is None or waves is None or waves <= 1 else f"{100 * loss:.0f} % of the places stay empty"
+    partial = "not a multiple of 32" if (threads or 32) % 32 else ""
+    balance = None if activity is None else 100 * activity
     return Branch(
         "launch",
         "Launch",
         (
-            worked_out("How many blocks?", measured.name("grid"), measured.blocks, "block", "", METRICS["grid"].section),
-            worked_out("Threads per block?", measured.name("block"), measured.threads_per_block, "thread",
-                       "not a multiple of 32" if (measured.threads_per_block or 32) % 32 else "", METRICS["block"].section),
+            worked_out("How many blocks?", measured.name("grid"), measured.blocks, "block", "", LAUNCH),
+            worked_out("Threads per block?", measured.name("block"), threads, "thread", partial, LAUNCH),
             asked(measured, "Registers per thread?", "registers", ""),
             asked(measured, "How many SMs?", "sms", ""),
             asked(measured, "How many waves of blocks?", "waves", tail),
             worked_out("Do the SMs work equally long?", "sm__cycles_active.avg over sm__cycles_active.max",
-                       None if activity is None else 100 * activity, "%", "", METRICS["active_max"].section),
+                       balance, "%", "", METRICS["active_max"].section),
         ),
     )  # fmt: skip
 

@@ -41,7 +41,9 @@ def hot_lines(kernel: KernelReport) -> tuple[HotLine, ...]:
             stalls[at][word] += value
         if at not in worst or total > worst[at][0]:
             worst[at] = (total, instruction)
-    whole = sum(sum(_by_stall(one.counters).values()) or one.counters.get(SAMPLES, 0.0) for one in kernel.source.instructions)
+    whole = sum(
+        sum(_by_stall(one.counters).values()) or one.counters.get(SAMPLES, 0.0) for one in kernel.source.instructions
+    )
     order = sorted(stalls, key=lambda at: -sum(stalls[at].values()))
     found = []
     for file, line in order[:SHOWN]:

@@ -26,7 +26,9 @@ class Unit:
 
 UNITS = (
     Unit("tensor", "tensor cores", "compute", ("tensor",)),
-    Unit("fma", "FP32 pipe (FMA)", "compute", ("fma",), ("sm__pipe_fmaheavy_cycles_active", "sm__inst_executed_pipe_fma")),
+    Unit(
+        "fma", "FP32 pipe (FMA)", "compute", ("fma",), ("sm__pipe_fmaheavy_cycles_active", "sm__inst_executed_pipe_fma")
+    ),
     Unit("fp64", "FP64 pipe", "compute", ("fp64",), ("sm__inst_executed_pipe_fp64",)),
     Unit("alu", "integer pipe (ALU)", "compute", ("alu",), ("sm__inst_executed_pipe_alu",)),
     Unit("xu", "special-function pipe (XU)", "compute", ("xu",), ("sm__inst_executed_pipe_xu",)),

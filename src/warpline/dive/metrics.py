@@ -1,4 +1,4 @@
-"""The metrics that the tree reads: each with its names (the first that a report has counts) and the section that has it."""
+"""The metrics that the tree reads: each with its names, the first of which that a report has counts, and its section."""
 
 from __future__ import annotations
 
@@ -127,20 +127,32 @@ METRICS: Mapping[str, Metric] = {
     "dram_write": _metric(TABLES, "dram__bytes_write.sum", "dram__bytes_op_write.sum"),
     "dram_rate": _metric(MEMORY, "dram__bytes.sum.per_second"),
     # Local memory
-    "local_load_instructions": _metric(TABLES, "smsp__sass_inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_ld.sum"),
-    "local_store_instructions": _metric(TABLES, "smsp__sass_inst_executed_op_local_st.sum", "smsp__inst_executed_op_local_st.sum"),
+    "local_load_instructions": _metric(
+        TABLES, "smsp__sass_inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_ld.sum"
+    ),
+    "local_store_instructions": _metric(
+        TABLES, "smsp__sass_inst_executed_op_local_st.sum", "smsp__inst_executed_op_local_st.sum"
+    ),
     "local_load_sectors": _metric(TABLES, "l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum"),
     "local_store_sectors": _metric(TABLES, "l1tex__t_sectors_pipe_lsu_mem_local_op_st.sum"),
     "local_load_missed": _metric(TABLES, "l1tex__t_sectors_pipe_lsu_mem_local_op_ld_lookup_miss.sum"),
     "local_store_missed": _metric(TABLES, "l1tex__t_sectors_pipe_lsu_mem_local_op_st_lookup_miss.sum"),
     "spill_requests": _metric(MEMORY, "derived__local_spilling_requests", "sass__inst_executed_register_spilling"),
-    "global_load_instructions": _metric(TABLES, "smsp__sass_inst_executed_op_global_ld.sum", "sass__inst_executed_global_loads"),
-    "global_store_instructions": _metric(TABLES, "smsp__sass_inst_executed_op_global_st.sum", "sass__inst_executed_global_stores"),
+    "global_load_instructions": _metric(
+        TABLES, "smsp__sass_inst_executed_op_global_ld.sum", "sass__inst_executed_global_loads"
+    ),
+    "global_store_instructions": _metric(
+        TABLES, "smsp__sass_inst_executed_op_global_st.sum", "sass__inst_executed_global_stores"
+    ),
     # Shared memory
     "shared_wavefronts": _metric(TABLES, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
     "shared_conflicts": _metric(TABLES, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
-    "shared_load_instructions": _metric(TABLES, "smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"),
-    "shared_store_instructions": _metric(TABLES, "smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"),
+    "shared_load_instructions": _metric(
+        TABLES, "smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"
+    ),
+    "shared_store_instructions": _metric(
+        TABLES, "smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"
+    ),
     "data_wavefronts": _metric(TABLES, "l1tex__data_pipe_lsu_wavefronts" + _ELAPSED),
     "shared_wavefronts_pct": _metric(
         TABLES, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"

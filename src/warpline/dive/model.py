@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass
 from typing import Any, Literal
 
+import polars as pl
+
 from warpline.estimate import Estimate
+from warpline.notebook import card, table
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.model import KernelReport
+from warpline.units import duration, several, speedup
 
 SCHEMA = "warpline.dive/1"
 Bound = Literal["compute", "memory", "latency", "unknown"]
 
 REASONS = (
-    "healthy", "uncoalesced", "bank_conflicts", "low_occupancy", "spills", "atomics", "fp64", "divergence", "small_grid",
-    "tail", "imbalance", "l2_misses", "tensor_cores_unused", "instruction_bound", "latency", "memory_bandwidth",
-    "compute_peak",
+    "healthy", "uncoalesced", "bank_conflicts", "low_occupancy", "spills", "atomics", "fp64", "divergence",
+    "small_grid", "tail", "imbalance", "l2_misses", "tensor_cores_unused", "instruction_bound", "latency",
+    "memory_bandwidth", "compute_peak",
 )  # fmt: skip
 """The contract's words."""
 NOT_KNOWN = "unknown"
@@ -189,13 +193,24 @@ class KernelDive:
 
 @dataclass(frozen=True, slots=True)
 class Dive:
-    """The answer to `warpline dive REPORT`."""
+    """The answer to `warpline dive REPORT`.
+
+    >>> dive = warpline.dive("report.ncu-rep")
+    >>> dive.kernels.select("name", "reason", "gain")
+    """
 
     path: str
-    kernels_found: tuple[KernelDive, ...]
+    found: tuple[KernelDive, ...]
+    """Each profiled launch, in the report's order."""
     health: tuple[HealthEntry, ...] = ()
     trace: str = ""
-    hidden: int = field(default=0)
+    """The trace whose step the gains were carried to."""
+
+    @property
+    def kernels(self) -> pl.DataFrame:
+        """One row for each profiled launch."""
+        rows = [_row(one) for one in self.found]
+        return pl.DataFrame(rows, schema=_FRAME)
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract `warpline.dive/1`."""
@@ -205,9 +220,68 @@ class Dive:
             "health": [
                 {"code": entry.code, "severity": entry.severity, "message": entry.message} for entry in self.health
             ],
-            "kernels": [found.to_dict() for found in self.kernels_found],
+            "kernels": [one.to_dict() for one in self.found],
         }
 
-    def of_reason(self, reason: str) -> Sequence[KernelDive]:
-        """The kernels with this reason."""
-        return [found for found in self.kernels_found if found.reason == reason]
+    def __repr__(self) -> str:
+        reasons = Counter(one.reason for one in self.found)
+        counted = ", ".join(f"{reason} {count}" for reason, count in reasons.most_common())
+        return f"<Dive {self.path}: {several(len(self.found), 'kernel')}: {counted}>"
+
+    def _repr_html_(self) -> str:
+        titles = ("kernel", "time", "bound", "reason", "gain")
+        rows = [
+            (
+                one.kernel.function,
+                "" if one.kernel.duration_ns is None else duration(one.kernel.duration_ns),
+                one.bound,
+                one.reason,
+                f"{speedup(one.gain.low)} to {speedup(one.gain.high)}",
+            )
+            for one in self.found
+        ]
+        return card(self.path, table(titles, rows, ("time", "gain")))
+
+
+_FRAME = {
+    "launch": pl.Int64,
+    "name": pl.String,
+    "function": pl.String,
+    "device": pl.String,
+    "grid": pl.String,
+    "block": pl.String,
+    "duration_ns": pl.Float64,
+    "bound": pl.String,
+    "limiter": pl.String,
+    "limiter_pct": pl.Float64,
+    "reason": pl.String,
+    "gain_low": pl.Float64,
+    "gain": pl.Float64,
+    "gain_high": pl.Float64,
+    "cap": pl.Float64,
+    "sentence": pl.String,
+    "how": pl.String,
+}
+
+
+def _row(one: KernelDive) -> dict[str, Any]:
+    kernel = one.kernel
+    return {
+        "launch": kernel.launch,
+        "name": kernel.name,
+        "function": kernel.function,
+        "device": kernel.device,
+        "grid": None if kernel.grid is None else "×".join(map(str, kernel.grid)),
+        "block": None if kernel.block is None else "×".join(map(str, kernel.block)),
+        "duration_ns": kernel.duration_ns,
+        "bound": one.bound,
+        "limiter": one.limiter,
+        "limiter_pct": one.limiter_pct,
+        "reason": one.reason,
+        "gain_low": one.gain.low,
+        "gain": one.gain.expected,
+        "gain_high": one.gain.high,
+        "cap": one.cap,
+        "sentence": one.sentence,
+        "how": one.how,
+    }

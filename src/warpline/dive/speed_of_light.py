@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
+from warpline.dive.gains import WAITING
 from warpline.dive.load import UNITS, WORDS, Load
 from warpline.dive.measured import Measured
 from warpline.dive.model import Bound, Branch, Level, Node
 from warpline.dive.nodes import asked, worked_out
-from warpline.dive.gains import WAITING
 from warpline.dive.reasons.ends import NEAR_PEAK
 
 
@@ -41,11 +43,11 @@ def branch(measured: Measured, load: Load) -> Branch:
         asked(measured, "How busy is compute?", "sm", sides.get(bound, "")),
         asked(measured, "How busy is memory?", "memory", ""),
         asked(measured, "How busy is DRAM?", "dram", ""),
-        asked(measured, "How busy is the L2 cache?", "l2", ""),
+        asked(measured, "How busy is the L2 cache, with traffic among its slices?", "l2", ""),
         asked(measured, "How busy is L1, while SMs are active?", "l1", ""),
     ]
     if busy is not None:
-        answer = f"{WORDS[unit]} is the busiest unit" + (", near its peak" if near else "")
+        answer = WORDS[unit] + (", near the peak" if near else "")
         nodes.append(worked_out("Which unit limits?", "highest part of the speed of light", 100 * busy, "%", answer))
     return Branch("speed_of_light", "Speed of light", tuple(nodes))
 
@@ -56,12 +58,33 @@ def pipes(measured: Measured, load: Load) -> Branch:
     tensor = load.shares.get("tensor")
     used = "" if tensor is None else "in use" if tensor > 0.01 else "idle"
     nodes: list[Node] = [asked(measured, "How busy are the tensor cores?", "tensor", used)]
-    nodes += [
-        asked(measured, f"How busy is the {words[key]}?", key, "")
-        for key in ("fma", "fp64", "alu", "xu", "lsu")
-    ]
+    nodes += [asked(measured, f"How busy is the {words[key]}?", key, "") for key in ("fma", "fp64", "alu", "xu", "lsu")]
     nodes.append(asked(measured, "How many issue slots are used?", "issue", ""))
     return Branch("pipes", "Pipes", tuple(nodes))
+
+
+_PATH = re.compile(
+    r"sm__ops_path_tensor_op_(\w+?)_src_(\w+?)(?:_dst_\w+?)?_sparsity_off\.sum\.pct_of_peak_sustained_elapsed"
+)
+
+
+def _tensor_path(measured: Measured) -> list[Node]:
+    """The matrix instruction in use, against the dense peak of that very instruction and data type."""
+    found = [
+        (reading.value, match, name)
+        for name, reading in measured.kernel.metrics.items()
+        if (match := _PATH.fullmatch(name)) and isinstance(reading.value, float) and reading.value > 0
+    ]
+    if not found:
+        return []
+    value, match, name = max(found, key=lambda one: one[0])
+    instruction, source = match[1], match[2]
+    slower = "; mma.sync reaches two thirds of the WGMMA peak" if instruction == "hmma" and _is_hopper(measured) else ""
+    return [Node("Against the dense peak of the instruction?", name, value, "%", f"{instruction}, {source}{slower}")]
+
+
+def _is_hopper(measured: Measured) -> bool:
+    return measured.kernel.chip.startswith("sm_90")
 
 
 def roofline(measured: Measured, load: Load) -> tuple[Level, ...]:
@@ -86,7 +109,9 @@ def total_flops(measured: Measured) -> float | None:
     tensor = [
         reading.value
         for name, reading in measured.kernel.metrics.items()
-        if name.startswith("sm__ops_path_tensor_op_") and name.endswith(".sum") and isinstance(reading.value, float)
+        if name.startswith("sm__ops_path_tensor_op_")
+        and name.endswith(".sum")
+        and isinstance(reading.value, float)
         and "_sparsity_on" not in name
     ]
     values = [value for value in known if value is not None] + tensor

@@ -9,7 +9,7 @@ from warpline.dive.reasons.base import Case, Reason
 MIN_SHARE = 0.05
 """Of the global memory requests."""
 MIN_HOT_SLICE = 0.25
-"""Busy part of the L2 slice that serves most. One address in float atomics keeps it 33 % busy, in integers 83 % (H200)."""
+"""Busy part of the L2 slice that serves most. Float atomics on one address keep it 33 % busy, integers 83 % (H200)."""
 
 
 _WAVEFRONTS = ("load_wavefronts", "store_wavefronts", "atomic_wavefronts", "reduction_wavefronts")

@@ -24,8 +24,8 @@ def look(case: Case) -> Found | None:
         f"Shared memory has bank conflicts: {100 * conflicts:.0f} % of its wavefronts repeat an access, "
         f"about {ways:.1f} wavefronts where one would do",
         freed(measured, case.load, {"l1": left, "lsu": left, "memory": left}),
-        "Pad the rows of the shared array by one element (tile[32][33]), or swizzle the index, so that the 32 lanes of a "
-        "warp hit 32 banks.",
+        "Pad the rows of the shared array by one element (tile[32][33]), or swizzle the index, so that the 32 lanes "
+        "of a warp hit 32 banks.",
         (measured.name("shared_conflicts"), measured.name("shared_wavefronts")),
     )
 

@@ -85,8 +85,12 @@ def no_fault(case: Case) -> str:
     if possible is not None and possible <= MAX_POSSIBLE:
         achieved = case.measured.share("occupancy")
         reached = "" if achieved is None else f" ({100 * achieved:.2f} of {100 * possible:.2f} %)"
-        return f"; low occupancy{reached} is no fault"
+        return f"; low occupancy is no fault{reached}"
     return ""
+
+
+def _at(case: Case, unit: str, whole: float) -> str:
+    return f"{WORDS[unit]} at {100 * case.load.shares.get(unit, whole):.2f} % of peak"
 
 
 def peak_compute(case: Case) -> Found | None:
@@ -98,7 +102,7 @@ def peak_compute(case: Case) -> Found | None:
     near = ", near the peak" if load.compute >= NEAR_PEAK else ""
     return Found(
         "compute_peak",
-        f"compute-bound{near}{no_fault(case)}: {WORDS[unit]} {100 * load.shares.get(unit, load.compute):.2f} % of peak",
+        f"compute-bound{near}{no_fault(case)}: {_at(case, unit, load.compute)}",
         ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
         "Only less arithmetic helps: a lower precision that uses faster units, fewer FLOPs, or a better algorithm.",
         (case.measured.name("sm"),),
@@ -114,7 +118,7 @@ def bandwidth(case: Case) -> Found | None:
     near = ", near the peak" if load.memory >= NEAR_PEAK else ""
     return Found(
         "memory_bandwidth",
-        f"memory-bound{near}{no_fault(case)}: {WORDS[unit]} {100 * load.shares.get(unit, load.memory):.2f} % of peak",
+        f"memory-bound{near}{no_fault(case)}: {_at(case, unit, load.memory)}",
         ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
         "Only fewer bytes help: fuse with the neighbouring kernels, use a smaller data type, or keep data in a nearer "
         "cache.",
@@ -129,8 +133,8 @@ def healthy(case: Case) -> Found | None:
         return None
     return Found(
         "healthy",
-        f"Nothing stands out: compute {100 * (load.compute or 0.0):.2f} % and memory {100 * (load.memory or 0.0):.2f} % of "
-        f"peak are both in use{no_fault(case)}",
+        f"Nothing stands out: compute {100 * (load.compute or 0.0):.2f} % and memory "
+        f"{100 * (load.memory or 0.0):.2f} % of peak are both in use{no_fault(case)}",
         ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
         "Leave it as it is, unless it can be fused with its neighbours or do less work.",
         (case.measured.name("sm"), case.measured.name("memory")),
@@ -154,10 +158,20 @@ INSTRUCTION_BOUND = Reason(
     "fallback",
 )
 COMPUTE_PEAK = Reason(
-    "compute_peak", "Is an arithmetic unit the limit?", ("sm",), "over 60 % and above memory; near from 80 %", peak_compute, "end"
+    "compute_peak",
+    "Is an arithmetic unit the limit?",
+    ("sm",),
+    "over 60 % and above memory; near from 80 %",
+    peak_compute,
+    "end",
 )
 MEMORY_BANDWIDTH = Reason(
-    "memory_bandwidth", "Is a memory level the limit?", ("memory",), "over 60 % and above compute; near from 80 %", bandwidth, "end"
+    "memory_bandwidth",
+    "Is a memory level the limit?",
+    ("memory",),
+    "over 60 % and above compute; near from 80 %",
+    bandwidth,
+    "end",
 )
 HEALTHY = Reason(
     "healthy",

@@ -12,7 +12,7 @@ MIN_SHARE = 0.1
 """Of the FP64 pipe's peak, or of the instructions."""
 DOUBLE_BYTES = 8
 PEAK_RATIO = 2.0
-"""FP32 over FP64 on the chips with most FP64 units (A100, H100); consumer chips have 32 or 64. Used if it is unknown."""
+"""FP32 over FP64 on chips with most FP64 units (A100, H100); others have 32 or 64. Used where it is unknown."""
 
 
 def bytes_per_lane(measured: Measured) -> float | None:
@@ -46,11 +46,11 @@ def look(case: Case) -> Found | None:
     gain = freed(measured, load, left)
     return Found(
         "fp64",
-        f"Arithmetic runs in double precision: the FP64 pipe is {100 * busy:.0f} % busy, while the data is of 32 bits or "
-        "less",
+        f"Arithmetic runs in double precision: the FP64 pipe is {100 * busy:.0f} % busy, while the data is of 32 bits "
+        "or less",
         gain,
-        "Write float constants with an f (0.5f), call the float functions (sqrtf, expf, powf), and keep Python floats out "
-        "of the kernel's types; nvcc -Xptxas -warn-double-usage names the lines.",
+        "Write float constants with an f (0.5f), call the float functions (sqrtf, expf, powf), and keep double scalars "
+        "out of the arguments; nvcc -Xptxas -warn-double-usage names the kernels.",
         (measured.name("fp64"),),
     )
 

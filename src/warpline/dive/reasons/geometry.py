@@ -80,8 +80,8 @@ def uneven(case: Case) -> Found | None:
         "imbalance",
         f"The SMs do unequal work: on average they are active {100 * activity:.0f} % of the time of the busiest one",
         _even(case, activity),
-        "Make the blocks' work equal: cut long rows into chunks, pair long with short ones, order the longest first, or "
-        "let blocks take work from a counter.",
+        "Make the blocks' work equal: cut long rows into chunks, pair long with short ones, order the longest first, "
+        "or let blocks take work from a counter.",
         (measured.name("active_avg"), measured.name("active_max")),
     )
 

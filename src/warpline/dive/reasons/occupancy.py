@@ -19,7 +19,7 @@ LIMITS = {
     "limit_barriers": "barriers",
 }
 ADVICE = {
-    "limit_registers": "Use fewer registers a thread: smaller tiles, __launch_bounds__, or maxrregcount short of spills.",
+    "limit_registers": "Use fewer registers a thread: smaller tiles, __launch_bounds__, maxrregcount short of spills.",
     "limit_shared": "Use less shared memory a block: smaller tiles or fewer stages, or reuse one buffer.",
     "limit_warps": "Choose a block size that divides the threads of an SM: 128 or 256.",
     "limit_blocks": "Use larger blocks: 128 or 256 threads.",
@@ -45,8 +45,8 @@ def look(case: Case) -> Found | None:
     reached = "" if achieved is None else f" and {100 * achieved:.0f} % are active"
     return Found(
         "low_occupancy",
-        f"Too few warps hide the latency: {100 * possible:.0f} % of an SM's warps fit{words}{reached}, and no unit is over "
-        f"{100 * case.load.top:.0f} % busy",
+        f"Too few warps hide the latency: {100 * possible:.0f} % of an SM's warps fit{words}{reached}, and no unit is "
+        f"over {100 * case.load.top:.0f} % busy",
         parallel(case.load, 1 / possible),
         ADVICE.get(limit or "", "Let more blocks fit on an SM: fewer registers, less shared memory, other block sizes.")
         + " Or give each thread more independent loads.",

@@ -39,11 +39,11 @@ def look(case: Case) -> Found | None:
     registers = "" if count is None else f" ({count:.0f} registers a thread)"
     return Found(
         "spills",
-        f"{what.capitalize()} local memory{registers}: {100 * accesses / instructions:.0f} % of the instructions are its "
-        "loads and stores",
+        f"{what.capitalize()} local memory{registers}: {100 * accesses / instructions:.0f} % of the instructions are "
+        "its loads and stores",
         freed(measured, case.load, left),
-        "Give the kernel more registers (a smaller block, a larger __launch_bounds__ minimum or maxrregcount, more warps "
-        "in Triton), keep fewer values alive (smaller tiles, less unrolling), and index local arrays by constants.",
+        "Give the kernel more registers (smaller blocks, fewer blocks an SM in __launch_bounds__, a larger "
+        "maxrregcount, more warps in Triton), keep fewer values alive (smaller tiles, less unrolling), and index local arrays by constants.",
         (measured.name("local_load_instructions"), measured.name("local_store_instructions")),
     )
 

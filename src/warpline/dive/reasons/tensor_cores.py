@@ -69,8 +69,8 @@ def look(case: Case) -> Found | None:
     gain = ordered(usual.low, usual.expected, best.high)
     return Found(
         "tensor_cores_unused",
-        f"The tensor cores idle ({100 * tensor:.1f} %) while the FP32 pipe is {100 * load.shares.get('fma', 0.0):.0f} % "
-        f"busy: {why}",
+        f"The tensor cores idle ({100 * tensor:.1f} %) while the FP32 pipe is "
+        f"{100 * load.shares.get('fma', 0.0):.0f} % busy: {why}",
         gain,
         "Use a library GEMM or tl.dot in fp16, bf16 or TF32 (torch.set_float32_matmul_precision('high'), "
         "input_precision='tf32'), or mma instructions; sizes must be multiples of 16 bytes.",

@@ -43,8 +43,8 @@ def look(case: Case) -> Found | None:
         f"Global memory accesses are not coalesced: a request of a warp touches {per_request:.1f} sectors of "
         f"{BYTES_PER_SECTOR} bytes on average, and threads use {100 * use:.0f} % of their bytes",
         freed(measured, case.load, left),
-        "Let neighbouring threads access neighbouring addresses: swap the loops or the thread index, store structures of "
-        "arrays instead of arrays of structures, or stage a tile in shared memory to transpose it.",
+        "Let neighbouring threads access neighbouring addresses: swap the loops or the thread index, store structures "
+        "of arrays instead of arrays of structures, or stage a tile in shared memory to transpose it.",
         (measured.name("load_bytes_per_sector"), measured.name("load_sectors"), measured.name("store_sectors")),
     )
 
