@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from warpline.analyses.roofline import kernel_floors
 from warpline.analyses.roofline_entry import LATENCY_NS
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
+from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.names import texts
 from warpline.trace.trace import Trace
@@ -59,11 +60,16 @@ class InsideKernel:
     """Their minimum time by the roofline; None where it is unknown."""
     bound: str
     """compute, memory or latency by the roofline; empty where it is unknown."""
+    position: int
+    """Place of the first of these among all launches of the selected steps."""
     launch_skip: int
-    """Launches of the same function before the first of these, from the start of the first step."""
+    """Launches of the same function before it; with an NVTX range, within such ranges."""
     same_function_per_step: float
+    """Likewise, in a whole step."""
     nvtx: str
-    """The NVTX range around it, where the timeline is nsys's and has one; the count is then within such ranges."""
+    """The NVTX range around it, where the timeline is nsys's and has one."""
+    rows: tuple[int, ...]
+    """Rows of `gpu`."""
     answer: Answer
     """Whether the timeline explains its time already, or Nsight Compute is needed."""
     why: str
@@ -85,34 +91,46 @@ class InsideKernel:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {**asdict(self), "recoverable_ns": self.recoverable_ns}
+        known = {name: value for name, value in asdict(self).items() if name not in {"rows", "position"}}
+        return {**known, "recoverable_ns": self.recoverable_ns}
 
 
-def inside_kernels(trace: Trace) -> list[InsideKernel]:
+@dataclass(frozen=True, slots=True)
+class InsideKernels:
     """All kernels worth a look, the largest recoverable time first; those that the timeline explains included."""
+
+    kernels: tuple[InsideKernel, ...]
+    steps: int
+    """Steps that they are counted over; 0 where the timeline has none."""
+    positions: Mapping[str, tuple[int, ...]]
+    """By function: the places of its launches among all."""
+
+    def chosen(self, count: int) -> tuple[InsideKernel, ...]:
+        """The kernels to profile: the first that the timeline does not explain."""
+        return tuple(kernel for kernel in self.kernels if kernel.answer == "profile")[:count]
+
+
+Floors = Mapping[int, tuple[float, str]]
+"""By row of `gpu`: the minimum time, and what bounds it (empty if that is not known)."""
+
+
+def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
+    """The kernels of the selected steps, one per function, geometry and shapes; `floors` where they are known already."""
     table = _launches(trace)
+    steps = len(trace.steps_in_view)
     if not len(table):
-        return []
-    floors = kernel_floors(trace)
-    steps = max(len(trace.steps_in_view), 1)
+        return InsideKernels((), steps, {})
+    floors = kernel_floors(trace) if floors is None else floors
     total_ns = int(table["time_ns"].sum())
-    counts = dict(table.group_by("function").len().iter_rows())
+    places = {name: tuple(where) for name, where in table.group_by("function").agg("position").iter_rows()}
     found = []
     for key, group in table.group_by("name", "shapes", *_GEOMETRY, maintain_order=True):
         time_ns = int(group["time_ns"].sum())
         if time_ns < MIN_SHARE * total_ns:
             continue
-        found.append(_described(trace, table, key, group, floors, total_ns, counts[group["function"][0]] / steps))
-    return sorted(found, key=lambda one: (-one.recoverable_ns, one.name))
-
-
-def chosen(kernels: Iterable[InsideKernel], count: int) -> list[InsideKernel]:
-    """The kernels to profile: those that the timeline does not explain, one per function and geometry."""
-    taken: dict[tuple[object, ...], InsideKernel] = {}
-    for kernel in kernels:
-        if kernel.answer == "profile":
-            taken.setdefault((kernel.name, kernel.shapes, kernel.grid, kernel.block), kernel)
-    return list(taken.values())[:count]
+        found.append(_described(trace, table, key, group, floors, total_ns))
+    ranked = sorted(found, key=lambda one: (-one.recoverable_ns, one.position))
+    return InsideKernels(tuple(ranked), steps, places)
 
 
 def _launches(trace: Trace) -> pl.DataFrame:
@@ -133,12 +151,13 @@ def _launches(trace: Trace) -> pl.DataFrame:
         op=pl.Series([ops[op] if op is not None else "" for op in op_ids], dtype=pl.String),
         shapes=pl.Series([shapes[op] if op is not None else "" for op in op_ids], dtype=pl.String),
         time_ns=pl.col("end_ns") - pl.col("start_ns"),
-    ).sort("order", "start_ns")
+    ).sort("order", "start_ns").with_row_index("position")
 
 
 @cache
 def _function(name: str) -> str:
-    return normalise(name).base
+    """The bare function as ncu writes it."""
+    return normalise(name).base if name.startswith("_Z") else function_of(name)
 
 
 def _described(
@@ -146,9 +165,8 @@ def _described(
     table: pl.DataFrame,
     key: tuple[object, ...],
     group: pl.DataFrame,
-    floors: dict[int, tuple[float, str]],
+    floors: Floors,
     total_ns: int,
-    same_function_per_step: float,
 ) -> InsideKernel:
     name, shapes, *geometry = key
     known = [floors[row] for row in group["row"].to_list() if row in floors]
@@ -156,7 +174,7 @@ def _described(
     time_ns = float(group["time_ns"].sum())
     floor_ns = sum(floor for floor, _ in known) if whole else None
     function = str(group["function"][0])
-    nvtx, skip = _place(trace, table, group.row(0, named=True), function)
+    nvtx, skip, same = _place(trace, table, group.row(0, named=True), function)
     bound = known[0][1] if whole else ""
     answer, why = _answer(str(name), time_ns, len(group), floor_ns, bound)
     return InsideKernel(
@@ -171,9 +189,11 @@ def _described(
         share=time_ns / total_ns,
         floor_ns=floor_ns,
         bound=bound,
+        position=int(group["position"][0]),
         launch_skip=skip,
-        same_function_per_step=same_function_per_step,
+        same_function_per_step=same / max(len(trace.steps_in_view), 1),
         nvtx=nvtx,
+        rows=tuple(group["row"].to_list()),
         answer=answer,
         why=why,
     )
@@ -195,21 +215,21 @@ def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bo
         return "timeline", f"{duration(mean_ns)} a launch is mostly latency: launch fewer or fuse them"
     if bound == "latency":
         return "profile", f"{duration(mean_ns)} a launch, for FLOPs and bytes that need less than {duration(LATENCY_NS)}"
-    reached = f"it runs at {share(floor_ns, time_ns)} of its roofline ({bound})"
+    reached = f"it runs at {share(floor_ns, time_ns)} of its roofline{f' ({bound})' if bound else ''}"
     if floor_ns >= NEAR_ROOF * time_ns:
         return "timeline", f"{reached}: there is little to find inside"
     return "profile", f"{reached}; {duration(time_ns - floor_ns)} are recoverable"
 
 
-def _place(trace: Trace, table: pl.DataFrame, first: dict[str, Any], function: str) -> tuple[str, int]:
-    """The NVTX range around the launch, if any, and the launches of the same function before it."""
-    before = table.filter(pl.col("function") == function, pl.col("order") < first["order"])
+def _place(trace: Trace, table: pl.DataFrame, first: dict[str, Any], function: str) -> tuple[str, int, int]:
+    """The NVTX range around the launch, if any; the launches of the same function before it, and all of them."""
+    alike = table.filter(pl.col("function") == function)
     nvtx = _range_around(trace, first["api_id"]) if trace.source == "nsys" else ""
-    if not nvtx:
-        return "", len(before)
-    spans = _spans(trace, nvtx)
-    inside = sum(any(begin <= at <= end for begin, end in spans) for at in before["order"].to_list())
-    return nvtx, inside
+    if nvtx:
+        spans = _spans(trace, nvtx)
+        inside = [any(begin <= at <= end for begin, end in spans) for at in alike["order"].to_list()]
+        alike = alike.filter(pl.Series(inside, dtype=pl.Boolean))
+    return nvtx, len(alike.filter(pl.col("position") < first["position"])), len(alike)
 
 
 def _range_around(trace: Trace, api_id: int | None) -> str:
