@@ -207,18 +207,20 @@ def _three(values: list[Any]) -> tuple[int, int, int] | None:
 def _answer(name: str, time_ns: float, launches: int, floor_ns: float | None, bound: str) -> tuple[Answer, str]:
     """Whether the timeline explains the kernel's time."""
     if identify(name).kernel_class == "comm":
-        return "timeline", "it waits for other ranks; replaying it under Nsight Compute would hang or change it"
+        return "timeline", "waits for other ranks; Nsight Compute's replay would hang or change it"
     if floor_ns is None:
-        return "profile", "its FLOPs and bytes are unknown: only counters tell what it does"
+        return "profile", "FLOPs and bytes unknown"
     mean_ns = time_ns / launches
     if mean_ns < SHORT * LATENCY_NS:
-        return "timeline", f"{duration(mean_ns)} a launch is mostly latency: launch fewer or fuse them"
+        return "timeline", f"{duration(mean_ns)} a launch, mostly latency: launch fewer or fuse them"
     if bound == "latency":
-        return "profile", f"{duration(mean_ns)} a launch, for FLOPs and bytes that need less than {duration(LATENCY_NS)}"
-    reached = f"it runs at {share(floor_ns, time_ns)} of its roofline{f' ({bound})' if bound else ''}"
+        return "profile", f"{duration(mean_ns)} a launch for what needs less than {duration(LATENCY_NS)}"
+    if floor_ns >= time_ns:
+        return "timeline", "at its roofline"
+    reached = f"at {share(floor_ns, time_ns)} of its roofline{f' ({bound})' if bound else ''}"
     if floor_ns >= NEAR_ROOF * time_ns:
-        return "timeline", f"{reached}: there is little to find inside"
-    return "profile", f"{reached}; {duration(time_ns - floor_ns)} are recoverable"
+        return "timeline", reached
+    return "profile", f"{reached}; {duration(time_ns - floor_ns)} recoverable"
 
 
 def _place(trace: Trace, table: pl.DataFrame, first: dict[str, Any], function: str) -> tuple[str, int, int]:

@@ -61,7 +61,7 @@ def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]]
         return NextTool(kernel, "timeline", kernel.why, "")
     for fix, rows in fixes.items():
         if sum(row in rows for row in kernel.rows) > MOSTLY * len(kernel.rows):
-            return NextTool(kernel, "timeline", f"the fix {fix} replaces or shortens it: make that first", "")
+            return NextTool(kernel, "timeline", f"{fix} changes it: make that fix first", "")
     return NextTool(kernel, "ncu", kernel.why, by_hand(found, kernel))
 
 
