@@ -128,6 +128,11 @@ def show(
     """Open, diagnose, and print or write the report; `again` is the command as typed."""
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
+    if _is_ncu(trace):
+        from warpline.cli.dive import show_report  # noqa: PLC0415 - loaded when used
+
+        show_report(trace, answer)
+        return
     from warpline.reports import kept  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     listed = answer.top or DEFAULT_TOP
@@ -142,6 +147,14 @@ def show(
         put_report(finished.full if is_full else finished.brief, chosen, answer.output)
     if key and known is None:
         kept.store(key, finished)
+
+
+def _is_ncu(file: Path) -> bool:
+    """Whether the file is a report of Nsight Compute, which has no timeline."""
+    from warpline.sources.detect import NCU_KINDS, detect  # noqa: PLC0415 - loaded when used
+    from warpline.sources.stdin import STDIN  # noqa: PLC0415
+
+    return file != STDIN and not file.is_dir() and detect(file) in NCU_KINDS
 
 
 def _finished(

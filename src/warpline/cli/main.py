@@ -19,6 +19,7 @@ VERBS = {
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
+    "dive": "dive",
     "metric": "metric",
     "roofline": "roofline",
     "device": "device",

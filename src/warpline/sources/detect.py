@@ -45,6 +45,8 @@ class Kind(enum.Enum):
     UNKNOWN = "unknown"
 
 
+NCU_KINDS = frozenset(kind for kind in Kind if kind.value.startswith("ncu-"))
+"""Reports of Nsight Compute and their pages: no timelines."""
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
 SQLITE_MAGIC = b"SQLite format 3\x00"

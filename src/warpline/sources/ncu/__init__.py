@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpline.errors import UnreadableFile
-from warpline.sources.detect import Kind, detect
+from warpline.sources.detect import NCU_KINDS, Kind, detect
 from warpline.sources.ncu.model import NcuReport
 
 REPORT_KINDS = frozenset({Kind.NCU_REP, Kind.NCU_REP_GZ, Kind.NCU_REP_XZ})
-CSV_KINDS = frozenset({Kind.NCU_CSV, Kind.NCU_CSV_GZ, Kind.NCU_CSV_XZ})
+CSV_KINDS = NCU_KINDS - REPORT_KINDS
 
 
 def is_ncu(kind: Kind) -> bool:
     """Whether a file of this kind is one that :func:`read_report` reads."""
-    return kind in REPORT_KINDS | CSV_KINDS
+    return kind in NCU_KINDS
 
 
 def read_report(path: str | Path) -> NcuReport:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-import resource
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 MISSING_MODULE = 3
@@ -145,11 +145,18 @@ def _rule(result: dict[str, Any]) -> tuple[str, str, str, str, float | None, str
     )
 
 
+def _limit() -> None:
+    """Bound memory and time, where the system can: a damaged file may ask for any amount."""
+    with suppress(ImportError, ValueError, OSError):
+        import resource  # noqa: PLC0415 - not on Windows
+
+        for kind, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
+            resource.setrlimit(kind, (most, most))
+
+
 def main(path: str) -> int:
     """Print the kernels of the file."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _limit()
     try:
         import ncu_report  # noqa: PLC0415 - optional, and only in this process
     except ImportError as error:

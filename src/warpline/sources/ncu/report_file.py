@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import NCU_MAGIC
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.child import MISSING_MODULE
+from warpline.sources.ncu.csv_file import read_csv
 from warpline.sources.ncu.container import Container, Process, read_container
 from warpline.sources.ncu.lines import Unpacked
 from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
@@ -46,8 +48,8 @@ def read_report_file(path: Path) -> NcuReport:
     with _plain(path) as (file, damage):
         container = _checked(file, path)
         answer = _ask_child(file)
-    if answer.code == MISSING_MODULE:
-        raise WarplineError("ncu-report-missing", f"reading {path.name} needs NVIDIA's ncu-report package", _INSTALL)
+        if answer.code == MISSING_MODULE:
+            return _through_ncu(file, path, container)
     health = list(_health(container, answer, damage))
     if not answer.kernels:
         if container.results or answer.code:
@@ -108,6 +110,22 @@ def _ask_child(file: Path) -> _Answer:
         complaints.seek(0)
         said = complaints.read(1 << 16).decode(errors="replace").strip()
     return _Answer(kernels, code, said.rpartition("\n")[2])
+
+
+def _through_ncu(file: Path, path: Path, container: Container) -> NcuReport:
+    """The raw page, printed by ncu itself, where the package is missing; without counters per instruction."""
+    ncu = shutil.which(os.environ.get("WARPLINE_NCU", "") or "ncu")
+    if ncu is None:
+        raise WarplineError("ncu-report-missing", f"reading {path.name} needs NVIDIA's ncu-report package", _INSTALL)
+    with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
+        page = Path(folder) / "raw.csv"
+        with page.open("wb") as target:
+            command = [ncu, "--import", str(file), "--csv", "--page", "raw", "--print-units", "base"]
+            subprocess.run(command, stdout=target, stdin=subprocess.DEVNULL, timeout=_WAIT_S, check=False)
+        found = read_csv(page)
+    message = "read through ncu's CSV: counters per instruction need pip install 'warpline[ncu]'"
+    health = (*found.health, HealthEntry("no-instruction-counters", "info", f"The report was {message}."))
+    return replace(found, path=path, tool_version=container.tool_version, health=health)
 
 
 def _ending(answer: _Answer) -> str:
