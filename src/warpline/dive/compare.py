@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
+from warpline.dive.metrics import METRICS, STALLS
 from warpline.dive.model import KernelDive
 from warpline.dive.tree import explain
 from warpline.sources.ncu.model import KernelReport, NcuReport
@@ -19,41 +20,84 @@ SAME = 0.03
 """Times closer than this are the same: launches of one kernel differ by some percent."""
 SHOWN = 8
 MIN_CHANGE = 0.1
-WORK = {
-    "instructions": "warp instructions",
-    "dram_read": "bytes read from DRAM",
-    "dram_write": "bytes written to DRAM",
-    "l2_read_sectors": "sectors read from L2",
-    "l2_write_sectors": "sectors written to L2",
-    "load_sectors": "sectors loaded through L1",
-    "store_sectors": "sectors stored through L1",
-    "shared_wavefronts": "shared-memory wavefronts",
-    "shared_conflicts": "bank conflicts",
-    "local_load_sectors": "local sectors loaded",
-    "local_store_sectors": "local sectors stored",
-    "reduction_requests": "atomic reductions",
-    "atomic_requests": "atomics",
+LARGEST = 20.0
+"""Stands for the size of a change from or to zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """Something to compare: the sum of some metrics, or a value worked out from them."""
+
+    words: str
+    value: Callable[[Measured], float | None]
+    metric: str
+    more_is: Literal["slower", "faster", "either"] = "slower"
+    """What more of it means for the time, if anything."""
+    unit: str = ""
+
+
+def _sum(words: str, *keys: str, metric: str = "") -> Quantity:
+    names = " + ".join(METRICS[key].names[0] for key in keys)
+    return Quantity(words, lambda measured: measured.total(*keys), metric or names)
+
+
+def _state(words: str, key: str, more_is: Literal["slower", "faster", "either"], unit: str = "") -> Quantity:
+    return Quantity(words, lambda measured: measured.get(key), METRICS[key].names[0], more_is, unit)
+
+
+QUANTITIES: dict[str, Quantity] = {
+    "instructions": _sum("warp instructions", "instructions"),
+    "dram": _sum("bytes of DRAM traffic", "dram_read", "dram_write"),
+    "l2": _sum("sectors between L1 and L2", "l2_read_sectors", "l2_write_sectors"),
+    "l1": _sum("global sectors through L1", "load_sectors", "store_sectors"),
+    "shared": _sum("shared-memory wavefronts", "shared_wavefronts"),
+    "conflicts": _sum("bank conflicts", "shared_conflicts"),
+    "local": _sum("local loads and stores", "local_load_instructions", "local_store_instructions"),
+    "atomics": _sum("global atomics", "atomic_requests", "reduction_requests"),
+    "fp64": _state("FP64 pipe busy", "fp64", "slower", "%"),
+    "tensor": _state("tensor cores busy", "tensor", "faster", "%"),
+    "threads": _state("threads per instruction", "threads_per_instruction", "faster"),
+    "balance": Quantity(
+        "mean over longest active time of the SMs", lambda measured: measured.activity,
+        "sm__cycles_active.avg over sm__cycles_active.max", "faster",
+    ),
+    "occupancy": _state("achieved occupancy", "occupancy", "faster", "%"),
+    "blocks": _state("blocks", "grid", "either"),
+    "waves": _state("waves", "waves", "either"),
+    "memory_wait": Quantity(
+        "cycles that a warp waits for memory per instruction", lambda measured: measured.stalls.get("long_scoreboard"),
+        STALLS.format("long_scoreboard"),
+    ),
+    "barrier_wait": Quantity(
+        "cycles that a warp waits at barriers per instruction", lambda measured: measured.stalls.get("barrier"),
+        STALLS.format("barrier"),
+    ),
+    "l1_hits": _state("L1 hit rate", "l1_hits", "faster", "%"),
+    "l2_hits": _state("L2 hit rate", "l2_hits", "faster", "%"),
+    "clock": _state("SM clock", "sm_clock", "faster"),
+    "registers": _state("registers per thread", "registers", "either"),
+}  # fmt: skip
+EXPLAINED_BY: dict[str, tuple[str, ...]] = {
+    "uncoalesced": ("l2", "l1", "dram"),
+    "bank_conflicts": ("shared", "conflicts"),
+    "spills": ("local", "l2"),
+    "atomics": ("atomics",),
+    "fp64": ("fp64", "instructions"),
+    "divergence": ("threads", "instructions"),
+    "low_occupancy": ("occupancy",),
+    "small_grid": ("blocks", "waves"),
+    "tail": ("balance",),
+    "imbalance": ("balance",),
+    "l2_misses": ("dram", "l2_hits"),
+    "tensor_cores_unused": ("tensor", "instructions"),
+    "instruction_bound": ("instructions",),
+    "latency": ("memory_wait", "barrier_wait"),
+    "memory_bandwidth": ("dram", "l2", "l1"),
+    "compute_peak": ("instructions",),
 }
-"""Counts of work: where the busiest unit has less of it, that explains a shorter time."""
-STATE = {
-    "occupancy": "achieved occupancy",
-    "occupancy_possible": "theoretical occupancy",
-    "issue_active": "issue slots in use",
-    "threads_per_instruction": "threads per instruction",
-    "l1_hits": "L1 hit rate",
-    "l2_hits": "L2 hit rate",
-    "grid": "blocks",
-    "block": "threads per block",
-    "registers": "registers per thread",
-    "waves": "waves",
-    "sm_clock": "SM clock",
-}
-UNIT_WORK = {
-    "dram": ("dram_read", "dram_write"),
-    "l2": ("l2_read_sectors", "l2_write_sectors", "reduction_requests", "atomic_requests"),
-    "l1": ("shared_wavefronts", "load_sectors", "store_sectors", "local_load_sectors", "local_store_sectors"),
-}
-"""The work of each memory unit; compute units work on instructions."""
+"""What changes when a reason goes away."""
+ANYWHERE = ("instructions", "dram", "l2", "l1", "shared", "local", "atomics", "balance", "occupancy", "clock")
+"""Where the reason's own quantities did not change."""
 Verdict = Literal["faster", "slower", "same", "unknown"]
 
 
@@ -65,6 +109,7 @@ class Change:
     metric: str
     before: float
     after: float
+    unit: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -176,7 +221,7 @@ def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:
     changes = _changes(Measured(one), Measured(other))
     gain = one.duration_ns / other.duration_ns if one.duration_ns and other.duration_ns else None
     verdict = _verdict(gain)
-    cause = _explaining(Measured(one), Measured(other), changes, gain) if verdict in {"faster", "slower"} else None
+    cause = _explaining(before, after, gain) if gain is not None and verdict in {"faster", "slower"} else None
     return ComparedKernel(before, after, changes, verdict, cause, _sentence(before, after, verdict, gain, cause))
 
 
@@ -187,43 +232,49 @@ def _verdict(gain: float | None) -> Verdict:
 
 
 def _changes(a: Measured, b: Measured) -> tuple[Change, ...]:
-    """The metrics that changed by a tenth or more, the largest change first."""
-    found = []
-    for key, words in (WORK | STATE).items():
-        before, after = a.get(key), b.get(key)
-        if before is not None and after is not None:
-            found.append(Change(words, a.name(key), before, after))
-    for unit, share in load_of(a).shares.items():
-        later = load_of(b).shares.get(unit)
-        if later is not None and max(share, later) >= MIN_CHANGE:
-            found.append(Change(f"{WORDS[unit]} busy", f"utilisation of {unit}", 100 * share, 100 * later))
+    """The quantities that changed by a tenth or more, the largest change first."""
+    found = [change for name in QUANTITIES if (change := _change(name, a, b)) is not None]
+    shares, later = load_of(a).shares, load_of(b).shares
+    for unit, share in shares.items():
+        if unit in later and max(share, later[unit]) >= MIN_CHANGE:
+            found.append(Change(f"{WORDS[unit]} busy", f"utilisation of {unit}", 100 * share, 100 * later[unit], "%"))
     changed = [change for change in found if change.size >= math.log(1 + MIN_CHANGE)]
     return tuple(sorted(changed, key=lambda change: -change.size))
 
 
-def _explaining(a: Measured, b: Measured, changes: Sequence[Change], gain: float | None) -> Change | None:
-    """The change nearest in size to that of the time: first in the work of the unit that limits, then elsewhere."""
-    assert gain is not None
-    load = load_of(a if gain > 1 else b)  # of the slower one
-    by_name = {change.metric: change for change in changes}
-    unit = max(load.shares, key=lambda name: load.shares[name], default="")
-    first = [a.name(key) for key in UNIT_WORK.get(unit, ("instructions",))]
-    for names in (first, [a.name(key) for key in WORK], [a.name(key) for key in STATE]):
-        usable = [by_name[name] for name in names if name in by_name and _fits(by_name[name], gain, name, a)]
-        if usable:
-            return min(usable, key=lambda change: abs(min(change.size, 20.0) - abs(math.log(gain))))
-    return None
+def _change(name: str, a: Measured, b: Measured) -> Change | None:
+    quantity = QUANTITIES[name]
+    before, after = quantity.value(a), quantity.value(b)
+    return (
+        None
+        if before is None or after is None
+        else Change(quantity.words, quantity.metric, before, after, quantity.unit)
+    )
 
 
-def _fits(change: Change, gain: float, name: str, measured: Measured) -> bool:
-    """Whether a change goes the way of the time: less work or more occupancy for a shorter one."""
-    is_work = name in {measured.name(key) for key in WORK}
-    less = change.after < change.before
-    if is_work:
-        return less == (gain > 1)
-    if name in {measured.name(key) for key in ("registers", "block", "grid", "waves")}:
+def _explaining(before: KernelDive, after: KernelDive, gain: float) -> Change | None:
+    """The change that goes the way of the time: of what the slower one's reason is about, else the nearest in size."""
+    a, b = Measured(before.kernel), Measured(after.kernel)
+    slower = before if gain > 1 else after
+    for name in EXPLAINED_BY.get(slower.reason, ()):
+        change = _change(name, a, b)
+        if change is not None and _fits(QUANTITIES[name], change, gain):
+            return change
+    usable = [
+        change
+        for name in ANYWHERE
+        if (change := _change(name, a, b)) is not None and _fits(QUANTITIES[name], change, gain)
+    ]
+    return min(usable, key=lambda change: abs(min(change.size, LARGEST) - abs(math.log(gain))), default=None)
+
+
+def _fits(quantity: Quantity, change: Change, gain: float) -> bool:
+    """Whether a change is large enough to count, and goes the way of the time."""
+    if change.size < math.log(1 + MIN_CHANGE):
+        return False
+    if quantity.more_is == "either":
         return True
-    return less != (gain > 1)
+    return (change.after > change.before) == ((gain > 1) == (quantity.more_is == "faster"))
 
 
 def _sentence(before: KernelDive, after: KernelDive, verdict: Verdict, gain: float | None, cause: Change | None) -> str:
@@ -235,5 +286,14 @@ def _sentence(before: KernelDive, after: KernelDive, verdict: Verdict, gain: flo
     reason = "" if before.reason == after.reason else f"; the reason was {before.reason} and is {after.reason}"
     if cause is None:
         return f"It is {times}; no recorded metric explains it{reason}."
-    ratio = "" if cause.ratio is None or cause.ratio == 0 else f" ({cause.ratio:.2f}×)"
-    return f"It is {times}: {cause.words} went from {cause.before:,.4g} to {cause.after:,.4g}{ratio}{reason}."
+    ratio = f", {cause.ratio:.2f}×" if cause.ratio and cause.ratio >= 0.005 and cause.unit != "%" else ""
+    went = f"{cause.words} went from {_number(cause.before)} to {_number(cause.after)}{_unit(cause)}{ratio}"
+    return f"It is {times}: {went}{reason}."
+
+
+def _unit(change: Change) -> str:
+    return f" {change.unit}" if change.unit else ""
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 or value == int(value) else f"{value:.2f}"

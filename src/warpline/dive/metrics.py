@@ -1,4 +1,4 @@
-"""The metrics that the tree reads: each with its names, the first of which that a report has counts, and its section."""
+"""The metrics that the tree reads: each with its names, the first one of a report counts, and its section."""
 
 from __future__ import annotations
 

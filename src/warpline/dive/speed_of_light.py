@@ -58,6 +58,7 @@ def pipes(measured: Measured, load: Load) -> Branch:
     tensor = load.shares.get("tensor")
     used = "" if tensor is None else "in use" if tensor > 0.01 else "idle"
     nodes: list[Node] = [asked(measured, "How busy are the tensor cores?", "tensor", used)]
+    nodes += _tensor_path(measured)
     nodes += [asked(measured, f"How busy is the {words[key]}?", key, "") for key in ("fma", "fp64", "alu", "xu", "lsu")]
     nodes.append(asked(measured, "How many issue slots are used?", "issue", ""))
     return Branch("pipes", "Pipes", tuple(nodes))

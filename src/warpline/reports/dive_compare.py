@@ -65,6 +65,15 @@ def _kernel(kernel: ComparedKernel, verbose: bool) -> Iterator[Content]:
         Column("ratio", "ratio", "number"),
         Column("name", "name in Nsight Compute", priority=3),
     )
-    rows = tuple((change.words, change.before, change.after, change.ratio, change.metric) for change in changes)
+    rows = tuple(
+        (
+            f"{change.words}, {change.unit}" if change.unit else change.words,
+            change.before,
+            change.after,
+            change.ratio,
+            change.metric,
+        )
+        for change in changes
+    )
     hidden = len(kernel.changes) - len(changes)
     yield Table(columns, rows, hidden, f"{several(hidden, 'metric')} more with -v" if hidden else "")

@@ -43,7 +43,8 @@ def look(case: Case) -> Found | None:
         "its loads and stores",
         freed(measured, case.load, left),
         "Give the kernel more registers (smaller blocks, fewer blocks an SM in __launch_bounds__, a larger "
-        "maxrregcount, more warps in Triton), keep fewer values alive (smaller tiles, less unrolling), and index local arrays by constants.",
+        "maxrregcount, more warps in Triton), keep fewer values alive (smaller tiles, less unrolling), and index local "
+        "arrays by constants.",
         (measured.name("local_load_instructions"), measured.name("local_store_instructions")),
     )
 
