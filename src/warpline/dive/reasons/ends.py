@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import WAITING, cap_of, headroom, ordered
+from warpline.dive.gains import LEAST, WAITING, cap_of, headroom, ordered
 from warpline.dive.load import USEFUL_PIPES, WORDS
 from warpline.dive.metrics import STALL_WORDS
 from warpline.dive.model import Found
@@ -62,7 +62,7 @@ def instructions(case: Case) -> Found | None:
     cap = cap_of(load)
     if arithmetic is not None and arithmetic < MAX_FLOPS:
         useful = [share for name, share in load.shares.items() if name in {"tensor", "fp64", "dram", "l2"}]
-        cap = 1 / max(min(max([issue * arithmetic, *useful]), load.top), 1e-3)
+        cap = 1 / max(min(max([issue * arithmetic, *useful]), load.top), LEAST)
     return Found(
         "instruction_bound",
         f"The limit is the number of instructions: {WORDS[unit]} is {100 * busy:.0f} % busy, the issue slots "
