@@ -79,7 +79,7 @@ class Measured:
     def activity(self) -> float | None:
         """Mean over maximum of the SMs' active cycles: 1 where all SMs work equally long."""
         mean, most = self.get("active_avg"), self.get("active_max")
-        return None if not mean or not most else min(1.0, mean / most)
+        return None if not mean or not most else min(1.0, max(mean / most, 1e-6))
 
     @cached_property
     def overhead(self) -> float:
