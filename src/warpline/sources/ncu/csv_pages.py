@@ -52,9 +52,12 @@ class RawPage:
         """Take a row, of units or of a kernel; False where it is not whole."""
         if len(row) < self._width:
             return False
-        if not row[self._about["ID"]]:
+        launch = row[self._about["ID"]]
+        if not launch:
             self._take_units(row)
             return True
+        if _whole(launch) is None:
+            return False
         if len(self._kernels) * max(len(self._names), 1) > MAX_VALUES:
             raise _too_many(len(self._kernels))
         numbers, words = array("d"), {}
@@ -107,7 +110,7 @@ class DetailsPage:
 
     def add(self, row: Sequence[str], mark: str) -> bool:
         """Take a row, of a metric or of a rule; False where it is not whole."""
-        if len(row) < self._needed:
+        if len(row) < self._needed or _whole(row[self._places["ID"]]) is None:
             return False
         about = {name: row[place] for name, place in self._about.items()}
         draft = self._drafts.setdefault((about.get("Process ID", ""), about["ID"]), _Draft(about))
@@ -191,7 +194,7 @@ def _kernel(
 
 
 def _whole(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def _word(metrics: Mapping[str, Reading], name: str) -> str:
