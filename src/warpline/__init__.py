@@ -14,10 +14,11 @@ if TYPE_CHECKING:
     from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
+    from warpline.dive.model import Dive, KernelDive
     from warpline.errors import WarplineError
     from warpline.findings.diagnosis import Diagnosis
     from warpline.findings.model import Finding, Verdict
-    from warpline.front.functions import diagnose, whatif
+    from warpline.front.functions import diagnose, dive, whatif
     from warpline.front.functions import open_trace as open  # noqa: A004
     from warpline.front.steps import Steps
     from warpline.front.trace import Trace
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = [
     "Diagnosis",
+    "Dive",
     "Finding",
+    "KernelDive",
     "Prediction",
     "Steps",
     "Trace",
@@ -37,6 +40,7 @@ __all__ = [
     "__version__",
     "bench",
     "diagnose",
+    "dive",
     "identify",
     "open",
     "profile",
@@ -50,7 +54,9 @@ bench: Bench
 
 _HOMES = {
     "Diagnosis": ("warpline.findings.diagnosis", "Diagnosis"),
+    "Dive": ("warpline.dive.model", "Dive"),
     "Finding": ("warpline.findings.model", "Finding"),
+    "KernelDive": ("warpline.dive.model", "KernelDive"),
     "Prediction": ("warpline.replay.whatif", "Prediction"),
     "Steps": ("warpline.front.steps", "Steps"),
     "Trace": ("warpline.front.trace", "Trace"),
@@ -58,6 +64,7 @@ _HOMES = {
     "WarplineError": ("warpline.errors", "WarplineError"),
     "bench": ("warpline.bench", ""),
     "diagnose": ("warpline.front.functions", "diagnose"),
+    "dive": ("warpline.front.functions", "dive"),
     "identify": ("warpline.kernels", "identify"),
     "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),

@@ -58,9 +58,7 @@ def next_tools(diagnosis: Diagnosis) -> Section:
         Column("tool", "tool"),
         Column("why", "because"),
     )
-    rows = tuple(
-        (tool.kernel.share, _of_op(tool.kernel), TOOLS[tool.tool], tool.why) for tool in diagnosis.next_tools
-    )
+    rows = tuple((tool.kernel.share, _of_op(tool.kernel), TOOLS[tool.tool], tool.why) for tool in diagnosis.next_tools)
     return Section("next_tools", "Which tool next", (Table(columns, rows),))
 
 
