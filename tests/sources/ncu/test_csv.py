@@ -117,7 +117,7 @@ def test_a_number_is_read_by_the_file_it_is_in() -> None:
         ("cycle/nsecond", "hz", 1e9),
         ("sector/us", "sector/s", 1e6),
         ("Kbyte/block", "byte/block", 1e3),
-        ("%/Kbyte", "%/byte", 1e-3),
+        ("%/Kbyte", "%/byte", 1e3),
         ("register/thread", "register/thread", 1),
         ("", "", 1),
         ("%", "%", 1),

@@ -130,7 +130,7 @@ def test_a_real_report_equals_its_raw_page() -> None:
         assert (one.grid, one.block, one.chip, one.process_id) == (other.grid, other.block, other.chip, other.process_id)
         for metric, reading in other.metrics.items():
             if isinstance(reading.value, float) and one.number(metric) is not None:
-                assert one.number(metric) == pytest.approx(reading.value, rel=0.01, abs=0.006), metric
+                assert one.number(metric) == pytest.approx(reading.value, rel=0.05, abs=0.006), metric
         assert one.source is not None
         assert one.source.instructions
 

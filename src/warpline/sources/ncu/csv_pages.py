@@ -11,7 +11,7 @@ from typing import Final
 from warpline.errors import UnreadableFile
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
 from warpline.sources.ncu.names import function_of, metric_of
-from warpline.sources.ncu.numbers import MISSING, number
+from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, number
 from warpline.sources.ncu.rows import Columns, RowMetrics
 from warpline.sources.ncu.units import base_unit
 
@@ -64,11 +64,10 @@ class RawPage:
         for name, place, factor in zip(self._names, self.metric_places, self._factors, strict=True):
             cell = row[place]
             value = None if cell in MISSING else number(cell, mark)
-            if value is None and cell:
-                if cell in MISSING:
-                    self.missing.add(name)
-                else:
-                    words[name] = cell
+            if cell in NOT_AVAILABLE:
+                self.missing.add(name)
+            elif value is None and cell not in MISSING:
+                words[name] = cell
             numbers.append(_NOT_MEASURED if value is None else value * factor)
         about = {name: row[place] for name, place in self._about.items()}
         self._kernels.append(_kernel(about, RowMetrics(self._columns, numbers, words)))
@@ -133,9 +132,9 @@ class DetailsPage:
         value = None if cell in MISSING else number(cell, mark)
         if value is not None:
             draft.metrics.setdefault(name, Reading(value * factor, unit))
-        elif cell in MISSING:
+        elif cell in NOT_AVAILABLE:
             self.missing.add(name)
-        else:
+        elif cell not in MISSING:
             draft.metrics.setdefault(name, Reading(cell, unit))
 
     def _rule(self, row: Sequence[str], mark: str) -> RuleResult:
