@@ -15,9 +15,27 @@ DETAILS_HEADER = (
 )
 
 
-def raw_row(launch: int, name: str, duration: str, bandwidth: str, cache: str = "PreferNone", warps: str = "14.68") -> str:
+def raw_row(
+    launch: int, name: str, duration: str, bandwidth: str, cache: str = "PreferNone", warps: str = "14.68"
+) -> str:
     """One kernel of a raw page."""
-    cells = (launch, 7, "python", "host", name, 1, 7, "(384, 1, 1)", "(2, 66, 1)", 0, "9.0", duration, bandwidth, cache, warps)
+    cells = (
+        launch,
+        7,
+        "python",
+        "host",
+        name,
+        1,
+        7,
+        "(384, 1, 1)",
+        "(2, 66, 1)",
+        0,
+        "9.0",
+        duration,
+        bandwidth,
+        cache,
+        warps,
+    )
     return ",".join(f'"{cell}"' for cell in cells)
 
 
@@ -28,7 +46,23 @@ def raw_page(*rows: str, before: str = "==PROF== Connected to process 7\n") -> s
 
 def details_row(launch: int, section: str, label: str, unit: str, value: str) -> str:
     """One metric of a details page; ncu ends such a row behind the value."""
-    cells = (launch, 7, "python", "host", GEMM, 1, 7, "(128, 1, 1)", "(10, 1, 1)", 0, "8.6", section, label, unit, value)
+    cells = (
+        launch,
+        7,
+        "python",
+        "host",
+        GEMM,
+        1,
+        7,
+        "(128, 1, 1)",
+        "(10, 1, 1)",
+        0,
+        "8.6",
+        section,
+        label,
+        unit,
+        value,
+    )
     return ",".join(f'"{cell}"' for cell in cells) + ","
 
 
@@ -58,7 +92,9 @@ def message(fields: dict[int, int | bytes]) -> bytes:
     return out
 
 
-def block(results: int = 0, payload: bytes = b"", session: bytes = b"", process: tuple[int, str] | None = None) -> bytes:
+def block(
+    results: int = 0, payload: bytes = b"", session: bytes = b"", process: tuple[int, str] | None = None
+) -> bytes:
     """One block of a report."""
     fields: dict[int, int | bytes] = {1: 0, 2: results, 5: len(payload)}
     if session:

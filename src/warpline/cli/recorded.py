@@ -28,8 +28,7 @@ def answer(result: Run, diagnose: bool, as_json: bool) -> int:
     """Print it; the exit code is the program's, even if the trace cannot be diagnosed and the program failed."""
     nothing = result.nothing
     try:
-        trace = _readable(result.trace) if diagnose else result.trace
-        _print_answer(result.manifest, result.folder, trace, nothing, diagnose, as_json)
+        _print_answer(result.manifest, result.folder, _readable(result.trace), nothing, diagnose, as_json)
     except WarplineError as error:
         nothing = WarplineError(error.code, error.message, error.hint, result.exit_code or error.exit_code)
         if as_json:

@@ -8,7 +8,7 @@ import random
 from pathlib import Path
 
 import pytest
-from ncu_files import GEMM, RAW_HEADER, RAW_UNITS, DETAILS_HEADER, details_row, details_rule, raw_page, raw_row
+from ncu_files import DETAILS_HEADER, GEMM, RAW_HEADER, RAW_UNITS, details_row, details_rule, raw_page, raw_row
 from paths import SHARED
 
 from warpline.errors import UnreadableFile, WarplineError
@@ -32,7 +32,13 @@ def test_a_raw_page_is_read_in_base_units(tmp_path: Path) -> None:
     assert (report.source, len(report.kernels), report.health) == ("csv-raw", 2, ())
     kernel = report.kernels[0]
     assert (kernel.name, kernel.function, kernel.launch) == (GEMM, "Kernel2", 0)
-    assert (kernel.process, kernel.process_id, kernel.context, kernel.stream, kernel.device_id) == ("python", 7, 1, 7, 0)
+    assert (kernel.process, kernel.process_id, kernel.context, kernel.stream, kernel.device_id) == (
+        "python",
+        7,
+        1,
+        7,
+        0,
+    )
     assert (kernel.chip, kernel.grid, kernel.block) == ("sm_90", (2, 66, 1), (384, 1, 1))
     assert kernel.duration_ns == pytest.approx(254_340)
     assert kernel.metrics["dram__bytes.sum.per_second"] == Reading(pytest.approx(1.08635e12), "byte/s")
@@ -134,7 +140,9 @@ def test_labels_and_functions() -> None:
     assert metric_of("Duration gpu__time_duration.sum", "ns") == "gpu__time_duration.sum"
     assert metric_of("Something new", "") == "Something new"
     assert function_of("void at::native::(anonymous namespace)::norm_kernel<float, (int)4>(int, T1 *)") == "norm_kernel"
-    assert function_of("void at::<unnamed>::fill<float, at::<unnamed>::f(int)::[lambda() (instance 1)]>(long)") == "fill"
+    assert (
+        function_of("void at::<unnamed>::fill<float, at::<unnamed>::f(int)::[lambda() (instance 1)]>(long)") == "fill"
+    )
     assert function_of("nvjet_sm90_hsh_192x192") == "nvjet_sm90_hsh_192x192"
 
 
@@ -151,7 +159,9 @@ def test_byte_order_marks(tmp_path: Path, encoding: str) -> None:
 
 def test_other_lines_and_a_second_page_do_not_disturb(tmp_path: Path) -> None:
     noise = 'loss 0.5 "unfinished\n==WARNING== Found outstanding GPU clock reset\n3 blind mice\n'
-    text = raw_page(raw_row(0, GEMM, "1.5", "2.5"), noise.rstrip("\n"), RAW_HEADER, RAW_UNITS, raw_row(1, "b", "2.5", "1"))
+    text = raw_page(
+        raw_row(0, GEMM, "1.5", "2.5"), noise.rstrip("\n"), RAW_HEADER, RAW_UNITS, raw_row(1, "b", "2.5", "1")
+    )
     report = read(tmp_path, noise + text)
     assert [kernel.launch for kernel in report.kernels] == [0, 1]
     assert {entry.code for entry in report.health} == {"ncu-message"}

@@ -56,7 +56,9 @@ def read_csv(path: Path) -> NcuReport:
             notes.damaged += 1
     kernels = page.kernels()
     if not kernels:
-        raise UnreadableFile("no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_said(notes)}", EXPORT)
+        raise UnreadableFile(
+            "no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_said(notes)}", EXPORT
+        )
     return NcuReport(path, page.source, notes.version, kernels, tuple(_health(unpacked, notes, page)))
 
 
