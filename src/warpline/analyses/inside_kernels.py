@@ -115,7 +115,7 @@ Floors = Mapping[int, tuple[float, str]]
 
 
 def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
-    """The kernels of the selected steps, one per function, geometry and shapes; `floors` where they are known already."""
+    """The kernels of the selected steps, one per function, geometry and shapes; `floors` if known already."""
     table = _launches(trace)
     steps = len(trace.steps_in_view)
     if not len(table):
@@ -145,13 +145,17 @@ def _launches(trace: Trace) -> pl.DataFrame:
     names = texts(rows["name"]).tolist()
     ops, shapes = texts(trace.ops["name"]), texts(trace.ops["shapes"])
     op_ids = rows["op_id"].to_list()
-    return rows.with_columns(
-        name=pl.Series(names, dtype=pl.String),
-        function=pl.Series([_function(name) for name in names], dtype=pl.String),
-        op=pl.Series([ops[op] if op is not None else "" for op in op_ids], dtype=pl.String),
-        shapes=pl.Series([shapes[op] if op is not None else "" for op in op_ids], dtype=pl.String),
-        time_ns=pl.col("end_ns") - pl.col("start_ns"),
-    ).sort("order", "start_ns").with_row_index("position")
+    return (
+        rows.with_columns(
+            name=pl.Series(names, dtype=pl.String),
+            function=pl.Series([_function(name) for name in names], dtype=pl.String),
+            op=pl.Series([ops[op] if op is not None else "" for op in op_ids], dtype=pl.String),
+            shapes=pl.Series([shapes[op] if op is not None else "" for op in op_ids], dtype=pl.String),
+            time_ns=pl.col("end_ns") - pl.col("start_ns"),
+        )
+        .sort("order", "start_ns")
+        .with_row_index("position")
+    )
 
 
 @cache

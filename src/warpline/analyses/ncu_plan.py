@@ -1,4 +1,4 @@
-"""From the chosen kernels to ncu's command lines: one run for all where few launches lie between them, else one each."""
+"""From the chosen kernels to ncu's command lines: one run for all if few launches lie between them, else one each."""
 
 from __future__ import annotations
 

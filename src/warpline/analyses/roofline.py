@@ -32,7 +32,17 @@ from warpline.kernels import identify
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
 
-__all__ = ["ABOVE_MEASURED", "FINE", "IMPOSSIBLE", "IN_CACHE", "Entry", "RooflineTable", "Unmodelled", "kernel_floors", "roofline_table"]
+__all__ = [
+    "ABOVE_MEASURED",
+    "FINE",
+    "IMPOSSIBLE",
+    "IN_CACHE",
+    "Entry",
+    "RooflineTable",
+    "Unmodelled",
+    "kernel_floors",
+    "roofline_table",
+]
 
 TOLERANCE = 0.98
 """A time this close below a limit is the clock's rounding (Kineto's, 1 ns) or a boost above the data sheet's."""

@@ -1,4 +1,4 @@
-"""``warpline dive``: why a kernel is slow inside, from a report of Nsight Compute, or from the timeline to that report."""
+"""``warpline dive``: why a kernel is slow inside, from a report of Nsight Compute or from a timeline."""
 
 from __future__ import annotations
 
@@ -156,7 +156,9 @@ def _explain(reports: list[Path], trace: Trace | None, shown: Output) -> None:
 def _compare(reports: list[Path], traces: list[Path], program: tuple[str, ...], shown: Output) -> None:
     if len(reports) != 2 or traces or program:
         raise UsageError(
-            "two-reports", f"--compare takes two reports of Nsight Compute, not {len(reports)}", "warpline dive --compare A B"
+            "two-reports",
+            f"--compare takes two reports of Nsight Compute, not {len(reports)}",
+            "warpline dive --compare A B",
         )
     from warpline.cli.dive_answer import compare_reports  # noqa: PLC0415
 

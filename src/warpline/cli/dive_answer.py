@@ -1,4 +1,4 @@
-"""Shows what a report of Nsight Compute says, or what two of them differ in."""
+"""Shows what reports of Nsight Compute say: the reason inside each kernel, or what changed between two reports."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 def explain_reports(
     reports: Sequence[Path], trace: Trace | None, verbose: bool, as_json: bool, output: Path | None
 ) -> None:
-    """The reason of each kernel."""
-    from warpline.dive.answer import dive_files  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    """The reason inside each kernel; with a timeline, the gain of a step."""
+    from warpline.dive.answer import dive_files  # noqa: PLC0415 - loaded when used
     from warpline.reports.dive import report  # noqa: PLC0415
 
-    answer = dive_files(reports, trace)
-    _put(answer.to_dict(), report(answer, verbose=verbose), as_json, output)
+    found = dive_files(reports, trace)
+    _put(found.to_dict(), report(found, verbose=verbose), as_json, output)
 
 
 def compare_reports(before: Path, after: Path, verbose: bool, as_json: bool, output: Path | None) -> None:
-    """What changed between two reports."""
-    from warpline.dive.compare import compare  # noqa: PLC0415
+    """What changed between two reports, and which change explains the time."""
+    from warpline.dive.compare import compare  # noqa: PLC0415 - loaded when used
     from warpline.reports.dive_compare import report  # noqa: PLC0415
     from warpline.sources.ncu import read_report  # noqa: PLC0415
 
-    answer = compare(read_report(before), read_report(after))
-    _put(answer.to_dict(), report(answer, verbose=verbose), as_json, output)
+    found = compare(read_report(before), read_report(after))
+    _put(found.to_dict(), report(found, verbose=verbose), as_json, output)
 
 
-def _put(document: dict[str, Any], shown: Report, as_json: bool, output: Path | None) -> None:
+def _put(document: dict[str, Any], report: Report, as_json: bool, output: Path | None) -> None:
     chosen = format_of(output, as_json)
     if chosen is ReportFormat.JSON:
         put_text(json_text(document), output)
     else:
-        put_report(shown, chosen, output)
+        put_report(report, chosen, output)

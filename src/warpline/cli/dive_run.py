@@ -49,11 +49,11 @@ def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: boo
     from warpline.capture.run import run as record  # noqa: PLC0415
 
     names = ", ".join(run.focus.functions)
-    say_on_stderr(f"run {number} of {total} under ncu: {names}, up to {run.seconds:.0f} s beside the program's own time")
-    module = words[:1] == ("-m",)
-    request = Request(
-        program_of(list(words[module:]), module), NCU, stop=stop, output_to_stderr=True, focus=run.focus
+    say_on_stderr(
+        f"run {number} of {total} under ncu: {names}, up to {run.seconds:.0f} s beside the program's own time"
     )
+    module = words[:1] == ("-m",)
+    request = Request(program_of(list(words[module:]), module), NCU, stop=stop, output_to_stderr=True, focus=run.focus)
     plan = Plan(folder="", tool=NCU, steps=1, seconds=SECONDS, lines=False, dataflow=False)
     result = record(request, prepared(request, Plan(**asdict(plan))), say_on_stderr)
     if result.trace is None:

@@ -79,6 +79,8 @@ def explain(name: str, chip: str | None, catalogue: Catalogue) -> Explanation:
         instead = {target: options for target, options in found.items() if options}
     state = _state(only_ncu, having, chip, bool(instead))
     entry = known(parts.base) if state != "unknown" else None
+    if entry is None and state == "old":  # what replaces it counts the same
+        entry = known(split(next(iter(instead.values()))[0].name).base)
     without = state == "unknown" or (state == "elsewhere" and chip not in instead)
     near = tuple(near_names(name, chip, catalogue)) if without else ()
     return Explanation(

@@ -65,7 +65,7 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
         r"sm__pipe_tensor_cycles_active|sm__pipe_tensor_(?:op|subpipe)_\w+_cycles_active(?:_v2)?",
         Known(
             "cycles in which the tensor cores worked",
-            "the same in percent over elapsed cycles; on sm_90 mma.sync reaches 2/3 of what wgmma reaches",
+            "100 %; on sm_90 mma.sync reaches at most 2/3 of what wgmma reaches",
             "70 to 90 % for a large GEMM; 0 means that no tensor core was used",
         ),
     ),
@@ -103,7 +103,9 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"launch__occupancy_limit_registers",
-        Known("blocks per SM that the registers of the kernel allow", _LIMIT, "as large as launch__occupancy_limit_warps"),
+        Known(
+            "blocks per SM that the registers of the kernel allow", _LIMIT, "as large as launch__occupancy_limit_warps"
+        ),
     ),
     (
         r"launch__occupancy_limit_shared_mem",
@@ -123,7 +125,11 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"launch__registers_per_thread",
-        Known("registers that a thread holds", "255, the most; more are spilled to local memory", "what occupancy can afford"),
+        Known(
+            "registers that a thread holds",
+            "255, the most; more are spilled to local memory",
+            "what occupancy can afford",
+        ),
     ),
     (
         r"smsp__(?:average_)?warps?_(?:latency_)?issue_stalled_long_scoreboard\w*|smsp__average_warp_latency_issue_stalled_long\w*",
@@ -147,7 +153,11 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"smsp__\w*issue_stalled_(?:gmma|warpgroup_arrive)\w*",
-        Known("warps that wait for a warpgroup's matrix instruction (wgmma)", _STALL_COMPARE, "high in a GEMM near its peak"),
+        Known(
+            "warps that wait for a warpgroup's matrix instruction (wgmma)",
+            _STALL_COMPARE,
+            "high in a GEMM near its peak",
+        ),
     ),
     (
         r"smsp__\w*issue_stalled_(?:mio_throttle|lg_throttle|tex_throttle)\w*",
@@ -155,7 +165,9 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"smsp__\w*issue_stalled_not_selected\w*",
-        Known("warps that could issue while another one did", _STALL_COMPARE, "high is good news: there are warps enough"),
+        Known(
+            "warps that could issue while another one did", _STALL_COMPARE, "high is good news: there are warps enough"
+        ),
     ),
     (
         r"smsp__\w*issue_stalled_\w+",
@@ -187,11 +199,19 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"smsp__sass_average_data_bytes_per_sector_mem_global\w*",
-        Known("bytes that threads use of each 32-byte sector", "32, all of a sector", "32; below it accesses are uncoalesced"),
+        Known(
+            "bytes that threads use of each 32-byte sector",
+            "32, all of a sector",
+            "32; below it accesses are uncoalesced",
+        ),
     ),
     (
         r"l1tex__t_sector_hit_rate",
-        Known("share of 32-byte sectors found in L1", "how often the kernel reads the same data", "0 is normal for streams"),
+        Known(
+            "share of 32-byte sectors found in L1",
+            "how often the kernel reads the same data",
+            "0 is normal for streams",
+        ),
     ),
     (
         r"lts__t_sector_hit_rate",
@@ -216,7 +236,9 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"smsp__thread_inst_executed_per_inst_executed|smsp__thread_inst_executed_pred_on_per_inst_executed",
-        Known("threads that take part in an instruction, on average", "32, a whole warp", "above 24; less is divergence"),
+        Known(
+            "threads that take part in an instruction, on average", "32, a whole warp", "above 24; less is divergence"
+        ),
     ),
     (
         r"derived__local_spilling_requests\w*|smsp__sass_inst_executed_op_local\w*|l1tex__t_\w+_mem_local\w*",
@@ -232,7 +254,11 @@ _KNOWN: Final[tuple[tuple[str, Known], ...]] = (
     ),
     (
         r"(?:sm|smsp)__sass_thread_inst_executed_op_d\w+|sm__inst_executed_pipe_fp64\w*|sm__pipe_fp64_cycles_active",
-        Known("instructions in double precision", "0 in a program that means to use FP32 or less", "0, unless FP64 is wanted"),
+        Known(
+            "instructions in double precision",
+            "0 in a program that means to use FP32 or less",
+            "0, unless FP64 is wanted",
+        ),
     ),
     (
         r"sm__ops_path_tensor_src_\w+",

@@ -110,4 +110,3 @@ def suffix_words(name: MetricName) -> str:
 def default_suffix(kind: str) -> str:
     """The suffix that most people want for a metric of that type."""
     return {"ratio": "ratio", "throughput": "avg.pct_of_peak_sustained_elapsed"}.get(kind, "sum")
-

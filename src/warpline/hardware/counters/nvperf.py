@@ -1,7 +1,7 @@
 """Lists the metrics of a chip with libnvperf_host, which nvidia-cuda-cupti and ncu-report ship; no GPU is needed.
 
-``python -m warpline.hardware.counters.nvperf LIBRARY [CHIP…]`` prints one line of JSON per chip. It runs in a process of
-its own, because the library is NVIDIA's C code. The calls are those of nvperf_host.h and nvperf_cuda_host.h.
+``python nvperf.py LIBRARY [CHIP…]`` prints one line of JSON per chip. It runs in a process of its own, because the
+library is NVIDIA's C code. The calls are those of nvperf_host.h and nvperf_cuda_host.h.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final
 
 from warpline.hardware.counters.names import MetricName, default_suffix, is_ncu_only, split, suffix_problem
@@ -14,6 +15,8 @@ from warpline.hardware.counters.table import Catalogue
 NEAR: Final = 5
 _SIMILAR: Final = 0.34
 """Share of words that two names must have in common to be called near."""
+_SPELT_ALIKE: Final = 0.8
+"""Likeness of letters, where words are misspelt."""
 _SECTORS = "in sectors of 32 bytes"
 _NO_DRAM = "the chip's memory is the CPU's and has no counters; L2 misses are what goes there, in sectors of 32 bytes"
 _ALL_SPACES = "of all memory spaces together"
@@ -32,7 +35,10 @@ _RULES: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
     (
         r"smsp__warps_issue_stalled_(\w+?)_per_warp_active",
         (
-            (r"smsp__average_warps_issue_stalled_\1_per_issue_active.ratio", "warps stalled for it per issued instruction"),
+            (
+                r"smsp__average_warps_issue_stalled_\1_per_issue_active.ratio",
+                "warps stalled for it per issued instruction",
+            ),
             (r"smsp__warp_issue_stalled_\1_per_warp_active.pct", "share of all warp cycles"),
         ),
     ),
@@ -171,7 +177,8 @@ def near_names(name: str, chip: str | None, catalogue: Catalogue) -> list[str]:
         score = len(words & theirs) / len(words | theirs)
         if score >= _SIMILAR:
             scored.append((-score, len(other), other))
-    return [other for _, _, other in sorted(scored)[:NEAR]]
+    found = [other for _, _, other in sorted(scored)[:NEAR]]
+    return found or get_close_matches(split(name).base, catalogue.names(chip), NEAR, _SPELT_ALIKE)
 
 
 def _words(base: str) -> set[str]:

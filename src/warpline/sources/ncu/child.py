@@ -10,6 +10,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib import import_module
 from typing import Any
 
 MISSING_MODULE = 3
@@ -22,7 +23,11 @@ _STRING, _NUMBERS = 2, (3, 4, 5, 6)
 """IMetric.ValueKind of ncu_report."""
 _PER_INSTRUCTION = (
     *("inst_executed", "thread_inst_executed", "smsp__pcsamp_sample_count", "smsp__pcsamp_sample_buffer_full"),
-    *("smsp__pcsamp_warps_issue_stalled_selected", "memory_l1_tag_requests_global", "memory_l2_theoretical_sectors_global"),
+    *(
+        "smsp__pcsamp_warps_issue_stalled_selected",
+        "memory_l1_tag_requests_global",
+        "memory_l2_theoretical_sectors_global",
+    ),
 )
 """Metrics whose instances are instructions; others with the same addresses are found by them."""
 _SAMPLED = (".TriageCompute.", "pmsampling:", ".Triage")
@@ -81,7 +86,7 @@ def _by_word(metric: Any) -> dict[str, float]:
 
 
 def _count(metric: Any, ids: Any) -> int:
-    return min(metric.num_instances(), ids.num_instances(), _MOST_INSTANCES)
+    return int(min(metric.num_instances(), ids.num_instances(), _MOST_INSTANCES))
 
 
 def _addresses(instanced: dict[str, Any]) -> set[int]:
@@ -150,7 +155,11 @@ def _limit() -> None:
     with suppress(ImportError, ValueError, OSError):
         import resource  # noqa: PLC0415 - not on Windows
 
-        for kind, most in ((resource.RLIMIT_AS, MEMORY_BYTES), (resource.RLIMIT_CPU, SECONDS), (resource.RLIMIT_CORE, 0)):
+        for kind, most in (
+            (resource.RLIMIT_AS, MEMORY_BYTES),
+            (resource.RLIMIT_CPU, SECONDS),
+            (resource.RLIMIT_CORE, 0),
+        ):
             resource.setrlimit(kind, (most, most))
 
 
@@ -158,7 +167,7 @@ def main(path: str) -> int:
     """Print the kernels of the file."""
     _limit()
     try:
-        import ncu_report  # noqa: PLC0415 - optional, and only in this process
+        ncu_report = import_module("ncu_report")  # optional, and only in this process
     except ImportError as error:
         sys.stderr.write(f"{error}\n")
         return MISSING_MODULE

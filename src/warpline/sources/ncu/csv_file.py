@@ -44,7 +44,7 @@ def read_csv(path: Path) -> NcuReport:
     notes = _Notes()
     rows = _rows(text_lines(unpacked), notes)
     header = next(rows, None)
-    if header is None:
+    if header is None or not {"ID", "Kernel Name"} <= set(header):
         raise UnreadableFile("no-csv-header", f"{path} has no header of an ncu CSV page{_said(notes)}", EXPORT)
     page = DetailsPage(header) if set(header) >= DETAILS_COLUMNS else RawPage(header)
     first = list(_sample(rows))
@@ -56,7 +56,9 @@ def read_csv(path: Path) -> NcuReport:
             notes.damaged += 1
     kernels = page.kernels()
     if not kernels:
-        raise UnreadableFile("no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_said(notes)}", EXPORT)
+        raise UnreadableFile(
+            "no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_said(notes)}", EXPORT
+        )
     return NcuReport(path, page.source, notes.version, kernels, tuple(_health(unpacked, notes, page)))
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from warpline.errors import UnreadableFile
 from warpline.sources.ncu.model import Dimensions, KernelReport, Reading, RuleResult, Source
 from warpline.sources.ncu.names import function_of, metric_of
-from warpline.sources.ncu.numbers import MISSING, number
+from warpline.sources.ncu.numbers import MISSING, NOT_AVAILABLE, number
 from warpline.sources.ncu.rows import Columns, RowMetrics
 from warpline.sources.ncu.units import base_unit
 
@@ -52,20 +52,22 @@ class RawPage:
         """Take a row, of units or of a kernel; False where it is not whole."""
         if len(row) < self._width:
             return False
-        if not row[self._about["ID"]]:
+        launch = row[self._about["ID"]]
+        if not launch:
             self._take_units(row)
             return True
+        if _whole(launch) is None:
+            return False
         if len(self._kernels) * max(len(self._names), 1) > MAX_VALUES:
             raise _too_many(len(self._kernels))
         numbers, words = array("d"), {}
         for name, place, factor in zip(self._names, self.metric_places, self._factors, strict=True):
             cell = row[place]
             value = None if cell in MISSING else number(cell, mark)
-            if value is None and cell:
-                if cell in MISSING:
-                    self.missing.add(name)
-                else:
-                    words[name] = cell
+            if cell in NOT_AVAILABLE:
+                self.missing.add(name)
+            elif value is None and cell not in MISSING:
+                words[name] = cell
             numbers.append(_NOT_MEASURED if value is None else value * factor)
         about = {name: row[place] for name, place in self._about.items()}
         self._kernels.append(_kernel(about, RowMetrics(self._columns, numbers, words)))
@@ -107,7 +109,7 @@ class DetailsPage:
 
     def add(self, row: Sequence[str], mark: str) -> bool:
         """Take a row, of a metric or of a rule; False where it is not whole."""
-        if len(row) < self._needed:
+        if len(row) < self._needed or _whole(row[self._places["ID"]]) is None:
             return False
         about = {name: row[place] for name, place in self._about.items()}
         draft = self._drafts.setdefault((about.get("Process ID", ""), about["ID"]), _Draft(about))
@@ -130,9 +132,9 @@ class DetailsPage:
         value = None if cell in MISSING else number(cell, mark)
         if value is not None:
             draft.metrics.setdefault(name, Reading(value * factor, unit))
-        elif cell in MISSING:
+        elif cell in NOT_AVAILABLE:
             self.missing.add(name)
-        else:
+        elif cell not in MISSING:
             draft.metrics.setdefault(name, Reading(cell, unit))
 
     def _rule(self, row: Sequence[str], mark: str) -> RuleResult:
@@ -191,7 +193,7 @@ def _kernel(
 
 
 def _whole(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() else None
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
 def _word(metrics: Mapping[str, Reading], name: str) -> str:

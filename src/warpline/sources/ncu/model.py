@@ -1,4 +1,4 @@
-"""What a report of Nsight Compute holds: kernels, each with metrics in base units, rules, and counters per instruction."""
+"""What a report of Nsight Compute holds: kernels with metrics in base units, rules, and counters per instruction."""
 
 from __future__ import annotations
 

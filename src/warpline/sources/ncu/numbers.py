@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 MISSING = frozenset({"", "n/a", "N/A", "nan", "-nan", "NaN", "(nan)", "inf", "-inf", "-", "no data"})
 """Cells without a value."""
+NOT_AVAILABLE = frozenset({"n/a", "N/A", "no data"})
+"""Those of them that say that ncu could not measure it; others are a division by zero, or not asked for."""
 _SPACES = str.maketrans("", "", " \u00a0\u202f\u2009'’")
 """Group separators that no locale uses as a decimal mark."""
 _NUMBER = re.compile(r"[+-]?\d[\d.,]*(?:[eE][+-]?\d+)?")

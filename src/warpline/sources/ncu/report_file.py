@@ -20,16 +20,14 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import NCU_MAGIC
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.child import MISSING_MODULE
-from warpline.sources.ncu.csv_file import read_csv
 from warpline.sources.ncu.container import Container, Process, read_container
+from warpline.sources.ncu.csv_file import read_csv
 from warpline.sources.ncu.lines import Unpacked
 from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
 from warpline.sources.ncu.units import base_unit
 
 _AGAIN = "copy it again, or record it again"
-_INSTALL = (
-    "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
-)
+_INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
 _WAIT_S = 900
 _CLOCKS_LEFT = re.compile(r"--clock-control[= ]none")
 
@@ -54,7 +52,9 @@ def read_report_file(path: Path) -> NcuReport:
     if not answer.kernels:
         if container.results or answer.code:
             why = _ending(answer) or "its blocks are damaged"
-            raise UnreadableFile("damaged-file", f"{path} holds {container.results} kernels, but none can be read: {why}", _AGAIN)
+            raise UnreadableFile(
+                "damaged-file", f"{path} holds {container.results} kernels, but none can be read: {why}", _AGAIN
+            )
         if container.truncated or damage:
             raise UnreadableFile("damaged-file", f"{path} is cut short before the end of its first kernel", _AGAIN)
         raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", f"ask why: warpline doctor {path.name}")

@@ -32,7 +32,7 @@ def base_unit(unit: str) -> tuple[str, float]:
         else:
             below, scale = _without_prefix(word)
             parts.append(below)
-            factor /= scale
+            factor *= scale  # ncu scales the number, and puts the prefix on the only word that takes one
     joined = "/".join(parts)
     return ("hz" if joined in {"cycle/s", "Hz"} else joined), factor
 
