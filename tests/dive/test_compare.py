@@ -17,7 +17,13 @@ def report_of(name: str, *kernels: KernelReport) -> NcuReport:
 
 def test_padding_explains_a_faster_kernel() -> None:
     conflicts = kernel(
-        memory=95, dram=5, l2=5, shared_wavefronts=3.2e7, shared_conflicts=3.1e7, data_wavefronts=95, shared_wavefronts_pct=95
+        memory=95,
+        dram=5,
+        l2=5,
+        shared_wavefronts=3.2e7,
+        shared_conflicts=3.1e7,
+        data_wavefronts=95,
+        shared_wavefronts_pct=95,
     )
     padded = kernel(duration=10_000, memory=50, dram=50, shared_wavefronts=1e6, shared_conflicts=0)
     (found,) = compare(report_of("a", conflicts), report_of("b", padded)).kernels

@@ -154,7 +154,10 @@ def test_double_precision_by_accident_and_on_purpose() -> None:
     assert found.reason == "fp64"
     # FP64 at 90 % becomes FP32 at 10 % + 45 %; DRAM stays at 50 %.
     assert found.gain.high == pytest.approx(1 / 0.55)
-    assert reason(kernel(**double, global_load_instructions=1_048_576, global_store_instructions=1_048_576)) == "compute_peak"
+    assert (
+        reason(kernel(**double, global_load_instructions=1_048_576, global_store_instructions=1_048_576))
+        == "compute_peak"
+    )
 
 
 @pytest.mark.parametrize(("threads", "expected"), [(8.0, "divergence"), (25.0, "instruction_bound")])
@@ -197,5 +200,14 @@ def test_no_gain_is_above_the_cap_and_ranges_are_in_order(values: dict[str, floa
     report = kernel(**values)
     found = explain(report)
     assert 1.0 <= found.gain.low <= found.gain.expected <= found.gain.high <= found.cap + 1e-9
-    if found.reason in {"healthy", "latency", "memory_bandwidth", "compute_peak", "low_occupancy", "small_grid", "tail", "imbalance"}:
+    if found.reason in {
+        "healthy",
+        "latency",
+        "memory_bandwidth",
+        "compute_peak",
+        "low_occupancy",
+        "small_grid",
+        "tail",
+        "imbalance",
+    }:
         assert found.gain.high <= 1 / max(load_of(Measured(report)).top, LEAST) + 1e-9

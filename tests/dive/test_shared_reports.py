@@ -9,6 +9,7 @@ from paths import SHARED
 
 from warpline.dive.answer import dive_files
 from warpline.dive.model import Dive, KernelDive
+from warpline.trace.open import open_trace
 
 pytestmark = pytest.mark.shared
 FOLDER = SHARED / "h200" / "ncu"
@@ -69,7 +70,11 @@ def test_bound_and_limiter_agree_with_the_speed_of_light(name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 def test_no_gain_is_above_what_the_busiest_unit_leaves(name: str) -> None:
     for found in answer(name).found:
-        sol = max(node.value or 0.0 for node in found.nodes if node.question.startswith(("How busy is compute", "How busy is memory")))
+        sol = max(
+            node.value or 0.0
+            for node in found.nodes
+            if node.question.startswith(("How busy is compute", "How busy is memory"))
+        )
         assert found.gain.high <= found.cap <= 100 / sol + 1e-9
 
 
@@ -104,8 +109,6 @@ def test_the_details_page_says_what_it_lacks() -> None:
 
 
 def test_the_gain_is_carried_to_the_step_of_a_trace() -> None:
-    from warpline.trace.open import open_trace
-
     trace = open_trace(SHARED / "h200" / "kineto" / "layer_eager.json.gz")
     found = dive_files([FOLDER / "layer_full.raw.csv.gz"], trace).found
     carried = [one for one in found if one.step is not None]

@@ -86,10 +86,24 @@ def test_json_frame_and_pages_agree() -> None:
     document = answer.to_dict()
     assert document["schema"] == "warpline.dive/1"
     first = document["kernels"][0]
-    assert {"name", "launch", "device", "duration_ns", "bound", "limiter", "reason", "sentence", "tree", "gain", "how"} <= set(first)
+    assert {
+        "name",
+        "launch",
+        "device",
+        "duration_ns",
+        "bound",
+        "limiter",
+        "reason",
+        "sentence",
+        "tree",
+        "gain",
+        "how",
+    } <= set(first)
     assert set(first["tree"][0]) == {"question", "metric", "value", "unit", "answer"}
     frame = answer.kernels
-    assert frame["reason"].to_list() == [one["reason"] for one in document["kernels"]] == ["memory_bandwidth", "latency"]
+    assert (
+        frame["reason"].to_list() == [one["reason"] for one in document["kernels"]] == ["memory_bandwidth", "latency"]
+    )
     assert frame["grid"][0] == "8192×1×1"
     text = terminal.render(sections_of(answer, verbose=True), 120).plain
     assert "memory_bandwidth" in text and "88.00 %" in text

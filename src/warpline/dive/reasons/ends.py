@@ -77,7 +77,7 @@ def instructions(case: Case) -> Found | None:
 
 def _is_library(case: Case) -> bool:
     """Whether the name is that of a library's kernel, whose integer work was asked for: random numbers, sorts."""
-    return identify(case.measured.kernel.name).kernel_class not in {"unknown", "other"}
+    return identify(case.measured.kernel.name).library not in {None, "triton"}
 
 
 def _is_balanced(case: Case) -> bool:
