@@ -211,3 +211,11 @@ def test_no_gain_is_above_the_cap_and_ranges_are_in_order(values: dict[str, floa
         "imbalance",
     }:
         assert found.gain.high <= 1 / max(load_of(Measured(report)).top, LEAST) + 1e-9
+
+
+def test_a_short_kernel_promises_nothing_and_cannot_be_shorter_than_a_launch() -> None:
+    tiny = {"grid": 1, "waves": 1 / 1056, "sm": 1, "memory": 1, "dram": 1, "issue": 1}
+    found = explain(kernel(duration=4_000, **tiny))
+    assert (found.reason, found.gain.low) == ("small_grid", 1.0)
+    assert found.gain.high == found.cap == pytest.approx(4.0)  # the smallest kernel takes 1 µs
+    assert "CUDA graph" in found.how

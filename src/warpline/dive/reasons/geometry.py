@@ -39,7 +39,7 @@ def few_blocks(case: Case) -> Found | None:
     return Found(
         "small_grid",
         f"The grid is too small: {several(blocks, 'block')} for {several(sms, 'SM')}{filled}{idle}",
-        parallel(case.load, factor),
+        parallel(measured, case.load, factor),
         "Launch more blocks: give each less work, split the reduced dimension (split-K, two passes), or batch several "
         "small problems into one launch.",
         (measured.name("grid"), measured.name("waves")),
