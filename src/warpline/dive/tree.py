@@ -48,7 +48,7 @@ def explain(kernel: KernelReport) -> KernelDive:
             kernel, "unknown", "", None, NOT_KNOWN, NO_COUNTERS, NO_GAIN, 1.0, PROFILE_AGAIN, tree, missing=missing
         )
     first, others = reason_of(case)
-    longest = kernel.duration_ns or math.inf
+    longest = measured.duration_ns or math.inf
     return KernelDive(
         kernel=kernel,
         bound=case.bound,
@@ -58,7 +58,7 @@ def explain(kernel: KernelReport) -> KernelDive:
         sentence=first.sentence + ".",
         gain=first.gain,
         cap=max(min(cap_of(load), longest / SMALLEST_KERNEL.low), first.gain.high),
-        how=first.how + (SHORT if is_short(kernel.duration_ns) else ""),
+        how=first.how + (SHORT if is_short(measured.duration_ns) else ""),
         tree=tree,
         also=others,
         roofline=roofline(measured, load),
@@ -73,7 +73,7 @@ def reason_of(case: Case) -> tuple[Found, tuple[Found, ...]]:
     for reason in REASONS:
         one = reason.look(case)
         if one is not None:
-            bounded = not_below_a_launch(one.gain, case.measured.kernel.duration_ns)
+            bounded = not_below_a_launch(one.gain, case.measured.duration_ns)
             found[reason.rank].append(replace(one, gain=bounded))
     flaws = sorted((one for one in found["flaw"] if one.gain.expected >= WORTH), key=lambda one: -one.gain.expected)
     chosen = [*flaws, *found["fallback"], *found["end"]]
