@@ -16,12 +16,14 @@ WAITING = 0.6
 CURE_COST = 1 / 3
 """The pessimistic case keeps this part of the gain, as a power: a cure brings work of its own (24 kernels, H200: the
 worst tenth kept 0.3 to 0.4)."""
+LEAST = 1e-4
+"""Utilisations below this are not told apart: a gain of ten thousand is no number to promise."""
 NO_GAIN = Estimate(1.0, 1.0, 1.0)
 
 
 def cap_of(load: Load) -> float:
     """The largest gain where every unit does useful work."""
-    return 1 / load.top if load.top > 0 else 1.0
+    return 1 / max(load.top, LEAST)
 
 
 def headroom(load: Load, *, share: float = 0.5) -> Estimate:
@@ -42,10 +44,10 @@ def freed(measured: Measured, load: Load, left: dict[str, float], before: float 
     Nothing is promised where no unit is busy: the time goes to waiting, which may stay.
     """
     before, after = load.top if before is None else before, load.after(left)
-    if before <= 0 or after >= before:
+    if before <= LEAST or after >= before:
         return NO_GAIN
-    cap = 1 / max(after, 1e-4)
-    same = before / max(after, 1e-4)
+    cap = 1 / max(after, LEAST)
+    same = before / max(after, LEAST)
     usual = max(same, ATTAINED * cap)
     expected = kept(measured, (same * usual) ** 0.5)
     low = kept(measured, same) ** CURE_COST if before >= WAITING else 1.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
-from warpline.dive.metrics import STALL_WORDS
+from warpline.dive.metrics import NO_WAIT, STALL_WORDS
 from warpline.dive.model import HotLine
 from warpline.sources.ncu.model import Instruction, KernelReport
 
 PREFIX = "smsp__pcsamp_warps_issue_stalled_"
-SAMPLES = "smsp__pcsamp_sample_buffer_full"
+SAMPLES = "smsp__pcsamp_sample_count"
 ALIASES = {"warpgroup_arrive": "gmma", "no_instructions": "no_instruction"}
 """The sampler calls two stalls otherwise."""
 SHOWN = 3
@@ -48,7 +48,8 @@ def hot_lines(kernel: KernelReport) -> tuple[HotLine, ...]:
     found = []
     for file, line in order[:SHOWN]:
         by_word = stalls[file, line]
-        word = max(by_word, key=lambda key: by_word[key])
+        waits = {key: value for key, value in by_word.items() if key not in NO_WAIT} or by_word
+        word = max(waits, key=lambda key: waits[key])
         text = _line(kernel.source.files.get(file, ""), line)
         share = sum(by_word.values()) / whole
         found.append(HotLine(file, line, text, share, STALL_WORDS.get(word, word), worst[file, line][1].sass))

@@ -8,7 +8,6 @@ from typing import Literal
 from warpline.dive.measured import Measured
 
 Side = Literal["compute", "memory"]
-_ELAPSED = ".avg.pct_of_peak_sustained_elapsed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,13 +138,12 @@ def load_of(measured: Measured) -> Load:
     shares: dict[str, float] = {}
     compute, memory = measured.share("sm"), measured.share("memory")
     for unit in UNITS:
-        values = [measured.kernel.number(base + _ELAPSED) for base in unit.bases]
-        known = [value / 100 for value in values if value is not None]
+        known = [part for base in unit.bases if (part := measured.part(base)) is not None]
         if not known or unit.side == "compute" or unit.name == "dram":
             known += [share for key in unit.keys if (share := measured.share(key)) is not None]
         whole = compute if unit.side == "compute" else memory
         if known:
-            shares[unit.name] = max(known) if whole is None else min(max(known), whole)
+            shares[unit.name] = min(max(known), 1.0 if whole is None else whole, 1.0)
     _cover(shares, "sm", "compute", compute)
     _cover(shares, "memory", "memory", memory)
     return Load(shares, compute, memory)
@@ -155,4 +153,4 @@ def _cover(shares: dict[str, float], name: str, side: Side, whole: float | None)
     """Where the speed of light is above every part that the report names, the difference has a part of its own."""
     parts = [shares[unit.name] for unit in UNITS if unit.side == side and unit.name in shares]
     if whole is not None and whole > max(parts, default=-1.0) + 0.005:
-        shares[name] = whole
+        shares[name] = min(whole, 1.0)

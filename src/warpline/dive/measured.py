@@ -8,6 +8,13 @@ from functools import cached_property
 from warpline.dive.metrics import BYTES_PER_SECTOR, METRICS, NO_WAIT, STALL_WORDS, STALLS, WARP
 from warpline.sources.ncu.model import KernelReport
 
+LARGEST = 1e24
+"""No counter of a kernel gets here: the FLOPs of a year on the fastest chip are fewer."""
+
+
+def _sound(value: float | None) -> float | None:
+    return value if value is not None and 0 <= value < LARGEST else None
+
 
 class Measured:
     """The values of one kernel. What the report lacks is None, never zero."""
@@ -21,8 +28,13 @@ class Measured:
         return next((name for name in names if self.kernel.number(name) is not None), names[0])
 
     def get(self, key: str) -> float | None:
-        """The value of a metric."""
-        return self.kernel.number(self.name(key))
+        """The value of a metric. All of them count something: a negative or infinite value is damage, and unknown."""
+        return _sound(self.kernel.number(self.name(key)))
+
+    def part(self, base: str) -> float | None:
+        """A unit's utilisation by its base name, as a part of one."""
+        value = _sound(self.kernel.number(base + ".avg.pct_of_peak_sustained_elapsed"))
+        return None if value is None else value / 100
 
     def unit(self, key: str) -> str:
         """The unit in which the report has it."""
@@ -67,7 +79,7 @@ class Measured:
     def activity(self) -> float | None:
         """Mean over maximum of the SMs' active cycles: 1 where all SMs work equally long."""
         mean, most = self.get("active_avg"), self.get("active_max")
-        return None if mean is None or not most else min(1.0, mean / most)
+        return None if not mean or not most else min(1.0, max(mean / most, 1e-6))
 
     @cached_property
     def overhead(self) -> float:
@@ -133,7 +145,7 @@ class Measured:
     @cached_property
     def stalls(self) -> dict[str, float]:
         """Mean cycles that a warp spends in each state between two instructions, longest first; empty if unknown."""
-        known = {word: self.kernel.number(STALLS.format(word)) for word in STALL_WORDS}
+        known = {word: _sound(self.kernel.number(STALLS.format(word))) for word in STALL_WORDS}
         found = {word: value for word, value in known.items() if value}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import WAITING, cap_of, headroom, ordered
+from warpline.dive.gains import LEAST, WAITING, cap_of, headroom, ordered
 from warpline.dive.load import USEFUL_PIPES, WORDS
 from warpline.dive.metrics import STALL_WORDS
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
 from warpline.dive.reasons.occupancy import MAX_POSSIBLE
+from warpline.kernels import identify
 
 NEAR_PEAK = 0.8
 """A copy kernel reaches 90 % of an H200's DRAM peak, and the best GEMMs 90 % of its tensor peak: near it is 80 %."""
@@ -60,9 +61,9 @@ def instructions(case: Case) -> Found | None:
     if arithmetic is not None and arithmetic >= MOSTLY_FLOPS:
         return None
     cap = cap_of(load)
-    if arithmetic is not None and arithmetic < MAX_FLOPS:
+    if arithmetic is not None and arithmetic < MAX_FLOPS and not _is_library(case):
         useful = [share for name, share in load.shares.items() if name in {"tensor", "fp64", "dram", "l2"}]
-        cap = 1 / max(min(max([issue * arithmetic, *useful]), load.top), 1e-3)
+        cap = 1 / max(min(max([issue * arithmetic, *useful]), load.top), LEAST)
     return Found(
         "instruction_bound",
         f"The limit is the number of instructions: {WORDS[unit]} is {100 * busy:.0f} % busy, the issue slots "
@@ -72,6 +73,11 @@ def instructions(case: Case) -> Found | None:
         "constants known at compile time, fast-math functions, less work repeated in each thread.",
         (case.measured.name("issue"),),
     )
+
+
+def _is_library(case: Case) -> bool:
+    """Whether the name is that of a library's kernel, whose integer work was asked for: random numbers, sorts."""
+    return identify(case.measured.kernel.name).library not in {None, "triton"}
 
 
 def _is_balanced(case: Case) -> bool:

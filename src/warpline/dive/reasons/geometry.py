@@ -22,7 +22,7 @@ MAX_WAVES = 0.5
 def wave_loss(measured: Measured) -> float | None:
     """The part of the blocks' places that the last wave leaves empty, over all waves."""
     waves = measured.get("waves")
-    return None if not waves else 1 - waves / math.ceil(waves - 1e-6)
+    return None if not waves else 1 - waves / max(1, math.ceil(waves - 1e-6))
 
 
 def few_blocks(case: Case) -> Found | None:
@@ -33,7 +33,7 @@ def few_blocks(case: Case) -> Found | None:
         return None
     if blocks > (1 - MIN_LOSS) * sms and (waves is None or waves > MAX_WAVES):
         return None
-    factor = 1 / waves if waves else sms / blocks
+    factor = 1 / max(waves, 1e-6) if waves else sms / blocks
     idle = f", so that {several(sms - blocks, 'SM')} of {sms:.0f} stay idle" if blocks < sms else ""
     filled = "" if waves is None else f"; {100 * min(waves, 1.0):.0f} % of the blocks that fit at once"
     return Found(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import ATTAINED, kept, ordered
+from warpline.dive.gains import ATTAINED, LEAST, kept, ordered
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
 
@@ -33,7 +33,7 @@ def look(case: Case) -> Found | None:
     else:
         return None
     others = max((share for name, share in load.shares.items() if name not in {"dram", "memory"}), default=0.0)
-    after = min(load.top, max(dram * dram_left, others, l2, 1e-3))
+    after = min(load.top, max(dram * dram_left, others, l2, LEAST))
     same, usual = load.top / after, max(load.top / after, ATTAINED / after)
     return Found(
         "l2_misses",

@@ -38,7 +38,7 @@ def look(case: Case) -> Found | None:
     measured = case.measured
     possible, achieved = measured.share("occupancy_possible"), measured.share("occupancy")
     while_active = case.load.top / (measured.activity or 1.0)
-    if possible is None or possible > MAX_POSSIBLE or while_active > MAX_TOP:
+    if not possible or possible > MAX_POSSIBLE or while_active > MAX_TOP:
         return None
     limit = limiter(measured)
     words = "" if limit is None else f", limited by {LIMITS[limit]}"
