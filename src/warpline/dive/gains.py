@@ -35,22 +35,23 @@ def headroom(load: Load, *, share: float = 0.5) -> Estimate:
     return ordered(1.0, max(1.0, ATTAINED * cap) ** share, cap)
 
 
-def freed(measured: Measured, load: Load, left: dict[str, float], before: float | None = None) -> Estimate:
-    """The gain if only these parts of the units' work are left. `before` is the busiest unit's share where it is no
-    unit of the load: one slice of the cache, say.
+def freed(measured: Measured, load: Load, left: dict[str, float], pace: float | None = None) -> Estimate:
+    """The gain if only these parts of the units' work are left.
+
+    `pace` is the share of what sets the pace where that is no unit of the load: one slice of the cache, say.
 
     The best case is the roofline: the unit that is then busiest works at its peak. The expected case lies between that
     unit working as well as the busiest one does now, and working as well as it usually can. Launch and drain stay.
     Nothing is promised where no unit is busy: the time goes to waiting, which may stay.
     """
-    before, after = load.top if before is None else before, load.after(left)
+    before, after = load.top if pace is None else pace, load.after(left)
     if before <= LEAST or after >= before:
         return NO_GAIN
     cap = 1 / max(after, LEAST)
     same = before / max(after, LEAST)
     usual = max(same, ATTAINED * cap)
     expected = kept(measured, (same * usual) ** 0.5)
-    low = kept(measured, same) ** CURE_COST if before >= WAITING else 1.0
+    low = kept(measured, same) ** CURE_COST if before >= WAITING or pace is not None else 1.0
     return ordered(low, expected, cap)
 
 

@@ -41,7 +41,7 @@ def look(case: Case) -> Found | None:
     of_l2 = measured.ratio(("atomic_sectors", "reduction_sectors"), _SECTORS)
     left |= {} if of_l1 is None else {"l1": 1 - of_l1}
     left |= {} if of_l2 is None else {"l2": 1 - of_l2, "memory": 1 - of_l2}
-    gain = freed(measured, case.load, left, before=None if busy is None else max(busy, case.load.top))
+    gain = freed(measured, case.load, left, pace=None if busy is None else max(busy, case.load.top))
     slice_words = "" if busy is None else f"; the busiest L2 slice works on them {100 * busy:.0f} % of the time"
     return Found(
         "atomics",
