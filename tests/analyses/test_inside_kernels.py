@@ -113,7 +113,9 @@ def test_an_nvtx_range_narrows_the_count() -> None:
     trace = make_trace("nsys", api=calls, gpu=rows, ranges=ranges)
     (one,) = inside_kernels(trace, {}).kernels
     assert (one.nvtx, one.launch_skip) == ("", 0), "the first launch is outside"
-    later = make_trace("nsys", api=calls[1:], gpu=[{**row, "api_id": row["api_id"] - 1} for row in rows[1:]], ranges=ranges)
+    later = make_trace(
+        "nsys", api=calls[1:], gpu=[{**row, "api_id": row["api_id"] - 1} for row in rows[1:]], ranges=ranges
+    )
     (one,) = inside_kernels(later, {}).kernels
     assert (one.nvtx, one.launch_skip, one.same_function_per_step) == ("block", 0, 2)
 

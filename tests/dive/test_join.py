@@ -38,7 +38,12 @@ def launches(*rows: tuple[str, int, float, list[int]]) -> list[Event]:
 
 def test_names_geometry_shapes_and_order(tmp_path: Path) -> None:
     timeline = launches(
-        (SILU, 10, 20, [5]), (MUL, 10, 30, [5]), (SILU, 10, 22, [5]), (MUL, 99, 300, [50]), ("gemm", 2, 90, [1]), ("gemm", 2, 270, [3])
+        (SILU, 10, 20, [5]),
+        (MUL, 10, 30, [5]),
+        (SILU, 10, 22, [5]),
+        (MUL, 99, 300, [50]),
+        ("gemm", 2, 90, [1]),
+        ("gemm", 2, 270, [3]),
     )
     trace = open_trace(write(tmp_path, timeline), cache=False)
     kernels = (
