@@ -78,10 +78,14 @@ def test_the_installed_tool_knows_its_own_words() -> None:
         programs={"nsys": nsys, "ncu": ncu},
         answers={
             "nsys profile": Answer(0, HELP),
-            "ncu --help": Answer(0, "--kernel-name arg --launch-count arg --target-processes --clock-control --new-one"),
+            "ncu --help": Answer(
+                0, "--kernel-name arg --launch-count arg --target-processes --clock-control --new-one"
+            ),
         },
     )
-    assert "unknown-trace" not in {c.name for c in examine_command("nsys profile -t cuda,nccl python a.py", machine).checks}
+    assert "unknown-trace" not in {
+        c.name for c in examine_command("nsys profile -t cuda,nccl python a.py", machine).checks
+    }
     seen = [c.seen for c in examine_command("nsys profile -t cuda,osrt python a.py", machine).checks]
     assert "nsys 2026.2 does not know -t osrt" in seen
     assert "unknown-option" not in {c.name for c in examine_command(f"ncu --new-one 1 {REST}", machine).checks}

@@ -22,6 +22,7 @@ from warpline.kernels.normalise import normalise
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.names import texts
+from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
 
@@ -135,13 +136,15 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
 
 def _launches(trace: Trace) -> pl.DataFrame:
     """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
-    window = trace.window
     rows = trace.gpu.with_row_index("row").filter(pl.col("kind").cast(pl.String) == "kernel")
     launched = trace.api["start_ns"].gather(rows["api_id"].fill_null(0)) if len(trace.api) else rows["start_ns"]
     order = pl.when(pl.col("api_id").is_null()).then(pl.col("start_ns")).otherwise(launched)
-    rows = rows.with_columns(order=order).filter(
-        pl.col("order") >= window.start_ns, pl.col("order") < max(window.end_ns, window.start_ns + 1)
-    )
+    rows = rows.with_columns(order=order)
+    steps = trace.steps_in_view
+    if len(steps):
+        # Steps on the device's time line begin with its work, other steps with the launches.
+        begun = pl.col("start_ns" if on_device(steps) else "order")
+        rows = rows.filter(begun >= int(steps["start_ns"][0]), begun < int(steps["end_ns"][-1]))
     names = texts(rows["name"]).tolist()
     ops, shapes = texts(trace.ops["name"]), texts(trace.ops["shapes"])
     op_ids = rows["op_id"].to_list()

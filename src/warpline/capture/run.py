@@ -130,6 +130,7 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
         with contextlib.suppress(OSError):
             folder.rmdir()  # nothing was run
         raise
+    watcher.end()
     parts = gather(folder)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
@@ -215,6 +216,11 @@ class _Watcher:
         if done and len(done) == len(parts) and "recorded" not in self._told:
             self._told.add("recorded")
             self._after_recording(child, done)
+
+    def end(self) -> None:
+        """Say what ncu wrote last."""
+        if self._log is not None:
+            self._log.look()
 
     def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
         first = done[0]
