@@ -1,16 +1,21 @@
 """Each reason on a kernel made by hand, and on its border."""
 
+import json
+
 import pytest
 from dive_kernels import COPY, kernel
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpline.dive.gains import LEAST
 from warpline.dive.load import load_of
 from warpline.dive.measured import Measured
 from warpline.dive.model import REASONS as CONTRACT
+from warpline.dive.model import Dive
 from warpline.dive.reasons import REASONS
 from warpline.dive.tree import explain
+from warpline.reports import terminal
+from warpline.reports.dive import report as sections_of
 from warpline.sources.ncu.model import KernelReport
 
 
@@ -196,9 +201,13 @@ def test_a_product_on_the_fp32_units() -> None:
         | dict.fromkeys(("grid", "block"), st.integers(1, 100_000).map(float))
     )
 )
+@settings(max_examples=60)
 def test_no_gain_is_above_the_cap_and_ranges_are_in_order(values: dict[str, float]) -> None:
     report = kernel(**values)
     found = explain(report)
+    answer = Dive("report", (found,))
+    json.dumps(answer.to_dict()["kernels"][0]["gain"], allow_nan=False)
+    assert terminal.render(sections_of(answer, verbose=True), 100).plain
     assert 1.0 <= found.gain.low <= found.gain.expected <= found.gain.high <= found.cap + 1e-9
     if found.reason in {
         "healthy",

@@ -140,7 +140,7 @@ class ComparedKernel:
     @property
     def gain(self) -> float | None:
         """Old time over new time."""
-        old, new = self.before.kernel.duration_ns, self.after.kernel.duration_ns
+        old, new = Measured(self.before.kernel).duration_ns, Measured(self.after.kernel).duration_ns
         return old / new if old and new else None
 
     def to_dict(self) -> dict[str, Any]:
