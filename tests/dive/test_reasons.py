@@ -228,3 +228,23 @@ def test_a_short_kernel_promises_nothing_and_cannot_be_shorter_than_a_launch() -
     assert (found.reason, found.gain.low) == ("small_grid", 1.0)
     assert found.gain.high == found.cap == pytest.approx(4.0)  # the smallest kernel takes 1 µs
     assert "CUDA graph" in found.how
+
+
+def test_atomics_on_shared_memory_are_no_bank_conflicts() -> None:
+    busy = {"memory": 95.0, "dram": 5.0, "l2": 5.0, "shared_wavefronts": 1e7, "shared_conflicts": 9e6,
+            "data_wavefronts": 95.0, "shared_wavefronts_pct": 95.0}  # fmt: skip
+    assert reason(kernel(shared_atomic_conflicts=8e6, **busy)) == "atomics"
+    assert reason(kernel(shared_atomic_conflicts=1e6, **busy)) == "bank_conflicts"
+
+
+def test_warps_of_unequal_length_keep_places_empty() -> None:
+    found = explain(kernel(occupancy=15.0))
+    assert found.reason == "imbalance" and "15 % of an SM's warps are active, where 100 % fit" in found.sentence
+    assert reason(kernel(occupancy=60.0)) == "latency"
+    assert reason(kernel(occupancy=15.0, waves=0.7)) == "latency"
+
+
+def test_integers_on_the_multiply_pipe_are_no_flops() -> None:
+    busy = {"sm": 75.0, "fma": 75.0, "issue": 74.0, "memory": 15.0, "dram": 15.0, "l2": 15.0}
+    assert reason(kernel("hash_rows", **busy)) == "instruction_bound"
+    assert reason(kernel("hash_rows", ffma=2000.0, **busy)) == "compute_peak"
