@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
-    from warpline.dive import DiveModule
-    from warpline.dive.model import Dive, KernelDive
     from warpline.compare import Compare
     from warpline.compare.comparison import Comparison
+    from warpline.dive import DiveModule
+    from warpline.dive.model import Dive, KernelDive
     from warpline.errors import WarplineError
     from warpline.findings.diagnosis import Diagnosis
     from warpline.findings.model import Finding, Verdict
