@@ -123,7 +123,11 @@ class StepGain:
 
 @dataclass(frozen=True, slots=True)
 class KernelDive:
-    """What is known of one kernel."""
+    """What is known of one kernel.
+
+    >>> found = warpline.dive("report.ncu-rep").found[0]
+    >>> found.reason, found.sentence, found.gain.expected
+    """
 
     kernel: KernelReport
     bound: Bound
