@@ -12,6 +12,8 @@ SMS = 132
 ONE_BLOCK_BYTES = 120 << 10
 """Dynamic shared memory of which only one fits on an SM."""
 MILLION = 1 << 20
+SUMS_IN_ANOTHER_ORDER = 0.2
+"""Partial sums of 4096 random values differ between the orders by a few percent; a wrong kernel by all of it."""
 ONE_VALUE_A_THREAD = ("healthy", "memory_bandwidth", "latency")
 """A copy of four bytes a thread reaches 54 % of an H200's DRAM peak, one of sixteen bytes 88 %: it waits, truly."""
 
@@ -67,6 +69,12 @@ def gathered_rows(torch: Any) -> Buffers:
         "place": place.to(torch.int32),
         "y": torch.zeros(row.numel(), device="cuda"),
     }
+
+
+def row_totals(torch: Any) -> Buffers:
+    """The same reads as `gathered_rows`, for partial sums of 32 rows each."""
+    made = gathered_rows(torch)
+    return {name: made[name] for name in ("table", "row", "ordered")} | {"total": made["y"][: 4 * MILLION // 32]}
 
 
 def half_matrices(torch: Any) -> Buffers:
@@ -176,6 +184,15 @@ CASES = (
         _rows("row", "identity"),
         _rows("ordered", "place"),
         cured_reasons=("healthy", "memory_bandwidth", "instruction_bound", "latency"),
+    ),
+    KernelCase(
+        "gather_sum",
+        "l2_misses",
+        row_totals,
+        ("total",),
+        Cuda("gather_sum", grid(4 * MILLION // 32 // 8), grid(256), ("table", "row", "total")),
+        Cuda("gather_sum", grid(4 * MILLION // 32 // 8), grid(256), ("table", "ordered", "total")),
+        tolerance=SUMS_IN_ANOTHER_ORDER,
     ),
     KernelCase(
         "simt_matmul",

@@ -14,11 +14,14 @@ if TYPE_CHECKING:
     from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
+    from warpline.compare import Compare
+    from warpline.compare.comparison import Comparison
+    from warpline.dive import DiveModule
     from warpline.dive.model import Dive, KernelDive
     from warpline.errors import WarplineError
     from warpline.findings.diagnosis import Diagnosis
     from warpline.findings.model import Finding, Verdict
-    from warpline.front.functions import diagnose, dive, whatif
+    from warpline.front.functions import diagnose, whatif
     from warpline.front.functions import open_trace as open  # noqa: A004
     from warpline.front.steps import Steps
     from warpline.front.trace import Trace
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Comparison",
     "Diagnosis",
     "Dive",
     "Finding",
@@ -39,6 +43,7 @@ __all__ = [
     "WarplineError",
     "__version__",
     "bench",
+    "compare",
     "diagnose",
     "dive",
     "identify",
@@ -51,8 +56,11 @@ __all__ = [
 ]
 
 bench: Bench
+compare: Compare
+dive: DiveModule
 
 _HOMES = {
+    "Comparison": ("warpline.compare.comparison", "Comparison"),
     "Diagnosis": ("warpline.findings.diagnosis", "Diagnosis"),
     "Dive": ("warpline.dive.model", "Dive"),
     "Finding": ("warpline.findings.model", "Finding"),
@@ -63,8 +71,9 @@ _HOMES = {
     "Verdict": ("warpline.findings.model", "Verdict"),
     "WarplineError": ("warpline.errors", "WarplineError"),
     "bench": ("warpline.bench", ""),
+    "compare": ("warpline.compare", ""),
     "diagnose": ("warpline.front.functions", "diagnose"),
-    "dive": ("warpline.front.functions", "dive"),
+    "dive": ("warpline.dive", ""),
     "identify": ("warpline.kernels", "identify"),
     "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),

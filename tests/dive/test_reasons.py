@@ -1,16 +1,21 @@
 """Each reason on a kernel made by hand, and on its border."""
 
+import json
+
 import pytest
 from dive_kernels import COPY, kernel
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpline.dive.gains import LEAST
 from warpline.dive.load import load_of
 from warpline.dive.measured import Measured
 from warpline.dive.model import REASONS as CONTRACT
+from warpline.dive.model import Dive
 from warpline.dive.reasons import REASONS
 from warpline.dive.tree import explain
+from warpline.reports import terminal
+from warpline.reports.dive import report as sections_of
 from warpline.sources.ncu.model import KernelReport
 
 
@@ -196,9 +201,13 @@ def test_a_product_on_the_fp32_units() -> None:
         | dict.fromkeys(("grid", "block"), st.integers(1, 100_000).map(float))
     )
 )
+@settings(max_examples=60)
 def test_no_gain_is_above_the_cap_and_ranges_are_in_order(values: dict[str, float]) -> None:
     report = kernel(**values)
     found = explain(report)
+    answer = Dive("report", (found,))
+    json.dumps(answer.to_dict()["kernels"][0]["gain"], allow_nan=False)
+    assert terminal.render(sections_of(answer, verbose=True), 100).plain
     assert 1.0 <= found.gain.low <= found.gain.expected <= found.gain.high <= found.cap + 1e-9
     if found.reason in {
         "healthy",
@@ -211,3 +220,31 @@ def test_no_gain_is_above_the_cap_and_ranges_are_in_order(values: dict[str, floa
         "imbalance",
     }:
         assert found.gain.high <= 1 / max(load_of(Measured(report)).top, LEAST) + 1e-9
+
+
+def test_a_short_kernel_promises_nothing_and_cannot_be_shorter_than_a_launch() -> None:
+    tiny = {"grid": 1, "waves": 1 / 1056, "sm": 1, "memory": 1, "dram": 1, "issue": 1}
+    found = explain(kernel(duration=4_000, **tiny))
+    assert (found.reason, found.gain.low) == ("small_grid", 1.0)
+    assert found.gain.high == found.cap == pytest.approx(4.0)  # the smallest kernel takes 1 µs
+    assert "CUDA graph" in found.how
+
+
+def test_atomics_on_shared_memory_are_no_bank_conflicts() -> None:
+    busy = {"memory": 95.0, "dram": 5.0, "l2": 5.0, "shared_wavefronts": 1e7, "shared_conflicts": 9e6,
+            "data_wavefronts": 95.0, "shared_wavefronts_pct": 95.0}  # fmt: skip
+    assert reason(kernel(shared_atomic_conflicts=8e6, **busy)) == "atomics"
+    assert reason(kernel(shared_atomic_conflicts=1e6, **busy)) == "bank_conflicts"
+
+
+def test_warps_of_unequal_length_keep_places_empty() -> None:
+    found = explain(kernel(occupancy=15.0))
+    assert found.reason == "imbalance" and "15 % of an SM's warps are active, where 100 % fit" in found.sentence
+    assert reason(kernel(occupancy=60.0)) == "latency"
+    assert reason(kernel(occupancy=15.0, waves=0.7)) == "latency"
+
+
+def test_integers_on_the_multiply_pipe_are_no_flops() -> None:
+    busy = {"sm": 75.0, "fma": 75.0, "issue": 74.0, "memory": 15.0, "dram": 15.0, "l2": 15.0}
+    assert reason(kernel("hash_rows", **busy)) == "instruction_bound"
+    assert reason(kernel("hash_rows", ffma=2000.0, **busy)) == "compute_peak"

@@ -140,7 +140,7 @@ class ComparedKernel:
     @property
     def gain(self) -> float | None:
         """Old time over new time."""
-        old, new = self.before.kernel.duration_ns, self.after.kernel.duration_ns
+        old, new = Measured(self.before.kernel).duration_ns, Measured(self.after.kernel).duration_ns
         return old / new if old and new else None
 
     def to_dict(self) -> dict[str, Any]:
@@ -219,7 +219,8 @@ def aligned(
 def _compared(one: KernelReport, other: KernelReport) -> ComparedKernel:
     before, after = explain(one), explain(other)
     changes = _changes(Measured(one), Measured(other))
-    gain = one.duration_ns / other.duration_ns if one.duration_ns and other.duration_ns else None
+    old, new = Measured(one).duration_ns, Measured(other).duration_ns
+    gain = old / new if old and new else None
     verdict = _verdict(gain)
     cause = _explaining(before, after, gain) if gain is not None and verdict in {"faster", "slower"} else None
     return ComparedKernel(before, after, changes, verdict, cause, _sentence(before, after, verdict, gain, cause))

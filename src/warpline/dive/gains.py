@@ -5,6 +5,7 @@ from __future__ import annotations
 from warpline.dive.load import Load
 from warpline.dive.measured import Measured
 from warpline.estimate import Estimate
+from warpline.replay.costs.device import SMALLEST_KERNEL
 
 ATTAINED = 0.8
 """The part of its peak that the busiest unit of a kernel without a flaw usually reaches."""
@@ -18,6 +19,8 @@ CURE_COST = 1 / 3
 worst tenth kept 0.3 to 0.4)."""
 LEAST = 1e-4
 """Utilisations below this are not told apart: a gain of ten thousand is no number to promise."""
+SHORT_IN_KERNELS = 6
+"""A kernel shorter than this many of the smallest ones gains more from its neighbours than from within."""
 NO_GAIN = Estimate(1.0, 1.0, 1.0)
 
 
@@ -61,12 +64,33 @@ def kept(measured: Measured, gain: float) -> float:
     return 1 / (still + (1 - still) / max(gain, 1.0))
 
 
-def parallel(load: Load, factor: float) -> Estimate:
+def parallel(measured: Measured, load: Load, factor: float) -> Estimate:
     """The gain of `factor` times as much parallel work: in proportion, up to where some unit is full."""
     cap = cap_of(load)
     most = min(cap, max(factor, 1.0))
-    expected = min(most, max(1.0, ATTAINED * cap))
+    expected = kept(measured, min(most, max(1.0, ATTAINED * cap)))
     return ordered(expected**0.5, expected, most)
+
+
+def not_below_a_launch(gain: Estimate, duration_ns: float | None) -> Estimate:
+    """The same, where the kernel is no shorter than the smallest one that a device runs.
+
+    In a short kernel most of the time may be start and latency, so that nothing is promised.
+    """
+    if not duration_ns:
+        return gain
+    least, short = SMALLEST_KERNEL, is_short(duration_ns)
+    expected = min(gain.expected, duration_ns / least.expected)
+    return ordered(
+        1.0 if short else min(gain.low, duration_ns / least.high),
+        expected**0.5 if short else expected,
+        min(gain.high, duration_ns / least.low),
+    )
+
+
+def is_short(duration_ns: float | None) -> bool:
+    """Whether launching the kernel is a large part of its time."""
+    return duration_ns is not None and duration_ns < SHORT_IN_KERNELS * SMALLEST_KERNEL.expected
 
 
 def ordered(low: float, expected: float, high: float) -> Estimate:

@@ -58,6 +58,11 @@ class Measured:
         return None if above is None or not below else above / below
 
     @cached_property
+    def duration_ns(self) -> float | None:
+        """The kernel's time; None where it is unknown or makes no sense."""
+        return _sound(self.kernel.duration_ns) or None
+
+    @cached_property
     def blocks(self) -> float | None:
         """Thread blocks of the launch."""
         known = self.get("grid")

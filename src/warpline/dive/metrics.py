@@ -147,6 +147,7 @@ METRICS: Mapping[str, Metric] = {
     # Shared memory
     "shared_wavefronts": _metric(TABLES, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"),
     "shared_conflicts": _metric(TABLES, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum"),
+    "shared_atomic_conflicts": _metric(TABLES, "l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_atom.sum"),
     "shared_load_instructions": _metric(
         TABLES, "smsp__sass_inst_executed_op_shared_ld.sum", "sass__inst_executed_shared_loads"
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -157,7 +158,9 @@ class KernelDive:
             "name": kernel.name,
             "launch": kernel.launch,
             "device": kernel.device,
-            "duration_ns": None if kernel.duration_ns is None else round(kernel.duration_ns),
+            "duration_ns": round(kernel.duration_ns)
+            if kernel.duration_ns and math.isfinite(kernel.duration_ns)
+            else None,
             "bound": self.bound,
             "limiter": self.limiter,
             "limiter_pct": self.limiter_pct,

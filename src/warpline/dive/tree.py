@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 from warpline.dive import branches
-from warpline.dive.gains import NO_GAIN, WORTH, cap_of
+from warpline.dive.gains import NO_GAIN, WORTH, cap_of, is_short, not_below_a_launch
 from warpline.dive.hot_lines import hot_lines
 from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
@@ -11,10 +14,15 @@ from warpline.dive.metrics import METRICS
 from warpline.dive.model import NOT_KNOWN, Found, KernelDive
 from warpline.dive.reasons import REASONS, Case
 from warpline.dive.speed_of_light import bound_of, branch, limiter_of, pipes, roofline
+from warpline.replay.costs.device import SMALLEST_KERNEL
 from warpline.sources.ncu.model import KernelReport
 
 NO_COUNTERS = (
     "The report has no counters for this kernel (the speed of light is missing), so that the reason cannot be told."
+)
+SHORT = (
+    " It is so short that launching it is a large part of its time: fuse it with its neighbours, batch it, or capture "
+    "a CUDA graph first."
 )
 PROFILE_AGAIN = "Profile it again with the counters: ncu --set full --import-source yes --clock-control none."
 
@@ -40,6 +48,7 @@ def explain(kernel: KernelReport) -> KernelDive:
             kernel, "unknown", "", None, NOT_KNOWN, NO_COUNTERS, NO_GAIN, 1.0, PROFILE_AGAIN, tree, missing=missing
         )
     first, others = reason_of(case)
+    longest = measured.duration_ns or math.inf
     return KernelDive(
         kernel=kernel,
         bound=case.bound,
@@ -48,8 +57,8 @@ def explain(kernel: KernelReport) -> KernelDive:
         reason=first.reason,
         sentence=first.sentence + ".",
         gain=first.gain,
-        cap=max(cap_of(load), first.gain.high),
-        how=first.how,
+        cap=max(min(cap_of(load), longest / SMALLEST_KERNEL.low), first.gain.high),
+        how=first.how + (SHORT if is_short(measured.duration_ns) else ""),
         tree=tree,
         also=others,
         roofline=roofline(measured, load),
@@ -64,7 +73,8 @@ def reason_of(case: Case) -> tuple[Found, tuple[Found, ...]]:
     for reason in REASONS:
         one = reason.look(case)
         if one is not None:
-            found[reason.rank].append(one)
+            bounded = not_below_a_launch(one.gain, case.measured.duration_ns)
+            found[reason.rank].append(replace(one, gain=bounded))
     flaws = sorted((one for one in found["flaw"] if one.gain.expected >= WORTH), key=lambda one: -one.gain.expected)
     chosen = [*flaws, *found["fallback"], *found["end"]]
     return chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ())

@@ -13,7 +13,6 @@ from warpline.hardware import roofline as roofline_of_numbers
 from warpline.trace.open import open_trace as open_linked
 
 if TYPE_CHECKING:
-    from warpline.dive.model import Dive
     from warpline.findings.diagnosis import Diagnosis
     from warpline.replay.whatif import Prediction
 
@@ -46,21 +45,6 @@ def whatif(path: str | Path, *fixes: str) -> Prediction:
     >>> warpline.whatif("trace.json.gz", "tf32").gain.expected
     """
     return open_trace(path).whatif(*fixes)
-
-
-def dive(report: str | Path, trace: str | Path | Trace | None = None) -> Dive:
-    """Say why each kernel of a report of Nsight Compute (.ncu-rep or a CSV page) is slow inside.
-
-    With a trace, the gains are carried to its step.
-
-    >>> warpline.dive("report.ncu-rep").kernels.select("name", "reason", "gain")
-    """
-    from warpline.dive.answer import dive_files  # noqa: PLC0415 - loaded when used
-
-    if trace is None:
-        return dive_files([report])
-    opened = trace if isinstance(trace, Trace) else open_trace(trace)
-    return dive_files([report], opened.linked)
 
 
 @wraps(roofline_of_numbers)

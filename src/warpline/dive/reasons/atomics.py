@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from warpline.dive.gains import freed
 from warpline.dive.model import Found
+from warpline.dive.reasons.bank_conflicts import MIN_SHARE as MIN_CONFLICTS
+from warpline.dive.reasons.bank_conflicts import conflict_share, of_atomics, without_conflicts
 from warpline.dive.reasons.base import Case, Reason
 
 MIN_SHARE = 0.05
@@ -26,8 +28,19 @@ def hot_slice(case: Case) -> float | None:
 
 
 def look(case: Case) -> Found | None:
-    """Removes the atomics' part of the requests."""
+    """Removes the atomics' part of the requests; or, in shared memory, their conflicts."""
     measured = case.measured
+    conflicts = conflict_share(measured)
+    if conflicts is not None and conflicts >= MIN_CONFLICTS and of_atomics(measured):
+        return Found(
+            "atomics",
+            f"Atomics on few words of shared memory: {100 * conflicts:.0f} % of its wavefronts repeat an access, most "
+            "of them for atomics",
+            without_conflicts(case, conflicts),
+            "Give each warp or thread its own counters and add them at the end, or sum within the warp "
+            "(__match_any_sync, __reduce_add_sync) before the atomic.",
+            (measured.name("shared_atomic_conflicts"), measured.name("shared_wavefronts")),
+        )
     atomics = measured.total("atomic_requests", "reduction_requests")
     if not atomics:
         return None
@@ -57,6 +70,6 @@ REASON = Reason(
     "atomics",
     "Do atomics on few addresses serialise?",
     ("atomic_requests", "reduction_requests"),
-    "5 % of the global requests, and the busiest L2 slice at least 25 % busy with them",
+    "5 % of the global requests, and the busiest L2 slice at least 25 % busy with them; or most of the bank conflicts",
     look,
 )

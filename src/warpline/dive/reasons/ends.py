@@ -14,6 +14,8 @@ NEAR_PEAK = 0.8
 """A copy kernel reaches 90 % of an H200's DRAM peak, and the best GEMMs 90 % of its tensor peak: near it is 80 %."""
 MAX_FLOPS = 0.1
 """Floating-point instructions among all: below, a kernel was asked to move bytes, and the rest is overhead."""
+LITTLE_FLOPS = 0.25
+"""Below, the FMA pipe works on integers: it multiplies them too."""
 MOSTLY_FLOPS = 0.5
 """Above, the instructions are the arithmetic that the kernel exists for."""
 BALANCED = 0.15
@@ -54,10 +56,12 @@ def instructions(case: Case) -> Found | None:
     load = case.load
     unit = load.limiter("compute")
     busy = load.shares.get(unit, 0.0)
-    if unit in {*USEFUL_PIPES, "sm"} or busy < WAITING or busy < load.top - 0.05 or _is_balanced(case):
+    arithmetic = case.measured.flop_share
+    integers = unit == "fma" and arithmetic is not None and arithmetic < LITTLE_FLOPS
+    is_useful = unit in {*USEFUL_PIPES, "sm"} and not integers
+    if is_useful or busy < WAITING or busy < load.top - 0.05 or _is_balanced(case):
         return None
     issue = load.shares.get("issue", 0.0)
-    arithmetic = case.measured.flop_share
     if arithmetic is not None and arithmetic >= MOSTLY_FLOPS:
         return None
     cap = cap_of(load)

@@ -15,6 +15,8 @@ MIN_LOSS = 0.1
 """Part of the SMs' time that is lost: what a gain of the least size that counts needs."""
 MAX_TOP = 0.6
 """A kernel whose busiest unit is above this has enough blocks for it."""
+MAX_ACHIEVED = 0.5
+"""Achieved over theoretical occupancy: below, places that blocks hold are mostly empty."""
 MAX_WAVES = 0.5
 """Half of the blocks that fit at once."""
 
@@ -39,7 +41,7 @@ def few_blocks(case: Case) -> Found | None:
     return Found(
         "small_grid",
         f"The grid is too small: {several(blocks, 'block')} for {several(sms, 'SM')}{filled}{idle}",
-        parallel(case.load, factor),
+        parallel(measured, case.load, factor),
         "Launch more blocks: give each less work, split the reduced dimension (split-K, two passes), or batch several "
         "small problems into one launch.",
         (measured.name("grid"), measured.name("waves")),
@@ -71,7 +73,9 @@ def uneven(case: Case) -> Found | None:
     """Work dealt out so that all SMs end together, where the number of blocks does not explain that they do not."""
     measured, activity = case.measured, case.measured.activity
     blocks, sms = measured.blocks, measured.get("sms")
-    if activity is None or 1 - activity < MIN_LOSS or not sms or (blocks is not None and blocks < (1 - MIN_LOSS) * sms):
+    if activity is not None and 1 - activity < MIN_LOSS:
+        return uneven_warps(case)
+    if activity is None or not sms or (blocks is not None and blocks < (1 - MIN_LOSS) * sms):
         return None
     loss = wave_loss(measured) or 0.0
     if (measured.get("waves") or 0.0) > 1 and 1 - activity >= loss / 2 and loss >= MIN_LOSS:
@@ -83,6 +87,25 @@ def uneven(case: Case) -> Found | None:
         "Make the blocks' work equal: cut long rows into chunks, pair long with short ones, order the longest first, "
         "or let blocks take work from a counter.",
         (measured.name("active_avg"), measured.name("active_max")),
+    )
+
+
+def uneven_warps(case: Case) -> Found | None:
+    """Warps of a block of unequal length: the block keeps its place until the last one ends."""
+    measured = case.measured
+    achieved, possible, waves = measured.get("occupancy"), measured.get("occupancy_possible"), measured.get("waves")
+    if not achieved or not possible or waves is None or waves < 1 or case.load.top > MAX_TOP:
+        return None
+    if achieved > MAX_ACHIEVED * possible or 1 - (measured.activity or 1.0) >= MIN_LOSS:
+        return None
+    return Found(
+        "imbalance",
+        f"The warps of a block do unequal work: {achieved:.0f} % of an SM's warps are active, where {possible:.0f} % "
+        "fit and there are enough blocks",
+        parallel(measured, case.load, possible / achieved),
+        "Make the warps' work equal, use smaller blocks so that an early end frees its place, or let warps take work "
+        "from a counter. Blocks that end after some microseconds look alike: give each more work.",
+        (measured.name("occupancy"), measured.name("occupancy_possible")),
     )
 
 
@@ -111,6 +134,7 @@ IMBALANCE = Reason(
     "imbalance",
     "Do all SMs work equally long?",
     ("active_avg", "active_max"),
-    "10 % of the SMs' time lost, without a part-filled last wave or too few blocks to explain it",
+    "10 % of the SMs' time lost, without a part-filled last wave or too few blocks to explain it; or under half of the "
+    "warps that fit active, in full waves and with no unit over 60 % busy",
     uneven,
 )

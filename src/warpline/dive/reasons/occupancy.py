@@ -47,7 +47,7 @@ def look(case: Case) -> Found | None:
         "low_occupancy",
         f"Too few warps hide the latency: {100 * possible:.0f} % of an SM's warps fit{words}{reached}, and no unit is "
         f"over {100 * case.load.top:.0f} % busy",
-        parallel(case.load, 1 / possible),
+        parallel(measured, case.load, 1 / possible),
         ADVICE.get(limit or "", "Let more blocks fit on an SM: fewer registers, less shared memory, other block sizes.")
         + " Or give each thread more independent loads.",
         (measured.name("occupancy_possible"), measured.name("occupancy")),
