@@ -84,6 +84,7 @@ def test_a_program_is_run_under_ncu_and_explained(
     assert answer["schema"] == "warpline.dive/1"
     assert [found["name"] for found in answer["kernels"]] == [FUNCTION]
     assert "profiled slow_norm_kernel in 26 passes" in shown.err
+    assert "other-launches" in {entry["code"] for entry in answer["health"]}, "the stand-in's grid is another"
     words = (tmp_path / "words").read_text().split("\n")
     for flag, value in (("--kernel-name", FUNCTION), ("--launch-skip", "0"), ("--launch-count", "2")):
         assert words[words.index(flag) + 1] == value

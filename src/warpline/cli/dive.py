@@ -23,6 +23,9 @@ from warpline.cli.output import format_of, json_text, put_report, put_text, refu
 from warpline.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from warpline.analyses.inside_kernels import InsideKernel
     from warpline.trace.trace import Trace
 
 DEFAULT_TOP = 3
@@ -118,11 +121,14 @@ def dive(
         assert trace is not None
         again = shlex.join(["warpline", "dive", short_path(traces[0])])
         if program and not print_only:
-            reports = _profile(trace, top, program, stop, source, as_json)
+            from warpline.cli.dive_run import profile_kernels  # noqa: PLC0415
+
+            done = profile_kernels(trace, top, program, stop=stop, source=source, quiet=as_json)
+            _explain(done.reports, trace, shown, done.wanted)
         else:
             _show_plan(trace, top, source, again, shown)
-            return
-    elif program:
+        return
+    if program:
         raise UsageError("report-and-program", "a report needs no program", "leave out what follows --")
     _explain(reports, trace, shown)
 
@@ -140,17 +146,10 @@ def _show_plan(trace: Trace, top: int, source: bool, again: str, shown: Output) 
         put_report(plan_report(found, top, runs, again), format_of(shown.file, False), shown.file)
 
 
-def _profile(trace: Trace, top: int, program: tuple[str, ...], stop: bool, source: bool, quiet: bool) -> list[Path]:
-    """Run the program under ncu, once or once per kernel."""
-    from warpline.cli.dive_run import profile_kernels  # noqa: PLC0415
-
-    return profile_kernels(trace, top, program, stop=stop, source=source, quiet=quiet)
-
-
-def _explain(reports: list[Path], trace: Trace | None, shown: Output) -> None:
+def _explain(reports: list[Path], trace: Trace | None, shown: Output, wanted: Sequence[InsideKernel] = ()) -> None:
     from warpline.cli.dive_answer import explain_reports  # noqa: PLC0415
 
-    explain_reports(reports, trace, shown.verbose, shown.as_json, shown.file)
+    explain_reports(reports, trace, shown.verbose, shown.as_json, shown.file, wanted)
 
 
 def _compare(reports: list[Path], traces: list[Path], program: tuple[str, ...], shown: Output) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from warpline.capture.plan import NCU, Plan
 from warpline.errors import WarplineError
 
 if TYPE_CHECKING:
+    from warpline.analyses.inside_kernels import InsideKernel
     from warpline.analyses.ncu_plan import NcuRun
     from warpline.trace.trace import Trace
 
@@ -20,10 +21,18 @@ SECONDS = 600.0
 """Longest recording under ncu: one step, every kernel of which may be replayed tens of times."""
 
 
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """The reports of all runs, and the kernels that they should hold."""
+
+    reports: list[Path]
+    wanted: list[InsideKernel]
+
+
 def profile_kernels(
     trace: Trace, top: int, words: tuple[str, ...], *, stop: bool, source: bool, quiet: bool
-) -> list[Path]:
-    """The reports of all runs."""
+) -> Profiled:
+    """Run the program under ncu, once or once per kernel."""
     from warpline.analyses.inside_kernels import inside_kernels  # noqa: PLC0415 - only when something is run
     from warpline.analyses.ncu_plan import runs_for  # noqa: PLC0415
 
@@ -36,14 +45,15 @@ def profile_kernels(
             "see why: warpline dive TRACE --print",
         )
     try:
-        return [_one(run, number, len(runs), words, stop, quiet) for number, run in enumerate(runs, 1)]
+        reports = [_one(run, number, len(runs), words, stop) for number, run in enumerate(runs, 1)]
     except WarplineError as error:
         if error.code == COUNTERS_FORBIDDEN:
-            _say_without_counters(runs)
+            _say_without_counters(runs, to_stderr=quiet)
         raise
+    return Profiled(reports, [kernel for run in runs for kernel in run.kernels])
 
 
-def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: bool, quiet: bool) -> Path:
+def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: bool) -> Path:
     from warpline.capture.program import program_of  # noqa: PLC0415
     from warpline.capture.run import Request, prepared, say_on_stderr  # noqa: PLC0415
     from warpline.capture.run import run as record  # noqa: PLC0415
@@ -63,8 +73,8 @@ def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: boo
     return result.trace
 
 
-def _say_without_counters(runs: tuple[NcuRun, ...]) -> None:
-    """What the timeline and the roofline say about the kernels, on stdout: the answer, as far as there is one."""
-    click.echo("Without counters, the timeline says:")
+def _say_without_counters(runs: tuple[NcuRun, ...], to_stderr: bool) -> None:
+    """What the timeline and the roofline say about the kernels: the answer, as far as there is one."""
+    click.echo("Without counters, the timeline says:", err=to_stderr)
     for kernel in (kernel for run in runs for kernel in run.kernels):
-        click.echo(f"  {kernel.function}{f' ({kernel.op})' if kernel.op else ''}: {kernel.why}")
+        click.echo(f"  {kernel.function}{f' ({kernel.op})' if kernel.op else ''}: {kernel.why}", err=to_stderr)

@@ -29,6 +29,7 @@ ADVICE: dict[str, str] = {
     "damaged-report": "copy or record the report again",
     "damaged-rows": "export the page again: ncu --import REPORT.ncu-rep --csv --page raw",
     "ncu-message": "follow ncu's message",
+    "other-launches": "run the printed command of warpline dive TRACE --print without --launch-skip",
     "no-counters": "profile with sections: warpline dive TRACE --print",
     "malformed-events": "avoid quotes and backslashes in record_function names, or use a newer torch",
     "negative-duration": "do not rely on the times near them",

@@ -49,8 +49,8 @@ class NextTool:
 
 
 def next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
-    """The kernels with the longest time, each with the tool that explains it."""
-    found = inside_kernels(trace, _floors(trace, judgement))
+    """The kernels with the longest time, in the steps that were replayed, each with the tool that explains it."""
+    found = inside_kernels(judgement.evidence.trace if judgement else trace, _floors(judgement))
     longest = sorted(found.kernels, key=lambda kernel: -kernel.time_ns)[:LISTED]
     fixes = _changed_rows(judgement) if judgement is not None else {}
     return [_tool(found, kernel, fixes) for kernel in longest]
@@ -65,13 +65,11 @@ def _tool(found: InsideKernels, kernel: InsideKernel, fixes: dict[str, set[int]]
     return NextTool(kernel, "ncu", kernel.why, by_hand(found, kernel))
 
 
-def _floors(trace: Trace, judgement: Judgement | None) -> Floors | None:
-    """The floors that the replay has computed already; None to compute them."""
+def _floors(judgement: Judgement | None) -> Floors:
+    """The floors that the replay has computed already; without it none, since they take as long as the rest."""
     if judgement is None:
         return {}
     least = judgement.evidence.scene.floors.least_ns()
-    if len(least) != len(trace.gpu):
-        return None
     return {int(row): (float(least[row]), "") for row in np.flatnonzero(least)}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -119,8 +120,13 @@ def installed_library() -> Path | None:
         for folder in (spec.submodule_search_locations or ()) if spec is not None else ():
             found = sorted(Path(folder).glob(f"**/{_LIBRARY}"))
             if found:
-                return found[-1]
+                return max(found, key=_release)
     return None
+
+
+def _release(library: Path) -> int:
+    """The CUDA release in the folder's name (cu13); a newer library knows more chips."""
+    return max((int(number) for number in re.findall(r"cu(\d+)", str(library))), default=0)
 
 
 def list_metrics(library: Path, chips: Sequence[str]) -> list[dict[str, Any]]:
