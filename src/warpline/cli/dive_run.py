@@ -6,10 +6,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from warpline.capture.ncu_log import COUNTERS_FORBIDDEN
 from warpline.capture.plan import NCU, Plan
+from warpline.cli.output import say
 from warpline.errors import WarplineError
 
 if TYPE_CHECKING:
@@ -75,6 +74,6 @@ def _one(run: NcuRun, number: int, total: int, words: tuple[str, ...], stop: boo
 
 def _say_without_counters(runs: tuple[NcuRun, ...], to_stderr: bool) -> None:
     """What the timeline and the roofline say about the kernels: the answer, as far as there is one."""
-    click.echo("Without counters, the timeline says:", err=to_stderr)
+    say("Without counters, the timeline says:", err=to_stderr)
     for kernel in (kernel for run in runs for kernel in run.kernels):
-        click.echo(f"  {kernel.function}{f' ({kernel.op})' if kernel.op else ''}: {kernel.why}", err=to_stderr)
+        say(f"  {kernel.function}{f' ({kernel.op})' if kernel.op else ''}: {kernel.why}", err=to_stderr)
