@@ -25,6 +25,8 @@ from warpline.capture.manifest import (
     write_manifest,
 )
 from warpline.capture.missing_trace import why_nothing
+from warpline.capture.ncu_line import Focus
+from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, read_parts
 from warpline.capture.program import Program, has_torch, run_name
@@ -53,6 +55,8 @@ class Request:
     launches: int = NCU_LAUNCHES
     tool_arguments: tuple[str, ...] = ()
     output_to_stderr: bool = False
+    focus: Focus | None = None
+    """The launches that ncu profiles, where they are known."""
 
 
 @dataclass(frozen=True)
@@ -95,8 +99,11 @@ def command_of(request: Request, plan: Plan) -> list[Flag]:
         flags = nsys_flags(find_tool(NSYS), plan, by_range, request.tool_arguments, request.stop)
         return [*flags, program]
     if plan.tool == NCU:
-        arguments = request.tool_arguments
-        return [*ncu_flags(find_tool(NCU), plan, by_range, request.kernel, request.launches, arguments), program]
+        arguments, focus = request.tool_arguments, request.focus
+        flags = ncu_flags(
+            find_tool(NCU), plan, by_range, request.kernel, request.launches, arguments, focus, request.stop
+        )
+        return [*flags, program]
     return [program]
 
 
@@ -133,6 +140,7 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
         leave_nothing(folder)
         raise
     watcher.end_all()
+    watcher.end()
     parts = gather(folder)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
@@ -175,7 +183,7 @@ def _traces(folder: Path, plan: Plan, parts: list[dict[str, Any]]) -> list[Path]
 
 
 def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError:
-    known = why_nothing(folder, plan, parts, ending)
+    known = (ncu_failure(folder) if plan.tool == NCU else None) or why_nothing(folder, plan, parts, ending)
     if known is not None:
         return known
     return WarplineError(
@@ -201,6 +209,7 @@ class _Watcher:
         self._folder, self._request, self._plan, self._say = folder, request, plan, say
         self._looked = 0.0
         self._told: set[str] = set()
+        self._log = NcuLog(folder, say) if plan.tool == NCU else None
         self.devices: list[dict[str, object]] = []
         self._ending: EndProcesses | None = None
 
@@ -218,6 +227,8 @@ class _Watcher:
         if time.monotonic() - self._looked < CHECK_INTERVAL_S:
             return
         self._looked = time.monotonic()
+        if self._log is not None:
+            self._log.look()
         if self._ending is not None:
             self._ending.insist()
             return
@@ -229,6 +240,11 @@ class _Watcher:
         if done and len(done) == len(parts) and "recorded" not in self._told:
             self._told.add("recorded")
             self._after_recording(child, done)
+
+    def end(self) -> None:
+        """Say what ncu wrote last."""
+        if self._log is not None:
+            self._log.look()
 
     def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
         first = done[0]

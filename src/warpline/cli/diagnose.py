@@ -137,6 +137,11 @@ def show(
     """Open, diagnose, and print or write the report; `again` is the command as typed."""
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
+    if _is_ncu(trace):
+        from warpline.cli.dive import show_report  # noqa: PLC0415 - loaded when used
+
+        show_report(trace, answer)
+        return
     finished, keep = finished_answer(trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP)
     if chosen is ReportFormat.JSON:
         put_text(finished.json, answer.output)
@@ -172,6 +177,14 @@ def finished_answer(
         return known, lambda: None
     finished = _finished(trace, steps, step_range, why, no_cache, again, top)
     return finished, lambda: kept.store(key, finished) if key else None
+
+
+def _is_ncu(file: Path) -> bool:
+    """Whether the file is a report of Nsight Compute, which has no timeline."""
+    from warpline.sources.detect import NCU_KINDS, detect  # noqa: PLC0415 - loaded when used
+    from warpline.sources.stdin import STDIN  # noqa: PLC0415
+
+    return file != STDIN and not file.is_dir() and detect(file) in NCU_KINDS
 
 
 def _finished(

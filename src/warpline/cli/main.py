@@ -24,6 +24,8 @@ VERBS = {
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
+    "dive": "dive",
+    "metric": "metric",
     "roofline": "roofline",
     "device": "device",
     "bench": "bench",

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from warpline.capture.tools import Flag
 
 
+NCU_SUFFIX = ".ncu-rep"
+
+
 def answer(result: Run, diagnose: bool, as_json: bool) -> int:
     """Print it; the exit code is the program's, even if the trace cannot be diagnosed and the program failed."""
     nothing = result.nothing
@@ -70,14 +73,22 @@ def _print_answer(
         if wanted is not None:
             show(wanted, Answer())
         return
+    inside = wanted is not None and wanted.suffix == NCU_SUFFIX
     print_json(
         {
             **manifest,
             "folder": str(folder),
             "nothing": nothing.line() if nothing else None,
-            "diagnosis": _diagnosed(wanted) if wanted is not None else None,
+            "diagnosis": _diagnosed(wanted) if wanted is not None and not inside else None,
+            **({"dive": _dived(wanted)} if wanted is not None and inside else {}),
         }
     )
+
+
+def _dived(report: Path) -> dict[str, Any]:
+    from warpline.dive.answer import dive_files  # noqa: PLC0415 - loaded when used
+
+    return dive_files([report]).to_dict()
 
 
 def _diagnosed(trace: Path) -> Any:
@@ -88,9 +99,7 @@ def _diagnosed(trace: Path) -> Any:
 
 def _readable(trace: Path | None) -> Path | None:
     """The trace to diagnose; for an nsys report its SQLite export, stored beside it."""
-    if trace is None or trace.suffix == ".ncu-rep":
-        return None
-    if trace.suffix != ".nsys-rep":
+    if trace is None or trace.suffix != ".nsys-rep":
         return trace
     from warpline.sources.nsys.report_file import export_report  # noqa: PLC0415 - polars loads only when it is used
 
@@ -104,7 +113,7 @@ def _say_where(result: Run) -> None:
     if others:
         more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
         say(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
-    if result.trace is not None and result.trace.suffix == ".ncu-rep":
+    if result.trace is not None and result.trace.suffix == NCU_SUFFIX:
         say(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
 
 

@@ -112,7 +112,7 @@ def _supported(file: Path) -> str:
             f"{file.name} is in NVIDIA's own report format, which only nsys can write: share its export instead",
             f"nsys export --type sqlite -o {file.stem}.sqlite {file.name}, then warpline scrub {file.stem}.sqlite",
         )
-    if kind is FileKind.NCU_REP:
+    if kind in {FileKind.NCU_REP, FileKind.NCU_REP_GZ, FileKind.NCU_REP_XZ}:
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is a Nsight Compute report, which only ncu can write",
