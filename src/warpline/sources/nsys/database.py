@@ -85,16 +85,16 @@ class Database:
         schema = {name: dtype for name, dtype, _ in present}
         try:
             self.connection.text_factory = str
-            frames = [_frame(schema, columns) for columns in self._chunks(table, query, text_columns)]
+            frames = [_frame(schema, columns) for columns in self.chunks(table, query, text_columns)]
         except _NotUtf8:
             self.connection.text_factory = _decode
-            frames = [_frame(schema, columns) for columns in self._chunks(table, query, text_columns)]
+            frames = [_frame(schema, columns) for columns in self.chunks(table, query, text_columns)]
         frame = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
         absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in schema]
         return frame.with_columns(absent).select(name for name, _, _ in wanted)
 
-    def _chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
-        """The columns of one chunk of rows after the other, up to the end or the damage."""
+    def chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
+        """The columns of one chunk of rows after the other, up to the end or the damage, which is noted."""
         limit_rows = self.file_bytes // MIN_ROW_BYTES
         chunk_rows = TEXT_CHUNK_ROWS if text_columns else CHUNK_ROWS
         total, characters, reason = 0, 0, ""

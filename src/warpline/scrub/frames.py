@@ -1,0 +1,136 @@
+"""Python frames: those of libraries keep their place in the package, those of the program become pseudonyms.
+
+``/home/ada/env/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward`` becomes
+``/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward``, and ``/home/ada/engine/train.py(12): main``
+becomes ``/fileB.py(12): main``: lines stay, and whether the path was absolute.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+
+from warpline.scrub.forms import RANGE_TELLS
+from warpline.scrub.names import PIECE, Names, is_harmless
+from warpline.scrub.quote import redacted
+from warpline.scrub.vocabulary import is_known
+
+PACKAGES = frozenset(
+    """
+    torch triton functorch torchgen transformers accelerate lightning pytorch_lightning deepspeed numpy torchvision
+    torchaudio flash_attn vllm apex scipy PIL pandas sklearn skimage cv2 datasets tokenizers timm einops diffusers peft
+    safetensors huggingface_hub tqdm jax jaxlib flax optax tensorflow keras cupy numba ray warpline sympy networkx
+    torchao torchtune xformers bitsandbytes sglang megatron nvtx pynvml requests urllib3 yaml packaging psutil
+    """.split()
+) | frozenset(sys.stdlib_module_names)
+"""Public packages, and Python's own modules."""
+
+_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d{1,7})\): (?P<function>.*)", re.DOTALL)
+_XLA_FRAME = re.compile(r"\$(?P<file>\S+):(?P<line>\d{1,7}) (?P<function>.+)", re.DOTALL)
+_BUILT_IN = re.compile(r"<built-in (function|method) ([\w.]{1,80})(?: of ([\w.\[\] -]{1,80}) object at 0x([0-9a-fA-F]{1,16}))?>")
+_MODULE = re.compile(r"nn\.Module: (\w{1,120}?)(_\d{1,5})?")
+_ADDRESS = re.compile(r"0x([0-9a-fA-F]{4,16})")
+_LIBRARY_ROOT = re.compile(r"(?:^|[/\\])(lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\])?((?:site|dist)-packages[/\\])|(?:^|[/\\])(lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\])")
+_FROZEN = re.compile(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
+MAX_FRAME_CHARS = 4096
+
+
+class Frames:
+    """Replaces the frames of one file."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._known: dict[str, str] = {}
+
+    def frame(self, text: str) -> str:
+        """One frame."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._frame(text[:MAX_FRAME_CHARS])
+        return known
+
+    def stack(self, text: str) -> str:
+        """Frames with semicolons between, as in ``Call stack``."""
+        return ";".join(self.frame(part) for part in text.split(";"))
+
+    def _frame(self, text: str) -> str:
+        if found := _BUILT_IN.fullmatch(text):
+            owner = f" of {self._names.pieces(found[3])} object at 0x{self._address(found[4])}" if found[3] else ""
+            return f"<built-in {found[1]} {self._names.pieces(found[2])}{owner}>"
+        if found := _MODULE.fullmatch(text):
+            return f"nn.Module: {self._names.pieces(found[1])}{found[2] or ''}"
+        if found := _FRAME.fullmatch(text):
+            return f"{self._file(found['file'])}({found['line']}): {self._function(found['function'], found['file'])}"
+        if found := _XLA_FRAME.fullmatch(text):
+            return f"${self._file(found['file'])}:{found['line']} {self._function(found['function'], found['file'])}"
+        if text.startswith("<") and re.fullmatch(r"<[\w .\-]{1,80}>", text):
+            return self._names.pieces(text)
+        return self._names.range(text) if text else text
+
+    def _file(self, path: str) -> str:
+        if _FROZEN.fullmatch(path):
+            return self._names.pieces(path)
+        root, rest = _split(path)
+        if rest is not None:
+            first = re.split(r"[/\\]|\.py$", rest)[0]
+            if first in PACKAGES:
+                return root + first + self._names.pieces(rest[len(first) :])
+            return root + self._foreign(rest)
+        if self._names.keep_names:
+            return redacted(path)
+        absolute = "/" if re.match(r"[/\\~]|[A-Za-z]:", path) else ""
+        top = re.split(r"[/\\]", path)[0]
+        kept = f"{top}/" if top in PACKAGES and top != path else ""
+        if _is_ours(path):
+            return path
+        ending = next((end for end in (".py", ".pyx", ".so") if path.endswith(end)), "")
+        return absolute + kept + self._coded("file", path) + ending
+
+    def _foreign(self, rest: str) -> str:
+        """A path within a package that is not public."""
+        if self._names.keep_names:
+            return redacted(rest)
+        package, slash, inner = rest.partition("/")
+        if _is_ours(package) or is_known(package.removesuffix(".py")) and package.startswith("package"):
+            return package + slash + self._names.pieces(inner)
+        name = f"package{self._names.pseudonyms.code('package', package)}"
+        return f"{name}/{self._coded('file', inner)}.py" if inner else f"{name}.py"
+
+    def _function(self, text: str, file: str) -> str:
+        if text.startswith("<") and re.fullmatch(r"<\w{1,20}>", text):
+            return self._names.pieces(text)
+        if is_harmless(text):
+            return text
+        if _split(file)[1] is not None or _FROZEN.fullmatch(file):
+            return self._names.pieces(text) if re.fullmatch(r"[\w.<>]{1,120}", text) else self._coded("function", text)
+        if self._names.keep_names:
+            return redacted(text)
+        return text if _is_ours(text) else self._coded("function", text)
+
+    def _coded(self, group: str, text: str) -> str:
+        told = dict.fromkeys(found.lower() for found in RANGE_TELLS.findall(text))
+        return "_".join([f"{group}{self._names.pseudonyms.code(group, text)}", *told])
+
+    def _address(self, text: str) -> str:
+        """An address of memory: only whether two are the same matters."""
+        value = int(text, 16)
+        return f"{value if value < 1 << 16 else self._names.pseudonyms.number('address', value) + (1 << 12):x}"
+
+
+def _split(path: str) -> tuple[str, str | None]:
+    """The root that may be shown, and the path within a library; None for a file of the program."""
+    found = None
+    for found in _LIBRARY_ROOT.finditer(path):
+        pass
+    if found is not None:
+        lead = "/" if found.start() or path.startswith(("/", "\\")) else ""
+        return lead + "".join(part.replace("\\", "/") for part in found.groups() if part), path[found.end() :].replace("\\", "/")
+    top = re.split(r"[/\\]", path)[0]
+    inside = top in PACKAGES or (top == path and path.removesuffix(".py") in PACKAGES)
+    return ("", path) if inside else ("", None)
+
+
+def _is_ours(text: str) -> bool:
+    """Whether a path or a function is already a pseudonym."""
+    found = re.fullmatch(r"/?(?:file|function|package)[A-Z]{1,6}(?:_[a-z_]+)*(?:\.pyx?|\.so)?", text)
+    return found is not None and all(map(is_known, PIECE.findall(text)))
