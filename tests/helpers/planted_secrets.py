@@ -21,7 +21,10 @@ _JOINED = {
     "Google key": ("AI|zaSyDq7Rt2Zk9Lp4Vn8Rb3Yc6Hd1Mf5Gs0J", "SyDq7Rt2Zk9Lp4Vn8"),
     "npm token": ("npm|_a9B8c7D6e5F4g3H2i1J0k9L8m7N6o5P4q3R2", "a9B8c7D6e5F4g3H2"),
     "web token": ("ey|JhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NSJ9.c2lnbmF0dXJl", "JhbGciOiJIUzI1NiJ9"),
-    "private key": ("-----BEGIN RSA PRIVATE| KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----", "MIIEowIBAAKCAQEA"),
+    "private key": (
+        "-----BEGIN RSA PRIVATE| KEY-----\nMIIEowIBAAKCAQEA\n-----END RSA PRIVATE KEY-----",
+        "MIIEowIBAAKCAQEA",
+    ),
     "private key on one line": ("-----BEGIN EC PRIVATE| KEY-----\\nMHcCAQEEIIzXq7\\n-----END", "MHcCAQEEIIzXq7"),
     "bearer": ("Authorization: Bearer q1w2e3r4t5y6u7i8o9p0", "q1w2e3r4t5y6"),
     "basic": ("Authorization: Basic Y2Fyb2w6czNzYW1lb3Blbg==", "Y2Fyb2w6czNzYW1lb3Blbg"),
@@ -97,7 +100,13 @@ def survivors(raw: bytes) -> list[str]:
 
 def _encodings(text: str) -> list[bytes]:
     plain = text.encode()
-    forms = [plain, text.encode("utf-16-le"), text.encode("utf-16-be"), plain.hex().encode(), quote(text, safe="").encode()]
+    forms = [
+        plain,
+        text.encode("utf-16-le"),
+        text.encode("utf-16-be"),
+        plain.hex().encode(),
+        quote(text, safe="").encode(),
+    ]
     forms.append(json.dumps(text)[1:-1].encode())
     forms.append("".join(f"\\u{ord(char):04x}" for char in text).encode())
     # The middle of the text in base64, at each of the three alignments.

@@ -110,7 +110,9 @@ def test_headers(place: str, encoding: str, tmp_path: Path) -> None:
     text = path.read_text()
     if encoding == "escaped":
         for secret in sorted(texts(), key=len, reverse=True):
-            text = text.replace(json.dumps(secret)[1:-1], "".join(f"\\u{ord(char):04x}" for char in secret if ord(char) < 65536))
+            text = text.replace(
+                json.dumps(secret)[1:-1], "".join(f"\\u{ord(char):04x}" for char in secret if ord(char) < 65536)
+            )
         path.write_text(text)
     elif encoding == "gz":
         path = tmp_path / "trace.json.gz"
@@ -143,8 +145,15 @@ def test_numbers(tmp_path: Path) -> None:
 
 def test_secrets_that_are_split(tmp_path: Path) -> None:
     """Neither half survives, whether the halves follow each other in names or in arguments."""
-    halves = [(needle[: len(needle) // 2], needle[len(needle) // 2 :]) for _, needle in FORMS.values() if len(needle) > 11]
-    events = [event for pair in halves for half in pair for event in (annotation(half, 1, 1), kernel(half, 1, 1, 9, note=half))]
+    halves = [
+        (needle[: len(needle) // 2], needle[len(needle) // 2 :]) for _, needle in FORMS.values() if len(needle) > 11
+    ]
+    events = [
+        event
+        for pair in halves
+        for half in pair
+        for event in (annotation(half, 1, 1), kernel(half, 1, 1, 9, note=half))
+    ]
     output = tmp_path / "out.json"
     scrub(write(tmp_path, base() + events), output)
     export = small()
@@ -169,11 +178,16 @@ ROWS: dict[str, Callable[[Export, str], object]] = {
     "OS call": lambda export, text: export.add(
         "OSRT_API", start=1, end=2, eventClass=27, globalTid=GLOBAL_TID, nameId=export.string(text)
     ),
-    "thread": lambda export, text: export.add("ThreadNames", nameId=export.string(text), priority=0, globalTid=GLOBAL_TID),
+    "thread": lambda export, text: export.add(
+        "ThreadNames", nameId=export.string(text), priority=0, globalTid=GLOBAL_TID
+    ),
     "process": lambda export, text: export.add("PROCESSES", globalPid=GLOBAL_PID, pid=1, name=f"/usr/bin/{text}"),
     "error output": lambda export, text: export.error_output(f"Traceback\n{text}\nRuntimeError: lost {text}"),
     "output": lambda export, text: export.add(
-        "ProcessStreams", globalPid=GLOBAL_PID, filenameId=export.string(f"/tmp/{text}_stdout.log"), contentId=export.string(text)
+        "ProcessStreams",
+        globalPid=GLOBAL_PID,
+        filenameId=export.string(f"/tmp/{text}_stdout.log"),
+        contentId=export.string(text),
     ),
     "remark": lambda export, text: export.remark(f"CUPTI failed: could not open {text}"),
     "argument": lambda export, text: export.option("PROCESS_0:ARGUMENT_1", text),
@@ -184,8 +198,12 @@ ROWS: dict[str, Callable[[Export, str], object]] = {
     "system": lambda export, text: export.system("DeviceEnvironment", text).system("OsDescription", text),
     "version": lambda export, text: export.system("NvDriverVersion", text).system("SoftwareReleaseVersion", text),
     "GPU": lambda export, text: export.add("TARGET_INFO_GPU", id=0, name=text, cuDevice=0),
-    "metric": lambda export, text: export.add("TARGET_INFO_GPU_METRICS", typeId=1, metricId=1, typeName=text, metricName=text),
-    "start": lambda export, text: export.add("TARGET_INFO_SESSION_START_TIME", utcEpochNs=1, utcTime=text, localTime=text),
+    "metric": lambda export, text: export.add(
+        "TARGET_INFO_GPU_METRICS", typeId=1, metricId=1, typeName=text, metricName=text
+    ),
+    "start": lambda export, text: export.add(
+        "TARGET_INFO_SESSION_START_TIME", utcEpochNs=1, utcTime=text, localTime=text
+    ),
     "integer column": lambda export, text: export.kernel(1, 2, "gemm", gridX=text, deviceId=text),
 }
 
@@ -242,7 +260,9 @@ def plant_in_known_table(connection: sqlite3.Connection) -> None:
 
 def plant_sequence(connection: sqlite3.Connection) -> None:
     for number, text in enumerate(texts()):
-        connection.execute(f'CREATE TABLE "s{number} {comment(text).replace(chr(34), "")}" (id INTEGER PRIMARY KEY AUTOINCREMENT)')
+        connection.execute(
+            f'CREATE TABLE "s{number} {comment(text).replace(chr(34), "")}" (id INTEGER PRIMARY KEY AUTOINCREMENT)'
+        )
         connection.execute("UPDATE sqlite_sequence SET seq = 7")
 
 

@@ -59,6 +59,7 @@ class Result:
 def check(file: Path, keep: Collection[str] = (), progress: Progress = lambda _: None) -> Result:
     """List what would be dropped or replaced; write nothing."""
     with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
+        # A trace is written nowhere; a database needs a file.
         return _work(file, Path(folder, "checked"), keep, progress, packed=False, target=None)
 
 
@@ -150,7 +151,7 @@ def _work(
     fields = frozenset(keep) - {KEEP_NAMES}
     try:
         if kind == "kineto":
-            used = _scrub_trace(file, part, packed and target is not None, names, tally, fields, progress)
+            used = _scrub_trace(file, part if target else None, packed, names, tally, fields, progress)
         else:
             used = _scrub_export(file, part, packed, names, tally, fields, progress)
     except EOFError as error:
@@ -164,7 +165,7 @@ def _work(
 
 
 def _scrub_trace(
-    file: Path, part: Path, packed: bool, names: Names, tally: Tally, keep: frozenset[str], progress: Progress
+    file: Path, part: Path | None, packed: bool, names: Names, tally: Tally, keep: frozenset[str], progress: Progress
 ) -> set[str]:
     size = max(file.stat().st_size, 1)
     trace = TraceScrubber(names, tally, keep)
@@ -217,8 +218,18 @@ class _Packer:
         self._file.write(self._engine.compress(bytes(self._pending)) + self._engine.flush())
 
 
+class _Nowhere:
+    """Discards what is written."""
+
+    def write(self, data: bytes, /) -> object:
+        return len(data)
+
+
 @contextmanager
-def _sink(part: Path, packed: bool) -> Iterator[Output]:
+def _sink(part: Path | None, packed: bool) -> Iterator[Output]:
+    if part is None:
+        yield _Nowhere()
+        return
     with part.open("wb") as file:
         if not packed:
             yield file

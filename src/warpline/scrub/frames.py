@@ -15,22 +15,27 @@ from warpline.scrub.names import PIECE, Names, is_harmless
 from warpline.scrub.quote import redacted
 from warpline.scrub.vocabulary import is_known
 
-PACKAGES = frozenset(
+_PUBLIC = frozenset(
     """
     torch triton functorch torchgen transformers accelerate lightning pytorch_lightning deepspeed numpy torchvision
     torchaudio flash_attn vllm apex scipy PIL pandas sklearn skimage cv2 datasets tokenizers timm einops diffusers peft
     safetensors huggingface_hub tqdm jax jaxlib flax optax tensorflow keras cupy numba ray warpline sympy networkx
     torchao torchtune xformers bitsandbytes sglang megatron nvtx pynvml requests urllib3 yaml packaging psutil
     """.split()
-) | frozenset(sys.stdlib_module_names)
+)
+PACKAGES = _PUBLIC | frozenset(sys.stdlib_module_names)
 """Public packages, and Python's own modules."""
+_CHECKOUT = re.compile(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")
+"""Where a public package begins in the path of its checkout."""
 
 _FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d{1,7})\): (?P<function>.*)", re.DOTALL)
 _XLA_FRAME = re.compile(r"\$(?P<file>\S+):(?P<line>\d{1,7}) (?P<function>.+)", re.DOTALL)
-_BUILT_IN = re.compile(r"<built-in (function|method) ([\w.]{1,80})(?: of ([\w.\[\] -]{1,80}) object at 0x([0-9a-fA-F]{1,16}))?>")
+_BUILT_IN = re.compile(
+    r"<built-in (function|method) ([\w.]{0,200})(?: of ([\w.\[\] -]{1,200}) object at 0x([0-9a-fA-F]{1,16}))?>"
+)
 _MODULE = re.compile(r"nn\.Module: (\w{1,120}?)(_\d{1,5})?")
-_ADDRESS = re.compile(r"0x([0-9a-fA-F]{4,16})")
-_LIBRARY_ROOT = re.compile(r"(?:^|[/\\])(lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\])?((?:site|dist)-packages[/\\])|(?:^|[/\\])(lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\])")
+_PYTHON = r"lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\]"
+_LIBRARY_ROOT = re.compile(rf"(?:^|[/\\])(?:({_PYTHON})?((?:site|dist)-packages[/\\])|({_PYTHON}))")
 _FROZEN = re.compile(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
 MAX_FRAME_CHARS = 4096
 
@@ -63,8 +68,13 @@ class Frames:
             return f"{self._file(found['file'])}({found['line']}): {self._function(found['function'], found['file'])}"
         if found := _XLA_FRAME.fullmatch(text):
             return f"${self._file(found['file'])}:{found['line']} {self._function(found['function'], found['file'])}"
-        if text.startswith("<") and re.fullmatch(r"<[\w .\-]{1,80}>", text):
-            return self._names.pieces(text)
+        if re.fullmatch(r"<[\w .\-]{1,80}>", text) and all(map(is_known, PIECE.findall(text))):
+            return text
+        # What is built in begins with a bracket, and modules with their mark: analyses tell them by that.
+        for start, end in (("<", ">"), ("nn.Module: ", "")):
+            if text.startswith(start):
+                inner = text.removeprefix(start).removesuffix(end)
+                return start + self._names.range(inner) + end
         return self._names.range(text) if text else text
 
     def _file(self, path: str) -> str:
@@ -72,26 +82,24 @@ class Frames:
             return self._names.pieces(path)
         root, rest = _split(path)
         if rest is not None:
-            first = re.split(r"[/\\]|\.py$", rest)[0]
+            first = re.split(r"[/\\.]", rest)[0]
             if first in PACKAGES:
                 return root + first + self._names.pieces(rest[len(first) :])
             return root + self._foreign(rest)
         if self._names.keep_names:
             return redacted(path)
-        absolute = "/" if re.match(r"[/\\~]|[A-Za-z]:", path) else ""
-        top = re.split(r"[/\\]", path)[0]
-        kept = f"{top}/" if top in PACKAGES and top != path else ""
         if _is_ours(path):
             return path
+        absolute = "/" if re.match(r"[/\\~]|[A-Za-z]:", path) else ""
         ending = next((end for end in (".py", ".pyx", ".so") if path.endswith(end)), "")
-        return absolute + kept + self._coded("file", path) + ending
+        return absolute + self._coded("file", path) + ending
 
     def _foreign(self, rest: str) -> str:
         """A path within a package that is not public."""
         if self._names.keep_names:
             return redacted(rest)
         package, slash, inner = rest.partition("/")
-        if _is_ours(package) or is_known(package.removesuffix(".py")) and package.startswith("package"):
+        if _is_ours(package):
             return package + slash + self._names.pieces(inner)
         name = f"package{self._names.pseudonyms.code('package', package)}"
         return f"{name}/{self._coded('file', inner)}.py" if inner else f"{name}.py"
@@ -101,7 +109,7 @@ class Frames:
             return self._names.pieces(text)
         if is_harmless(text):
             return text
-        if _split(file)[1] is not None or _FROZEN.fullmatch(file):
+        if _is_public(file) or _FROZEN.fullmatch(file):
             return self._names.pieces(text) if re.fullmatch(r"[\w.<>]{1,120}", text) else self._coded("function", text)
         if self._names.keep_names:
             return redacted(text)
@@ -124,10 +132,18 @@ def _split(path: str) -> tuple[str, str | None]:
         pass
     if found is not None:
         lead = "/" if found.start() or path.startswith(("/", "\\")) else ""
-        return lead + "".join(part.replace("\\", "/") for part in found.groups() if part), path[found.end() :].replace("\\", "/")
-    top = re.split(r"[/\\]", path)[0]
-    inside = top in PACKAGES or (top == path and path.removesuffix(".py") in PACKAGES)
-    return ("", path) if inside else ("", None)
+        root = lead + "".join(part for part in found.groups() if part)
+        return root.replace("\\", "/"), path[found.end() :].replace("\\", "/")
+    checkout = _CHECKOUT.search(path)
+    if checkout is not None:
+        return "/", path[checkout.end() :].replace("\\", "/")
+    return ("", path) if re.split(r"[/\\.]", path)[0] in PACKAGES else ("", None)
+
+
+def _is_public(path: str) -> bool:
+    """Whether a path is within a public package."""
+    rest = _split(path)[1]
+    return rest is not None and re.split(r"[/\\.]", rest)[0] in PACKAGES
 
 
 def _is_ours(text: str) -> bool:

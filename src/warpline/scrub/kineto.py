@@ -36,7 +36,6 @@ class TraceScrubber:
         self.used: set[str] = set()
         self._tally = tally
         self._fields = Fields(names)
-        self._arguments = {key: (check, f"{ARGUMENTS}.{key}") for key, check in self._fields.arguments.items()}
         self._output: Output | None = None
         self._first = True
         self._name_checks: dict[tuple[Any, Any], Check] = {}
@@ -74,28 +73,24 @@ class TraceScrubber:
 
     def _event(self, event: Event) -> Event:
         new: Event = {}
-        checks = self._fields.event
-        tally, kept = self._tally, 0
+        checks, kept = self._fields.event, 0
         for key, value in event.items():
-            if key == "args":
+            check = checks.get(key)
+            if check is not None:
+                checked = check(value)
+            elif key == "name":
+                checked = self._name_check(event)(value)
+            elif key == "args" and isinstance(value, dict):
+                new[key] = self._checked_arguments(value)
                 continue
-            check = checks.get(key) or (self._name_check(event) if key == "name" else None)
-            checked = check(value) if check is not None else DROPPED
-            if checked is DROPPED:
-                if not self._kept(f"traceEvents[].{key}", value, new, key) and value is not None:
-                    tally.dropped[f"traceEvents[].{key}"] += 1
-                continue
-            new[key] = checked
-            if checked is value or checked == value:
+            else:
+                checked = DROPPED
+            if checked is value:
+                new[key] = value
                 kept += 1
             else:
-                self._replaced(f"traceEvents[].{key}", value, new, key)
-        tally.kept += kept
-        arguments = event.get("args")
-        if isinstance(arguments, dict):
-            new["args"] = self._checked_arguments(arguments)
-        elif arguments is not None:
-            tally.dropped[ARGUMENTS] += 1
+                self._changed(f"traceEvents[].{key}", value, checked, new, key)
+        self._tally.kept += kept
         return new
 
     def _name_check(self, event: Event) -> Check:
@@ -109,29 +104,30 @@ class TraceScrubber:
 
     def _checked_arguments(self, arguments: Event) -> Event:
         new: Event = {}
-        known, tally, kept = self._arguments, self._tally, 0
+        checks, kept = self._fields.arguments, 0
         for key, value in arguments.items():
-            entry = known.get(key)
-            checked = entry[0](value) if entry is not None else DROPPED
+            check = checks.get(key)
+            checked = check(value) if check is not None else DROPPED
             if checked is value:
                 new[key] = value
                 kept += 1
-            elif checked is DROPPED:
-                place = f"{ARGUMENTS}.{key}"
-                if not self._kept(place, value, new, key):
-                    tally.dropped[place] += 1
             else:
-                new[key] = checked
-                if checked == value:
-                    kept += 1
-                else:
-                    self._replaced(f"{ARGUMENTS}.{key}", value, new, key)
-        tally.kept += kept
+                self._changed(f"{ARGUMENTS}.{key}", value, checked, new, key)
+        self._tally.kept += kept
         return new
 
-    def _replaced(self, place: str, value: Any, new: Event, key: str) -> None:
-        if not self._kept(place, value, new, key):
-            self._tally.replaced[place] += 1
+    def _changed(self, place: str, value: Any, checked: Any, new: Event, key: str) -> None:
+        """Note a value that did not pass as it is."""
+        if self._kept(place, value, new, key):
+            return
+        if checked is not DROPPED:
+            new[key] = checked
+            if checked == value:
+                self._tally.kept += 1
+            else:
+                self._tally.replaced[place] += 1
+        elif value is not None:
+            self._tally.dropped[place] += 1
 
     def _kept(self, place: str, value: Any, new: Event, key: str) -> bool:
         """Whether this place is one of those to keep as they are."""
@@ -151,7 +147,11 @@ class TraceScrubber:
             if key in ("deviceProperties", "computeProperties") and isinstance(value, list):
                 found[key] = [self._counted(key, entry, device(entry)) for entry in value]
             elif key == "distributedInfo" and isinstance(value, dict):
-                new = {inner: value[inner] for inner, check in DISTRIBUTED.items() if inner in value and check(value[inner]) is not DROPPED}
+                new = {
+                    inner: value[inner]
+                    for inner, check in DISTRIBUTED.items()
+                    if inner in value and check(value[inner]) is not DROPPED
+                }
                 found[key] = self._counted(key, value, new)
             elif key in HEADER and HEADER[key](value) is not DROPPED:
                 found[key] = value

@@ -16,7 +16,9 @@ KERNEL, OP, CALL, RANGE, FRAME, LABEL = "kernel", "op", "call", "range", "frame"
 ROLES = {
     "kernel": KERNEL,
     "Kernel": KERNEL,
-    **dict.fromkeys(("gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "overhead", "cuda_sync", "cuda_profiler_range"), CALL),
+    **dict.fromkeys(
+        ("gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "overhead", "cuda_sync", "cuda_profiler_range"), CALL
+    ),
     **dict.fromkeys(("cuda_runtime", "hip_runtime", "xpu_runtime", "privateuse1_runtime", "Runtime"), CALL),
     **dict.fromkeys(("cuda_driver", "privateuse1_driver", "Driver", "cpu_instant_event", "Trace"), CALL),
     **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "forward_backward"), CALL),
@@ -41,10 +43,27 @@ HEADER: dict[str, Check] = {
 }
 """Top-level keys; ``deviceProperties`` and ``distributedInfo`` besides."""
 DEVICE = (
-    *("id", "totalGlobalMem", "computeMajor", "computeMinor", "major", "minor", "maxThreadsPerBlock", "warpSize", "numSms"),
+    *(
+        "id",
+        "totalGlobalMem",
+        "computeMajor",
+        "computeMinor",
+        "major",
+        "minor",
+        "maxThreadsPerBlock",
+        "warpSize",
+        "numSms",
+    ),
     *("maxThreadsPerMultiprocessor", "maxThreadsPerMultiProcessor", "regsPerBlock", "regsPerMultiprocessor"),
     *("sharedMemPerBlock", "sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor", "sharedMemPerBlockOptin"),
-    *("multiProcessorCount", "clockRate", "memoryClockRate", "memoryBusWidth", "l2CacheSize", "maxBlocksPerMultiProcessor"),
+    *(
+        "multiProcessorCount",
+        "clockRate",
+        "memoryClockRate",
+        "memoryBusWidth",
+        "l2CacheSize",
+        "maxBlocksPerMultiProcessor",
+    ),
 )
 DISTRIBUTED: dict[str, Check] = {
     "backend": values.one_of("nccl", "gloo", "mpi", "ucc", "rccl", "xccl", "cpu:gloo,cuda:nccl", "hccl"),
@@ -71,7 +90,7 @@ class Fields:
             LABEL: self._label,
         }
         self.event: dict[str, Check] = {
-            "ph": lambda value: value if isinstance(value, str) and re.fullmatch(r"[A-Za-z]?", value) else DROPPED,
+            "ph": values.one_of("", *"BEXiICbnesftPNODMvVRcr"),
             "cat": self._category,
             "pid": self._process,
             "tid": self._process,
@@ -152,25 +171,84 @@ class Fields:
         def put(check: Check, *keys: str) -> None:
             checks.update(dict.fromkeys(keys, check))
 
-        put(self._id, "correlation", "correlation_id", "External id", "external id", "device", "context", "stream", "queued")
-        put(self._id, "graph id", "graph node id", "Sequence number", "Fwd thread id", "Device Id", "Device Type", "Ev Idx")
-        put(self._id, "wait_on_stream", "wait_on_cuda_event_id", "wait_on_cuda_event_record_corr_id", "Record function id")
-        put(self._id, "Python id", "Python module id", "cbid", "cid", "Device", "Trace iteration", "Op count", "channel", "channel_type")
+        put(
+            self._id,
+            "correlation",
+            "correlation_id",
+            "External id",
+            "external id",
+            "device",
+            "context",
+            "stream",
+            "queued",
+        )
+        put(
+            self._id,
+            "graph id",
+            "graph node id",
+            "Sequence number",
+            "Fwd thread id",
+            "Device Id",
+            "Device Type",
+            "Ev Idx",
+        )
+        put(
+            self._id,
+            "wait_on_stream",
+            "wait_on_cuda_event_id",
+            "wait_on_cuda_event_record_corr_id",
+            "Record function id",
+        )
+        put(
+            self._id,
+            "Python id",
+            "Python module id",
+            "cbid",
+            "cid",
+            "Device",
+            "Trace iteration",
+            "Op count",
+            "channel",
+            "channel_type",
+        )
         put(self._parent, "Python parent id", "Python thread")
-        put(self._id, "sort_index", "Process Group ID", "Global rank start", "Global rank stride", "Group size", "Rank", "Seq", "Src Rank", "Dst Rank", "priority")
+        put(
+            self._id,
+            "sort_index",
+            "Process Group ID",
+            "Global rank start",
+            "Global rank stride",
+            "Group size",
+            "Rank",
+            "Seq",
+            "Src Rank",
+            "Dst Rank",
+            "priority",
+        )
         put(values.size, "bytes", "Bytes", "Total Allocated", "Total Reserved", "registers per thread", "shared memory")
         put(values.size, "In msg nelems", "Out msg nelems", "num_warps", "num_stages", "total_bytes")
         put(values.number, "blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %")
         put(values.number, "memory bandwidth (GB/s)", "bandwidth (GB/s)")
         put(values.time, "external ts", "ts")
         put(values.triple, "grid", "block", "cluster")
-        put(values.shapes, "Input Dims", "Input dims", "Input Strides", "Output dims", "In split size", "Out split size")
+        put(
+            values.shapes, "Input Dims", "Input dims", "Input Strides", "Output dims", "In split size", "Out split size"
+        )
         put(values.types, "Input type", "Output type")
         put(values.inputs, "Concrete Inputs")
         put(self._address, "Addr", "src", "dst", "ptr")
         put(values.flag, "finished", "Is asynchronous op", "is_blocking")
         put(self._ranks, "Process Group Ranks")
-        put(self._word, "Collective name", "dtype", "cuda_sync_kind", "kernel_backend", "Trace name", "scope", "Process Group Description")
+        put(
+            self._word,
+            "Collective name",
+            "dtype",
+            "cuda_sync_kind",
+            "kernel_backend",
+            "Trace name",
+            "scope",
+            "Process Group Description",
+        )
         put(self._word, "Process Group Name", "kind", "labels", "Comms Id")
         put(lambda value: self._named(KERNEL, value), "kernel", "kernel_name")
         put(lambda value: self._frames.stack(value) if isinstance(value, str) else DROPPED, "Call stack")

@@ -15,7 +15,9 @@ _CHAIN = re.compile(r"\d+(?:[ .:/-]\d+)+")
 _TOKEN = re.compile(r"\S+")
 _BARE = re.compile(r"([\"'(\[{<]*)(.*?)([\"')\]}>.,:;!?]*)", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z_][\w-]{0,60}(?:'[a-z]{1,2})?|[A-Za-z_]\w{0,40}\(\)")
-_NUMBER = re.compile(r"-?\d{1,6}|\d{1,4}\.\d{1,4}(?:\.\d{1,4})?|\d{1,3}(?:,\d{3}){1,2}|\d{1,4}(?:ms|s|us|ns|%|x|MB|GB|KB|MiB)")
+_NUMBER = re.compile(
+    r"-?\d{1,6}|\d{1,4}\.\d{1,4}(?:\.\d{1,4})?|\d{1,3}(?:,\d{3}){1,2}|\d{1,4}(?:ms|s|us|ns|%|x|MB|GB|KB|MiB)"
+)
 _MARKS = re.compile(r"[-=*+_/|.:~]{1,3}")
 
 

@@ -162,4 +162,3 @@ def is_harmless(text: str) -> bool:
     if sum(map(len, numbers)) > MAX_DIGITS or not re.fullmatch(r"[A-Za-z0-9_ .#<>-]{1,60}", text):
         return False
     return all(piece.isdigit() or piece.lower() in HARMLESS_WORDS for piece in re.findall(r"[A-Za-z]+|\d+", text))
-

@@ -58,7 +58,9 @@ class ExportScrubber:
             fields.CHIP: lambda text: text if is_chip(text) else None,
             fields.STREAM_FILE: lambda text: "stderr" if "stderr" in text else "stdout",
             fields.STREAM: _ending,
-            fields.TIME: lambda text: text if re.fullmatch(r"\d{4}[-/]\d{2}[-/]\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z?", text) else None,
+            fields.TIME: lambda text: (
+                text if re.fullmatch(r"\d{4}[-/]\d{2}[-/]\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z?", text) else None
+            ),
             "raw": lambda text: text,
         }
         self._strings: dict[int, str] = {}
@@ -105,6 +107,7 @@ class ExportScrubber:
             for key, value in zip(keys, texts, strict=True)
             if isinstance(key, int) and isinstance(value, str)
         }
+        self._count_others(database)
         for index, (table, columns) in enumerate(database.columns.items()):
             progress(index / len(database.columns))
             if table in TABLES:
@@ -118,9 +121,20 @@ class ExportScrubber:
             if database.damage:
                 return
         output.execute("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT)")
-        output.executemany("INSERT INTO StringIds VALUES (?, ?)", ((key, text) for (_, text), key in self._numbers.items()))
+        output.executemany(
+            "INSERT INTO StringIds VALUES (?, ?)", ((key, text) for (_, text), key in self._numbers.items())
+        )
         self._count_strings()
         progress(1.0)
+
+    def _count_others(self, database: Database) -> None:
+        """Whatever the file has besides tables."""
+        for kind in ("view", "trigger", "index"):
+            for (sql,) in database.connection.execute("SELECT sql FROM sqlite_master WHERE type = ?", (kind,)):
+                self._tally.dropped[kind] += sql is not None
+        for pragma in ("freelist_count", "user_version", "application_id"):
+            (number,) = database.connection.execute(f"PRAGMA {pragma}").fetchone()
+            self._tally.dropped[pragma] += bool(number)
 
     def _table(self, database: Database, output: sqlite3.Connection, table: str, present: tuple[str, ...]) -> None:
         known = TABLES[table]
@@ -142,7 +156,13 @@ class ExportScrubber:
             output.executemany(insert, zip(*cleaned, strict=True))
 
     def _column(
-        self, table: str, known: Columns, column: str, kind: str, values: tuple[Any, ...], events: tuple[Any, ...] | None
+        self,
+        table: str,
+        known: Columns,
+        column: str,
+        kind: str,
+        values: tuple[Any, ...],
+        events: tuple[Any, ...] | None,
     ) -> list[Any]:
         """One column of a chunk, checked."""
         place, keeps = f"{table}.{column}", self._keeps(f"{table}.{column}")
@@ -153,7 +173,9 @@ class ExportScrubber:
         if role is None:
             new = [None if value is None or not _is_sane(value, column in WIDE or keeps) else value for value in values]
         else:
-            by_row = [role] * len(values) if events is None or role != fields.RANGE else [_nvtx(event) for event in events]
+            by_row = (
+                [role] * len(values) if events is None or role != fields.RANGE else [_nvtx(event) for event in events]
+            )
             clean = self._string if column in known.strings else self._text
             new = [
                 None if value is None else clean(place, "raw" if keeps else which, value)

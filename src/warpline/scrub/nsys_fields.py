@@ -34,10 +34,33 @@ TABLES: dict[str, Columns] = {
     "CUPTI_ACTIVITY_KIND_KERNEL": Columns(
         (
             *_PLACE,
-            *("launchType", "cacheConfig", "registersPerThread", "gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ"),
+            *(
+                "launchType",
+                "cacheConfig",
+                "registersPerThread",
+                "gridX",
+                "gridY",
+                "gridZ",
+                "blockX",
+                "blockY",
+                "blockZ",
+            ),
             *("staticSharedMemory", "dynamicSharedMemory", "localMemoryPerThread", "localMemoryTotal", "gridId"),
-            *("sharedMemoryExecuted", "graphNodeId", "graphId", "sharedMemoryLimitConfig", "clusterX", "clusterY", "clusterZ"),
-            *("clusterSchedulingPolicy", "maxPotentialClusterSize", "maxActiveClusters", "sharedMemoryRequestedPercentage"),
+            *(
+                "sharedMemoryExecuted",
+                "graphNodeId",
+                "graphId",
+                "sharedMemoryLimitConfig",
+                "clusterX",
+                "clusterY",
+                "clusterZ",
+            ),
+            *(
+                "clusterSchedulingPolicy",
+                "maxPotentialClusterSize",
+                "maxActiveClusters",
+                "sharedMemoryRequestedPercentage",
+            ),
         ),
         strings={"demangledName": KERNEL, "shortName": KERNEL},
     ),
@@ -75,7 +98,9 @@ TABLES: dict[str, Columns] = {
         )
     ),
     "GPU_METRICS": Columns(("rawTimestamp", "timestamp", "typeId", "metricId"), numbers=("value",)),
-    "TARGET_INFO_GPU_METRICS": Columns(("typeId", "sourceId", "metricId"), texts={"typeName": MESSAGE, "metricName": MESSAGE}),
+    "TARGET_INFO_GPU_METRICS": Columns(
+        ("typeId", "sourceId", "metricId"), texts={"typeName": MESSAGE, "metricName": MESSAGE}
+    ),
     "ThreadNames": Columns(("priority", "globalTid"), strings={"nameId": THREAD}),
     "PROCESSES": Columns(("globalPid", "pid"), texts={"name": PROCESS}),
     "ProcessStreams": Columns(("globalPid",), strings={"filenameId": STREAM_FILE, "contentId": STREAM}),
@@ -87,9 +112,25 @@ TABLES: dict[str, Columns] = {
     "TARGET_INFO_CUDA_DEVICE": Columns(("gpuId", "cudaId", "pid", "numMultiprocessors")),
     "TARGET_INFO_GPU": Columns(
         (
-            *("id", "vmId", "isDiscrete", "l2CacheSize", "totalMemory", "memoryBandwidth", "clockRate", "smCount", "cuDevice"),
+            *(
+                "id",
+                "vmId",
+                "isDiscrete",
+                "l2CacheSize",
+                "totalMemory",
+                "memoryBandwidth",
+                "clockRate",
+                "smCount",
+                "cuDevice",
+            ),
             *("computeMajor", "computeMinor", "threadsPerWarp", "maxWarpsPerSm", "maxBlocksPerSm", "maxShmemPerBlock"),
-            *("maxShmemPerSm", "maxShmemPerBlockOptin", "maxRegistersPerSm", "maxRegistersPerBlock", "maxThreadsPerBlock"),
+            *(
+                "maxShmemPerSm",
+                "maxShmemPerBlockOptin",
+                "maxRegistersPerSm",
+                "maxRegistersPerBlock",
+                "maxThreadsPerBlock",
+            ),
             *("maxBlockDimX", "maxBlockDimY", "maxBlockDimZ", "maxGridDimX", "maxGridDimY", "maxGridDimZ"),
             *("constantMemory", "asyncEngines"),
         ),
@@ -100,8 +141,26 @@ TABLES: dict[str, Columns] = {
 WIDE = frozenset(
     (
         *("start", "end", "timestamp", "rawTimestamp", "utcEpochNs", "startTime", "stopTime", "duration", "globalTid"),
-        *("globalPid", "endGlobalTid", "globalVid", "bytes", "sourceBytes", "address", "virtualAddress", "memoryBandwidth"),
-        *("totalMemory", "clockRate", "graphNodeId", "rangeId", "eventSyncId", "gridId", "localMemoryTotal", "domainId"),
+        *(
+            "globalPid",
+            "endGlobalTid",
+            "globalVid",
+            "bytes",
+            "sourceBytes",
+            "address",
+            "virtualAddress",
+            "memoryBandwidth",
+        ),
+        *(
+            "totalMemory",
+            "clockRate",
+            "graphNodeId",
+            "rangeId",
+            "eventSyncId",
+            "gridId",
+            "localMemoryTotal",
+            "domainId",
+        ),
         *("eventId", "returnValue", "graphId", "graphExecId", "value", "typeId"),
     )
 )

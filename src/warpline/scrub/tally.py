@@ -35,7 +35,8 @@ class Tally:
         found += [Change("dropped", shown(place), count) for place, count in self.dropped.items()]
         merged: Counter[tuple[Action, str]] = Counter()
         for change in found:
-            merged[change.action, change.place] += change.count
+            if change.count:
+                merged[change.action, change.place] += change.count
         return tuple(
             Change(action, place, count)
             for (action, place), count in sorted(merged.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
@@ -45,4 +46,6 @@ class Tally:
 def shown(place: str) -> str:
     """A place as it may be printed: a key that is no known word may itself be a secret."""
     parts = place.split(".")
-    return ".".join(part if known_words(part) and len(part) <= 60 and part.isprintable() else "(other)" for part in parts)
+    return ".".join(
+        part if known_words(part) and len(part) <= 60 and part.isprintable() else "(other)" for part in parts
+    )

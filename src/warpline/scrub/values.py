@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -113,7 +114,16 @@ def types(value: Any) -> Any:
     """Names of data types; one that is not known becomes empty, as torch writes what it cannot name."""
     if type(value) is not list:
         return DROPPED
-    return [_type(entry, 0) for entry in value]
+    try:
+        return value if _are_types(tuple(value)) else [_type(entry, 0) for entry in value]
+    except TypeError:  # a list within the list
+        return [_type(entry, 0) for entry in value]
+
+
+@lru_cache(maxsize=10_000)
+def _are_types(entries: tuple[Any, ...]) -> bool:
+    """Whether all names pass; the same few lists stand in most events."""
+    return all(isinstance(entry, str) and _type(entry, 0) == entry for entry in entries)
 
 
 def _type(entry: Any, depth: int) -> Any:
@@ -127,11 +137,17 @@ def inputs(value: Any) -> Any:
     """Values of an op's scalar arguments; texts other than a known word become empty."""
     if type(value) is not list:
         return DROPPED
-    return [entry if isinstance(entry, str) and _is_plain(entry) else "" for entry in value]
+    new = [entry if type(entry) is str and _is_plain(entry) else "" for entry in value]
+    return value if new == value else new
 
 
+@lru_cache(maxsize=10_000)
 def _is_plain(text: str) -> bool:
-    if text in ("", "None", "True", "False", "inf", "-inf", "nan") or text in CONSTANTS or _SMALL_NUMBER.fullmatch(text):
+    if (
+        text in ("", "None", "True", "False", "inf", "-inf", "nan")
+        or text in CONSTANTS
+        or _SMALL_NUMBER.fullmatch(text)
+    ):
         return True
     if _LIST.fullmatch(text):
         return not re.search(r"\d{13}", text.replace("9223372036854775807", "")) or "." in text

@@ -15,6 +15,8 @@ MAX_DIGITS = 5
 MAX_SHAPE_DIGITS = 6
 """In a known shape with a word in it: ``s161616gemm``."""
 MAX_WORD_DIGITS = 4
+MIN_LONG_NUMBER_WORDS = 2
+"""One word and a year is what passwords are made of; four digits need more words."""
 MAX_PIECE_DIGITS = 14
 """Digits beside the words of one piece, as in ``conv2d`` or ``QkvBfloat16H128P64Q8``; as many numbers as words."""
 MIN_WORD_SHARE = 0.6
@@ -70,7 +72,8 @@ def _is_made_of_words(piece: str, numbers: list[str]) -> bool:
     if not all(part in words for part in long) or sum(map(len, long)) < MIN_WORD_SHARE * sum(map(len, parts)):
         return False
     few = len(numbers) <= max(len(long), 1) and sum(map(len, numbers)) <= MAX_PIECE_DIGITS
-    return few and bool(long) and all(len(number) <= MAX_WORD_DIGITS for number in numbers)
+    most = MAX_WORD_DIGITS - (len(long) < MIN_LONG_NUMBER_WORDS)
+    return few and bool(long) and all(len(number) <= most for number in numbers)
 
 
 def _is_signature(piece: str) -> bool:

@@ -101,7 +101,7 @@ class Database:
         rows: list[tuple[Any, ...]] = []
         cursor: Iterator[tuple[Any, ...]] = iter(())
         try:
-            with self._bounded_time():
+            with self._bounded_time() as bound:
                 cursor = iter(self.connection.execute(query))
                 while not reason:
                     rows = []
@@ -115,7 +115,9 @@ class Database:
                     if total > limit_rows or characters > 2 * self.file_bytes:
                         reason = "it has more rows than fit in the file"
                         break
+                    rest = bound.left()
                     yield columns
+                    bound.allow(rest)
                     rows = []
         except READ_ERRORS as error:
             reason = str(error)
@@ -128,13 +130,26 @@ class Database:
             self.damage.append(Damage(table, total, reason))
 
     @contextmanager
-    def _bounded_time(self) -> Iterator[None]:
-        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / MIN_BYTES_PER_SECOND
-        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+    def _bounded_time(self) -> Iterator[_Bound]:
+        bound = _Bound()
+        bound.allow(GRACE_SECONDS + self.file_bytes / MIN_BYTES_PER_SECOND)
+        self.connection.set_progress_handler(lambda: bound.left() < 0, PROGRESS_STEPS)
         try:
-            yield
+            yield bound
         finally:
             self.connection.set_progress_handler(None, 0)
+
+
+class _Bound:
+    """The time that SQLite may still take: processor time of this thread, so that a busy machine is no endless loop."""
+
+    _end = 0.0
+
+    def allow(self, seconds: float) -> None:
+        self._end = time.thread_time() + seconds
+
+    def left(self) -> float:
+        return self._end - time.thread_time()
 
 
 class _NotUtf8(Exception):
