@@ -89,7 +89,9 @@ def test_changes_are_counted_by_place_and_never_show_a_value(tmp_path: Path) -> 
 
 
 def test_a_field_can_be_kept(tmp_path: Path) -> None:
-    path = write(tmp_path, [kernel("gemm", 1, 1, 9, note={"a": ["blackbriar"]}), annotation("nightfall", 1, 1)], team="x")
+    path = write(
+        tmp_path, [kernel("gemm", 1, 1, 9, note={"a": ["blackbriar"]}), annotation("nightfall", 1, 1)], team="x"
+    )
     after = scrubbed(path, ("traceEvents[].args.note", "team", "names"))
     assert after["traceEvents"][0]["args"]["note"] == {"a": ["blackbriar"]}
     assert after["traceEvents"][1]["name"] == "nightfall"

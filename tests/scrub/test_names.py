@@ -137,6 +137,7 @@ TELLING = (
     "torch/_dynamo/convert_frame.py(3): compile_it",
     "/a/site-packages/triton/compiler/compiler.py(9): compile",
     "torch/profiler/profiler.py(884): step",
+    "torch/multiprocessing/reductions.py(3): rebuild_storage_fd",
     "/opt/x/warpline/capture/profile.py(3): f",
     "importlib._bootstrap(3): f",
     "multiprocessing/connection.py(3): poll",
@@ -161,6 +162,8 @@ def test_analyses_see_the_same_in_a_range(name: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"])
+@pytest.mark.parametrize(
+    "piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"]
+)
 def test_passwords_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)

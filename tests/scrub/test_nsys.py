@@ -122,7 +122,9 @@ def test_messages_keep_known_words_and_short_numbers(text: str) -> None:
 def test_numbers_that_no_column_holds_are_dropped(tmp_path: Path) -> None:
     export = small().kernel(5, 6, "gemm", correlation=4929739184265077, gridX=4929739184265077)
     result, connection = scrubbed(export, tmp_path)
-    assert rows(connection, "SELECT correlationId, gridX FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start = 5") == [(None, None)]
+    assert rows(connection, "SELECT correlationId, gridX FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start = 5") == [
+        (None, None)
+    ]
     assert sum(change.count for change in result.changes if change.place.endswith(".gridX")) == 1
 
 
@@ -160,7 +162,9 @@ def test_pages_that_point_at_each_other_end(tmp_path: Path) -> None:
         export.call(number, number + 1, "cudaLaunchKernel", number)
     path = export.write(tmp_path / "export.sqlite")
     connection = sqlite3.connect(path)
-    (root,) = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_RUNTIME'").fetchone()
+    (root,) = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_RUNTIME'"
+    ).fetchone()
     (size,) = connection.execute("PRAGMA page_size").fetchone()
     connection.close()
     raw = bytearray(path.read_bytes())

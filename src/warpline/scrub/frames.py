@@ -134,10 +134,10 @@ def _split(path: str) -> tuple[str, str | None]:
         lead = "/" if found.start() or path.startswith(("/", "\\")) else ""
         root = lead + "".join(part for part in found.groups() if part)
         return root.replace("\\", "/"), path[found.end() :].replace("\\", "/")
+    if re.split(r"[/\\.]", path)[0] in PACKAGES:
+        return "", path
     checkout = _CHECKOUT.search(path)
-    if checkout is not None:
-        return "/", path[checkout.end() :].replace("\\", "/")
-    return ("", path) if re.split(r"[/\\.]", path)[0] in PACKAGES else ("", None)
+    return ("/", path[checkout.end() :].replace("\\", "/")) if checkout is not None else ("", None)
 
 
 def _is_public(path: str) -> bool:
