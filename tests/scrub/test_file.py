@@ -99,13 +99,13 @@ def test_numbers_do_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from warpline.scrub.file import scrub; scrub(*map(Path, sys.argv[1:]))"
     )
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         subprocess.run(
             [sys.executable, "-c", program, str(path), str(tmp_path / seed)],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             check=True,
         )
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes() == (tmp_path / "3").read_bytes()
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
     assert "/fileB.py(1): functionB" in (tmp_path / "1").read_text()
 
 

@@ -167,3 +167,19 @@ def test_analyses_see_the_same_in_a_range(name: str) -> None:
 )
 def test_passwords_are_no_known_words(piece: str) -> None:
     assert not is_known(piece)
+
+
+def test_long_names_take_no_longer_than_their_length() -> None:
+    """Not a time: a name of a megabyte that took its square would not end."""
+    names, long = Names(), 300_000
+    for text in ("1" * long, "a1" * (long // 2), "1 " * (long // 2), "_" * long, "x." * (long // 2), "(" * long):
+        for clean in (
+            names.kernel,
+            names.op,
+            names.call,
+            names.range,
+            names.thread,
+            names.process,
+            Frames(names).frame,
+        ):
+            assert clean(text)

@@ -54,8 +54,8 @@ def scrub(
 ) -> None:
     """Write a copy of a profile that can be shared: only what an analysis needs and what is known to be harmless.
 
-    Times, ids, shapes, kernel and op names pass; names that you chose become pseudonyms; everything else is dropped. The
-    diagnosis is the same.
+    Times, ids, shapes, kernel and op names pass; names that you chose become pseudonyms; everything else is dropped.
+    The diagnosis is the same.
 
     Examples:
 
@@ -101,10 +101,8 @@ def _progress(file: Path) -> Iterator[Callable[[float], None]]:
 
 
 def _summarise(result: Result) -> None:
-    click.echo(
-        f"{result.kept:,} values kept, {result.count('pseudonymised'):,} pseudonymised, {result.count('dropped'):,} dropped",
-        err=True,
-    )
+    replaced, dropped = result.count("pseudonymised"), result.count("dropped")
+    click.echo(f"{result.kept:,} values kept, {replaced:,} pseudonymised, {dropped:,} dropped", err=True)
 
 
 def _as_dict(result: Result) -> dict[str, Any]:

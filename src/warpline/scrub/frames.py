@@ -15,14 +15,13 @@ from warpline.scrub.names import PIECE, Names, is_harmless
 from warpline.scrub.quote import redacted
 from warpline.scrub.vocabulary import is_known
 
-_PUBLIC = frozenset(
-    """
+_LISTED = """
     torch triton functorch torchgen transformers accelerate lightning pytorch_lightning deepspeed numpy torchvision
     torchaudio flash_attn vllm apex scipy PIL pandas sklearn skimage cv2 datasets tokenizers timm einops diffusers peft
     safetensors huggingface_hub tqdm jax jaxlib flax optax tensorflow keras cupy numba ray warpline sympy networkx
     torchao torchtune xformers bitsandbytes sglang megatron nvtx pynvml requests urllib3 yaml packaging psutil
-    """.split()
-)
+"""
+_PUBLIC = frozenset(_LISTED.split())
 PACKAGES = _PUBLIC | frozenset(sys.stdlib_module_names)
 """Public packages, and Python's own modules."""
 _CHECKOUT = re.compile(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")
@@ -38,6 +37,7 @@ _PYTHON = r"lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\]"
 _LIBRARY_ROOT = re.compile(rf"(?:^|[/\\])(?:({_PYTHON})?((?:site|dist)-packages[/\\])|({_PYTHON}))")
 _FROZEN = re.compile(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
 MAX_FRAME_CHARS = 4096
+MAX_REMEMBERED = 200_000
 
 
 class Frames:
@@ -51,6 +51,8 @@ class Frames:
         """One frame."""
         known = self._known.get(text)
         if known is None:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
             known = self._known[text] = self._frame(text[:MAX_FRAME_CHARS])
         return known
 
@@ -127,10 +129,9 @@ class Frames:
 
 def _split(path: str) -> tuple[str, str | None]:
     """The root that may be shown, and the path within a library; None for a file of the program."""
-    found = None
-    for found in _LIBRARY_ROOT.finditer(path):
-        pass
-    if found is not None:
+    roots = list(_LIBRARY_ROOT.finditer(path))
+    if roots:
+        found = roots[-1]
         lead = "/" if found.start() or path.startswith(("/", "\\")) else ""
         root = lead + "".join(part for part in found.groups() if part)
         return root.replace("\\", "/"), path[found.end() :].replace("\\", "/")

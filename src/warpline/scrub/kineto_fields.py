@@ -12,6 +12,8 @@ from warpline.scrub.names import PIECE, Names
 from warpline.scrub.values import DROPPED, MAX_ID, Check
 from warpline.scrub.vocabulary import is_known
 
+MAX_REMEMBERED = 200_000
+"""Names whose result is remembered; most traces have a few thousand."""
 KERNEL, OP, CALL, RANGE, FRAME, LABEL = "kernel", "op", "call", "range", "frame", "label"
 ROLES = {
     "kernel": KERNEL,
@@ -106,6 +108,8 @@ class Fields:
         """A name by its role, remembered."""
         known = self._known.get((role, value))
         if known is None:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
             known = self._known[role, value] = self._texts[role](value)
         return known
 

@@ -11,7 +11,7 @@ from warpline.scrub.vocabulary import is_known
 
 MAX_MESSAGE_CHARS = 2000
 MAX_CHAIN_DIGITS, MAX_CHAIN_NUMBERS = 8, 3
-_CHAIN = re.compile(r"\d+(?:[ .:/-]\d+)+")
+_CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/-]\d++)+")
 _TOKEN = re.compile(r"\S+")
 _BARE = re.compile(r"([\"'(\[{<]*)(.*?)([\"')\]}>.,:;!?]*)", re.DOTALL)
 _WORDS = re.compile(r"[A-Za-z_][\w-]{0,60}(?:'[a-z]{1,2})?|[A-Za-z_]\w{0,40}\(\)")
@@ -43,7 +43,7 @@ def _token(found: re.Match[str]) -> str:
     assert bare is not None  # every part may be empty
     if _passes(bare[2]) and found[0].isascii():
         return found[0]
-    return REMOVED if REMOVED in found[0] or not bare[3][-1:] in tuple(",:;.") else REMOVED + bare[3][-1:]
+    return REMOVED if REMOVED in found[0] or bare[3][-1:] not in tuple(",:;.") else REMOVED + bare[3][-1:]
 
 
 def _passes(token: str) -> bool:

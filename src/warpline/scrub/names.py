@@ -8,7 +8,6 @@ range, a thread or a process has a name that a person chose: it is a pseudonym u
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from warpline.kernels.mangled import renamed
 from warpline.scrub.forms import (
@@ -28,13 +27,14 @@ PIECE = re.compile(r"[^\W_]+")
 _DIGITS = re.compile(r"\d+")
 _KERNEL = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #$'.\-!|=+]*")
 _NO_KERNEL = re.compile(
-    r"(?<!:)(?<!auto):(?!:)|[^\W_]-[^\W_]|\d \d|\.(?!\.|(?<=\.\.)|kd\b|(?<=clone \.)|\d{1,4}(?![\w.]))|\d{4}_\d{4}_\d{4}"
+    r"(?<!:)(?<!auto):(?!:)|[^\W_]-[^\W_]|\d \d|\d{4}_\d{4}_\d{4}"
+    r"|\.(?!\.|(?<=\.\.)|kd\b|(?<=clone \.)|\d{1,4}(?![\w.]))"
     r"|(?<!int)(?<!bool)(?<!long)(?<!short)(?<!char)(?<!Type)(?<!unsigned)(?<!=)=(?!=)"
 )
 """Marks that no kernel's name has: of paths, URLs, times, addresses and telephone numbers."""
 _OP = re.compile(r"[A-Za-z0-9_:<>,()&*\[\]{}~ #.\-|/]*")
 _NO_OP = re.compile(r"\d[ .:-]\d|://|(?<!\w)/\w")
-_CHAIN = re.compile(r"\d+(?:[ .:/_-]\d+)+")
+_CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/_-]\d++)+")
 _SIZE_CHARS = frozenset("0123456789_")
 MAX_SIZE_DIGITS = 12
 """Digits of the sizes of a tile or a problem, as in ``256_128_32``."""
@@ -139,7 +139,7 @@ class Names:
             return text
         numbers = _counters(text)
         skeleton = _DIGITS.sub("#", text) if numbers else text
-        told = dict.fromkeys(found.lower() for found in tells.findall(text)) if tells else {}
+        told = dict.fromkeys(found.lower() for found in tells.findall(text[:MAX_NAME_CHARS])) if tells else {}
         head = f"{group}{self.pseudonyms.code(group, skeleton)}"
         return " ".join(["_".join([head, *told]), *numbers])
 

@@ -6,6 +6,7 @@ taken out of ``StringIds`` only where a known column refers to them, and get new
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +21,7 @@ from warpline.scrub.names import Names
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, Columns
 from warpline.scrub.secrets import REMOVED
 from warpline.scrub.tally import Tally
-from warpline.sources.nsys.database import Database, open_database
+from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.unpack import EXPORT_AGAIN
 
@@ -33,9 +34,9 @@ DOMAIN_EVENTS = (33, 75, 76)
 _ODD = "odd"
 """Stands for a value of a type that its column does not have."""
 _TYPES = {
-    "integer": f"CASE typeof({{0}}) WHEN 'integer' THEN {{0}} WHEN 'null' THEN NULL ELSE '{_ODD}' END",
-    "number": f"CASE typeof({{0}}) WHEN 'integer' THEN {{0}} WHEN 'real' THEN {{0}} WHEN 'null' THEN NULL ELSE '{_ODD}' END",
-    "text": "CASE typeof({0}) WHEN 'text' THEN {0} WHEN 'null' THEN NULL ELSE 0 END",
+    "integer": f"CASE WHEN typeof({{0}}) IN ('integer', 'null') THEN {{0}} ELSE '{_ODD}' END",
+    "number": f"CASE WHEN typeof({{0}}) IN ('integer', 'real', 'null') THEN {{0}} ELSE '{_ODD}' END",
+    "text": "CASE WHEN typeof({0}) IN ('text', 'null') THEN {0} ELSE 0 END",
 }
 
 
@@ -96,7 +97,7 @@ class ExportScrubber:
                 damage = database.damage[0]
                 raise UnreadableFile(
                     "damaged-file",
-                    f"{shown.name} cannot be scrubbed: {damage.table} is damaged after {damage.rows} rows ({damage.reason})",
+                    f"{shown.name}: {damage.table} is damaged after row {damage.rows} ({damage.reason})",
                     EXPORT_AGAIN,
                 )
 
@@ -128,7 +129,11 @@ class ExportScrubber:
         progress(1.0)
 
     def _count_others(self, database: Database) -> None:
-        """Whatever the file has besides tables."""
+        """Whatever the file has besides tables; damage is found when the tables are read."""
+        with contextlib.suppress(*READ_ERRORS):
+            self._count_schema(database)
+
+    def _count_schema(self, database: Database) -> None:
         for kind in ("view", "trigger", "index"):
             for (sql,) in database.connection.execute("SELECT sql FROM sqlite_master WHERE type = ?", (kind,)):
                 self._tally.dropped[kind] += sql is not None
@@ -177,11 +182,10 @@ class ExportScrubber:
                 [role] * len(values) if events is None or role != fields.RANGE else [_nvtx(event) for event in events]
             )
             clean = self._string if column in known.strings else self._text
-            new = [
+            return [
                 None if value is None else clean(place, "raw" if keeps else which, value)
                 for which, value in zip(by_row, values, strict=True)
             ]
-            return new
         lost = sum(value is not None and entry is None for value, entry in zip(values, new, strict=True))
         self._tally.kept += sum(entry is not None for entry in new)
         if lost:

@@ -36,7 +36,10 @@ _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
 _SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _TYPE = re.compile(r"[\w:<>, ]{0,60}")
-_LIST = re.compile(r"[\[(][-\d.,eE+ \[\]()TrueFalsNon]*[\])]")
+_ENTRY = re.compile(
+    r" ?[\[(]{0,4}(?:-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?|9223372036854775807|True|False|None|inf|nan)?"
+    r"[\])]{0,4}"
+)
 
 
 def is_float(value: Any) -> bool:
@@ -70,16 +73,14 @@ def number(value: Any) -> Any:
     """A measured number of any size, such as an occupancy."""
     if type(value) is int:
         return value if -MAX_SIZE < value < MAX_SIZE else DROPPED
-    return value if is_float(value) else DROPPED
+    return value if is_float(value) and abs(float(bytes(value))) < MAX_SIZE else DROPPED
 
 
 def size(value: Any) -> Any:
     """A number of bytes, elements or registers; older profilers quote it."""
-    if type(value) is int:
-        return value if -MAX_SIZE < value < MAX_SIZE else DROPPED
     if isinstance(value, str) and _SMALL_NUMBER.fullmatch(value):
         return value
-    return value if is_float(value) else DROPPED
+    return number(value)
 
 
 def flag(value: Any) -> Any:
@@ -149,8 +150,8 @@ def _is_plain(text: str) -> bool:
         or _SMALL_NUMBER.fullmatch(text)
     ):
         return True
-    if _LIST.fullmatch(text):
-        return not re.search(r"\d{13}", text.replace("9223372036854775807", "")) or "." in text
+    if text[0] in "[(":
+        return all(map(_ENTRY.fullmatch, text.split(",")))
     return text.isascii() and text.isalpha() and text.islower() and len(text) <= 16 and is_known(text)
 
 

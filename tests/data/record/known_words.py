@@ -144,6 +144,6 @@ add(FURTHER)
 add(SHORT, with_shapes=True)
 add(SYSTEM_CALLS, with_shapes=True)
 add("session callchain uuid bus location osrt streams wddm schema")
-words -= set("ann pwd secrets whatever".split())  # a name, and words of passwords
+words -= {"ann", "pwd", "secrets", "whatever"}  # a name, and words of passwords
 for listed in (words, shapes):
     print(textwrap.fill(" ".join(sorted(listed)), 119, break_on_hyphens=False), end="\n\n")
