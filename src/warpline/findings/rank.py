@@ -97,6 +97,7 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         where=found.claim.places,
         how=found.how,
         verify=_verification(prediction),
+        effort=found.claim.effort or all_fixes()[fix].effort,
     )
 
 

@@ -190,6 +190,6 @@ FIX = Fix(
     ),
     needs=("which call launched what", "the CPU's waits"),
     after=("torch_compile",),
-    # Nothing can be captured across a wait for the device.
-    first=("remove_sync",),
+    # Nothing can be captured across a wait for the device. A free waits, and so does a copy from pageable memory.
+    first=("remove_sync", "no_empty_cache", "pin_memory", "coalesce_copies"),
 )
