@@ -10,6 +10,7 @@ from warpline.analyses.breakdown import device_times
 from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
 from warpline.replay.bounds import DeviceWork
+from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.trace.columns import NONE, integers
 from warpline.trace.trace import Trace
 
@@ -86,7 +87,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         replay_error_pct=evidence.question.replay.error_pct,
         is_whole=not len(judged.steps_in_view),
         framework=evidence.framework,
-        fits_devices=work.busy_ns <= 1.1 * evidence.question.bare_step_ns.high,
+        fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from warpline.estimate import Estimate
@@ -22,6 +23,8 @@ MIN_DOUBTFUL_GAIN = 1.1
 """A step that a fix might shorten by this much, or not at all, is not called healthy while the GPU waits."""
 MOST_IDLE_BUSY = 0.1
 """With a smaller idle share, the GPU is busy and sets the pace."""
+NEAR_ROOFLINE = 0.6
+"""Kernels that reach this share of the roofline are as good as a library's: those reach 60 to 95 %."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 PART_OF = {"launch_latency": "dispatch"}
 UNEXPLAINED = ("dependency", "unknown")
@@ -178,10 +181,13 @@ def _doubtful(findings: Sequence[Finding], state: State) -> Finding | None:
 def _most_headroom(state: State) -> float:
     """The doubtful gain from which on a step is not called healthy.
 
-    A GPU that is busy all the time does its work, and libraries reach 60 to 95 % of the roofline: what might gain less
-    than that is headroom, not a fault. A GPU that waits has a reason, and a fix that might remove it leaves that open.
+    A GPU that is busy all the time, with kernels near the roofline, does its work: what another program might need
+    instead is headroom, not a fault. Where kernels are further from it, or nobody knows, that holds for less than what
+    libraries leave. A GPU that waits has a reason, and a fix that might remove it leaves open which.
     """
-    return MIN_GAIN["low"] if state.certain_idle < MOST_IDLE_BUSY else MIN_DOUBTFUL_GAIN
+    if state.certain_idle >= MOST_IDLE_BUSY:
+        return MIN_DOUBTFUL_GAIN
+    return math.inf if (state.roofline_share or 0.0) >= NEAR_ROOFLINE else MIN_GAIN["low"]
 
 
 def _might_gain(doubtful: Finding, state: State) -> str:
