@@ -40,6 +40,8 @@ class Finding:
     """How to verify the fix afterwards."""
     effort: Effort = "few_lines"
     """What it takes to make the fix in this program."""
+    device_share: float = 0.0
+    """Share of the busiest device's time that the fix touches."""
 
     @property
     def is_vague(self) -> bool:

@@ -29,6 +29,8 @@ MIN_NEXT_GAIN = 1.02
 MOST_STEPS = 5
 MIN_REPLAYS, MAX_REPLAYS, MAX_NODES = 5, 12, 150_000
 """A plan takes at most so many replays, and no more than replay so many graph nodes in all (about 0.1 s)."""
+MOST_OF_DEVICE = 0.5
+"""Share of the device's time that a fix touches if most of what the device does is what it changes."""
 ENOUGH = 0.5
 """A fix of less effort comes first if it saves this share of the largest saving."""
 SAME = 0.02
@@ -135,11 +137,22 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
 
 def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
     """Those whose range excludes that they gain nothing; else settings, which are soon tried; else those of low
-    confidence; else limits, which are no change that can be made."""
+    confidence; else those that change most of what the device does and gain more than libraries leave; else limits,
+    which are no change that can be made."""
     certain = [one for one in worth if one.gain.low > 1.0]
     changes = [one for one in certain if not all_fixes()[one.fix].is_limit]
     settings = [one for one in worth if one.confidence != "low" and one.effort == "setting"]
-    return [one for one in changes if one.confidence != "low"] or settings or changes or certain
+    return [one for one in changes if one.confidence != "low"] or settings or changes or _large(worth) or certain
+
+
+def _large(worth: Sequence[Finding]) -> list[Finding]:
+    return [
+        one
+        for one in worth
+        if one.gain.expected >= MIN_GAIN["low"]
+        and one.device_share >= MOST_OF_DEVICE
+        and not all_fixes()[one.fix].is_limit
+    ]
 
 
 def _options(findings: Iterable[Finding]) -> list[Option]:
