@@ -29,5 +29,7 @@ def cold_start_verdict(findings: Sequence[Finding], evidence: Evidence) -> Verdi
     new = cold.new_step_ns.expected
     known = ranges_of([cold.fix], old, new, spread=evidence.ask(cold.fix).spread, least_ns=0.0)
     gain = known.gain.rounded(4)
-    mean = f" The {set_aside.recorded} recorded steps take {duration(old.expected)} on average: {speedup(gain.expected)}."
+    mean = (
+        f" The {set_aside.recorded} recorded steps take {duration(old.expected)} on average: {speedup(gain.expected)}."
+    )
     return Verdict(cold.cause, cold.fix, sentence + mean, gain, cold.new_step_ns)

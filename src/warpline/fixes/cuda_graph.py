@@ -43,7 +43,7 @@ STATIC_FIRST = (
     "mode='reduce-overhead', fullgraph=True)."
 )
 PAD_FIRST = (
-    "Shapes differ from step to step, and a graph is replayed with those of its capture. First pad inputs to a few fixed "
+    "Shapes differ from step to step, and a graph is replayed with those of its capture. First pad inputs to fixed "
     "lengths, and capture one graph for each; or torch.compile(model, mode='reduce-overhead'), which does that for the "
     "shapes that it meets."
 )

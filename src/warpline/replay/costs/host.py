@@ -24,7 +24,7 @@ REFERENCE_LAUNCH_NS = 5_000.0
 """A launch that follows another call closely, recorded by torch.profiler on the reference host: lower quartile of each
 profile, median over 424 profiles."""
 FIXED_LAUNCH_NS = 1_700.0
-"""Part of a recorded launch that the CPU's speed does not change: the driver writes to the device and waits for the bus.
+"""Part of a recorded launch that the CPU's speed does not change: the driver writes to the device over the bus.
 With it, a host whose launches take 1.3 times the reference's is 1.45 times slower: what recording costs an event grows
 with the launch to the power 1.5 (52 dispatch-bound programs, recorded and timed on H200 hosts)."""
 MIN_SLOWNESS = 0.4
