@@ -42,9 +42,9 @@ def open_with_progress(path: Path, steps: str | None, step_range: str | None, no
     path = spooled_stdin() if path == STDIN else path
     if not sys.stderr.isatty():
         return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
-    from rich.console import Console  # noqa: PLC0415
+    from warpline.reports.console import spinner  # noqa: PLC0415
 
-    with Console(stderr=True).status(f"reading {path.name} …"):
+    with spinner(f"reading {path.name} …"):
         return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
 
 

@@ -7,11 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from warpline.cli.diagnose import Answer, show
 from warpline.cli.options import open_with_progress
-from warpline.cli.output import print_json
+from warpline.cli.output import print_json, say
 from warpline.errors import WarplineError
 
 if TYPE_CHECKING:
@@ -55,9 +53,9 @@ def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> N
     elif explain:
         width = min(max(len(shlex.join(flag.words)) for flag in flags), 60)
         for flag in flags:
-            click.echo(f"{shlex.join(flag.words):{width}}  {flag.why}")
+            say(f"{shlex.join(flag.words):{width}}  {flag.why}")
     else:
-        click.echo(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
+        say(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
 
 
 def _print_answer(
@@ -102,13 +100,13 @@ def _readable(trace: Path | None) -> Path | None:
 
 def _say_where(result: Run) -> None:
     folder = _short(result.folder)
-    click.echo(f"warpline: the run is in {folder}", err=True)
+    say(f"warpline: the run is in {folder}", err=True)
     others = result.manifest["files"][1:]
     if others:
         more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
-        click.echo(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
+        say(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
     if result.trace is not None and result.trace.suffix == ".ncu-rep":
-        click.echo(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
+        say(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
 
 
 def _short(path: Path) -> Path:

@@ -12,6 +12,7 @@ import click
 from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report
 from warpline.errors import EXIT_FAILED, UsageError
+from warpline.inert import inert
 from warpline.scrub.kinds import Kind
 
 if TYPE_CHECKING:
@@ -89,15 +90,14 @@ def scrub(
 @contextmanager
 def _progress(file: Path) -> Iterator[Callable[[float], None]]:
     """Show a progress bar on stderr if it is a terminal."""
-    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
-    from rich.progress import Progress  # noqa: PLC0415
+    from warpline.reports.console import InertConsole, progress_bar  # noqa: PLC0415 - so that --help stays quick
 
-    console = Console(stderr=True)
+    console = InertConsole(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(f"scrubbing {file.name}", total=1.0)
+    with progress_bar(console) as bar:
+        task = bar.add_task(inert(f"scrubbing {file.name}"), total=1.0)
         yield lambda share: bar.update(task, completed=share)
 
 

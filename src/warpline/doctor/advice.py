@@ -45,7 +45,7 @@ ADVICE: dict[str, str] = {
 HARMLESS = {
     *("newer-schema", "older-schema", "unknown-category", "capture-range", "time-limit", "devices-renumbered"),
     *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
-    *("clock-shift", "second-look-differs"),
+    *("clock-shift", "second-look-differs", "impossible-values", "missing-values", "long-names", "long-arguments"),
     *("missing-shapes", "helper-processes", "profiler-distortion"),
 }
 """Entries that question single figures only; the recording itself worked."""

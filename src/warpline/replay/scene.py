@@ -365,7 +365,7 @@ class Scene:
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
         ranges = self.trace.ranges.filter(
-            pl.col("name").cast(pl.String).str.contains(pattern).fill_null(False),
+            pl.col("name").cast(pl.String).str.contains(pattern),
             pl.col("end_ns").is_not_null(),
             pl.col("thread").is_not_null(),
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from warpline.sources.zlib_engine import engine
 
-READER_VERSION = 11
+READER_VERSION = 12
 """Increment this when readers, linking or checks give another result for the same file."""
 SMALL_FILE_BYTES = 64 << 10
 """Smaller files are parsed faster than looked up."""

@@ -126,7 +126,7 @@ def _severity(part: float, whole: float) -> Severity:
 def _captured(api: pl.DataFrame) -> Bools:
     """Calls made while their thread captures a CUDA graph; they launch nothing yet."""
     events = api.select(
-        pl.col("thread").fill_null(0),
+        "thread",
         "start_ns",
         opening=named(BEGIN_CAPTURE).cast(pl.Int32) - named(END_CAPTURE).cast(pl.Int32),
     ).with_row_index("row")

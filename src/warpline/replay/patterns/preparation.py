@@ -37,7 +37,7 @@ def without_captures(bench: Workbench) -> list[Stretch]:
 def without_compiling(bench: Workbench) -> list[Stretch]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
     scene, found = bench.scene, []
-    for (thread,), ops in scene.trace.ops.filter(pl.col("thread").is_not_null()).group_by("thread"):
+    for (thread,), ops in scene.trace.ops.group_by("thread"):
         compiling = ops.filter(named(api_names.COMPILING_OPS))
         if not len(compiling):
             continue
