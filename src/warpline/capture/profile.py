@@ -16,7 +16,7 @@ from warpline.capture import marks
 from warpline.capture.agent import agent
 from warpline.capture.launch import Ending
 from warpline.capture.listeners import Listeners
-from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
+from warpline.capture.manifest import gather, make_private, manifest_of, new_folder, write_manifest
 from warpline.capture.missing_trace import why_nothing
 from warpline.capture.plan import Plan, skipping
 from warpline.capture.process_record import RECORDED
@@ -133,7 +133,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         else:
             now = datetime.datetime.now()  # the program's own clock
             folder = new_folder(f"{now:%Y%m%d-%H%M%S}-{self._name}", self._output)
-        self.folder, self.trace = folder, None
+        self.folder, self.trace, self._there_before = folder, None, set(folder.rglob("*"))
         self._session = Session(torch, Plan(**{**self._plan.__dict__, "folder": str(folder)}), self._stop_listening)
         if listen:
             self._listeners = Listeners(torch, self._session)
@@ -180,6 +180,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             write_manifest(folder, manifest_of(session.plan, parts, **facts))
         except WarplineError as error:  # the program comes first
             print(f"warpline: {error.line()}", file=sys.stderr)
+        make_private(folder, self._there_before)
         nothing = why_nothing(folder, session.plan, parts, Ending(0, None, 0.0, interrupted=False), in_code=True)
         if nothing is not None:
             print(f"warpline: {nothing.line()}", file=sys.stderr)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,9 +12,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpline.capture.end_processes import EndProcesses
 from warpline.capture.launch import Ending, forwarding_environment, launch
 from warpline.capture.look import still_looks
-from warpline.capture.manifest import gather, in_use, manifest_of, new_folder, write_manifest
+from warpline.capture.manifest import (
+    gather,
+    in_use,
+    leave_nothing,
+    make_private,
+    manifest_of,
+    new_folder,
+    write_manifest,
+)
 from warpline.capture.missing_trace import why_nothing
 from warpline.capture.ncu_line import Focus
 from warpline.capture.ncu_log import NcuLog, ncu_failure
@@ -26,7 +33,7 @@ from warpline.capture.program import Program, has_torch, run_name
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
-from warpline.errors import UsageError, WarplineError
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 from warpline.inert import inert
 
 INJECTED = str(Path(__file__).parent / "inject")
@@ -111,6 +118,7 @@ def prepared(request: Request, plan: Plan) -> Plan:
         raise UsageError(
             "folder-in-use", f"{request.output} already contains a run", "choose another with --output or --name"
         )
+    command_of(request, plan)  # a missing tool is an error before anything is created
     name = request.name or run_name(request.program, datetime.datetime.now())
     return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output))})
 
@@ -118,6 +126,7 @@ def prepared(request: Request, plan: Plan) -> Plan:
 def run(request: Request, plan: Plan, say: Say) -> Run:
     """Run the program to its end under the profiler, and write the results."""
     folder = Path(plan.folder)
+    there_before = set(folder.rglob("*"))
     command = words_of(command_of(request, plan))
     environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
     environment.setdefault("KINETO_LOG_LEVEL", "99")  # Kineto reports its stages on stderr
@@ -128,10 +137,9 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
     try:
         ending = launch(command, environment, output_to_stderr=request.output_to_stderr, look=watcher.look)
     except WarplineError:
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # nothing was run
+        leave_nothing(folder)
         raise
-    watcher.end()
+    watcher.end_all()
     parts = gather(folder)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
@@ -158,6 +166,7 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
         write_manifest(folder, manifest)
     except WarplineError as error:  # the trace may exist anyway
         say(error.line())
+    make_private(folder, there_before)
     own = [Path(path) for part in parts for path in part["own_traces"] if Path(path).is_file()]
     trace = next(iter(traces), None) or next(reversed(own), None)
     nothing = None if trace else _nothing(folder, plan, parts, ending)
@@ -180,7 +189,7 @@ def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Endi
         "no-report",
         f"{plan.tool} wrote no report to {folder.name}",
         "see its messages above; warpline doctor checks this machine",
-        ending.exit_code or 1,
+        ending.exit_code or EXIT_INCONCLUSIVE,
     )
 
 
@@ -201,7 +210,19 @@ class _Watcher:
         self._told: set[str] = set()
         self._log = NcuLog(folder, say) if plan.tool == NCU else None
         self.devices: list[dict[str, object]] = []
-        self.stopped = False
+        self._ending: EndProcesses | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the program was asked to end."""
+        return self._ending is not None
+
+    def end_all(self) -> None:
+        """End the processes that outlive the one that was started, and say what ncu wrote last."""
+        if self._log is not None:
+            self._log.look()
+        if self._ending is not None:
+            self._ending.wait()
 
     def look(self, child: subprocess.Popen[bytes]) -> None:
         if time.monotonic() - self._looked < CHECK_INTERVAL_S:
@@ -209,6 +230,9 @@ class _Watcher:
         self._looked = time.monotonic()
         if self._log is not None:
             self._log.look()
+        if self._ending is not None:
+            self._ending.insist()
+            return
         parts = [part for part in read_parts(self._folder) if part["state"] != NOTHING]
         if parts and "recording" not in self._told:
             self._told.add("recording")
@@ -218,11 +242,6 @@ class _Watcher:
             self._told.add("recorded")
             self._after_recording(child, done)
 
-    def end(self) -> None:
-        """Say what ncu wrote last."""
-        if self._log is not None:
-            self._log.look()
-
     def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
         first = done[0]
         what = f"{first['steps_recorded']} steps ({first['steps_found_by']})" if first["steps_recorded"] else "a window"
@@ -230,10 +249,8 @@ class _Watcher:
         ranks = f" in each of {processes} processes" if processes > 1 else ""
         if self._request.stop and self._plan.tool == TORCH:
             self._say(f"recorded {what}{ranks}; ending the program as requested")
-            self.stopped = True
-            for pid in {child.pid, *(part["pid"] for part in done)}:  # like Ctrl-C; a shell does not pass it on
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGINT)
+            # Each process gets its own signal: a shell does not pass one on.
+            self._ending = EndProcesses([child.pid, *(part["pid"] for part in done)], self._say)
         elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
             self._say(f"recorded {what}{ranks}; the program continues, Ctrl-C ends it")
 

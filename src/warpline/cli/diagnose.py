@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
@@ -26,7 +26,16 @@ from warpline.cli.options import (
     trace_argument,
     verbose_option,
 )
-from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
+from warpline.cli.output import (
+    ReportFormat,
+    format_of,
+    json_text,
+    put_report,
+    put_text,
+    refuse_existing,
+    say,
+    short_path,
+)
 
 if TYPE_CHECKING:
     from warpline.reports.kept import FinishedAnswer
@@ -133,20 +142,41 @@ def show(
 
         show_report(trace, answer)
         return
-    from warpline.reports import kept  # noqa: PLC0415 - loaded when used, so that --help stays quick
-
-    listed = answer.top or DEFAULT_TOP
-    options = [again, str(steps), str(step_range), str(why), str(listed)]
-    key = None if no_cache else kept.answer_key(trace, options)
-    known = kept.load(key) if key else None
-    finished = known or _finished(trace, steps, step_range, why, no_cache, again, listed)
+    finished, keep = finished_answer(trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP)
     if chosen is ReportFormat.JSON:
         put_text(finished.json, answer.output)
     else:
         is_full = answer.verbose or answer.top is not None
         put_report(finished.full if is_full else finished.brief, chosen, answer.output)
-    if key and known is None:
-        kept.store(key, finished)
+    keep()
+
+
+def finished_answer(
+    trace: Path,
+    steps: str | None = None,
+    step_range: str | None = None,
+    why: bool | None = None,
+    no_cache: bool = False,
+    again: str = "",
+    top: int = DEFAULT_TOP,
+) -> tuple[FinishedAnswer, Callable[[], None]]:
+    """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
+    from warpline.reports import kept  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.trace.open import trace_of_folder  # noqa: PLC0415
+
+    if trace.is_dir():
+        trace, others = trace_of_folder(trace)
+        if others:
+            more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
+            named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
+            say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
+    options = [again, str(steps), str(step_range), str(why), str(top)]
+    key = None if no_cache else kept.answer_key(trace, options)
+    known = kept.load(key) if key else None
+    if known is not None:
+        return known, lambda: None
+    finished = _finished(trace, steps, step_range, why, no_cache, again, top)
+    return finished, lambda: kept.store(key, finished) if key else None
 
 
 def _is_ncu(file: Path) -> bool:

@@ -7,8 +7,7 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpline.cli.diagnose import Answer, show
-from warpline.cli.options import open_with_progress
+from warpline.cli.diagnose import Answer, finished_answer, show
 from warpline.cli.output import print_json, say
 from warpline.errors import WarplineError
 
@@ -92,10 +91,10 @@ def _dived(report: Path) -> dict[str, Any]:
     return dive_files([report]).to_dict()
 
 
-def _diagnosed(trace: Path) -> dict[str, Any]:
-    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
-
-    return analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
+def _diagnosed(trace: Path) -> Any:
+    finished, keep = finished_answer(trace)
+    keep()
+    return json.loads(finished.json)
 
 
 def _readable(trace: Path | None) -> Path | None:
