@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from ncu_files import GEMM, raw_page, raw_row
 
+import warpline
 from warpline.cli.main import run
 
 
@@ -16,6 +17,14 @@ def test_a_report_goes_to_a_file_by_its_suffix(tmp_path: Path, capsys: pytest.Ca
     assert "cannot be told" in output.read_text()  # a duration and a bandwidth are no speed of light
     assert run(["dive", str(page), "-o", str(output)]) == 2
     assert "file-exists" in capsys.readouterr().err
+
+
+def test_the_package_stays_callable_after_its_modules_are_loaded(tmp_path: Path) -> None:
+    page = tmp_path / "a.csv"
+    page.write_text(raw_page(raw_row(0, GEMM, "254.3", "100.5")))
+    assert warpline.dive(page).kernels["reason"].to_list() == ["unknown"]
+    assert warpline.dive(str(page)).to_dict()["schema"] == "warpline.dive/1"
+    assert warpline.dive.compared(page, page).kernels[0].verdict == "same"
 
 
 def test_two_reports_are_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

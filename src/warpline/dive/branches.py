@@ -68,6 +68,8 @@ def shared(measured: Measured) -> Branch:
         worked_out("Global atomics?", "atomic and reduction requests", atomics, "request",
                    "none" if not atomics else "", METRICS["atomic_requests"].section)
     )  # fmt: skip
+    if atomics:
+        nodes.append(asked(measured, "How busy is the L2 slice with most atomics?", "atomic_unit_max", ""))
     return Branch("shared", "Shared memory, spills, atomics", tuple(nodes))
 
 

@@ -123,7 +123,11 @@ class StepGain:
 
 @dataclass(frozen=True, slots=True)
 class KernelDive:
-    """What is known of one kernel."""
+    """What is known of one kernel.
+
+    >>> found = warpline.dive("report.ncu-rep").found[0]
+    >>> found.reason, found.sentence, found.gain.expected
+    """
 
     kernel: KernelReport
     bound: Bound
@@ -136,6 +140,8 @@ class KernelDive:
     """The largest gain that physics allows: old time over the time that the useful work needs."""
     how: str
     tree: tuple[Branch, ...]
+    evidence: tuple[str, ...] = ()
+    """The metrics that show the reason."""
     also: tuple[Found, ...] = ()
     """Other reasons that are true and gain less."""
     roofline: tuple[Level, ...] = ()
@@ -170,6 +176,7 @@ class KernelDive:
             "gain": self.gain.rounded(4).to_dict(),
             "cap": round(self.cap, 4),
             "how": self.how,
+            "evidence": list(self.evidence),
             "also": [
                 {"reason": one.reason, "sentence": one.sentence, "gain": one.gain.rounded(4).to_dict(), "how": one.how}
                 for one in self.also

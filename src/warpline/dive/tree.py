@@ -60,6 +60,7 @@ def explain(kernel: KernelReport) -> KernelDive:
         cap=max(min(cap_of(load), longest / SMALLEST_KERNEL.low), first.gain.high),
         how=first.how + (SHORT if is_short(measured.duration_ns) else ""),
         tree=tree,
+        evidence=first.evidence,
         also=others,
         roofline=roofline(measured, load),
         hot_lines=hot_lines(kernel),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 
 from warpline.dive.model import NOT_KNOWN, Branch, Dive, HotLine, KernelDive, Level, Node
@@ -211,8 +212,10 @@ def _levels(levels: Sequence[Level]) -> Table:
 
 
 def _next(dive: Dive, verbose: bool) -> Iterator[Command]:
+    reports = shlex.join(dive.path.split(", "))
     if not verbose:
-        yield Command(f"warpline dive -v {dive.path}", "every question of the tree")
+        yield Command(f"warpline dive -v {reports}", "every question of the tree")
     reason = next((one.reason for one in dive.found if one.gain.expected > 1.1), None)
     if reason is not None:
-        yield Command(f"warpline dive --compare {dive.path} AFTER.ncu-rep", "check the change after you made it")
+        first = shlex.quote(dive.path.partition(", ")[0])
+        yield Command(f"warpline dive --compare {first} AFTER.ncu-rep", "check the change after you made it")
