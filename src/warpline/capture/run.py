@@ -140,7 +140,6 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
         leave_nothing(folder)
         raise
     watcher.end_all()
-    watcher.end()
     parts = gather(folder)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
@@ -219,7 +218,9 @@ class _Watcher:
         return self._ending is not None
 
     def end_all(self) -> None:
-        """End the processes that outlive the one that was started."""
+        """End the processes that outlive the one that was started, and say what ncu wrote last."""
+        if self._log is not None:
+            self._log.look()
         if self._ending is not None:
             self._ending.wait()
 
@@ -240,11 +241,6 @@ class _Watcher:
         if done and len(done) == len(parts) and "recorded" not in self._told:
             self._told.add("recorded")
             self._after_recording(child, done)
-
-    def end(self) -> None:
-        """Say what ncu wrote last."""
-        if self._log is not None:
-            self._log.look()
 
     def _after_recording(self, child: subprocess.Popen[bytes], done: list[dict[str, Any]]) -> None:
         first = done[0]
