@@ -16,7 +16,7 @@ from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
 SOURCES = ROOT / "src" / "warpline"
 NATIVE = Path(__file__).with_name("native")
-ROUNDS = int(os.environ.get("WARPLINE_FUZZ_ROUNDS", "1500"))
+ROUNDS = int(os.environ.get("WARPLINE_FUZZ_ROUNDS", "600"))
 THREADED_ROUNDS = ROUNDS // 10
 SEED = "1"
 

@@ -193,7 +193,7 @@ def _described(
         block=_three(geometry[3:]),
         launches=len(group),
         time_ns=time_ns,
-        share=time_ns / total_ns,
+        share=time_ns / max(total_ns, 1),  # all may be of zero length
         floor_ns=floor_ns,
         bound=bound,
         position=int(group["position"][0]),
