@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import gc
+import os
 import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -100,6 +99,8 @@ def demo(
 
       warpline demo --steps 1:3 --json
     """
+    from importlib import resources  # noqa: PLC0415 - loaded when used, so that --help stays quick
+
     answer = Answer(verbose, as_json, top=top)
     with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
         show(path, answer, steps, None, True, False, shlex.join(["warpline", "demo", *_chosen(steps, None)]))
@@ -128,12 +129,9 @@ def show(
     """Open, diagnose, and print or write the report; `again` is the command as typed."""
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
-    from warpline.reports import kept  # noqa: PLC0415 - loaded when used, so that --help stays quick
-
     listed = answer.top or DEFAULT_TOP
     options = [again, str(steps), str(step_range), str(why), str(listed)]
-    key = None if no_cache else kept.answer_key(trace, options)
-    known = kept.load(key) if key else None
+    key, known = (None, None) if no_cache else _kept(trace, options)
     finished = known or _finished(trace, steps, step_range, why, no_cache, again, listed)
     if chosen is ReportFormat.JSON:
         put_text(finished.json, answer.output)
@@ -141,17 +139,28 @@ def show(
         is_full = answer.verbose or answer.top is not None
         put_report(finished.full if is_full else finished.brief, chosen, answer.output)
     if key and known is None:
+        from warpline.reports import kept  # noqa: PLC0415 - loaded when used
+
         kept.store(key, finished)
+
+
+def _kept(trace: Path, options: list[str]) -> tuple[str | None, FinishedAnswer | None]:
+    """Name of the answer among those on disk (None if it is not to be kept), and the answer if it is there."""
+    from warpline.reports import kept  # noqa: PLC0415 - loaded when used
+
+    key = kept.answer_key(trace, options)
+    return key, kept.load(key) if key else None
 
 
 def _finished(
     trace: Path, steps: str | None, step_range: str | None, why: bool | None, no_cache: bool, again: str, top: int
 ) -> FinishedAnswer:
     """Open and diagnose the trace."""
-    with _no_collection():
+    # warpline calls no BLAS, whose threads would spin on the cores that read the file.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    with _short_turns():
         Thread(target=_load_analyses, args=[why is not False], daemon=True).start()
-        with _short_turns():
-            opened = open_with_progress(trace, steps, step_range, no_cache)
+        opened = open_with_progress(trace, steps, step_range, no_cache)
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
@@ -166,8 +175,12 @@ def _finished(
 
 def _load_analyses(with_fixes: bool) -> None:
     """Load polars, the analyses and the fixes on a second core while the file is read."""
+    import numpy.ma  # noqa: F401, PLC0415 - which polars and numpy's median load when they are first used
+
     import warpline.findings.diagnosis  # noqa: PLC0415
     import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.reports.kept  # noqa: PLC0415
+    import warpline.sources.kineto.native_events  # noqa: PLC0415
     import warpline.sources.kineto.tables  # noqa: PLC0415
     import warpline.trace.build  # noqa: F401, PLC0415
 
@@ -185,21 +198,9 @@ def _chosen(steps: str | None, step_range: str | None) -> list[str]:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause garbage collection: a diagnosis keeps its objects, and collecting would cost a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@contextmanager
 def _short_turns() -> Iterator[None]:
-    """Let threads take turns quickly: those that read the file need Python's lock for microseconds only, and would
-    wait 5 ms for it each time."""
+    """Let threads take turns quickly: those that read the file, and numpy and polars, need Python's lock for
+    microseconds only, and would wait 5 ms for it each time."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(TURN_SECONDS)
     try:

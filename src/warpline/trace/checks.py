@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import polars as pl
 
@@ -10,7 +12,7 @@ from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import is_migration, named
+from warpline.trace.names import is_migration, matches, named
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01
@@ -25,8 +27,7 @@ LONG_GAP_NS = 60_000_000_000
 
 def check(tables: Tables) -> list[HealthEntry]:
     """Every health entry of the linked tables, the worst first within each check."""
-    entries: list[HealthEntry] = []
-    for part in (
+    checks = (
         _gpu_work,
         _unlinked_work,
         _unanswered_launches,
@@ -35,9 +36,9 @@ def check(tables: Tables) -> list[HealthEntry]:
         _clocks,
         _shapes,
         _graphs,
-    ):
-        entries += part(tables)
-    return entries
+    )
+    with ThreadPoolExecutor(2) as cores:
+        return [entry for entries in cores.map(lambda part: part(tables), checks) for entry in entries]
 
 
 def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
@@ -125,6 +126,8 @@ def _severity(part: float, whole: float) -> Severity:
 
 def _captured(api: pl.DataFrame) -> Bools:
     """Calls made while their thread captures a CUDA graph; they launch nothing yet."""
+    if not matches(api["name"], BEGIN_CAPTURE).any():
+        return np.zeros(len(api), bool)
     events = api.select(
         pl.col("thread").fill_null(0),
         "start_ns",

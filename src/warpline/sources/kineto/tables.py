@@ -6,13 +6,16 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warpline.sources.health import HealthEntry
-from warpline.sources.kineto.events import MISSING, RawEvents
+from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.facts import devices, meta
+from warpline.sources.kineto.fields import MISSING
 from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
 from warpline.sources.kineto.threads import Threads
 from warpline.sources.rows import PROFILER_STEP, Rows
@@ -57,6 +60,7 @@ FAR_NS = 500_000_000_000_000_000
 """Sixteen years: longer than any recording, and short enough to add times without overflow."""
 LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
+STYLES = ("annotation", "gpu")
 
 
 def tables(raw: RawEvents) -> Rows:
@@ -73,24 +77,31 @@ def tables(raw: RawEvents) -> Rows:
     def events(kind: str) -> Selection:
         return source.select((kinds == KINDS.index(kind)) & spans_in_time)
 
-    # In 2021 profiler steps were operators.
-    steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
-    annotations = events("annotation").joined(steps)
-    memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
-    result = {
-        "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
-        "api": _api({layer: events(layer) for layer in ("runtime", "driver")}, threads),
-        "ops": _ops(ops, threads),
-        "ranges": pl.concat(
-            [_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"), raw)], how="diagonal"
-        ),
-        "python": _named_spans(events("python"), threads),
-        "syncs": _syncs(events("sync")),
-        "memory": _memory(memory, threads),
-        "overhead": _named_spans(events("overhead"), threads),
-        "devices": devices(raw.header),
-    }
-    result["threads"] = threads.table()
+    def on_threads() -> dict[str, pl.DataFrame]:
+        """What a thread of the host did. In this order, because threads are numbered as they appear."""
+        api = _api({layer: events(layer) for layer in ("runtime", "driver")}, threads)
+        # In 2021 profiler steps were operators.
+        steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
+        memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
+        return {
+            "api": api,
+            "ops": _ops(ops, threads),
+            "ranges": _ranges(events("annotation").joined(steps), threads),
+            "python": _named_spans(events("python"), threads),
+            "memory": _memory(memory, threads),
+            "overhead": _named_spans(events("overhead"), threads),
+            "threads": threads.table(),
+        }
+
+    # Words have their numbers before the work is shared out: the order of a category must not depend on the cores.
+    styles = pl.Series(STYLES).cast(pl.Categorical)
+    with ThreadPoolExecutor(1) as second_core:
+        host = second_core.submit(on_threads)
+        gpu = _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")})
+        gpu_ranges = _gpu_ranges(events("gpu_annotation"), raw)
+        result = {"gpu": gpu, "syncs": _syncs(events("sync")), "devices": devices(raw.header), **host.result()}
+    result["ranges"] = pl.concat([result["ranges"], gpu_ranges], how="diagonal")
+    del styles
     health = _health(raw, known, spans_in_time)
     impossible = int((spans & recorded & ~near & known).sum())
     if impossible:
@@ -122,6 +133,8 @@ def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     centre = int(times[middle] if close else np.partition(times, middle)[middle])
     low, high = max(centre - FAR_NS, -LAST_NS), min(centre + FAR_NS, LAST_NS)
     near = (raw.time_ns >= low) & (raw.time_ns <= high) & (raw.duration_ns <= FAR_NS)
+    if near.all():
+        return near, int(times.min())
     chosen = raw.time_ns.compress(near & usable)
     return near, int(chosen.min()) if len(chosen) else centre
 
@@ -199,7 +212,7 @@ def _ranges(events: Selection, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "style": events.constant("annotation"),
+            "style": events.constant(STYLES[0]),
             "thread": threads.codes(events.rows),
             **events.span(),
             "external_id": events.integer("External id", "external id"),
@@ -213,7 +226,7 @@ def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "style": events.constant("gpu"),
+            "style": events.constant(STYLES[1]),
             **span,
             "gpu_start_ns": span["start_ns"],
             "gpu_end_ns": span["end_ns"],

@@ -13,7 +13,7 @@ from mmap import mmap
 from typing import Final
 
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
-from warpline.sources.kineto.events import FIELDS, MISSING, Field
+from warpline.sources.kineto.fields import FIELDS, MISSING, Field
 
 Text = bytes | mmap
 """The text of a trace: one window of it, or the whole file mapped."""
