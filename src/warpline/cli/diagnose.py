@@ -158,6 +158,8 @@ def _finished(
     """Open and diagnose the trace."""
     # warpline calls no BLAS, whose threads would spin on the cores that read the file.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
+
     with _short_turns():
         Thread(target=_load_analyses, args=[why is not False], daemon=True).start()
         opened = open_with_progress(trace, steps, step_range, no_cache)
@@ -187,8 +189,11 @@ def _load_analyses(with_fixes: bool) -> None:
     if with_fixes:
         from warpline.findings import rank  # noqa: F401, PLC0415
         from warpline.fixes.registry import all_fixes  # noqa: PLC0415
+        from warpline.hardware.chips import chips  # noqa: PLC0415
+        from warpline.work.registry import known_ops  # noqa: PLC0415
 
-        all_fixes()
+        for load in (all_fixes, chips, known_ops):
+            load()
 
 
 def _chosen(steps: str | None, step_range: str | None) -> list[str]:

@@ -50,6 +50,7 @@ class Scene:
         self._numbers: dict[str, Int64s] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
+        self._classes: dict[tuple[str, ...], Bools] = {}
         self._found: dict[Callable[[Scene], object], object] = {}
         self._found_among: dict[tuple[Callable[[Scene, Bools], object], bytes], object] = {}
 
@@ -207,7 +208,10 @@ class Scene:
 
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
-        return self.kernels_where(lambda identity: identity.kernel_class in classes)
+        if classes not in self._classes:
+            found = self._classes[classes] = self.kernels_where(lambda identity: identity.kernel_class in classes)
+            found.setflags(write=False)
+        return self._classes[classes]
 
     def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
         """Kernels whose identity passes the test."""

@@ -173,11 +173,11 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
         return []
     from_graph = api.select(graph=named(GRAPH_LAUNCH))["graph"].to_numpy()
     in_graph = np.append(from_graph, False)[integers(gpu["api_id"])]
+    # The rows are in the order of their start and end.
     ordered = (
         gpu.with_columns(in_graph=pl.Series(in_graph))
         .filter(~pl.col("in_graph"), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
         .filter(~is_migration())
-        .sort("device", "context", "stream", "start_ns", "end_ns")
         .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
     )
     # In a file with whole microseconds, rounding makes neighbours overlap by up to 1 µs.
@@ -253,24 +253,25 @@ def _clocks(tables: Tables) -> list[HealthEntry]:
                     "the host and device clocks disagree.",
                 )
             )
-    everything = [tables[name] for name in ("gpu", "api", "ops") if len(tables[name])]
-    spans = union(
-        np.concatenate([integers(table["start_ns"]) for table in everything]),
-        np.concatenate([integers(table["end_ns"]) for table in everything]),
-    )
-    if len(spans) > 1:
-        gaps = spans.starts[1:] - spans.ends[:-1]
-        whole = int(spans.ends[-1] - spans.starts[0])
-        if gaps.max() > max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
-            entries.append(
-                HealthEntry(
-                    "clock-jump",
-                    "warning",
-                    f"Nothing is recorded for {duration(int(gaps.max()))} of {duration(whole)}: "
-                    "the clock jumped, or recording paused.",
-                )
-            )
-    return entries
+    return entries + _clock_jump([tables[name] for name in ("gpu", "api", "ops") if len(tables[name])])
+
+
+def _clock_jump(tables: list[pl.DataFrame]) -> list[HealthEntry]:
+    starts, ends = ([integers(table[name]) for table in tables] for name in ("start_ns", "end_ns"))
+    if max(int(one.max()) for one in ends) - min(int(one.min()) for one in starts) <= LONG_GAP_NS:
+        return []
+    spans = union(np.concatenate(starts), np.concatenate(ends))
+    whole = int(spans.ends[-1] - spans.starts[0]) if len(spans) else 0
+    longest = int((spans.starts[1:] - spans.ends[:-1]).max(initial=0))
+    if longest <= max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
+        return []
+    return [
+        HealthEntry(
+            "clock-jump",
+            "warning",
+            f"Nothing is recorded for {duration(longest)} of {duration(whole)}: the clock jumped, or recording paused.",
+        )
+    ]
 
 
 def _shapes(tables: Tables) -> list[HealthEntry]:

@@ -112,6 +112,8 @@ def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
 
 def _launches(work: pl.DataFrame, api: pl.DataFrame) -> pl.Series:
     """The API call of each row. Of several calls under one correlation id, the innermost (last begun) counts."""
+    if not len(work):
+        return ids(np.empty(0, np.int64))
     correlations = integers(api["correlation"])
     calls = np.flatnonzero(correlations > 0)
     keys, asked = pair_keys(
