@@ -6,14 +6,13 @@ then; so the parts sum to the busy time, and busy and idle to the window, exactl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
+from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.names import matches
 from warpline.trace.trace import Trace, Window

@@ -8,13 +8,13 @@ trace, else from a second look at the same program (`warpline run`); without eit
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from warpline.analyses.gaps import CAUSES, Gaps
 from warpline.analyses.where import LIBRARY, Site, UserFrames
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace

@@ -8,8 +8,6 @@ dependency. A moment without any evidence is `unknown`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -19,6 +17,7 @@ from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, 
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, intersection, union
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace

@@ -7,7 +7,6 @@ Python frame), the most specific one counts, in the order of `PRIORITY`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import EMPTY, Spans, difference, union
+from warpline.records import dataclass
 from warpline.trace.api_names import (
     BEGIN_CAPTURE,
     COMPILING_OPS,

@@ -7,7 +7,6 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from warpline.cli.options import (
     verbose_option,
 )
 from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
+from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.reports.kept import FinishedAnswer

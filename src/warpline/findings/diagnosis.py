@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -23,6 +23,7 @@ from warpline.analyses.transfers import copies
 from warpline.analyses.where import UserFrames
 from warpline.errors import CannotAnswer
 from warpline.notebook import card, facts, paragraph, table
+from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import duration, share, speedup

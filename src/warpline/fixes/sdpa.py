@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.records import dataclass
 from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES

@@ -7,13 +7,14 @@ the replay cannot err with it. It never exceeds the step itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from warpline.estimate import Estimate
 from warpline.intervals import union
+from warpline.records import dataclass
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.scene import Scene
 from warpline.replay.steps import median

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.costs.find import Costs, find_costs
 from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph

@@ -8,12 +8,11 @@ step's first kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
 from warpline.errors import CannotAnswer
+from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
 from warpline.trace.columns import NONE, Floats, Int64s, integers

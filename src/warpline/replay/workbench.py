@@ -5,10 +5,11 @@ Nodes are never deleted; removed operations and calls take no time and delay not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Graph
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Floats, Int64s

@@ -7,10 +7,10 @@ positions. A value that the source does not record is null, never zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 from polars.datatypes import DataTypeClass
+
+from warpline.records import dataclass
 
 ID = pl.UInt32
 NAME = pl.Categorical

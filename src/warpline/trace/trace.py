@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from warpline.errors import UsageError
+from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.beside import Beside
 from warpline.trace.cold import ColdSteps

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.scene import Scene

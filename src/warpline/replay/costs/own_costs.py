@@ -8,13 +8,13 @@ keep their recorded times, since the profiler reads the clock just before and af
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.replay.graph.streams import graph_calls
 from warpline.trace.api_names import (

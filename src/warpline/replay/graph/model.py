@@ -6,11 +6,12 @@ other plus a lag. What begins together with a call hangs on the segment before t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 Int8s = npt.NDArray[np.int8]

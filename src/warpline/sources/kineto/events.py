@@ -7,11 +7,13 @@ need not know which one ran.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from warpline.records import dataclass
 
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Protocol
 
+from warpline.records import dataclass
 from warpline.sources.kineto.tolerant import Text
 
 if TYPE_CHECKING:

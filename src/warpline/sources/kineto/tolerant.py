@@ -8,10 +8,11 @@ other.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from mmap import mmap
 from typing import Final
 
+from warpline.records import dataclass
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
 from warpline.sources.kineto.fields import FIELDS, MISSING, Field
 

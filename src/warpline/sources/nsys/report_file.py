@@ -12,10 +12,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from warpline.errors import UnreadableFile, WarplineError
+from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.cache_folder import cache_folder
 
