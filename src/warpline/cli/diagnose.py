@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
-TURN_SECONDS = 0.0002
+TURN_SECONDS = 0.00005
 
 
 @click.command()

@@ -77,29 +77,38 @@ def tables(raw: RawEvents) -> Rows:
     def events(kind: str) -> Selection:
         return source.select((kinds == KINDS.index(kind)) & spans_in_time)
 
-    def on_threads() -> dict[str, pl.DataFrame]:
-        """What a thread of the host did. In this order, because threads are numbered as they appear."""
-        api = _api({layer: events(layer) for layer in ("runtime", "driver")}, threads)
-        # In 2021 profiler steps were operators.
-        steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
-        memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
+    # In 2021 profiler steps were operators.
+    steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
+    calls, layer = one_after_the_other({name: events(name) for name in ("runtime", "driver")})
+    annotations = events("annotation").joined(steps)
+    memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
+    # Threads are numbered in the order of these tables, and words before the work is shared out: neither number may
+    # depend on the cores.
+    thread_of = {
+        name: threads.codes(part.rows) for name, part in (("api", calls), ("ops", ops), ("ranges", annotations))
+    }
+    styles = pl.Series(STYLES).cast(pl.Categorical)
+
+    def of_threads() -> dict[str, pl.DataFrame]:
         return {
-            "api": api,
-            "ops": _ops(ops, threads),
-            "ranges": _ranges(events("annotation").joined(steps), threads),
+            "api": _api(calls, layer, thread_of["api"], threads),
+            "ops": _ops(ops, thread_of["ops"]),
+            "ranges": _ranges(annotations, thread_of["ranges"]),
+        }
+
+    with ThreadPoolExecutor(1) as second_core:
+        others = second_core.submit(of_threads)
+        result = {
+            "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
             "python": _named_spans(events("python"), threads),
             "memory": _memory(memory, threads),
             "overhead": _named_spans(events("overhead"), threads),
+            "syncs": _syncs(events("sync")),
+            "devices": devices(raw.header),
             "threads": threads.table(),
         }
-
-    # Words have their numbers before the work is shared out: the order of a category must not depend on the cores.
-    styles = pl.Series(STYLES).cast(pl.Categorical)
-    with ThreadPoolExecutor(1) as second_core:
-        host = second_core.submit(on_threads)
-        gpu = _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")})
         gpu_ranges = _gpu_ranges(events("gpu_annotation"), raw)
-        result = {"gpu": gpu, "syncs": _syncs(events("sync")), "devices": devices(raw.header), **host.result()}
+        result |= others.result()
     result["ranges"] = pl.concat([result["ranges"], gpu_ranges], how="diagonal")
     del styles
     health = _health(raw, known, spans_in_time)
@@ -174,13 +183,13 @@ def _copy_kind(events: Selection, kernels: int) -> pl.Series:
     return found.cast(pl.String).str.replace("2", "to", literal=True).cast(pl.Categorical)
 
 
-def _api(layers: dict[str, Selection], threads: Threads) -> pl.DataFrame:
-    events, layer = one_after_the_other(layers)
+def _api(events: Selection, layer: pl.Series, thread: pl.Series, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
             "layer": layer,
-            **threads.columns(events.rows),
+            "thread": thread,
+            "process": threads.processes(events.rows),
             **events.span(),
             "correlation": events.integer("correlation"),
             "external_id": events.integer("External id", "external id"),
@@ -189,11 +198,11 @@ def _api(layers: dict[str, Selection], threads: Threads) -> pl.DataFrame:
     )
 
 
-def _ops(events: Selection, threads: Threads) -> pl.DataFrame:
+def _ops(events: Selection, thread: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "thread": threads.codes(events.rows),
+            "thread": thread,
             **events.span(),
             "external_id": events.integer("External id", "external id"),
             "shapes": events.text("Input Dims"),
@@ -208,12 +217,12 @@ def _ops(events: Selection, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _ranges(events: Selection, threads: Threads) -> pl.DataFrame:
+def _ranges(events: Selection, thread: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
             "style": events.constant(STYLES[0]),
-            "thread": threads.codes(events.rows),
+            "thread": thread,
             **events.span(),
             "external_id": events.integer("External id", "external id"),
             **events.arguments(),
