@@ -363,7 +363,8 @@ class Scene:
                 continue
             spans = union(starts[mine], ends[mine])
             begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
-            result[nodes] = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+            before, after = np.split(covered_before(spans, np.concatenate([begin, end])), 2)
+            result[nodes] = (after - before) / np.maximum(end - begin, 1)
         return result
 
     def within_ranges(self, pattern: str) -> Bools:

@@ -14,7 +14,7 @@ from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.beside import Beside
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.columns import Int64s, integers
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
 from warpline.trace.schema import TABLES, conform, empty
@@ -81,11 +81,8 @@ class Trace(TableProperties):
     def frames(self) -> Nest:
         """The Python frames as a tree, to ask which one is open at a moment."""
         python = self.table("python")
-        lanes, starts, ends, parents = (
-            python[name].cast(pl.Int64).fill_null(NONE).to_numpy()
-            for name in ("thread", "start_ns", "end_ns", "parent")
-        )
-        return Nest(lanes, starts, ends, parents, python["depth"].cast(pl.Int64).fill_null(0).to_numpy())
+        lanes, starts, ends, parents = (integers(python[name]) for name in ("thread", "start_ns", "end_ns", "parent"))
+        return Nest(lanes, starts, ends, parents, integers(python["depth"], 0))
 
     @property
     def window(self) -> Window:

@@ -46,7 +46,7 @@ class Scanner(Protocol):
 def address_of(buffer: Any) -> int:
     """Where a buffer lies in memory. The caller keeps it alive and mapped."""
     if isinstance(buffer, bytes):
-        return ctypes.cast(buffer, ctypes.c_void_p).value or 0
+        return ctypes.cast(ctypes.c_char_p(buffer), ctypes.c_void_p).value or 0
     import numpy as np  # noqa: PLC0415 - a file is scanned while numpy loads
 
     return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
