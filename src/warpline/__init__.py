@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from warpline.bench import Bench
     from warpline.capture.marks import region, step
     from warpline.capture.profile import profile
+    from warpline.compare import Compare
+    from warpline.compare.comparison import Comparison
     from warpline.errors import WarplineError
     from warpline.findings.diagnosis import Diagnosis
     from warpline.findings.model import Finding, Verdict
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Comparison",
     "Diagnosis",
     "Finding",
     "Prediction",
@@ -36,6 +39,7 @@ __all__ = [
     "WarplineError",
     "__version__",
     "bench",
+    "compare",
     "diagnose",
     "identify",
     "open",
@@ -47,8 +51,10 @@ __all__ = [
 ]
 
 bench: Bench
+compare: Compare
 
 _HOMES = {
+    "Comparison": ("warpline.compare.comparison", "Comparison"),
     "Diagnosis": ("warpline.findings.diagnosis", "Diagnosis"),
     "Finding": ("warpline.findings.model", "Finding"),
     "Prediction": ("warpline.replay.whatif", "Prediction"),
@@ -57,6 +63,7 @@ _HOMES = {
     "Verdict": ("warpline.findings.model", "Verdict"),
     "WarplineError": ("warpline.errors", "WarplineError"),
     "bench": ("warpline.bench", ""),
+    "compare": ("warpline.compare", ""),
     "diagnose": ("warpline.front.functions", "diagnose"),
     "identify": ("warpline.kernels", "identify"),
     "open": ("warpline.front.functions", "open_trace"),

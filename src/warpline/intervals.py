@@ -83,17 +83,21 @@ def intersection(left: Spans, right: Spans) -> Spans:
     """The time that is in both sets."""
     if not len(left) or not len(right):
         return EMPTY
-    # For each interval of `left`, the consecutive intervals of `right` that overlap it.
-    first = np.searchsorted(right.ends, left.starts, side="right")
-    beyond = np.searchsorted(right.starts, left.ends, side="left")
+    _, _, starts, ends = pieces(left.starts, left.ends, right)
+    return Spans(starts, ends)
+
+
+def pieces(starts: Times, ends: Times, spans: Spans) -> tuple[Times, Times, Times, Times]:
+    """What of each interval, in any order, lies in each part of the set: positions of interval and part, begin and end.
+    The parts may touch one another."""
+    # For each interval, the consecutive parts that overlap it.
+    first = np.searchsorted(spans.ends, starts, side="right")
+    beyond = np.searchsorted(spans.starts, ends, side="left")
     counts = np.maximum(beyond - first, 0)
-    left_index = np.repeat(np.arange(len(left)), counts)
-    within = np.arange(len(left_index)) - np.repeat(np.cumsum(counts) - counts, counts)
-    right_index = np.repeat(first, counts) + within
-    return Spans(
-        np.maximum(left.starts[left_index], right.starts[right_index]),
-        np.minimum(left.ends[left_index], right.ends[right_index]),
-    )
+    which = np.repeat(np.arange(len(starts)), counts)
+    within = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
+    part = np.repeat(first, counts) + within
+    return which, part, np.maximum(starts[which], spans.starts[part]), np.minimum(ends[which], spans.ends[part])
 
 
 def difference(left: Spans, right: Spans) -> Spans:

@@ -72,9 +72,11 @@ DEMO = str(SOURCE / "data" / "demo.json.gz")
 ANSWERS = {
     "bench": ["--list"],
     "budget": [DEMO],
+    "compare": [DEMO, DEMO],
     "device": ["H200"],
     "diagnose": [DEMO],
     "doctor": ["nsys profile python train.py"],
+    "gate": [DEMO, "--budget", "step_ms<=100"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
     "path": [DEMO],
     "roofline": [DEMO],
@@ -82,7 +84,12 @@ ANSWERS = {
     "sql": [DEMO],
     "whatif": [DEMO, "--fix", "cuda_graph"],
 }
-BY_NAME = {"device": {"tensor", "vector", "bandwidth", "values"}, "kernel": {"reasons"}, "roofline": {"ceilings"}}
+BY_NAME = {
+    "gate": {"numbers"},
+    "device": {"tensor", "vector", "bandwidth", "values"},
+    "kernel": {"reasons"},
+    "roofline": {"ceilings"},
+}
 """Parts of an answer whose keys are names of types, links or fields."""
 
 

@@ -16,11 +16,11 @@ from warpline.analyses.breakdown import activity, idle_spans
 from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans, intersection, union
+from warpline.intervals import Spans, intersection, pieces, union
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import named
-from warpline.trace.trace import Trace
+from warpline.trace.trace import Trace, Window
 
 Int64s = npt.NDArray[np.int64]
 
@@ -63,13 +63,17 @@ class Gaps:
         return {cause: int(self.table[f"{cause}_ns"].sum()) for cause in CAUSES}
 
 
-def idle_gaps(trace: Trace, known: HostTime | None = None) -> list[Gaps]:
-    """For every device with work, its idle stretches within the trace's window; `known` is its host's time."""
+def idle_gaps(trace: Trace, known: HostTime | None = None, within: Spans | None = None) -> list[Gaps]:
+    """For every device with work, its idle stretches within the trace's window; `known` is its host's time.
+
+    With `within`, for example steps, only what of each stretch lies in each of these spans, as a row of its own.
+    """
     host = known or HostTime(trace)
     gpu = trace.gpu.with_row_index("gpu_id")
     devices = gpu.group_by(pl.col("device").fill_null(0))
     return [
-        _device_gaps(trace, host, int(device), rows) for (device,), rows in sorted(devices, key=lambda item: item[0])
+        _device_gaps(trace, host, int(device), rows, within)
+        for (device,), rows in sorted(devices, key=lambda item: item[0])
     ]
 
 
@@ -79,9 +83,13 @@ def loading_spans(host: HostTime) -> dict[int, Spans]:
     return {thread: host.explained(thread)["input"] for thread in host.launching}
 
 
-def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) -> Gaps:
-    idle = idle_spans(rows, trace.window)
+def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame, within: Spans | None) -> Gaps:
+    window = trace.window if within is None else Window(int(within.starts[0]), int(within.ends[-1]))
+    idle = whole = idle_spans(rows, window)
     ended_by = _next_operation(rows, idle)
+    if within is not None:
+        gap, _, starts, ends = pieces(whole.starts, whole.ends, within)
+        idle, whole, ended_by = Spans(starts, ends), Spans(whole.starts[gap], whole.ends[gap]), ended_by[gap]
     parts = {cause: np.zeros(len(idle), np.int64) for cause in CAUSES}
     calls = np.append(integers(trace.gpu["api_id"]), NONE)[ended_by]
     linked = calls != NONE
@@ -91,7 +99,7 @@ def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame) 
     # No operation starts at the end of selected steps; the busiest thread's activity gives the cause.
     callers = np.where(ended_by == NONE, _busiest_thread(trace), callers)
     _split_waiting(host, idle, launch, callers, parts)
-    _split_after_launch(trace, idle, launch, called, calls, ended_by, host.threads, parts)
+    _split_after_launch(trace, idle, whole, launch, called, calls, host.threads, parts)
     _waiting_for_peers(trace.gpu, ended_by, parts)
     explained = sum(parts[cause] for cause in CAUSES if cause != "unknown")
     parts["unknown"] = (idle.ends - idle.starts) - explained
@@ -160,10 +168,10 @@ def _busiest_thread(trace: Trace) -> int:
 def _split_after_launch(
     trace: Trace,
     idle: Spans,
+    whole: Spans,
     launch: Int64s,
     called: Int64s,
     calls: Int64s,
-    ended_by: Int64s,
     threads: dict[int, Activity],
     parts: dict[str, Int64s],
 ) -> None:
@@ -189,6 +197,7 @@ def _split_after_launch(
     rest = (done - launch) - spent
     parts["launch_latency"] += np.where(linked & (rest <= FIRST_LAUNCH_NS), rest, 0)
     after = idle.ends - done
-    waited_in_queue = linked & (called < idle.starts) & (after > QUEUED_GAP_NS)
+    queued = whole.ends - np.clip(returned, whole.starts, whole.ends)
+    waited_in_queue = linked & (called < whole.starts) & (queued > QUEUED_GAP_NS)
     parts["dependency"] += np.where(waited_in_queue, after, 0)
     parts["launch_latency"] += np.where(linked & ~waited_in_queue, after, 0)

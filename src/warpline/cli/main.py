@@ -17,6 +17,9 @@ from warpline.errors import EXIT_FAILED, WarplineError
 VERBS = {
     "diagnose": "diagnose",
     "run": "run",
+    "compare": "compare",
+    "baseline": "baseline",
+    "gate": "baseline",
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",

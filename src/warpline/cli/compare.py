@@ -1,0 +1,92 @@
+"""``warpline compare``: whether B is faster than A, and where the difference comes from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from warpline.cli.options import (
+    force_option,
+    json_option,
+    no_cache_option,
+    open_with_progress,
+    output_option,
+    step_range_option,
+    steps_option,
+    verbose_option,
+)
+from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+
+
+@click.command()
+@click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B")
+@click.option(
+    "--before", "more_a", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of A; repeat."
+)
+@click.option(
+    "--after", "more_b", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of B; repeat."
+)
+@click.option(
+    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the step that matters."
+)
+@json_option
+@output_option
+@force_option
+@verbose_option
+@steps_option
+@step_range_option
+@no_cache_option
+def compare(
+    traces: tuple[Path, ...],
+    more_a: tuple[Path, ...],
+    more_b: tuple[Path, ...],
+    least_effect: float,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
+    verbose: bool,
+    steps: str | None,
+    step_range: str | None,
+    no_cache: bool,
+) -> int:
+    """Compare two recordings: is B faster, by how much, and what changed.
+
+    Kernels are aligned in order, so fused, split, renamed and moved ones are recognised. The parts sum to the
+    difference of the step. Exit code: 0 with an answer, 4 if it is inconclusive or the two cannot be compared.
+
+    Examples:
+
+      warpline compare before.json.gz after.json.gz
+
+      warpline compare --before before1.json.gz --before before2.json.gz --after after1.json.gz --after after2.json.gz
+
+      warpline compare before.json.gz after.json.gz -o change.md
+    """
+    from warpline.compare.comparison import compare as explain  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.reports.compare import report  # noqa: PLC0415
+
+    refuse_existing(output, force)
+    chosen = format_of(output, as_json)
+    a, b = _sides(traces, more_a, more_b)
+    opened = {path: open_with_progress(path, steps, step_range, no_cache) for path in dict.fromkeys([*a, *b])}
+    found = explain([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
+    if chosen is ReportFormat.JSON:
+        put_text(json_text(found.to_dict()), output)
+    else:
+        put_report(report(found, verbose), chosen, output)
+    return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
+
+
+def _sides(traces: tuple[Path, ...], a: tuple[Path, ...], b: tuple[Path, ...]) -> tuple[list[Path], list[Path]]:
+    if len(traces) not in {0, 2}:
+        raise UsageError(
+            "two-traces",
+            f"compare takes two recordings, not {len(traces)}",
+            "give more runs with --before and --after",
+        )
+    sides = [*traces[:1], *a], [*traces[1:], *b]
+    if not all(sides):
+        raise UsageError("two-traces", "compare needs a recording of A and one of B", "warpline compare A B")
+    return sides

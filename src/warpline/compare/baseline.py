@@ -1,0 +1,144 @@
+"""Baselines: what a program took when it was good, as a small JSON file for the repository.
+
+The file is the same for the same recordings, and a change of it reads well in a diff: keys in a fixed order, one kernel
+a line. It holds no path, no argument and no environment variable: only kernel names, times and the setting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpline.analyses.gaps import CAUSES
+from warpline.compare.comparable import Setting
+from warpline.compare.counts import KINDS
+from warpline.compare.measured import Measured
+from warpline.compare.typical_step import Operation, TypicalStep
+from warpline.errors import UnreadableFile, UsageError, WarplineError
+from warpline.intervals import Spans
+
+SCHEMA = "warpline.baseline/1"
+FOLDER = Path("baselines")
+LARGEST_BYTES = 64_000_000
+"""A larger file is no baseline of ours."""
+
+
+def path_of(name: str, folder: Path) -> Path:
+    """Where a baseline of that name lies; a name that ends in .json is a path."""
+    if name.endswith(".json"):
+        return Path(name)
+    if not name or Path(name).name != name or name.startswith("."):
+        raise UsageError("bad-name", f"{name!r} is no name of a baseline", "use letters, digits and dashes")
+    return folder / f"{name}.json"
+
+
+def write_baseline(path: Path, runs: Sequence[Measured]) -> None:
+    """Write the runs as a baseline."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(_text(runs), encoding="utf-8")
+    except OSError as error:
+        raise WarplineError("cannot-write", f"{path}: {error.strerror}", "name another with --folder") from error
+
+
+def read_baseline(path: Path) -> list[Measured]:
+    """Read the runs of a baseline."""
+    try:
+        if path.stat().st_size > LARGEST_BYTES:
+            raise UnreadableFile("not-a-baseline", f"{path.name} is too large to be a baseline")
+        written = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        hint = f"write it with warpline baseline save {path.stem} TRACE"
+        raise UnreadableFile("no-baseline", f"there is no baseline {path}", hint) from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise UnreadableFile("not-a-baseline", f"{path.name} is not a JSON file") from error
+    if not isinstance(written, dict) or written.get("schema") != SCHEMA:
+        raise UnreadableFile("not-a-baseline", f"{path.name} is not a baseline of this version ({SCHEMA})")
+    try:
+        operations = [
+            Operation(str(row["kind"]), str(row["name"]), "", (*map(int, row["grid"]),))  # type: ignore[arg-type]
+            for row in written["operations"]
+        ]
+        runs = [_run(row, operations, _setting(written["setting"])) for row in written["runs"]]
+    except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
+        raise UnreadableFile("not-a-baseline", f"{path.name} is damaged: {type(error).__name__}") from error
+    if not runs:
+        raise UnreadableFile("not-a-baseline", f"{path.name} has no runs")
+    return runs
+
+
+def _text(runs: Sequence[Measured]) -> str:
+    known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
+    rows = [_row(run, known) for run in runs]
+    setting = runs[0].setting
+    parts = [
+        ("schema", json.dumps(SCHEMA)),
+        (
+            "setting",
+            json.dumps(
+                {
+                    "source": setting.source,
+                    "devices": list(setting.devices),
+                    "driver": setting.driver,
+                    "recorded": sorted(setting.recorded),
+                }
+            ),
+        ),
+        ("operations", _lines({"kind": kind, "name": name, "grid": grid} for kind, name, grid in known)),
+        ("runs", _lines(rows)),
+    ]
+    return "{\n" + ",\n".join(f'"{key}": {value}' for key, value in parts) + "\n}\n"
+
+
+def _lines(rows: Any) -> str:
+    """A list with one element a line."""
+    return "[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]"
+
+
+def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int]) -> dict[str, Any]:
+    step = run.step
+    keys = [(one.kind, one.name, one.grid) for one in step.operations]
+    return {
+        "file": run.file,
+        "step_ns": step.step_ns,
+        "averaged": step.averaged,
+        "has_steps": step.has_steps,
+        "counts": {name: round(value, 6) for name, value in run.counts.items()},
+        "idle_ns": step.idle_ns,
+        "lengths_ns": step.lengths_ns.tolist(),
+        "sequence": [known.setdefault(key, len(known)) for key in keys],
+        "exposed_ns": step.exposed_ns.tolist(),
+    }
+
+
+def _setting(row: dict[str, Any]) -> Setting:
+    driver = row["driver"]
+    return Setting(
+        str(row["source"]),
+        tuple(map(str, row["devices"])),
+        None if driver is None else str(driver),
+        frozenset(map(str, row["recorded"])),
+    )
+
+
+def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> Measured:
+    ends = np.cumsum(np.array(row["lengths_ns"], np.int64))
+    sequence = [int(place) for place in row["sequence"]]
+    exposed = np.array(row["exposed_ns"], np.float64)
+    if not len(ends) or len(exposed) != len(sequence) or min(sequence, default=0) < 0 or not np.isfinite(exposed).all():
+        raise ValueError("lengths")
+    step = TypicalStep(
+        operations=tuple(operations[place] for place in sequence),
+        exposed_ns=exposed,
+        idle_ns={cause: float(row["idle_ns"][cause]) for cause in CAUSES},
+        spans=Spans(np.append(0, ends[:-1]), ends),
+        averaged=int(row["averaged"]),
+        step_ns=float(row["step_ns"]),
+        device=0,
+        has_steps=bool(row["has_steps"]),
+    )
+    return Measured(str(row["file"]), setting, step, {name: float(row["counts"][name]) for name in KINDS})

@@ -1,0 +1,70 @@
+"""Whether two recordings can be compared at all: the same kind of recording of the same work on the same machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from warpline.trace.trace import Trace
+
+RECORDED = {"with_stack": "Python stacks", "record_shapes": "shapes", "profile_memory": "memory"}
+"""Settings of torch.profiler that cost CPU time in every op."""
+DRIVER = "cuda_driver_version"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What must be the same in both runs."""
+
+    source: str
+    devices: tuple[str, ...]
+    """Names of the devices that did work, in order."""
+    driver: str | None
+    recorded: frozenset[str]
+    """What else was recorded, which costs time."""
+
+
+def setting_of(trace: Trace) -> Setting:
+    """What must be the same."""
+    used = trace.gpu["device"].fill_null(0).unique().sort()
+    names = dict(trace.devices.select("device", pl.col("name").fill_null("unknown")).iter_rows())
+    facts = trace.facts
+    recorded = {what for key, what in RECORDED.items() if facts.get(key) not in {None, "0", "false"}}
+    if len(trace.python):
+        recorded.add(RECORDED["with_stack"])
+    return Setting(
+        trace.source,
+        tuple(str(names.get(device, "unknown")) for device in used.to_list()),
+        facts.get(DRIVER),
+        frozenset(recorded),
+    )
+
+
+def obstacles(a: Setting, b: Setting) -> list[str]:
+    """Why the two cannot be compared; empty if they can."""
+    found = []
+    if a.source != b.source:
+        found.append(f"A was recorded with {_tool(a.source)} and B with {_tool(b.source)}, which cost different times")
+    if len(a.devices) != len(b.devices):
+        found.append(f"A ran on {len(a.devices)} and B on {len(b.devices)} devices")
+    elif a.devices != b.devices and "unknown" not in (*a.devices, *b.devices):
+        found.append(f"A ran on {_listed(a.devices)} and B on {_listed(b.devices)}")
+    if a.driver and b.driver and a.source == b.source and a.driver != b.driver:
+        found.append(f"the CUDA driver is {a.driver} in A and {b.driver} in B")
+    if a.source == b.source and a.recorded != b.recorded:
+        only = [f"{_listed(sorted(mine - other))} only in {side}" for side, mine, other in _sides(a, b) if mine - other]
+        found.append(f"recorded: {'; '.join(only)}. Recording costs CPU time")
+    return found
+
+
+def _sides(a: Setting, b: Setting) -> tuple[tuple[str, frozenset[str], frozenset[str]], ...]:
+    return ("A", a.recorded, b.recorded), ("B", b.recorded, a.recorded)
+
+
+def _tool(source: str) -> str:
+    return {"kineto": "torch.profiler", "nsys": "Nsight Systems"}.get(source, source)
+
+
+def _listed(names: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(dict.fromkeys(names))

@@ -1,0 +1,216 @@
+"""The comparison of two programs, or of one program before and after a change.
+
+`Comparison.to_dict` is the JSON contract `warpline.comparison/1`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from warpline.compare.comparable import obstacles
+from warpline.compare.counts import Counts
+from warpline.compare.measured import Measured, measure, median_run, side_of
+from warpline.compare.parts import Part, explain
+from warpline.compare.spread import Difference, difference, drift
+from warpline.compare.typical_step import TypicalStep
+from warpline.errors import UsageError
+from warpline.estimate import Estimate
+from warpline.notebook import card, paragraph, table
+from warpline.trace.trace import Trace
+from warpline.units import duration, several
+
+SCHEMA = "warpline.comparison/1"
+Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
+
+LEAST_EFFECT = 0.02
+"""A smaller change of the step time is none, unless asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One side: its typical step, and what a step does."""
+
+    measured: tuple[Measured, ...]
+
+    @property
+    def step(self) -> TypicalStep:
+        """The step of the median run."""
+        return median_run(self.measured).step
+
+    @property
+    def counts(self) -> Counts:
+        """What a step of the median run does."""
+        return median_run(self.measured).counts
+
+    @property
+    def step_ns(self) -> int:
+        """Length of the typical step."""
+        return round(self.step.step_ns)
+
+    @property
+    def runs(self) -> int:
+        """Number of recordings."""
+        return len(self.measured)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Two sides and the difference between them, in parts that sum to it.
+
+    >>> comparison = warpline.compare("before.json.gz", "after.json.gz")
+    >>> comparison.verdict, comparison.ratio.expected
+    >>> comparison.parts[0]
+    """
+
+    verdict: Verdict
+    reasons: tuple[str, ...]
+    """Why it is inconclusive or not comparable, and what else a reader should know."""
+    a: Compared
+    b: Compared
+    ratio: Estimate
+    """Step time of B over that of A; below 1 is faster."""
+    busy_ratio: Estimate
+    """Likewise of the device's work alone, which differs less between runs."""
+    p_value: float | None
+    more_runs: int | None
+    parts: tuple[Part, ...]
+    """What changed, the largest first; the changes and `unexplained_ns` sum to `change_ns`."""
+    unexplained_ns: int
+    """Change of idle time without a known cause."""
+
+    @property
+    def change_ns(self) -> int:
+        """How much longer the step of B is."""
+        return self.b.step_ns - self.a.step_ns
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        unit = "step" if self.a.step.has_steps and self.b.step.has_steps else "recording"
+        times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {unit}"
+        known = f"{percent(self.ratio.expected)} ({percent(self.ratio.low)} to {percent(self.ratio.high)})"
+        if self.verdict == "not_comparable":
+            return f"Not comparable: {times}."
+        if self.verdict == "inconclusive":
+            return f"Inconclusive: {times}, {known}."
+        if self.verdict == "same":
+            return f"B is as fast as A: {times}, {known}."
+        return f"B is {self.verdict} than A: {times}, {known}."
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract."""
+        return {
+            "schema": SCHEMA,
+            "verdict": self.verdict,
+            "reasons": list(self.reasons),
+            "a": _side(self.a),
+            "b": _side(self.b),
+            "change": {
+                "step_ns": self.change_ns,
+                "ratio": self.ratio.rounded(5).to_dict(),
+                "busy_ratio": self.busy_ratio.rounded(5).to_dict(),
+                "p_value": self.p_value,
+            },
+            "more_runs": self.more_runs,
+            "parts": [
+                {
+                    "kind": part.kind,
+                    "name": part.name,
+                    "a": list(part.a),
+                    "b": list(part.b),
+                    "a_count": part.a_count,
+                    "b_count": part.b_count,
+                    "a_ns": part.a_ns,
+                    "b_ns": part.b_ns,
+                    "change_ns": part.change_ns,
+                }
+                for part in self.parts
+            ],
+            "unexplained_ns": self.unexplained_ns,
+        }
+
+    def __repr__(self) -> str:
+        return f"<Comparison {self.verdict}: {duration(self.a.step_ns)} → {duration(self.b.step_ns)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [[part.kind, part.name, duration(part.a_ns), duration(part.b_ns)] for part in self.parts[:10]]
+        return card("comparison", paragraph(self.sentence), table(["kind", "part", "A", "B"], rows, numbers=["A", "B"]))
+
+
+def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
+    """Compare the runs of A with those of B."""
+    return compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+
+
+def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect: float = LEAST_EFFECT) -> Comparison:
+    """Compare runs that were measured before."""
+    if not a or not b:
+        raise UsageError("nothing-to-compare", "a comparison needs a recording on each side")
+    if not 0 < least_effect < 1:
+        raise UsageError("bad-effect", f"the least effect is a share between 0 and 1, not {least_effect}")
+    mine, other = Compared(tuple(a)), Compared(tuple(b))
+    found = difference(side_of(a), side_of(b), least_effect)
+    parts, unexplained = explain(mine.step, other.step)
+    hindered = _hindered([*a, *b])
+    remarks = [*hindered, *_remarks(found, mine, other, least_effect)]
+    verdict: Verdict = "not_comparable" if hindered else found.verdict
+    return Comparison(
+        verdict,
+        tuple(remarks),
+        mine,
+        other,
+        found.ratio,
+        found.busy_ratio,
+        found.p_value,
+        found.more_runs,
+        tuple(parts),
+        unexplained,
+    )
+
+
+def _hindered(runs: Sequence[Measured]) -> list[str]:
+    first = runs[0].setting
+    return list(dict.fromkeys(reason for run in runs[1:] for reason in obstacles(first, run.setting)))
+
+
+def _remarks(found: Difference, a: Compared, b: Compared, least_effect: float) -> list[str]:
+    remarks = []
+    for name, side in (("A", a), ("B", b)):
+        if not side.step.has_steps:
+            remarks.append(f"{name} has no steps: the whole recording is compared")
+        elif len(side.step.lengths_ns) < 4:
+            remarks.append(
+                f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
+            )
+    runs = [*a.measured, *b.measured]
+    drifts = [drift(run.step.lengths_ns.astype(np.float64), least_effect) for run in runs]
+    largest = max((change for change in drifts if change is not None), key=abs, default=None)
+    if largest is not None:
+        remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
+    if found.verdict == "inconclusive":
+        more = (
+            f"{several(found.more_runs, 'more run')} on each side would probably settle it"
+            if found.more_runs
+            else "more runs will not settle it: the runs differ too much from each other"
+        )
+        remarks.append(f"the interval includes both no change and a change of {100 * least_effect:.0f} %; {more}")
+    return remarks
+
+
+def percent(ratio: float) -> str:
+    """A ratio as a change: 1.03 is +3.0 %."""
+    return f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
+
+
+def _side(side: Compared) -> dict[str, Any]:
+    return {
+        "step_ns": side.step_ns,
+        "runs": side.runs,
+        "steps": len(side.step.lengths_ns),
+        "files": [run.file for run in side.measured],
+        "counts": {name: round(value, 3) for name, value in side.counts.items()},
+    }

@@ -1,0 +1,34 @@
+"""How often a step does what costs time: kernels, launches, waits, copies and allocations."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.intervals import Spans
+from warpline.trace.api_names import ALLOCATION, COPY, LAUNCH
+from warpline.trace.columns import integers
+from warpline.trace.names import named
+from warpline.trace.trace import Trace
+
+Counts = dict[str, float]
+KINDS = ("kernels", "launches", "syncs", "copies", "allocations")
+
+
+def counts_per_step(trace: Trace, steps: Spans) -> Counts:
+    """The number per step of each kind, over all of these steps."""
+    api, gpu = trace.api, trace.gpu
+    kinds = {
+        "kernels": gpu.filter(pl.col("kind").cast(pl.String) == "kernel"),
+        "launches": api.filter(named(LAUNCH)),
+        "syncs": api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async"))),
+        "copies": gpu.filter(pl.col("kind").cast(pl.String) == "memcpy"),
+        "allocations": api.filter(named(ALLOCATION)),
+    }
+    return {name: _inside(kinds[name], steps) / len(steps) for name in KINDS}
+
+
+def _inside(rows: pl.DataFrame, steps: Spans) -> int:
+    begun = np.sort(integers(rows["start_ns"]))
+    return int((np.searchsorted(begun, steps.ends) - np.searchsorted(begun, steps.starts)).sum())

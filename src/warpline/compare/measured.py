@@ -1,0 +1,44 @@
+"""One run as a comparison needs it: its typical step, what a step does, and where it was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from warpline.compare.comparable import Setting, setting_of
+from warpline.compare.counts import Counts, counts_per_step
+from warpline.compare.spread import RunTime, Side
+from warpline.compare.typical_step import TypicalStep, typical_step
+from warpline.trace.trace import Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One run."""
+
+    file: str
+    setting: Setting
+    step: TypicalStep
+    counts: Counts
+    """Per step."""
+
+    @property
+    def idle_ns(self) -> float:
+        """Idle time of the typical step."""
+        return sum(self.step.idle_ns.values())
+
+
+def measure(trace: Trace) -> Measured:
+    """Measure a recording."""
+    step = typical_step(trace)
+    return Measured(trace.path.name, setting_of(trace), step, counts_per_step(trace, step.spans))
+
+
+def median_run(runs: Sequence[Measured]) -> Measured:
+    """The run whose typical step is the median."""
+    return sorted(runs, key=lambda run: run.step.step_ns)[(len(runs) - 1) // 2]
+
+
+def side_of(runs: Sequence[Measured]) -> Side:
+    """The runs for the statistics."""
+    return tuple(RunTime(float(run.step.exposed_ns.sum()), run.idle_ns, run.step.lengths_ns) for run in runs)

@@ -1,0 +1,216 @@
+"""The difference between two typical steps in parts that sum to it exactly.
+
+Operations are aligned in order. Those that have a partner are compared with it. What lies between two aligned pairs on
+both sides took the place of each other: five elementwise kernels that became one. The rest is new or gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from warpline.analyses.gaps import CAUSES
+from warpline.compare.align import align
+from warpline.compare.likeness import SAME_NAME, likeness
+from warpline.compare.typical_step import Operation, TypicalStep
+from warpline.kernels import identify
+
+Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the step in both runs, per step."""
+
+    kind: Kind
+    """`same`: the same kernel or copy; `variant`: another kernel for the same job; `fused`, `split`, `replaced`: some
+    took the place of others; `new` and `gone`: on one side only; `idle`: the device waits, by cause."""
+    name: str
+    a: tuple[str, ...]
+    """Names in A, in order, for one occurrence."""
+    b: tuple[str, ...]
+    a_count: int
+    """Operations in a step of A."""
+    b_count: int
+    a_ns: int
+    b_ns: int
+
+    @property
+    def change_ns(self) -> int:
+        """How much longer it takes in B."""
+        return self.b_ns - self.a_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Positions in A and B that belong together."""
+
+    a: tuple[int, ...]
+    b: tuple[int, ...]
+    is_pair: bool
+
+
+def explain(a: TypicalStep, b: TypicalStep) -> tuple[list[Part], int]:
+    """All parts, the largest change first, and the change of idle time that has no known cause."""
+    blocks = _blocks(a.operations, b.operations)
+    grouped: dict[tuple[Kind, tuple[str, ...], tuple[str, ...]], list[Block]] = defaultdict(list)
+    for block in blocks:
+        mine, others = [a.operations[place] for place in block.a], [b.operations[place] for place in block.b]
+        names = tuple(one.name for one in mine), tuple(one.name for one in others)
+        grouped[(_kind(block, mine, others), *names)].append(block)
+    whole_a, whole_b = _whole_numbers(a, list(grouped.values()), "a"), _whole_numbers(b, list(grouped.values()), "b")
+    parts = [
+        Part(
+            kind,
+            title(kind, names_a, names_b),
+            names_a,
+            names_b,
+            sum(len(block.a) for block in group),
+            sum(len(block.b) for block in group),
+            whole_a[place],
+            whole_b[place],
+        )
+        for place, ((kind, names_a, names_b), group) in enumerate(grouped.items())
+    ]
+    for place, cause in enumerate(CAUSES, len(grouped)):
+        if cause == "unknown":
+            unexplained = whole_b[place] - whole_a[place]
+        elif whole_a[place] or whole_b[place]:
+            parts.append(Part("idle", cause, (), (), 0, 0, whole_a[place], whole_b[place]))
+    return sorted(parts, key=lambda part: (-abs(part.change_ns), part.kind, part.name)), unexplained
+
+
+def _whole_numbers(step: TypicalStep, groups: list[list[Block]], side: Literal["a", "b"]) -> list[int]:
+    """The time of each group and of each cause, in whole nanoseconds that sum to the rounded step."""
+    times = [sum(float(step.exposed_ns[list(getattr(block, side))].sum()) for block in group) for group in groups]
+    edges = np.rint(np.cumsum([0.0, *times, *(step.idle_ns[cause] for cause in CAUSES)])).astype(np.int64)
+    edges[-1] = round(step.step_ns)
+    return [int(length) for length in np.diff(edges)]
+
+
+def _blocks(a: Sequence[Operation], b: Sequence[Operation]) -> list[Block]:
+    kinds_a, codes_a = _coded(a)
+    kinds_b, codes_b = _coded(b)
+    alike = likeness(kinds_a, kinds_b)
+    pairs = align(codes_a, codes_b, alike)
+    blocks = [Block((mine,), (other,), True) for mine, other in pairs]
+    left, right = [], []
+    for spare_a, spare_b in _between(pairs, len(a), len(b)):
+        left.append(spare_a)
+        right.append(spare_b)
+    blocks += _moved(left, right, codes_a, codes_b, alike >= SAME_NAME)
+    for spare_a, spare_b in zip(left, right, strict=True):
+        blocks += _replaced(spare_a, spare_b, a, b)
+    return blocks
+
+
+def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+    """The distinct operations, and which of them each is. Ops are no part of it: kernels decide."""
+    known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
+    firsts, codes = [], []
+    for one in operations:
+        key = (one.kind, one.name, one.grid)
+        if key not in known:
+            known[key] = len(known)
+            firsts.append(one)
+        codes.append(known[key])
+    return firsts, np.array(codes, np.int64)
+
+
+def _between(pairs: Sequence[tuple[int, int]], count_a: int, count_b: int) -> Iterator[tuple[list[int], list[int]]]:
+    """Positions without a partner, in A and in B, between consecutive pairs."""
+    last_a = last_b = -1
+    for mine, other in [*pairs, (count_a, count_b)]:
+        if mine > last_a + 1 or other > last_b + 1:
+            yield list(range(last_a + 1, mine)), list(range(last_b + 1, other))
+        last_a, last_b = mine, other
+
+
+def _moved(
+    left: list[list[int]],
+    right: list[list[int]],
+    codes_a: np.ndarray[tuple[int], np.dtype[np.int64]],
+    codes_b: np.ndarray[tuple[int], np.dtype[np.int64]],
+    same: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
+) -> list[Block]:
+    """Pairs of one name that only changed their place; they are taken out of the two lists."""
+    waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for region, places in enumerate(right):
+        for place in places:
+            waiting[int(codes_b[place])].append((region, place))
+    found = []
+    for places in left:
+        for place in list(places):
+            partners = (code for code in np.flatnonzero(same[codes_a[place]]) if waiting.get(int(code)))
+            code = next(partners, None)
+            if code is None:
+                continue
+            region, other = waiting[int(code)].pop(0)
+            places.remove(place)
+            right[region].remove(other)
+            found.append(Block((place,), (other,), True))
+    return found
+
+
+def _replaced(
+    spare_a: list[int], spare_b: list[int], a: Sequence[Operation], b: Sequence[Operation]
+) -> Iterator[Block]:
+    """What took the place of what between two pairs. A fused kernel whose name says what it does takes the kernels of
+    those ops, and the others share the rest."""
+    rest_a, rest_b = list(spare_a), []
+    for place in spare_b:
+        fused = set(identify(b[place].name).fused_ops)
+        mine = [other for other in rest_a if fused & _ops_of(a[other])] if len(spare_b) > 1 else []
+        if mine:
+            rest_a = [other for other in rest_a if other not in mine]
+            yield Block(tuple(mine), (place,), False)
+        else:
+            rest_b.append(place)
+    if rest_a or rest_b:
+        yield Block(tuple(rest_a), tuple(rest_b), False)
+
+
+def _ops_of(one: Operation) -> set[str]:
+    known = identify(one.name)
+    names = {*known.fused_ops, known.op or "", known.functor or "", one.op.rpartition("::")[2]}
+    return {name.rstrip("_") for name in names if name}
+
+
+def _kind(block: Block, mine: Sequence[Operation], others: Sequence[Operation]) -> Kind:
+    if block.is_pair:
+        return "same" if (mine[0].kind, mine[0].name) == (others[0].kind, others[0].name) else "variant"
+    if not mine or not others:
+        return "new" if others else "gone"
+    if len(mine) == len(others):
+        return "replaced"
+    return "fused" if len(others) < len(mine) else "split"
+
+
+def title(kind: Kind, names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str:
+    """The part in a few words."""
+    if kind in {"same", "gone"}:
+        return _listed(names_a)
+    return _listed(names_b) if kind == "new" else f"{_listed(names_a)} → {_listed(names_b)}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    counted: dict[str, int] = {}
+    for name in names:
+        counted[short(name)] = counted.get(short(name), 0) + 1
+    return " + ".join(f"{times} × {name}" if times > 1 else name for name, times in counted.items())
+
+
+def short(name: str) -> str:
+    """A kernel's name as a person would say it: library and op where they are known and say enough."""
+    known = identify(name)
+    if known.functor and known.library:
+        return f"{known.library} {known.functor}"
+    if known.library and known.op and known.kernel_class in {"norm", "softmax", "reduction", "layout", "index"}:
+        return f"{known.library} {known.op}"
+    plain = re.split(r"[<(]", name.replace("(anonymous namespace)::", ""), maxsplit=1)[0]
+    return plain.rpartition("::")[2].removeprefix("void ").strip() or name

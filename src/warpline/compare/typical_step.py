@@ -1,0 +1,169 @@
+"""The typical step of a trace: every nanosecond is charged to an operation of the device or to a cause of idleness.
+
+Steps that run the same kernels in the same order are alike. Of the steps like the median one, those of middling length
+are averaged, so that one slow step does not decide. Cold steps are left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.breakdown import PRIORITY, activity
+from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.analyses.steps import covered_before
+from warpline.errors import CannotAnswer
+from warpline.intervals import EMPTY, Spans, pieces, union
+from warpline.replay.cold_steps import find_cold_steps
+from warpline.trace.columns import Floats, Int64s, integers
+from warpline.trace.names import distinct, texts
+from warpline.trace.trace import Trace
+
+MIDDLE = (0.25, 0.75)
+"""Quantiles of the lengths between which steps are averaged."""
+FEW_STEPS = 4
+"""Below so many steps all are averaged: quantiles mean nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """What a device ran: enough to recognise it in another run."""
+
+    kind: str
+    name: str
+    op: str
+    """The framework's op that launched it; empty if none was recorded."""
+    grid: tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class TypicalStep:
+    """A step in parts: the operations in order of their start, and the idle time by cause."""
+
+    operations: tuple[Operation, ...]
+    exposed_ns: Floats
+    """Time charged to each operation: where several run at once, one of them is charged."""
+    idle_ns: dict[str, float]
+    spans: Spans
+    """Begin and end of every warm step, in order."""
+    averaged: int
+    """Number of steps that were averaged."""
+    step_ns: float
+    """Their mean length: the sum of all parts."""
+    device: int
+    has_steps: bool
+    """False where the recording has no steps, and all of it stands for one."""
+
+    @property
+    def lengths_ns(self) -> Int64s:
+        """Length of every warm step, in order."""
+        return self.spans.ends - self.spans.starts
+
+
+def typical_step(trace: Trace) -> TypicalStep:
+    """The typical step of the device that is busy longest."""
+    if not len(trace.gpu):
+        raise CannotAnswer("no-gpu-work", f"{trace.path.name} has no work of a GPU to compare")
+    steps, has_steps = _warm_steps(trace)
+    device, rows = _busiest(trace, steps)
+    which, step, charged = _charges(rows, steps)
+    alike = _like_the_median(rows, which, step, steps)
+    starts = np.searchsorted(step, alike)
+    count = int(np.count_nonzero(step == alike[0]))
+    each = starts[:, None] + np.arange(count)
+    gaps = next(gaps.table for gaps in idle_gaps(trace, within=steps) if gaps.device == device)
+    within = np.searchsorted(steps.starts, integers(gaps["start_ns"]), side="right") - 1
+    chosen = np.isin(within, alike)
+    lengths = steps.ends - steps.starts
+    return TypicalStep(
+        operations=_operations(trace, rows[which[each[0]]]),
+        exposed_ns=charged[each].mean(axis=0),
+        idle_ns={cause: float(integers(gaps[f"{cause}_ns"])[chosen].sum()) / len(alike) for cause in CAUSES},
+        spans=steps,
+        averaged=len(alike),
+        step_ns=float(lengths[alike].mean()),
+        device=device,
+        has_steps=has_steps,
+    )
+
+
+def _warm_steps(trace: Trace) -> tuple[Spans, bool]:
+    starts, ends = trace.step_spans
+    cold = find_cold_steps(trace) if trace.chosen_steps is None else None
+    keep = ends > starts
+    if cold is not None:
+        keep[cold.first : cold.first + cold.count] = False
+    if not keep.any():
+        window = trace.window
+        return Spans(np.array([window.start_ns]), np.array([window.end_ns])), False
+    return Spans(starts[keep], ends[keep]), True
+
+
+def _busiest(trace: Trace, steps: Spans) -> tuple[int, pl.DataFrame]:
+    devices = {
+        int(device): rows.sort("start_ns", maintain_order=True)
+        for (device,), rows in trace.gpu.group_by(pl.col("device").fill_null(0), maintain_order=True)
+    }
+
+    def busy_ns(device: int) -> int:
+        spans = union(integers(devices[device]["start_ns"]), integers(devices[device]["end_ns"]))
+        return int((covered_before(spans, steps.ends) - covered_before(spans, steps.starts)).sum())
+
+    device = max(sorted(devices), key=busy_ns)
+    return device, devices[device]
+
+
+def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s]:
+    """For each operation in each step, by step and start: its row, the step, and the time charged to it.
+
+    What runs at once is charged once: to the first of compute, communication, copy and memset, and of these to the one
+    that started first. So the charges in a step sum to the time in which the device is busy.
+    """
+    starts, ends = integers(rows["start_ns"]), integers(rows["end_ns"])
+    kinds, names = texts(rows["kind"]), texts(rows["name"])
+    known = {pair: activity(*pair) for pair in set(zip(kinds, names, strict=True))}
+    labels = np.array([known[pair] for pair in zip(kinds, names, strict=True)], object)
+    which, step, begun, done = pieces(starts, ends, steps)
+    charged = np.zeros(len(which), np.int64)
+    claimed = EMPTY
+    for part in PRIORITY:
+        mine = np.flatnonzero(labels[which] == part)
+        if not len(mine):
+            continue
+        reach = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(done[mine])[:-1]))
+        first, last = np.maximum(begun[mine], reach), done[mine]
+        taken = covered_before(claimed, np.maximum(first, last)) - covered_before(claimed, first)
+        charged[mine] = np.maximum(last - first, 0) - taken
+        claimed = union(np.append(claimed.starts, begun[mine]), np.append(claimed.ends, done[mine]))
+    order = np.lexsort((which, step))
+    return which[order], step[order], charged[order]
+
+
+def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spans) -> Int64s:
+    """The steps to average: those of the median one's kernels whose length is middling."""
+    _, codes = distinct(rows["name"])
+    first, beyond = (np.searchsorted(step, np.arange(len(steps)), side=side) for side in ("left", "right"))
+    marks = [codes[which[slice(*bounds)]].tobytes() for bounds in zip(first, beyond, strict=True)]
+    lengths = steps.ends - steps.starts
+    usual = {mark for mark, times in Counter(marks).items() if 2 * times > len(marks)}
+    order = np.argsort(lengths, kind="stable")
+    median = usual.pop() if usual else marks[order[(len(order) - 1) // 2]]
+    alike = np.array([position for position, mark in enumerate(marks) if mark == median])
+    if len(alike) < FEW_STEPS:
+        return alike
+    low, high = np.quantile(lengths[alike], MIDDLE)
+    middling: Int64s = alike[(lengths[alike] >= low) & (lengths[alike] <= high)]
+    return middling
+
+
+def _operations(trace: Trace, rows: pl.DataFrame) -> tuple[Operation, ...]:
+    op_names = np.append(texts(trace.ops["name"]), "") if len(trace.ops) else np.array([""], object)
+    launched_by = op_names[integers(rows["op_id"])] if len(trace.ops) else np.full(len(rows), "", object)
+    grids = zip(*(integers(rows[f"grid_{axis}"], 0).tolist() for axis in "xyz"), strict=True)
+    return tuple(
+        Operation(str(kind), str(name), str(op), grid)
+        for kind, name, op, grid in zip(texts(rows["kind"]), texts(rows["name"]), launched_by, grids, strict=True)
+    )

@@ -1,0 +1,149 @@
+"""A comparison as sections: the verdict, what changed, and how often a step does what costs time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.compare.comparison import Compared, Comparison, percent
+from warpline.compare.gate import Gate
+from warpline.compare.parts import Part
+from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
+from warpline.units import duration, several, speedup
+
+LISTED = 12
+SHORTEST = 0.005
+"""Parts that change by a smaller share of the longer step are left out of the first screen."""
+WORDS = {
+    "same": "same kernel",
+    "variant": "other kernel",
+    "fused": "fused",
+    "split": "split",
+    "replaced": "replaced",
+    "new": "new",
+    "gone": "gone",
+    "idle": "GPU idle",
+}
+"""Each kind of part in words."""
+
+
+OUTCOMES = {
+    "passed": "Passed.",
+    "regression": "Regression.",
+    "inconclusive": "Inconclusive: neither passed nor a regression.",
+}
+
+
+def report(comparison: Comparison, verbose: bool = False) -> Report:
+    """The comparison; `verbose` lists every part."""
+    lead: list[Content] = [Text(comparison.sentence, "strong"), *_in_words(comparison)]
+    if comparison.reasons:
+        severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"
+        lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
+    sections = (
+        Section("answer", "Answer", tuple(lead), is_lead=True),
+        Section("parts", "What changed, per step", (_parts(comparison, verbose),)),
+        Section("counts", "How often, per step", (_counts(comparison),)),
+    )
+    return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", sections)
+
+
+def gate_report(gate: Gate) -> Report:
+    """The outcome of a gate: its budgets, and the comparison with the baseline."""
+    lead: list[Content] = [Text(OUTCOMES[gate.outcome], "strong")]
+    if gate.checks:
+        columns = (
+            Column("number", "per step", key=True),
+            Column("value", "measured", "number"),
+            Column("limit", "limit", aligned="right"),
+            Column("passed", ""),
+        )
+        rows = tuple(
+            (
+                check.budget.number,
+                round(check.value, 3),
+                f"{check.budget.sign} {check.budget.limit:g}",
+                "kept" if check.passed else "exceeded",
+            )
+            for check in gate.checks
+        )
+        lead.append(Table(columns, rows))
+    sections = [Section("gate", "Gate", tuple(lead), is_lead=True)]
+    title = gate.runs[0].file + (f" and {len(gate.runs) - 1} more" if len(gate.runs) > 1 else "")
+    if gate.comparison is None:
+        return Report(title, tuple(sections))
+    compared = report(gate.comparison)
+    return Report(f"baseline as A · {title} as B", (*sections, *compared.sections))
+
+
+def _in_words(comparison: Comparison) -> Iterator[Text]:
+    """The largest parts as sentences."""
+    idle_a, idle_b = (sum(side.step.idle_ns.values()) for side in (comparison.a, comparison.b))
+    whole = max(comparison.a.step_ns, comparison.b.step_ns)
+    work = comparison.busy_ratio
+    if work.low > 1 or work.high < 1:
+        less = "less" if work.expected < 1 else "more"
+        yield Text(f"The GPU has {less} to do: {percent(work.expected)} ({percent(work.low)} to {percent(work.high)}).")
+    if abs(idle_b - idle_a) >= SHORTEST * whole:
+        yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}.")
+    kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]
+    for part in kernels[:3]:
+        yield Text(_sentence(part))
+
+
+def _sentence(part: Part) -> str:
+    times = f"{duration(part.a_ns)} → {duration(part.b_ns)}"
+    if part.kind in {"fused", "split", "replaced"}:
+        became = f"{several(part.a_count, 'kernel')} became {part.b_count}"
+        return f"{became}: {part.name}, {times}."
+    if part.kind in {"new", "gone"}:
+        return f"{part.name} is {part.kind}: {duration(part.b_ns or part.a_ns)}."
+    gain = f", {speedup(part.a_ns / part.b_ns)}" if part.b_ns and part.a_ns > part.b_ns else ""
+    return f"{part.name}: {times}{gain}."
+
+
+def _parts(comparison: Comparison, verbose: bool) -> Table:
+    columns = (
+        Column("kind", "kind"),
+        Column("a_ns", "A", "ns"),
+        Column("b_ns", "B", "ns"),
+        Column("change_ns", "change", "ns"),
+        Column("counts", "operations", aligned="right", priority=2),
+        Column("name", "part", key=True),
+    )
+    whole = max(comparison.a.step_ns, comparison.b.step_ns)
+    parts = [part for part in comparison.parts if verbose or abs(part.change_ns) >= SHORTEST * whole]
+    shown = parts if verbose else parts[:LISTED]
+    rest = [part for part in comparison.parts if part not in shown]
+    rows: list[tuple[str | int | None, ...]] = [
+        (WORDS[part.kind], part.a_ns, part.b_ns, part.change_ns, _how_many(part), _name(part)) for part in shown
+    ]
+    if rest:
+        a_ns, b_ns = (sum(getattr(part, side) for part in rest) for side in ("a_ns", "b_ns"))
+        rows.append(("", a_ns, b_ns, b_ns - a_ns, None, several(len(rest), "other part")))
+    if comparison.unexplained_ns:
+        rows.append(("GPU idle", None, None, comparison.unexplained_ns, None, "without a known cause"))
+    rows.append(("", comparison.a.step_ns, comparison.b.step_ns, comparison.change_ns, None, "step"))
+    note = f"{several(len(rest), 'part')} changed by less; -v lists them" if rest else ""
+    return Table(columns, tuple(rows), hidden=len(rest), hidden_note=note)
+
+
+def _name(part: Part) -> str:
+    return part.name.replace("_", " ") if part.kind == "idle" else part.name
+
+
+def _how_many(part: Part) -> str | None:
+    if part.kind == "idle":
+        return None
+    return str(part.a_count) if part.a_count == part.b_count else f"{part.a_count} → {part.b_count}"
+
+
+def _counts(comparison: Comparison) -> Table:
+    columns = (Column("what", "per step", key=True), Column("a", "A", "count"), Column("b", "B", "count"))
+    rows = tuple((name, comparison.a.counts[name], comparison.b.counts[name]) for name in comparison.a.counts)
+    return Table(columns, rows)
+
+
+def _named(side: Compared) -> str:
+    files = side.measured[0].file + (f" and {side.runs - 1} more" if side.runs > 1 else "")
+    steps = several(len(side.step.lengths_ns), "step") if side.step.has_steps else "no steps"
+    return f"{files} ({steps})"

@@ -1,0 +1,86 @@
+"""The comparison as a whole: verdicts, obstacles, the command, and recorded pairs of a fault and its fix."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from kineto_files import annotation, launched
+from paths import SUITES
+from step_traces import steps, trace
+
+import warpline
+from warpline.cli.main import run
+from warpline.compare.comparable import Setting, obstacles
+
+
+def test_a_kernel_that_became_twice_as_fast(tmp_path: Path) -> None:
+    a = trace(tmp_path, "a", steps(12, [("gemm", 100), ("silu", 40)]))
+    b = trace(tmp_path, "b", steps(12, [("gemm", 50), ("silu", 40)]))
+    found = warpline.compare(a, b)
+    assert found.verdict == "faster"
+    assert (found.a.step_ns, found.b.step_ns, found.change_ns) == (150_000, 100_000, -50_000)
+    assert (found.parts[0].name, found.parts[0].change_ns) == ("gemm", -50_000)
+    assert found.ratio.low < 2 / 3 < found.ratio.high
+    assert sum(part.change_ns for part in found.parts) + found.unexplained_ns == found.change_ns
+
+
+def test_a_recording_compared_with_itself_is_the_same(tmp_path: Path) -> None:
+    path = trace(tmp_path, "a", steps(5, [("gemm", 100)], jitter=10))
+    found = warpline.compare(path, path)
+    assert found.verdict == "same"
+    assert found.unexplained_ns == 0
+    assert all(part.change_ns == 0 for part in found.parts)
+
+
+def test_two_devices_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = trace(tmp_path, "a", steps(5, [("gemm", 100)]))
+    other = [{"id": 0, "name": "Other GPU", "numSms": 132}]
+    b = trace(tmp_path, "b", steps(5, [("gemm", 50)]), deviceProperties=other)
+    assert run(["compare", str(a), str(b), "--json"]) == 4
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["verdict"] == "not_comparable"
+    assert "Test GPU" in answer["reasons"][0]
+
+
+def test_obstacles_name_what_differs() -> None:
+    plain = Setting("kineto", ("H200",), "13000", frozenset())
+    assert obstacles(plain, plain) == []
+    (source,) = obstacles(plain, Setting("nsys", ("H200",), None, frozenset()))
+    assert "Nsight Systems" in source
+    (count,) = obstacles(plain, Setting("kineto", ("H200", "H200"), "13000", frozenset()))
+    assert "2 devices" in count
+    (driver,) = obstacles(plain, Setting("kineto", ("H200",), "12080", frozenset()))
+    assert "12080" in driver
+    (stacks,) = obstacles(plain, Setting("kineto", ("H200",), "13000", frozenset({"Python stacks"})))
+    assert "Python stacks only in B" in stacks
+
+
+def test_without_steps_the_recording_is_compared(tmp_path: Path) -> None:
+    a = trace(tmp_path, "a", launched("gemm", 0, 5, 100, 1))
+    b = trace(tmp_path, "b", launched("gemm", 0, 5, 90, 1))
+    found = warpline.compare(a, b)
+    assert found.change_ns == -10_000
+    assert "A has no steps: the whole recording is compared" in found.reasons
+
+
+@pytest.mark.parametrize("words", [[], ["a"], ["a", "b", "c"]])
+def test_the_command_needs_two_recordings(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", *words]) == 2
+    assert capsys.readouterr().err.startswith("warpline: two-traces:")
+
+
+def test_a_recording_without_gpu_work_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = trace(tmp_path, "a", steps(3, [("gemm", 100)]))
+    b = trace(tmp_path, "b", [annotation("ProfilerStep#0", 0, 100)])
+    assert run(["compare", str(a), str(b)]) == 1
+    assert "no-gpu-work" in capsys.readouterr().err
+
+
+def test_the_report_names_the_fused_kernels(capsys: pytest.CaptureFixture[str]) -> None:
+    before, after = (str(SUITES / "planted" / f"gelu_by_hand.{form}.json.gz") for form in ("plain", "cured"))
+    assert run(["compare", before, after]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "9 kernels became 1" in shown
+    assert "B is faster than A" in shown

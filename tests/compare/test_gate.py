@@ -1,0 +1,94 @@
+"""Baselines and the gate: what is written is read, budgets, exit codes, and damaged baselines."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from step_traces import steps, trace
+
+from warpline.cli.main import run
+from warpline.compare.baseline import path_of, read_baseline, write_baseline
+from warpline.compare.gate import Budget, judge, numbers_of
+from warpline.compare.measured import measure
+from warpline.errors import WarplineError
+from warpline.trace.open import open_trace
+
+GOOD, SLOW = [("gemm", 100.0), ("silu", 40.0)], [("gemm", 160.0), ("silu", 40.0)]
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> tuple[str, str, str]:
+    good = trace(tmp_path, "good", steps(12, GOOD))
+    slow = trace(tmp_path, "slow", steps(12, SLOW))
+    return str(good), str(slow), str(tmp_path / "kept")
+
+
+def test_a_baseline_is_read_as_it_was_written(paths: tuple[str, str, str]) -> None:
+    measured = measure(open_trace(paths[0]))
+    path = path_of("train", Path(paths[2]))
+    write_baseline(path, [measured])
+    first = path.read_text()
+    (read,) = read_baseline(path)
+    assert numbers_of(read) == pytest.approx(numbers_of(measured))
+    assert [one.name for one in read.step.operations] == ["gemm", "silu"]
+    write_baseline(path, [read])
+    assert path.read_text() == first
+
+
+def test_the_gate_passes_the_same_and_stops_a_slower_program(
+    paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    good, slow, folder = paths
+    assert run(["baseline", "save", "train", good, good, good, "--folder", folder]) == 0
+    assert run(["gate", good, "--baseline", "train", "--folder", folder, "--metric", "busy"]) in {0, 4}
+    assert run(["gate", slow, slow, slow, "--baseline", "train", "--folder", folder]) == 3
+    assert "Regression." in capsys.readouterr().out
+    assert run(["gate", slow, "--baseline", "train", "--folder", folder, "--json"]) == 3
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["outcome"] == "regression"
+    assert answer["comparison"]["parts"][0]["name"] == "gemm"
+
+
+def test_budgets_have_a_direction(paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    kept = ["--budget", "step_ms<=0.151", "--budget", "kernels<=2", "--budget", "busy_ms>=0.1"]
+    assert run(["gate", paths[0], *kept]) == 0
+    assert run(["gate", paths[0], *kept, "--budget", "launches<=1"]) == 3
+    assert "exceeded" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("text", ["", "step_ms", "step_ms=<3", "nonsense<=3", "step_ms<=x", "step_ms<=1e9999"])
+def test_what_is_no_budget_is_refused(text: str) -> None:
+    with pytest.raises(WarplineError, match="bad-budget"):
+        Budget.parse(text)
+
+
+def test_the_gate_needs_something_to_check(paths: tuple[str, str, str]) -> None:
+    with pytest.raises(WarplineError, match="nothing-to-check"):
+        judge([measure(open_trace(paths[0]))], None, [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"schema": "warpline.baseline/1"}',
+        '{"schema": "warpline.baseline/1", "setting": {}, "operations": [], "runs": []}',
+        '{"schema": "warpline.baseline/1", "setting": {"source": "k", "devices": [], "driver": null, "recorded": []}, "operations": [], "runs": [{}]}',
+        "[" * 100_000,
+    ],
+)
+def test_a_damaged_baseline_is_one_line(text: str, tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text(text)
+    with pytest.raises(WarplineError, match="not-a-baseline"):
+        read_baseline(tmp_path / "bad.json")
+
+
+def test_a_missing_baseline_and_a_bad_name_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(WarplineError, match="no-baseline"):
+        read_baseline(tmp_path / "none.json")
+    with pytest.raises(WarplineError, match="bad-name"):
+        path_of("../x", tmp_path)

@@ -1,0 +1,64 @@
+"""Verdicts on made-up runs: false alarms, real changes, and how many runs would settle it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from warpline.compare.spread import BUSY_SPREAD, IDLE_SPREAD, RunTime, Side, difference, drift
+
+LEAST = 0.02
+
+
+def runs(draw: np.random.Generator, number: int, busy: float, idle: float, spread: float = BUSY_SPREAD) -> Side:
+    """Runs whose work and waits differ as is usual, and whose steps vary by 1 %."""
+    made = []
+    for _ in range(number):
+        work, wait = busy * np.exp(draw.normal(0, spread)), idle * np.exp(draw.normal(0, IDLE_SPREAD))
+        lengths = np.rint((work + wait) * np.exp(draw.normal(0, 0.01, 20))).astype(np.int64)
+        made.append(RunTime(work, wait, lengths))
+    return tuple(made)
+
+
+@pytest.mark.parametrize("idle", [1e4, 1e6])
+def test_runs_of_one_program_are_seldom_called_different(idle: float) -> None:
+    draw = np.random.default_rng(1)
+    said = [difference(runs(draw, 1, 1e6, idle), runs(draw, 1, 1e6, idle), LEAST).verdict for _ in range(100)]
+    assert said.count("slower") <= 1
+    assert said.count("faster") <= 1
+
+
+def test_a_fifth_more_work_is_found_in_single_runs() -> None:
+    draw = np.random.default_rng(2)
+    found = difference(runs(draw, 1, 1e6, 1e4), runs(draw, 1, 1.2e6, 1e4), LEAST)
+    assert found.verdict == "slower"
+    assert found.ratio.low < 1.2 < found.ratio.high
+    assert difference(runs(draw, 1, 1.2e6, 1e4), runs(draw, 1, 1e6, 1e4), LEAST).verdict == "faster"
+
+
+def test_removed_waits_are_found_in_single_runs_though_waits_differ_much() -> None:
+    draw = np.random.default_rng(3)
+    found = difference(runs(draw, 1, 4e5, 3e5), runs(draw, 1, 4e5, 3e4), LEAST)
+    assert found.verdict == "faster"
+
+
+def test_several_runs_say_more_than_one() -> None:
+    draw = np.random.default_rng(4)
+    a, b = (runs(draw, 12, 1e6, 1e4, BUSY_SPREAD / 4) for _ in range(2))
+    one, many = difference(a[:1], b[:1], LEAST), difference(a, b, LEAST)
+    assert many.verdict == "same"
+    assert many.ratio.high / many.ratio.low < one.ratio.high / one.ratio.low
+
+
+def test_waits_leave_it_inconclusive_and_say_how_many_more_while_the_work_is_known() -> None:
+    draw = np.random.default_rng(5)
+    found = difference(runs(draw, 1, 1e6, 5e5), runs(draw, 1, 1.2e6, 5e5), LEAST)
+    assert found.verdict == "inconclusive"
+    assert found.more_runs is not None and found.more_runs > 0
+    assert found.busy_ratio.low > 1
+
+
+def test_drift_is_a_trend_and_not_noise() -> None:
+    noise = np.random.default_rng(5).normal(0, 1, 30)
+    assert drift(np.linspace(100, 110, 30) + noise / 10, LEAST) == pytest.approx(0.07, abs=0.02)
+    assert drift(100 + noise, LEAST) is None
