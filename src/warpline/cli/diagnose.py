@@ -156,8 +156,9 @@ def _finished(
     trace: Path, steps: str | None, step_range: str | None, why: bool | None, no_cache: bool, again: str, top: int
 ) -> FinishedAnswer:
     """Open and diagnose the trace."""
-    # warpline calls no BLAS, whose threads would spin on the cores that read the file.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # Both cores are busy with the file, the imports and the analyses: threads of libraries would only wait and spin.
+    for variable in ("OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ.setdefault(variable, "1")
     import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
 
     with _short_turns():

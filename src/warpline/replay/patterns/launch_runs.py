@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from warpline.replay.graph.model import CALL, JOIN, RELEASE, SEGMENT, SYNC
@@ -46,5 +48,6 @@ def launch_runs(bench: Workbench, wanted: Bools) -> list[Int64s]:
         step = np.searchsorted(change, np.arange(len(nodes)), side="right")
         group = np.cumsum(marks) * (len(change) + 1) + step
         kept, keys = nodes[~marks], group[~marks]
-        runs += [run for run in np.split(kept, np.flatnonzero(np.diff(keys)) + 1) if len(run)]
+        bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(kept)]
+        runs += [kept[first:beyond] for first, beyond in pairwise(bounds) if beyond > first]
     return runs
