@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -162,8 +162,12 @@ def _finished(
     import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
 
     with _short_turns():
-        Thread(target=_load_analyses, args=[why is not False], daemon=True).start()
-        opened = open_with_progress(trace, steps, step_range, no_cache)
+        scanned = Event()
+        Thread(target=_load_analyses, args=[scanned, why is not False], daemon=True).start()
+        try:
+            opened = open_with_progress(trace, steps, step_range, no_cache, scanned.set)
+        finally:
+            scanned.set()
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
@@ -176,16 +180,18 @@ def _finished(
         )
 
 
-def _load_analyses(with_fixes: bool) -> None:
-    """Load polars, the analyses and the fixes on a second core while the file is read."""
+def _load_analyses(scanned: Event, with_fixes: bool) -> None:
+    """Load polars and the analyses on a second core while the file is read, and the fixes once it is scanned."""
     import numpy.ma  # noqa: F401, PLC0415 - which polars and numpy's median load when they are first used
 
     import warpline.findings.diagnosis  # noqa: PLC0415
-    import warpline.reports.diagnosis  # noqa: PLC0415
-    import warpline.reports.kept  # noqa: PLC0415
     import warpline.sources.kineto.native_events  # noqa: PLC0415
     import warpline.sources.kineto.tables  # noqa: PLC0415
-    import warpline.trace.build  # noqa: F401, PLC0415
+    import warpline.trace.build  # noqa: PLC0415
+
+    scanned.wait()
+    import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.reports.kept  # noqa: F401, PLC0415
 
     if with_fixes:
         from warpline.findings import rank  # noqa: F401, PLC0415
