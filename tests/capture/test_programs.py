@@ -22,16 +22,9 @@ EXAMPLES = ROOT / "docs" / "examples"
 TIMEOUT_S = 600
 """Of a program that hangs; none of them takes more than seconds of work."""
 FEW = ("--skip", "3", "--warmup", "1", "--steps", "2")
-WITHOUT_COMPILER = """
-import sys, types
-import torch
-compiler = types.ModuleType("torch._dynamo")
-compiler.disable = lambda function, *_, **__: function
-sys.modules["torch._dynamo"] = torch._dynamo = compiler
-"""
-"""An optimizer loads torch.compile, which takes as long as all the rest of torch, and which no program here uses."""
-MODEL = f"""{WITHOUT_COMPILER}
+MODEL = """
 import os, signal, sys, time
+import torch
 model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.ReLU(), torch.nn.Linear(16, 4))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def train():
