@@ -106,10 +106,12 @@ class Scale:
         return math.exp(self.constant + float(self.powers @ miss.features))
 
 
-def quantile(scores: Sequence[float], level: float = LEVEL) -> float:
-    """The score that one further case stays below with this probability."""
+def quantile(scores: Sequence[float], cases: int, level: float = LEVEL) -> float:
+    """The score that one further case stays below with this probability. The readings of one case are alike, so that
+    few cases tell little about the next one however often each was timed: they count, not the readings."""
     ordered = sorted(scores)
-    return ordered[min(math.ceil((len(ordered) + 1) * level), len(ordered)) - 1]
+    share = min((cases + 1) * level / cases, 1.0)
+    return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 
 
 def half_width(misses: Sequence[Miss]) -> HalfWidth:
@@ -122,10 +124,11 @@ def half_width(misses: Sequence[Miss]) -> HalfWidth:
     unit = math.exp(scale.constant)
     cases = {fix: len({miss.case for miss in misses if miss.fix == fix}) for fix in {miss.fix for miss in misses}}
     own = sorted(fix for fix, count in cases.items() if count >= FEWEST_CASES)
-    others = unit * quantile([score for miss, score in scores if miss.fix not in own])
+    few = sum(count for fix, count in cases.items() if fix not in own)
+    others = unit * quantile([score for miss, score in scores if miss.fix not in own], few)
     by_fix = {}
     for fix in own:
-        alone = unit * quantile([score for miss, score in scores if miss.fix == fix])
+        alone = unit * quantile([score for miss, score in scores if miss.fix == fix], cases[fix])
         weight = cases[fix] / (cases[fix] + POOLED_CASES)
         by_fix[fix] = round(alone**weight * others ** (1 - weight), DIGITS)
     return HalfWidth(round(others, DIGITS), by_fix, *(round(float(power), DIGITS) for power in scale.powers))
@@ -136,9 +139,11 @@ def bare_ranges(table: Sequence[BlindError]) -> tuple[BareRange, ...]:
     cases = {(row.suite, row.case): row for row in table}.values()
     ranges, tail = [], (1 + LEVEL) / 2
     for above, below in zip((-math.inf, *PACES), PACES, strict=False):
-        ratios = [before / row.bare_ns for row in cases if above <= row.idle_share < below for before in row.before_ns]
-        low = 1 / quantile([1 / ratio for ratio in ratios], tail)
-        ranges.append(BareRange(below, round(min(low, 1.0), DIGITS), round(max(quantile(ratios, tail), 1.0), DIGITS)))
+        mine = [row for row in cases if above <= row.idle_share < below]
+        ratios = [before / row.bare_ns for row in mine for before in row.before_ns]
+        low = 1 / quantile([1 / ratio for ratio in ratios], len(mine), tail)
+        high = quantile(ratios, len(mine), tail)
+        ranges.append(BareRange(below, round(min(low, 1.0), DIGITS), round(max(high, 1.0), DIGITS)))
     return tuple(ranges)
 
 

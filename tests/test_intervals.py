@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.intervals import Spans, clip, complement, difference, intersection, twice, union
+from warpline.intervals import Spans, at_least, clip, complement, difference, intersection, union
 
 MOMENTS = st.integers(0, 60)
 PAIRS = st.lists(st.tuples(MOMENTS, MOMENTS), max_size=12)
@@ -55,8 +55,8 @@ def test_a_window_is_cut_into_the_set_and_its_complement(pairs: list[tuple[int, 
     assert inside.total_ns() + outside.total_ns() == end - start
 
 
-@given(st.lists(PAIRS, max_size=5))
-def test_what_is_in_two_sets_is_counted_moment_by_moment(parts: list[list[tuple[int, int]]]) -> None:
+@given(st.lists(PAIRS, max_size=5), st.integers(1, 4))
+def test_what_is_in_several_sets_is_counted_moment_by_moment(parts: list[list[tuple[int, int]]], count: int) -> None:
     sets = [as_moments(as_spans(pairs)) for pairs in parts]
-    expected = {moment for moment in range(61) if sum(moment in one for one in sets) >= 2}
-    assert as_moments(twice([as_spans(pairs) for pairs in parts])) == expected
+    expected = {moment for moment in range(61) if sum(moment in one for one in sets) >= count}
+    assert as_moments(at_least(count, [as_spans(pairs) for pairs in parts])) == expected

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from warpline.capture.profile import profile
     from warpline.compare import Compare
     from warpline.compare.comparison import Comparison
+    from warpline.dive import DiveModule
+    from warpline.dive.model import Dive, KernelDive
     from warpline.errors import WarplineError
     from warpline.findings.diagnosis import Diagnosis
     from warpline.findings.model import Finding, Verdict
@@ -31,7 +33,9 @@ __version__ = "0.1.0"
 __all__ = [
     "Comparison",
     "Diagnosis",
+    "Dive",
     "Finding",
+    "KernelDive",
     "Prediction",
     "Steps",
     "Trace",
@@ -41,6 +45,7 @@ __all__ = [
     "bench",
     "compare",
     "diagnose",
+    "dive",
     "identify",
     "open",
     "profile",
@@ -52,11 +57,14 @@ __all__ = [
 
 bench: Bench
 compare: Compare
+dive: DiveModule
 
 _HOMES = {
     "Comparison": ("warpline.compare.comparison", "Comparison"),
     "Diagnosis": ("warpline.findings.diagnosis", "Diagnosis"),
+    "Dive": ("warpline.dive.model", "Dive"),
     "Finding": ("warpline.findings.model", "Finding"),
+    "KernelDive": ("warpline.dive.model", "KernelDive"),
     "Prediction": ("warpline.replay.whatif", "Prediction"),
     "Steps": ("warpline.front.steps", "Steps"),
     "Trace": ("warpline.front.trace", "Trace"),
@@ -65,6 +73,7 @@ _HOMES = {
     "bench": ("warpline.bench", ""),
     "compare": ("warpline.compare", ""),
     "diagnose": ("warpline.front.functions", "diagnose"),
+    "dive": ("warpline.dive", ""),
     "identify": ("warpline.kernels", "identify"),
     "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),

@@ -6,6 +6,10 @@ and exits with its exit code. Any other exception is a bug in warpline.
 
 from __future__ import annotations
 
+import re
+
+from warpline.inert import inert
+
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 EXIT_REGRESSION = 3
@@ -32,9 +36,9 @@ class WarplineError(Exception):
         super().__init__(self.line())
 
     def line(self) -> str:
-        """The error as one printable line."""
+        """The error as one printable line, whatever the file and its name hold."""
         text = f"{self.code}: {self.message}" + (f"; {self.hint}" if self.hint else "")
-        return " ".join("".join(char if char.isprintable() else " " for char in text).split())
+        return inert(re.sub(r"[ \t\r\n]+", " ", text).strip())
 
 
 class UnreadableFile(WarplineError):

@@ -17,6 +17,10 @@ class Estimate:
         """The same with so many decimals; without, in whole numbers."""
         return Estimate(round(self.low, digits), round(self.expected, digits), round(self.high, digits))
 
+    def plus(self, more: float) -> Estimate:
+        """The same with a known amount added."""
+        return Estimate(self.low + more, self.expected + more, self.high + more)
+
     def to_dict(self) -> dict[str, float]:
         """As the JSON contracts have it."""
         return {"low": self.low, "expected": self.expected, "high": self.high}

@@ -51,16 +51,16 @@ def union(starts: Times, ends: Times) -> Spans:
     return Spans(starts[first], reach[last])
 
 
-def twice(parts: Sequence[Spans]) -> Spans:
-    """The time that is in at least two of the sets."""
-    if len(parts) < 2:
+def at_least(count: int, parts: Sequence[Spans]) -> Spans:
+    """The time that is in at least so many of the sets."""
+    if not 0 < count <= len(parts):
         return EMPTY
     starts, ends = np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts])
     times, change = np.concatenate([ends, starts]), np.repeat([-1, 1], [len(ends), len(starts)])
     order = np.argsort(times, kind="stable")
     times, change = times[order], change[order]
     depth = np.cumsum(change)
-    return union(times[(depth == 2) & (change == 1)], times[(depth == 1) & (change == -1)])
+    return union(times[(depth == count) & (change == 1)], times[(depth == count - 1) & (change == -1)])
 
 
 def clip(spans: Spans, start: int, end: int) -> Spans:
@@ -83,6 +83,8 @@ def intersection(left: Spans, right: Spans) -> Spans:
     """The time that is in both sets."""
     if not len(left) or not len(right):
         return EMPTY
+    if len(left) > len(right):  # each interval of the first is looked up in the second
+        left, right = right, left
     _, _, starts, ends = pieces(left.starts, left.ends, right)
     return Spans(starts, ends)
 

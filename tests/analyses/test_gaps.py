@@ -7,13 +7,15 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, launched, op, write
 from paths import DATA
 
+from warpline.analyses import host_time
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.analyses.host_time import HostTime
 from warpline.sources.rows import Rows
 from warpline.trace.build import build
 from warpline.trace.open import open_trace
@@ -319,3 +321,53 @@ def test_recordings_leave_little_unexplained(file: Path) -> None:
     (gaps,) = idle_gaps(open_trace(file))
     totals = gaps.totals()
     assert totals["unknown"] <= 0.05 * sum(totals.values())
+
+
+@st.composite
+def many_threads(draw: st.DrawFn) -> Rows:
+    """Six threads that launch, copy, wait and load, in steps; times are in tens of µs, so that some gaps are long."""
+    gpu: list[dict[str, Any]] = []
+    api: list[dict[str, Any]] = []
+    waits: list[dict[str, Any]] = []
+    for number in range(draw(st.integers(4, 14))):
+        thread, at = draw(st.integers(0, 5)), 10_000 * draw(st.integers(0, 200))
+        span = {"thread": thread, "start_ns": at, "end_ns": at + 10_000 * draw(st.integers(1, 40))}
+        kind = draw(st.sampled_from(["launch", "copy", "fetch", "malloc", "load", "wait", "wait", "read"]))
+        if kind in {"wait", "read"}:
+            waits.append({**span, "name": "pthread_cond_wait" if kind == "wait" else "read"})
+            continue
+        names = {"malloc": "cudaMalloc", "load": "cuModuleLoadData", "copy": "cudaMemcpyAsync"}
+        api.append({**span, "name": names.get(kind, "cudaLaunchKernel"), "process": 1, "correlation": number})
+        if kind in {"launch", "copy", "fetch"}:
+            copied = {"copy": "HtoD", "fetch": "DtoH"}.get(kind)
+            begin = span["end_ns"] + 10_000 * draw(st.integers(0, 30))
+            gpu.append(
+                {"kind": "memcpy" if copied else "kernel", "name": "k", "copy_kind": copied, "bytes": 4096}
+                | {"device": draw(st.integers(0, 1)), "stream": 7, "process": 1, "correlation": number}
+                | {"start_ns": begin, "end_ns": begin + 5_000}
+            )
+    steps = [
+        {"name": f"ProfilerStep#{step}", "thread": 0, "start_ns": 700_000 * step, "end_ns": 700_000 * step + 650_000}
+        for step in range(draw(st.integers(0, 3)))
+    ]
+    tables = {"api": api, "gpu": gpu, "osrt": waits, "ranges": steps}
+    return Rows("kineto", {name: pl.DataFrame(rows) for name, rows in tables.items() if rows})
+
+
+@settings(max_examples=40)
+@given(many_threads())
+def test_of_many_threads_the_moments_asked_about_are_explained_as_of_few(rows: Rows) -> None:
+    trace = build(Path("random"), rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(host_time, "FEW_THREADS", 6)
+        few = HostTime(trace)
+        expected = idle_gaps(trace, few)
+        whole = {label: few.with_label(label) for label in ("input", "cold_start")}
+        patch.setattr(host_time, "FEW_THREADS", 0)
+        many = HostTime(trace)
+        for one, other in zip(idle_gaps(trace, many), expected, strict=True):
+            assert one.table.equals(other.table)
+        for label, found in whole.items():
+            for thread, spans in many.with_label(label).items():
+                assert spans.starts.tolist() == found[thread].starts.tolist()
+                assert spans.ends.tolist() == found[thread].ends.tolist()

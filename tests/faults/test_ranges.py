@@ -90,8 +90,10 @@ def test_the_present_spread_replaces_the_old_one() -> None:
 
 
 def test_the_quantile_is_that_of_one_further_case() -> None:
-    assert quantile([1.0, 2.0, 3.0, 4.0], 0.8) == 4.0
-    assert quantile([float(value) for value in range(1, 10)], 0.8) == 8.0  # ceil(10 · 0.8) = 8
+    assert quantile([1.0, 2.0, 3.0, 4.0], 4) == 4.0
+    assert quantile([float(value) for value in range(1, 10)], 9) == 8.0  # 10 · 0.8 = 8
+    # Three readings of each of three cases tell no more than three cases: 4 · 0.8 / 3 is more than all of them.
+    assert quantile([float(value) for value in range(1, 10)], 3) == 9.0
 
 
 def test_a_fix_with_larger_errors_has_a_larger_constant() -> None:

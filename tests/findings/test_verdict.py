@@ -53,6 +53,7 @@ def finding(
         where=(),
         how="do it",
         verify="look",
+        effort=fix_of(made_by.name).effort,
     )
 
 
@@ -110,6 +111,46 @@ def test_a_larger_gain_that_may_be_none_is_unclear() -> None:
     assert (
         "torch.compile might gain 1.20× (range 0.80–1.60×): make the change and time both" in judge(doubtful).sentence
     )
+
+
+BUSY = replace(STATE, idle_share=0.02, bare_idle_share=0.02, compute=0.98, roofline_share=0.8)
+
+
+def in_doubt(gain: float, device_share: float = 0.4) -> Finding:
+    """torch.compile with a range that does not exclude that it gains nothing."""
+    found = finding("unfused_elementwise", gain, confidence="medium")
+    return replace(found, gain=Estimate(0.8, gain, 2 * gain), device_share=device_share)
+
+
+def test_a_busy_gpu_near_the_roofline_is_healthy_and_its_headroom_is_said() -> None:
+    assert said(in_doubt(1.7), state=BUSY) == ("healthy", None)
+    sentence = judge(in_doubt(1.7), state=BUSY).sentence
+    assert "busy 98 % of each step, its kernels reach 80 % of the roofline, and no fix is known to help" in sentence
+    assert "torch.compile might gain 1.70× (range 0.80–3.40×)" in sentence
+
+
+@pytest.mark.parametrize("share", [None, 0.3])
+def test_a_busy_gpu_far_from_the_roofline_is_healthy_within_what_libraries_leave(share: float | None) -> None:
+    state = replace(BUSY, roofline_share=share)
+    assert said(in_doubt(1.5), state=state) == ("healthy", None)
+    assert said(in_doubt(1.7), state=state) == ("unclear", None)
+
+
+def test_a_doubtful_fix_of_most_that_the_device_does_is_named_from_what_libraries_leave() -> None:
+    assert said(in_doubt(1.7, device_share=0.6), state=BUSY) == ("kernel", "torch_compile")
+    assert said(in_doubt(1.5, device_share=0.6), state=BUSY) == ("healthy", None)
+
+
+def test_a_limit_is_no_fix_while_the_gpu_is_busy() -> None:
+    far = finding("below_roofline", 1.5, confidence="low")
+    assert said(far, state=replace(BUSY, roofline_share=None)) == ("healthy", None)
+
+
+def test_idle_time_that_recording_may_have_added_does_not_make_a_busy_gpu_wait() -> None:
+    # Idle 16 % of a step of 34 ms, which may be one of 31 ms: 1 - 0.84 · 34 / 31 is 8 %.
+    slow = replace(BUSY, idle_share=0.4, bare_idle_share=0.16, least_idle_share=0.08)
+    assert said(in_doubt(1.5), state=slow) == ("healthy", None)
+    assert said(in_doubt(1.5), state=replace(slow, least_idle_share=0.12)) == ("unclear", None)
 
 
 def test_the_roof_is_named_only_where_no_fix_is_worth_making() -> None:

@@ -32,6 +32,29 @@ def test_a_first_step_that_takes_forty_milliseconds_more_is_lost_once(tmp_path: 
     assert judgement.plan == []
 
 
+def test_a_recording_of_a_cold_start_gains_what_a_stopwatch_over_its_steps_shows(tmp_path: Path) -> None:
+    """Five steps of 10 ms, the first with 200 ms more: 250 ms over five are 50 ms a step, five times a warm one."""
+    program = Program()
+    for number in range(5):
+        with program.step():
+            if number == 0:
+                program.op("aten::convolution", (CONV_LAST, 20), cpu=200_000)
+            for _ in range(10):
+                program.large_product(1000)
+            program.wait()
+    judgement = program.judged(tmp_path)
+    verdict = judgement.verdict
+    assert (verdict.cause, verdict.fix) == ("cold_start", "warm_up")
+    assert verdict.gain.expected == pytest.approx(5.0, rel=0.03)
+    assert verdict.gain.low < 5.0 < verdict.gain.high
+    assert verdict.new_step_ns is not None
+    assert verdict.new_step_ns.expected == pytest.approx(10_000_000, rel=0.01)
+    assert "The 5 recorded steps take 50" in verdict.sentence
+    # The finding counts from the warm steps, as all others do.
+    (finding,) = [finding for finding in judgement.findings if finding.rule == "cold_start"]
+    assert finding.gain.expected == pytest.approx(1.0)
+
+
 def test_a_recording_without_steps_counts_only_what_is_known_to_load(tmp_path: Path) -> None:
     """Two kernels of known code, a module loaded for 30 ms between them, and an op that thinks for 5 ms."""
     program = Program()

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_programs import CAT, DIRECT_COPY, GEMM_BF16, STEPS, Body, Program, asked
+from small_programs import CAT, DIRECT_COPY, GEMM_BF16, STEPS, Body, Program, asked, judged
 
 from warpline.replay import WhatIf
 from warpline.replay.graph.model import SEGMENT
@@ -175,6 +175,20 @@ def test_a_copy_that_holds_its_thread_gains_nothing_by_a_stream_of_its_own(
 
     step = asked(tmp_path, body).ask("prefetch").new_step_ns.expected / 1e3
     assert step == pytest.approx(left, rel=0.03)
+
+
+@pytest.mark.parametrize(
+    ("direction", "effort"), [("HtoD (Pageable -> Device)", "setting"), ("DtoH (Device -> Pageable)", "few_lines")]
+)
+def test_pinning_batches_is_a_setting_and_pinning_results_takes_a_buffer(
+    direction: str, effort: str, tmp_path: Path
+) -> None:
+    def body(program: Program) -> None:
+        program.copy(direction, 800, 8_000_000)
+        program.op("aten::mm", (GEMM_BF16, 100))
+
+    found = {finding.fix: finding for finding in judged(tmp_path, body).findings}
+    assert found["pin_memory"].effort == effort
 
 
 @pytest.mark.parametrize("after", [0, 30, 1000])

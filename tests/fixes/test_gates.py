@@ -189,6 +189,14 @@ def test_a_graph_over_a_growing_cache_needs_a_static_one_first(grows: bool, tmp_
     assert finding.confidence in ({"medium", "low"} if grows else {"high", "medium"})
 
 
+def test_a_graph_over_changing_shapes_needs_fixed_ones_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpline.fixes.cuda_graph.shapes_change", lambda _: True)
+    (finding,) = [found for found in decoding(grows=False).judged(tmp_path).findings if found.fix == "cuda_graph"]
+    assert "shapes differ from step to step, and need fixed sizes first" in finding.claim
+    assert "pad inputs to fixed lengths" in finding.how
+    assert finding.confidence in {"medium", "low"}
+
+
 def test_an_if_on_a_tensor_stays_in_the_way_of_a_graph(tmp_path: Path) -> None:
     """The same read, once as `item` and once as `if`: only the first can be made after the step."""
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+import pytest
 from data_flows import Flow
 
 from warpline.replay.compiler.chains import _along_tensors
 from warpline.replay.known_flow import KnownFlow
+from warpline.replay.patterns.growth import shapes_change
+from warpline.replay.scene import Scene
 from warpline.trace.dataflow import Dataflow
 
 
@@ -70,3 +73,9 @@ def test_a_later_step_is_as_unread_as_the_first() -> None:
     found = known(flow, [0, 1, 2, 3])
     assert found.never_read.tolist() == [True, True, True, True]
     assert found.shapes_change is False
+
+
+@pytest.mark.parametrize(("flow", "changes"), [(None, False), (False, False), (True, True)])
+def test_shapes_change_only_where_that_was_recorded(flow: bool | None, changes: bool) -> None:
+    assert shapes_change(cast(Scene, SimpleNamespace(dataflow=SimpleNamespace(shapes_change=flow)))) is changes
+    assert shapes_change(cast(Scene, SimpleNamespace(dataflow=None))) is False

@@ -99,7 +99,7 @@ def test_the_parts_of_the_caption_add_up() -> None:
 def test_every_table_has_one_key() -> None:
     sections = report(diagnosed(DEMO), verbose=True).sections
     tables = [part for section in sections for part in section.content if isinstance(part, Table)]
-    assert len(tables) == 8
+    assert len(tables) == 9
     assert all(sum(column.key for column in table.columns) == 1 for table in tables)
 
 

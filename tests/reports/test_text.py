@@ -1,33 +1,11 @@
-"""Text from a file is shown, never obeyed; it is cut where a reader can follow it."""
+"""Text is cut where a reader can follow it."""
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.reports.text import cells, fold, plain, shorten, wrap
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("[bold]kernel[/red]", "[bold]kernel[/red]"),
-        ("\x1b[31mred", "\\x1b[31mred"),
-        ("two\nlines\tand a tab", "two\\nlines\\tand a tab"),
-        ("left\u202eright", "left\\u202eright"),
-        ("half \ud800", "half \\ud800"),
-        ("ядро 核", "ядро 核"),
-    ],
-)
-def test_what_a_terminal_would_act_on_is_made_visible(text: str, shown: str) -> None:
-    assert plain(text) == shown
-
-
-@given(st.text())
-def test_plain_text_is_printable_and_can_be_written(text: str) -> None:
-    assert plain(text).isprintable()
-    plain(text).encode()
+from warpline.reports.text import cells, fold, shorten, wrap
 
 
 def test_wide_characters_take_two_columns() -> None:

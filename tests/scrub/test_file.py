@@ -28,8 +28,13 @@ from warpline.scrub.file import check, default_output, scrub
         ("trace", "trace.scrubbed"),
     ],
 )
-def test_the_result_lies_beside_the_file(name: str, expected: str) -> None:
-    assert default_output(Path("folder", name)) == Path("folder", expected)
+def test_the_result_lies_in_the_working_directory(name: str, expected: str) -> None:
+    assert default_output(Path("folder", name)) == Path(expected)
+
+
+@pytest.fixture(autouse=True)
+def _working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
 def trace(folder: Path) -> Path:
@@ -52,8 +57,30 @@ def test_the_input_stays_and_the_result_is_never_replaced_unasked(tmp_path: Path
 def test_in_place_replaces_the_file(tmp_path: Path) -> None:
     path = trace(tmp_path)
     assert scrub(path, in_place=True).output == path
-    assert b"user-1" in path.read_bytes()
+    assert b"fileB.py" in path.read_bytes()
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_only_the_owner_may_read_the_result(mask: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        for path in (trace(tmp_path), small().write(tmp_path / "export.sqlite")):
+            path.chmod(0o644)
+            for number, end in enumerate(("", ".gz")):
+                output = scrub(path, tmp_path / f"{path.name}.{number}{end}").output
+                assert output is not None
+                assert output.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+
+
+def test_a_link_in_the_place_of_the_result_is_not_followed_unasked(tmp_path: Path) -> None:
+    path = trace(tmp_path)
+    (tmp_path / "trace.scrubbed.json").symlink_to(tmp_path / "elsewhere.json")
+    with pytest.raises(WarplineError, match="would-overwrite"):
+        scrub(path)
+    assert not (tmp_path / "elsewhere.json").exists()
 
 
 def test_the_same_file_gives_the_same_bytes_and_a_clean_one_its_own(tmp_path: Path) -> None:
@@ -72,14 +99,14 @@ def test_numbers_do_not_depend_on_the_order_of_sets(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from warpline.scrub.file import scrub; scrub(*map(Path, sys.argv[1:]))"
     )
-    for seed in ("1", "2", "3"):
+    for seed in ("1", "2"):
         subprocess.run(
             [sys.executable, "-c", program, str(path), str(tmp_path / seed)],
             env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
             check=True,
         )
-    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes() == (tmp_path / "3").read_bytes()
-    assert "/home/user-1/alice.py" in (tmp_path / "1").read_text()
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "2").read_bytes()
+    assert "/fileB.py(1): functionB" in (tmp_path / "1").read_text()
 
 
 def test_the_suffix_of_the_output_says_whether_it_is_packed(tmp_path: Path) -> None:
@@ -126,7 +153,7 @@ def test_damaged_files_are_scrubbed_or_refused(tmp_path: Path) -> None:
     chance = random.Random(3)
     plain = trace(tmp_path).read_bytes()
     export = small().write(tmp_path / "seed.sqlite").read_bytes()
-    for number in range(60):
+    for number in range(30):
         for name, content in (("t.json", plain), ("t.json.gz", gzip.compress(plain)), ("e.sqlite", export)):
             raw = bytearray(content)
             for _ in range(chance.randint(1, 40)):
@@ -136,7 +163,7 @@ def test_damaged_files_are_scrubbed_or_refused(tmp_path: Path) -> None:
             path = folder / name
             path.write_bytes(raw[: chance.randint(len(raw) // 2, len(raw))] if number % 3 == 0 else raw)
             try:
-                result = scrub(path)
+                result = scrub(path, folder / "out")
             except WarplineError:
                 assert list(folder.iterdir()) == [path]
             else:

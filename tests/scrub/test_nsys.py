@@ -1,4 +1,4 @@
-"""Fields of an nsys export: what each becomes, and that rows the reader needs stay."""
+"""What a scrubbed export holds: the rows that a reader needs, from a new database."""
 
 from __future__ import annotations
 
@@ -9,209 +9,139 @@ from typing import Any
 import pytest
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
-from warpline.errors import UnreadableFile, WarplineError
+from warpline.errors import UnreadableFile
 from warpline.scrub.file import Result, check, scrub
-from warpline.scrub.kinds import Kind
-from warpline.scrub.nsys_rules import argument
-
-STRANGER = (1 << 48) | (99 << 24) | 99
+from warpline.scrub.messages import message
+from warpline.scrub.nsys_fields import PAIRS, TABLES
 
 
-def scrubbed(export: Export, folder: Path, *keep: Kind) -> tuple[Result, sqlite3.Connection]:
-    result = scrub(export.write(folder / "export.sqlite"), keep=keep)
-    assert result.output is not None
-    return result, sqlite3.connect(result.output)
+def scrubbed(export: Export, folder: Path, *keep: str) -> tuple[Result, sqlite3.Connection]:
+    output = folder / "out.sqlite"
+    result = scrub(export.write(folder / "export.sqlite"), output, keep=keep)
+    assert check(output, [field for field in keep if field == "names"]).clean or keep
+    return result, sqlite3.connect(output)
 
 
 def rows(connection: sqlite3.Connection, query: str) -> list[tuple[Any, ...]]:
     return connection.execute(query).fetchall()
 
 
-def kinds(result: Result) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for leak in result.leaks:
-        found.setdefault(leak.kind, set()).add(leak.place)
-    return found
+def names(connection: sqlite3.Connection, table: str, column: str) -> list[str]:
+    query = f"SELECT value FROM {table} LEFT JOIN StringIds ON StringIds.id = {column} ORDER BY {table}.rowid"
+    return [value for (value,) in rows(connection, query)]
 
 
-def test_facts_are_replaced_by_what_they_are(tmp_path: Path) -> None:
-    export = small().option("DEVICE_DISPLAY_NAME", "crick").option("PROCESS_0:COMMAND", "/acme/bin/python")
-    export.option("PROCESS_0:ARGUMENT_0", "train.py").option("PROCESS_0:ARGUMENT_1", "--run=nightfall")
-    export.option("PROCESS_0:WORKING_DIR", "/acme").option("PROCESS_0:ENVIRONMENT_VARIABLE", "LANG=C")
-    export.option("RUN_DURATION_MS", "60000").system("Hostname", "crick").system("NicInfo", '{"a": 1}')
-    export.system("DeviceEnvironment", "A=1\nB=2").system("NvDriverVersion", "570.86.10")
+def test_the_timeline_stays_as_it_is(tmp_path: Path) -> None:
+    export = small().kernel(100, 200, "acme_gemm<float>", 7)
+    path = export.write(tmp_path / "before.sqlite")
+    _, after = scrubbed(export, tmp_path)
+    columns = "start, end, deviceId, streamId, correlationId, globalPid, gridX, blockX, registersPerThread"
+    query = f"SELECT {columns} FROM CUPTI_ACTIVITY_KIND_KERNEL"
+    assert rows(after, query) == rows(sqlite3.connect(path), query)
+    assert names(after, "CUPTI_ACTIVITY_KIND_KERNEL", "demangledName")[-1] == "nameB_gemm<float>"
+
+
+def test_facts_pass_by_their_names(tmp_path: Path) -> None:
+    export = small().option("DEVICE_DISPLAY_NAME", "crick").option("PROCESS_0:COMMAND", "/acme/bin/python3.11")
+    export.option("PROCESS_0:ARGUMENT_0", "train.py").option("PROCESS_0:ENVIRONMENT_VARIABLE", "LANG=C")
+    export.option("RUN_DURATION_MS", "60000").option("CAPTURE_EVENT_TYPE", "Cuda")
+    export.system("Hostname", "crick").system("NvDriverVersion", "570.86.10").system("CudaDriverVersion", "12080")
+    export.system("SoftwareReleaseVersion", "5.15.0-acme-gke").system("OsDescription", "Ubuntu 22.04.3 LTS")
     _, connection = scrubbed(export, tmp_path)
     assert dict(rows(connection, "SELECT name, value FROM META_DATA_CAPTURE")) == {
-        "DEVICE_DISPLAY_NAME": "host-1",
-        "PROCESS_0:COMMAND": "python",
-        "PROCESS_0:ARGUMENT_0": "train.py",
-        "PROCESS_0:ARGUMENT_1": "--run=(removed)",
-        "PROCESS_0:WORKING_DIR": "(removed)",
+        "PROCESS_0:COMMAND": "python3.11",
         "RUN_DURATION_MS": "60000",
+        "CAPTURE_EVENT_TYPE": "Cuda",
     }
     assert dict(rows(connection, "SELECT name, value FROM TARGET_INFO_SYSTEM_ENV")) == {
-        "Hostname": "host-1",
-        "NicInfo": "(removed)",
         "NvDriverVersion": "570.86.10",
+        "CudaDriverVersion": "12080",
+        "SoftwareReleaseVersion": "5.15.0-generic",
+        "OsDescription": "Ubuntu 22.04.3 LTS",
     }
-    assert rows(connection, "SELECT value FROM META_DATA_EXPORT WHERE name = 'EXPORT_USER'") == [("user-1",)]
 
 
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ("train.py", "train.py"),
-        ("/acme/x/train.py", "train.py"),
-        ("--steps=12", "--steps=12"),
-        ("--name=merger", "--name=(removed)"),
-        ("--fast", "--fast"),
-        ("-c", "-c"),
-        ("32", "32"),
-        ("merger", "(removed)"),
-        ("import os; print(1)", "(removed)"),
-        ("123456789", "(removed)"),
-    ],
-)
-def test_arguments_keep_names_and_lose_values(given: str, expected: str) -> None:
-    assert argument(given) == expected
-    assert argument(expected) == expected
+def test_only_known_tables_are_written(tmp_path: Path) -> None:
+    export = small().add("PROCESSES", globalPid=GLOBAL_PID, pid=4321, name="/opt/acme/agentd")
+    path = export.write(tmp_path / "export.sqlite")
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE ODD (id INTEGER PRIMARY KEY AUTOINCREMENT, value TEXT)")
+    connection.execute("CREATE VIEW SEEN AS SELECT * FROM ODD")
+    connection.execute("CREATE INDEX BY_VALUE ON ODD (value)")
+    connection.commit()
+    connection.close()
+    output = tmp_path / "out.sqlite"
+    result = scrub(path, output)
+    found = rows(sqlite3.connect(output), "SELECT type, name FROM sqlite_master")
+    assert {kind for kind, _ in found} == {"table"}
+    assert {name for _, name in found} <= {*TABLES, *PAIRS, "StringIds"}
+    places = {change.place for change in result.changes if change.action == "dropped"}
+    assert {"(other)", "view", "index"} <= places
+    assert rows(sqlite3.connect(output), "SELECT name FROM PROCESSES") == [("processB",)]
 
 
-def test_names_of_processes_that_were_not_profiled_go(tmp_path: Path) -> None:
-    export = small()
-    export.add("ThreadNames", nameId=export.string("acme-agentd"), priority=20, globalTid=STRANGER)
+def test_domains_of_libraries_and_threads_of_torch_stay(tmp_path: Path) -> None:
+    export = small().range(1, None, "NCCL", kind=75, domainId=3).range(1, None, "blackbriar", kind=75, domainId=4)
     export.add("ThreadNames", nameId=export.string("pt_autograd_0"), priority=0, globalTid=GLOBAL_TID + 1)
-    export.add("PROCESSES", globalPid=STRANGER - 99, pid=99, name="/opt/acme/agentd")
-    export.add("PROCESSES", globalPid=GLOBAL_PID, pid=4321, name="/usr/bin/python3")
+    export.add("ThreadNames", nameId=export.string("acme-agentd"), priority=0, globalTid=GLOBAL_TID + 2)
+    _, connection = scrubbed(export, tmp_path)
+    assert rows(connection, "SELECT text FROM NVTX_EVENTS WHERE eventType = 75") == [("NCCL",), ("domainB",)]
+    assert names(connection, "ThreadNames", "nameId")[-2:] == ["pt_autograd_0", "threadB"]
+
+
+FAILURES = {
+    "File '/home/alice/x.py'\nRuntimeError: CUDA error: alice": "RuntimeError: CUDA error: (removed)",
+    "Traceback\nacme.NightfallError: gone": "RuntimeError: (removed)",
+    "training\nKeyboardInterrupt": "KeyboardInterrupt: (removed)",
+    "all went well for alice": "(removed)",
+}
+
+
+@pytest.mark.parametrize("text", FAILURES)
+def test_error_output_says_only_how_the_program_failed(text: str, tmp_path: Path) -> None:
+    _, connection = scrubbed(small().error_output(text), tmp_path)
+    assert names(connection, "ProcessStreams", "contentId") == [FAILURES[text]]
+    assert names(connection, "ProcessStreams", "filenameId") == ["stderr"]
+
+
+MESSAGES = {
+    "CUPTI buffers: 3 of 5, saved to /home/ada/run.nsys-rep": "CUPTI buffers: 3 of 5, saved to (removed)",
+    "Installed CUDA driver version (13.0) is not supported": "Installed CUDA driver version (13.0) is not supported",
+    "connect to 10.31.7.254:29500": "connect to (removed)",
+    "Number of CUPTI events: 123456": "Number of CUPTI events: 123456",
+    "user ada@acme.co": "user (removed)",
+}
+
+
+@pytest.mark.parametrize("text", MESSAGES)
+def test_messages_keep_known_words_and_short_numbers(text: str) -> None:
+    assert message(text) == MESSAGES[text]
+    assert message(MESSAGES[text]) == MESSAGES[text]
+
+
+def test_numbers_that_no_column_holds_are_dropped(tmp_path: Path) -> None:
+    export = small().kernel(5, 6, "gemm", correlation=4929739184265077, gridX=4929739184265077)
     result, connection = scrubbed(export, tmp_path)
-    assert Kind.PROCESSES in kinds(result)
-    strings = {value for (value,) in rows(connection, "SELECT value FROM StringIds")}
-    assert "acme-agentd" not in strings
-    assert {"pt_autograd_0", "python3", "(removed)"} <= strings
-    assert rows(connection, "SELECT count(*) FROM ThreadNames") == [(2,)]
-    assert rows(connection, "SELECT name FROM PROCESSES ORDER BY pid") == [("(removed)",), ("/usr/bin/python3",)]
+    assert rows(connection, "SELECT correlationId, gridX FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start = 5") == [
+        (None, None)
+    ]
+    assert sum(change.count for change in result.changes if change.place.endswith(".gridX")) == 1
 
 
-def test_the_number_of_an_enum_refers_to_no_string(tmp_path: Path) -> None:
-    export = small()
-    name = export.string("acme-agentd")
-    export.add("ThreadNames", nameId=name, priority=20, globalTid=STRANGER)
-    export.add("TARGET_INFO_SYSTEM_ENV", name="Kernel", nameEnum=name, value="6.8.0")
-    result, connection = scrubbed(export, tmp_path)
-    assert result.output is not None
-    assert check(result.output).leaks == ()
-    assert "acme-agentd" not in {value for (value,) in rows(connection, "SELECT value FROM StringIds")}
-
-
-def test_error_output_stays_and_output_goes(tmp_path: Path) -> None:
-    export = small().error_output("File '/home/alice/x.py'\nRuntimeError: CUDA error")
-    name = export.string("/tmp/nvidia/streams/pid_4321_stdout.log")
-    export.add("ProcessStreams", globalPid=GLOBAL_PID, filenameId=name, contentId=export.string("accuracy 0.7"))
-    result, connection = scrubbed(export, tmp_path)
-    texts = {value for (value,) in rows(connection, "SELECT value FROM StringIds")}
-    assert "File '/home/user-2/x.py'\nRuntimeError: CUDA error" in texts
-    assert "accuracy 0.7" not in texts
-    assert kinds(result)[Kind.OUTPUT] == {"StringIds.value"}
-
-
-def test_kept_kinds_stay(tmp_path: Path) -> None:
-    export = small().option("DEVICE_DISPLAY_NAME", "crick").option("PROCESS_0:ENVIRONMENT_VARIABLE", "LANG=C")
-    _, connection = scrubbed(export, tmp_path, Kind.HOST, Kind.ENVIRONMENT)
-    assert ("DEVICE_DISPLAY_NAME", "crick") in rows(connection, "SELECT * FROM META_DATA_CAPTURE")
-    assert ("PROCESS_0:ENVIRONMENT_VARIABLE", "LANG=C") in rows(connection, "SELECT * FROM META_DATA_CAPTURE")
-
-
-def test_identifiers_keep_their_form(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "export.sqlite")
+def test_fields_and_tables_can_be_kept(tmp_path: Path) -> None:
+    export = small().range(1, 2, "nightfall").option("PROCESS_0:ARGUMENT_0", "train.py")
+    path = export.write(tmp_path / "export.sqlite")
     connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE NIC (uuid TEXT, guid INTEGER, mac BLOB)")
-    connection.execute(
-        "INSERT INTO NIC VALUES ('8c2b1f3e-5d4a-4b6c-9e8f-7a6b5c4d3e2f', 1234567890123, x'9c6b00a1b2c39c6b')"
-    )
-    connection.commit()
-    connection.close()
-    result = scrub(path)
-    assert result.output is not None
-    ((uuid, guid, mac),) = rows(sqlite3.connect(result.output), "SELECT * FROM NIC")
-    assert uuid == "00000000-0000-0000-0000-000000000001"
-    assert 0 < guid < 1 << 16
-    assert mac[:-2] == bytes(6)
-    assert len(mac) == 8
-    assert check(result.output).clean
-
-
-def test_text_that_is_not_utf8_comes_back_as_it_was(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "export.sqlite")
-    connection = sqlite3.connect(path)
-    raw = b"caf\xe9 in /home/alice/x"
-    connection.execute("CREATE TABLE NOTES AS SELECT CAST(? AS TEXT) AS text", (raw,))
-    connection.commit()
-    connection.close()
-    result = scrub(path)
-    assert result.output is not None
-    clean = sqlite3.connect(result.output)
-    clean.text_factory = bytes
-    assert (b"caf\xe9 in /home/user-2/x",) in rows(clean, "SELECT text FROM NOTES")
-
-
-def test_an_export_in_utf16_stays_in_utf16(tmp_path: Path) -> None:
-    path = tmp_path / "wide.sqlite"
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA encoding = 'UTF-16le'")
-    connection.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
-    connection.execute("CREATE TABLE NVTX_EVENTS (textId INTEGER)")
-    connection.execute("INSERT INTO StringIds VALUES (1, '/home/alice/ü.py')")
-    connection.execute("INSERT INTO NVTX_EVENTS VALUES (1)")
-    connection.commit()
-    connection.close()
-    result = scrub(path)
-    assert result.output is not None
-    assert rows(sqlite3.connect(result.output), "SELECT value FROM StringIds") == [("/home/user-1/ü.py",)]
-    assert "alice".encode("utf-16-le") not in result.output.read_bytes()
-
-
-def test_deleted_rows_are_seen_and_gone(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "export.sqlite")
-    connection = sqlite3.connect(path)
-    connection.execute("PRAGMA secure_delete=off")
     connection.execute("CREATE TABLE ODD (value TEXT)")
-    connection.executemany("INSERT INTO ODD VALUES (?)", [("password=hunter22 " * 50,)] * 200)
-    connection.commit()
-    connection.execute("DROP TABLE ODD")
+    connection.execute("INSERT INTO ODD VALUES ('blackbriar')")
     connection.commit()
     connection.close()
-    assert b"hunter22" in path.read_bytes()
-    assert "free pages" in kinds(check(path))[Kind.TOKEN]
-    result = scrub(path)
-    assert result.output is not None
-    assert b"hunter22" not in result.output.read_bytes()
-
-
-def test_views_and_triggers_do_not_run(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "export.sqlite")
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE COPIES (value TEXT)")
-    connection.execute(
-        "CREATE TRIGGER keep_old AFTER UPDATE ON META_DATA_EXPORT BEGIN INSERT INTO COPIES VALUES (old.value); END"
-    )
-    connection.commit()
-    connection.close()
-    result = scrub(path)
-    assert result.output is not None
-    assert rows(sqlite3.connect(result.output), "SELECT count(*) FROM COPIES") == [(0,)]
-
-
-def test_virtual_tables_are_refused(tmp_path: Path) -> None:
-    path = small().write(tmp_path / "export.sqlite")
-    connection = sqlite3.connect(path)
-    try:
-        connection.execute("CREATE VIRTUAL TABLE odd USING fts5(text)")
-    except sqlite3.OperationalError:
-        pytest.skip("this SQLite has no FTS5")
-    connection.commit()
-    connection.close()
-    with pytest.raises(WarplineError, match="not-an-export"):
-        scrub(path)
+    output = tmp_path / "out.sqlite"
+    scrub(path, output, keep=["NVTX_EVENTS.text", "META_DATA_CAPTURE.value", "ODD"])
+    after = sqlite3.connect(output)
+    assert rows(after, "SELECT text FROM NVTX_EVENTS") == [("nightfall",)]
+    assert ("PROCESS_0:ARGUMENT_0", "train.py") in rows(after, "SELECT name, value FROM META_DATA_CAPTURE")
+    assert rows(after, "SELECT value FROM ODD") == [("blackbriar",)]
 
 
 def test_a_damaged_export_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
@@ -220,6 +150,41 @@ def test_a_damaged_export_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
     raw[4096 * 2 :] = b"\xa5" * (len(raw) - 4096 * 2)
     path.write_bytes(raw)
     with pytest.raises(UnreadableFile, match="damaged-file"):
-        scrub(path)
+        scrub(path, tmp_path / "out.sqlite")
     assert list(tmp_path.iterdir()) == [path]
     assert path.read_bytes() == raw
+
+
+def test_pages_that_point_at_each_other_end(tmp_path: Path) -> None:
+    """A page of a table that names itself as its child would give rows forever."""
+    export = small()
+    for number in range(4000):
+        export.call(number, number + 1, "cudaLaunchKernel", number)
+    path = export.write(tmp_path / "export.sqlite")
+    connection = sqlite3.connect(path)
+    (root,) = connection.execute(
+        "SELECT rootpage FROM sqlite_master WHERE name = 'CUPTI_ACTIVITY_KIND_RUNTIME'"
+    ).fetchone()
+    (size,) = connection.execute("PRAGMA page_size").fetchone()
+    connection.close()
+    raw = bytearray(path.read_bytes())
+    start = (root - 1) * size
+    assert raw[start] == 5, "an interior page"
+    cells = int.from_bytes(raw[start + 3 : start + 5], "big")
+    for cell in range(cells):
+        at = start + int.from_bytes(raw[start + 12 + 2 * cell : start + 14 + 2 * cell], "big")
+        raw[at : at + 4] = root.to_bytes(4, "big")
+    path.write_bytes(raw)
+    with pytest.raises(UnreadableFile, match="damaged-file"):
+        scrub(path, tmp_path / "out.sqlite")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_database_without_a_table_of_nsys_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "notes.sqlite"
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE TABLE t9 (a TEXT PRIMARY KEY, b TEXT) WITHOUT ROWID")
+    connection.commit()
+    connection.close()
+    with pytest.raises(UnreadableFile, match="not-nsys"):
+        scrub(path, tmp_path / "out.sqlite")

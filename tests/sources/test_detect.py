@@ -79,7 +79,7 @@ def test_the_name_breaks_ties_between_reports(tmp_path: Path) -> None:
         (b"PK\x03\x04rest", "packed-file", "unzip"),
         (b"\x28\xb5\x2f\xfdrest", "packed-file", "zstd -d"),
         (gzip.compress(lzma.compress(KINETO), mtime=0), "packed-file", "xz -d"),
-        (gzip.compress(b"NVR\x00" + bytes(50), mtime=0), "packed-report", "gunzip"),
+        (gzip.compress(b"NVIDIA Tegra Profiler Report" + bytes(50), mtime=0), "packed-report", "gunzip"),
         (b"\x1f\x8b\x08\x00", "damaged-file", "cut short"),
         (b"\x1f\x8b\xff\xffnonsense here", "damaged-file", "damaged gzip"),
         (bytes(10_000), "damaged-file", "zeros"),

@@ -9,6 +9,7 @@ import pytest
 from nsys_files import small
 
 from warpline.errors import UnreadableFile, WarplineError
+from warpline.sources.cache_limit import make_room
 from warpline.sources.nsys import export_report, read_nsys, report_version
 
 HEADER = b"NVIDIA Tegra Profiler Report 2025@5@2@266-255236693005v0.\n\x0bLocal (CLI)\x12\n" + bytes(200)
@@ -155,12 +156,42 @@ def test_an_nsys_that_cannot_run_is_survived(shop: Path) -> None:
         read_nsys(report(shop))
 
 
-def test_a_cache_that_cannot_be_written(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    install_nsys(shop, "2026.1.1.0", "exit 0")
+def test_a_cache_that_cannot_be_written_does_not_stop_the_export(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small().write(shop / "ready.sqlite")
+    install_nsys(shop, "2026.1.1.0", f"cp {shop}/ready.sqlite $OUT")
     (shop / "file").write_text("in the way")
     monkeypatch.setenv("WARPLINE_CACHE", str(shop / "file" / "cache"))
-    with pytest.raises(WarplineError, match="WARPLINE_CACHE"):
-        read_nsys(report(shop))
+    assert read_nsys(report(shop)).tables["gpu"].height == 4
+
+
+def test_exports_count_and_one_in_use_is_not_removed(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    small().write(shop / "ready.sqlite")
+    install_nsys(shop, "2026.1.1.0", f"cp {shop}/ready.sqlite $OUT")
+    unused = shop / "cache" / "old-0123456789abcdef.sqlite"
+    unused.parent.mkdir()
+    unused.write_bytes(bytes(1000))
+    other = shop / "cache" / "mine.sqlite"
+    other.write_bytes(bytes(1000))
+    used = export_report(report(shop))
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", "10")
+    make_room()
+    assert not unused.exists()
+    assert used.exists()
+    assert used.stat().st_mode & 0o777 == 0o600
+    assert other.exists()
+
+
+def test_a_link_in_place_of_an_export_is_replaced(shop: Path) -> None:
+    small().write(shop / "ready.sqlite")
+    install_nsys(shop, "2026.1.1.0", f"cp {shop}/ready.sqlite $OUT")
+    path = report(shop)
+    export = export_report(path)
+    export.unlink()
+    export.symlink_to(shop / "elsewhere")
+    (shop / "elsewhere").write_bytes(b"not an export")
+    assert read_nsys(path).tables["gpu"].height == 4
+    assert not export.is_symlink()
+    assert (shop / "elsewhere").read_bytes() == b"not an export"
 
 
 def test_an_absent_report(shop: Path) -> None:

@@ -10,7 +10,6 @@ from paths import DATA
 
 from warpline.sources import cache_folder
 from warpline.sources.cache_folder import content_key, traces_folder
-from warpline.trace import cache
 from warpline.trace import open as opening
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
@@ -93,7 +92,7 @@ def test_the_cache_is_bounded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     names = ["layer_eager", "compiled", "block_fp32"]
     open_trace(DATA / "kineto" / f"{names[0]}.json.gz")
     one = sum(file.stat().st_size for file in traces_folder().rglob("*.arrow"))
-    monkeypatch.setattr(cache, "LIMIT_BYTES", int(1.5 * one))
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", str(int(1.5 * one)))
     for name in names[1:]:
         open_trace(DATA / "kineto" / f"{name}.json.gz")
     assert sum(file.stat().st_size for file in traces_folder().rglob("*")) <= 1.6 * one

@@ -184,7 +184,7 @@ def _events(trace: Trace, thread: int) -> pl.DataFrame:
     tables = {"op": trace.ops, "python": trace.python, "range": trace.ranges, "call": trace.api, "os": trace.osrt}
     parts = [
         table.filter(pl.col("thread") == thread, pl.col("end_ns").is_not_null()).select(
-            pl.lit(origin).alias("origin"), pl.col("name").cast(pl.String).fill_null("?"), "start_ns", "end_ns"
+            pl.lit(origin).alias("origin"), pl.col("name").cast(pl.String), "start_ns", "end_ns"
         )
         for origin, table in tables.items()
     ]

@@ -8,6 +8,9 @@ dependency. A moment without any evidence is `unknown`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -71,53 +74,123 @@ def idle_gaps(trace: Trace, known: HostTime | None = None, within: Spans | None 
     host = known or HostTime(trace)
     gpu = trace.gpu.with_row_index("gpu_id")
     devices = gpu.group_by(pl.col("device").fill_null(0))
-    return [
-        _device_gaps(trace, host, int(device), rows, within)
+    columns = _Columns.of(trace)
+    idle = [
+        _idle(trace, columns, int(device), rows, within)
         for (device,), rows in sorted(devices, key=lambda item: item[0])
     ]
+    explained = _explained(host, idle)
+    return [_device_gaps(trace, columns, host, one, explained) for one in idle]
 
 
 def loading_spans(host: HostTime) -> dict[int, Spans]:
     """When each launching thread was loading data, by the same evidence: ranges, frames, and long gaps before an
     upload."""
-    return {thread: host.explained(thread)["input"] for thread in host.launching}
+    return host.with_label("input")
 
 
-def _device_gaps(trace: Trace, host: HostTime, device: int, rows: pl.DataFrame, within: Spans | None) -> Gaps:
+@dataclass(frozen=True, slots=True)
+class _Columns:
+    """What all devices look up."""
+
+    call: Int64s
+    """Of each GPU operation, with NONE at the end."""
+    thread: Int64s
+    start: Int64s
+    end: Int64s
+    """Of each API call, with one more for NONE."""
+    busiest_thread: int
+
+    @classmethod
+    def of(cls, trace: Trace) -> _Columns:
+        """Of a trace."""
+        thread, start, end = (integers(trace.api[name]) for name in ("thread", "start_ns", "end_ns"))
+        call = np.append(integers(trace.gpu["api_id"]), NONE)
+        return cls(call, np.append(thread, NONE), np.append(start, 0), np.append(end, 0), _busiest_thread(trace))
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """The idle gaps of a device, and per gap the operation and the call that ended it."""
+
+    device: int
+    spans: Spans
+    whole: Spans
+    """The gaps of which these are parts; the same without spans to look in."""
+    ended_by: Int64s
+    calls: Int64s
+    called: Int64s
+    launch: Int64s
+    """The call's begin within the gap."""
+    callers: Int64s
+
+    def before_launch(self) -> Int64s:
+        """The gaps with a part before the launch, by caller and time."""
+        rows = np.flatnonzero((self.callers != NONE) & (self.launch > self.spans.starts))
+        return rows[np.argsort(self.callers[rows], kind="stable")]
+
+
+def _idle(trace: Trace, columns: _Columns, device: int, rows: pl.DataFrame, within: Spans | None) -> _Idle:
     window = trace.window if within is None else Window(int(within.starts[0]), int(within.ends[-1]))
     idle = whole = idle_spans(rows, window)
     ended_by = _next_operation(rows, idle)
     if within is not None:
         gap, _, starts, ends = pieces(whole.starts, whole.ends, within)
         idle, whole, ended_by = Spans(starts, ends), Spans(whole.starts[gap], whole.ends[gap]), ended_by[gap]
-    parts = {cause: np.zeros(len(idle), np.int64) for cause in CAUSES}
-    calls = np.append(integers(trace.gpu["api_id"]), NONE)[ended_by]
-    linked = calls != NONE
-    called = np.where(linked, np.append(integers(trace.api["start_ns"]), 0)[calls], idle.ends)
+    calls = columns.call[ended_by]
+    called = np.where(calls != NONE, columns.start[calls], idle.ends)
     launch = np.clip(called, idle.starts, idle.ends)
-    callers = np.append(integers(trace.api["thread"]), NONE)[calls]
     # No operation starts at the end of selected steps; the busiest thread's activity gives the cause.
-    callers = np.where(ended_by == NONE, _busiest_thread(trace), callers)
-    _split_waiting(host, idle, launch, callers, parts)
-    _split_after_launch(trace, idle, whole, launch, called, calls, host.threads, parts)
-    _waiting_for_peers(trace.gpu, ended_by, parts)
-    explained = sum(parts[cause] for cause in CAUSES if cause != "unknown")
-    parts["unknown"] = (idle.ends - idle.starts) - explained
+    callers = np.where(ended_by == NONE, columns.busiest_thread, columns.thread[calls])
+    return _Idle(device, idle, whole, ended_by, calls, called, launch, callers)
+
+
+def _explained(host: HostTime, idle: list[_Idle]) -> dict[int, dict[str, Spans]]:
+    """By thread, what it did in the gaps of all devices before it launched what ended them."""
+    parts = [(one, one.before_launch()) for one in idle]
+    callers = np.concatenate([np.empty(0, np.int64), *(one.callers[rows] for one, rows in parts)])
+    starts = np.concatenate([callers[:0], *(one.spans.starts[rows] for one, rows in parts)])
+    ends = np.concatenate([callers[:0], *(one.launch[rows] for one, rows in parts)])
+    order = np.argsort(callers, kind="stable")
+    return {
+        caller: host.explained(caller, union(starts[order[mine]], ends[order[mine]]))
+        for caller, mine in _groups(callers[order])
+    }
+
+
+def _groups(ordered: Int64s) -> Iterator[tuple[int, slice]]:
+    """Each value of a sorted array, with its place."""
+    bounds = np.append(np.flatnonzero(np.diff(ordered, prepend=ordered[:1] - 1)), len(ordered)).tolist()
+    for first, beyond in pairwise(bounds):
+        yield int(ordered[first]), slice(first, beyond)
+
+
+def _device_gaps(
+    trace: Trace, columns: _Columns, host: HostTime, one: _Idle, explained: dict[int, dict[str, Spans]]
+) -> Gaps:
+    idle = one.spans
+    parts = {cause: np.zeros(len(idle), np.int64) for cause in CAUSES}
+    _split_waiting(one, explained, parts)
+    _split_after_launch(columns, one, host.threads, parts)
+    _waiting_for_peers(trace.gpu, one.ended_by, parts)
+    explained_ns = sum(parts[cause] for cause in CAUSES if cause != "unknown")
+    parts["unknown"] = (idle.ends - idle.starts) - explained_ns
     table = pl.DataFrame(
         {
             "start_ns": idle.starts,
             "end_ns": idle.ends,
-            "gpu_id": pl.Series(ended_by).replace(NONE, None),
+            "gpu_id": pl.Series(one.ended_by).replace(NONE, None),
             **{f"{cause}_ns": values for cause, values in parts.items()},
         }
     )
-    return Gaps(device, table, _os_waits(trace, idle, {cause: int(parts[cause].sum()) for cause in CAUSES}))
+    totals = {cause: int(parts[cause].sum()) for cause in CAUSES}
+    return Gaps(one.device, table, _os_waits(trace, columns.busiest_thread, idle, totals))
 
 
-def _os_waits(trace: Trace, idle: Spans, totals: dict[str, int]) -> dict[str, dict[str, int]]:
+def _os_waits(trace: Trace, thread: int, idle: Spans, totals: dict[str, int]) -> dict[str, dict[str, int]]:
     if not len(trace.osrt):
         return {}
-    mine = trace.osrt.filter(pl.col("thread") == _busiest_thread(trace))
+    mine = trace.osrt.filter(pl.col("thread") == thread)
     found: dict[str, dict[str, int]] = {}
     for cause, pattern in (("input", OS_READ), ("unknown", OS_BLOCK)):
         times = {
@@ -138,14 +211,16 @@ def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
     return np.where(begins, np.append(numbers, NONE)[slot], NONE)
 
 
-def _split_waiting(host: HostTime, idle: Spans, launch: Int64s, callers: Int64s, parts: dict[str, Int64s]) -> None:
+def _split_waiting(one: _Idle, explained: dict[int, dict[str, Spans]], parts: dict[str, Int64s]) -> None:
     """The part before the launch, by what the launching thread was doing; empty without a launch."""
-    for caller in np.unique(callers[callers != NONE]):
-        mine = np.flatnonzero((callers == caller) & (launch > idle.starts))
-        if not len(mine):
-            continue
-        for label, spans in host.explained(int(caller)).items():
-            parts[label][mine] += covered_before(spans, launch[mine]) - covered_before(spans, idle.starts[mine])
+    rows = one.before_launch()
+    for caller, mine in _groups(one.callers[rows]):
+        gaps = rows[mine]
+        for label, spans in explained[caller].items():
+            if len(spans):
+                parts[label][gaps] += covered_before(spans, one.launch[gaps]) - covered_before(
+                    spans, one.spans.starts[gaps]
+                )
 
 
 def _waiting_for_peers(gpu: pl.DataFrame, ended_by: Int64s, parts: dict[str, Int64s]) -> None:
@@ -165,28 +240,20 @@ def _busiest_thread(trace: Trace) -> int:
     return int(counts["thread"][0]) if len(counts) else NONE
 
 
-def _split_after_launch(
-    trace: Trace,
-    idle: Spans,
-    whole: Spans,
-    launch: Int64s,
-    called: Int64s,
-    calls: Int64s,
-    threads: dict[int, Activity],
-    parts: dict[str, Int64s],
-) -> None:
+def _split_after_launch(columns: _Columns, one: _Idle, threads: dict[int, Activity], parts: dict[str, Int64s]) -> None:
     """The part from the launch on: within the call, by what the call did; after it, latency or a dependency."""
-    linked = calls != NONE
-    returned = np.where(linked, np.append(integers(trace.api["end_ns"]), 0)[calls], idle.ends)
+    idle, launch, linked = one.spans, one.launch, one.calls != NONE
+    returned = np.where(linked, columns.end[one.calls], idle.ends)
     done = np.clip(returned, launch, idle.ends)
-    callers = np.append(integers(trace.api["thread"]), NONE)[calls]
+    callers = columns.thread[one.calls]
     spent = np.zeros(len(idle), np.int64)
     # A call that began before the gap, and returns in it, holds the device up as one that begins in it.
-    within = linked & (done > launch)
-    for caller in np.unique(callers[within]):
-        mine = np.flatnonzero(within & (callers == caller))
+    within = np.flatnonzero(linked & (done > launch))
+    within = within[np.argsort(callers[within], kind="stable")]
+    for caller, rows in _groups(callers[within]):
+        mine = within[rows]
         for label in WITHIN_A_CALL:
-            spans = threads[int(caller)].labels[label] if int(caller) in threads else None
+            spans = threads[caller].labels[label] if caller in threads else None
             if spans is None or not len(spans):
                 continue
             inside = covered_before(spans, done[mine]) - covered_before(spans, launch[mine])
@@ -197,7 +264,7 @@ def _split_after_launch(
     rest = (done - launch) - spent
     parts["launch_latency"] += np.where(linked & (rest <= FIRST_LAUNCH_NS), rest, 0)
     after = idle.ends - done
-    queued = whole.ends - np.clip(returned, whole.starts, whole.ends)
-    waited_in_queue = linked & (called < whole.starts) & (queued > QUEUED_GAP_NS)
+    queued = one.whole.ends - np.clip(returned, one.whole.starts, one.whole.ends)
+    waited_in_queue = linked & (one.called < one.whole.starts) & (queued > QUEUED_GAP_NS)
     parts["dependency"] += np.where(waited_in_queue, after, 0)
     parts["launch_latency"] += np.where(linked & ~waited_in_queue, after, 0)

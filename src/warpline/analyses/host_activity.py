@@ -183,7 +183,7 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
 
 def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """Bursts in which files are looked up: an import, or, where most steps have some, the program's own reading."""
-    lookups = trace.osrt.filter(named(OS_LOOKUP), pl.col("thread").is_not_null())
+    lookups = trace.osrt.filter(named(OS_LOOKUP))
     begins, end = integers(trace.steps["start_ns"]), int(integers(trace.steps["end_ns"]).max(initial=0))
     moments = integers(lookups["start_ns"])
     step = np.where(moments < end, np.searchsorted(begins, moments, side="right"), 0)
@@ -236,7 +236,7 @@ def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Distinct | No
 
 def _captures(api: pl.DataFrame) -> _Told:
     """From start to end of each capture: launches in between only build a graph."""
-    marks = api.filter(named(f"{BEGIN_CAPTURE}|{END_CAPTURE}"), pl.col("thread").is_not_null()).sort("start_ns")
+    marks = api.filter(named(f"{BEGIN_CAPTURE}|{END_CAPTURE}")).sort("start_ns")
     spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
     spans = spans.drop_nulls("end_ns")
     return _Told.rows(spans, np.arange(len(spans)), np.full(len(spans), PRIORITY.index("cold_start"), np.int8))

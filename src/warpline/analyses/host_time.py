@@ -11,9 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities, joined, prioritised
+from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities, joined
+from warpline.analyses.other_threads import EARLIEST, OtherThreads
 from warpline.analyses.steps import covered_before
-from warpline.intervals import EMPTY, Spans, complement, difference, intersection, twice, union
+from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import matches
@@ -24,12 +25,8 @@ SHORT_HOLE_NS = 300_000
 So is as much CPU time between two launches: launching takes tens of µs, loading a batch takes longer."""
 NUMBER_BYTES = 8
 """A copy to the host up to this size is a loss or a flag; the next batch does not depend on it."""
-OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler", WAITING})
-"""Activities of one launching thread that may block another; loading and recording do not."""
-OF_WAKING_THREAD = tuple(label for label in PRIORITY if label not in {"dispatch", "profiler", WAITING})
-"""Activities of a thread that explain why another waited for it."""
-WAKES_WITHIN = 0.02
-"""Share of a wait before its end within which the activity that ended it must end."""
+FEW_THREADS = 4
+"""Launching threads whose whole time is explained at once, for all questions; of more, only the moments asked about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,27 +75,56 @@ class HostTime:
         self._step_end = int(integers(trace.steps["end_ns"]).max(initial=0))
         self._explained: dict[int, dict[str, Spans]] = {}
 
-    def explained(self, caller: int) -> dict[str, Spans]:
-        """Labels of all time for one thread: its own evidence, then other threads', then the meaning of gaps."""
+    def explained(self, caller: int, within: Spans | None = None) -> dict[str, Spans]:
+        """Labels of all time for one thread: its own evidence, then other threads', then the meaning of gaps.
+
+        With `within`, labels are complete only in these spans.
+        """
+        if within is not None and len(self.launching) > FEW_THREADS:
+            return self._explain(caller, within)
         if caller not in self._explained:
-            self._explained[caller] = self._explain(caller)
+            self._explained[caller] = self._explain(caller, None)
         return self._explained[caller]
 
-    def _explain(self, caller: int) -> dict[str, Spans]:
+    def with_label(self, label: str) -> dict[int, Spans]:
+        """When each launching thread is explained by `input` or `cold_start`."""
+        return {thread: self.explained(thread, self._candidates(thread, label))[label] for thread in self.launching}
+
+    def _candidates(self, caller: int, label: str) -> Spans:
+        """Moments outside the thread's own evidence that may have the label `input` or `cold_start`."""
+        quiet, waiting = self._others.quiet, self.threads.get(caller, Activity({})).labels.get(WAITING, EMPTY)
+        ends = self._others.ends_of(label)
+        found = [intersection(waiting, union(ends - 1, ends)), self._others.active.labels.get(label, EMPTY)]
+        long = quiet.ends - quiet.starts > SHORT_HOLE_NS
+        if label == "input":
+            calls = self._calls.of(self._calls_of.of(caller))
+            before = np.append(np.int64(EARLIEST), calls.start)[:-1]
+            uploads = union(before[calls.upload], calls.start[calls.upload])
+            found.append(intersection(uploads, Spans(quiet.starts[long], quiet.ends[long])))
+        elif len(self._step_starts):
+            long &= quiet.starts < self._step_starts[0]
+            found.append(Spans(quiet.starts[long], quiet.ends[long]))
+        return joined(found)
+
+    def _explain(self, caller: int, within: Spans | None) -> dict[str, Spans]:
         own = self.threads.get(caller, Activity({}))
+        others, calls = self._others, self._calls.of(self._calls_of.of(caller))
+        starts, ends = self._upload_gaps(calls, caller)
         waiting = own.labels.get(WAITING, EMPTY)
         holes = complement(own.told, self._window.start_ns, self._window.end_ns)
-        others = self._seen_elsewhere(own)
-        calls = self._calls.of(self._calls_of.of(caller))
-        causes = [label for label in PRIORITY if label != WAITING]
-        result = {label: [own.labels.get(label, EMPTY)] for label in causes}
+        if within is not None:
+            # Whether a gap is long, and what ends a wait, is seen only in the whole of it.
+            looked_at = others.whole_pauses(joined([within, union(starts, ends)]))
+            waiting, holes = intersection(waiting, looked_at), intersection(holes, looked_at)
+        result = {label: [own.labels.get(label, EMPTY)] for label in PRIORITY if label != WAITING}
+        free = joined([holes, waiting])
         for label, found in result.items():
-            found.append(intersection(others.labels.get(label, EMPTY), joined([holes, waiting])))
-        silence = difference(holes, others.told)
-        for label, spans in self._waking(caller, difference(waiting, others.told)).items():
+            found.append(intersection(free, others.active.labels.get(label, EMPTY)))
+        silence = intersection(holes, others.quiet)
+        for label, spans in others.waking(caller, intersection(waiting, others.quiet)).items():
             result[label].append(spans)
         looking = self._after_results(calls)
-        making = self._making_batches(calls, caller, joined([silence, *result["dispatch"][:1]]))
+        making = self._making_batches(calls, starts, ends, joined([silence, *result["dispatch"][:1]]))
         making = difference(making, looking)
         result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
         result["dispatch"].append(intersection(silence, looking))
@@ -108,47 +134,14 @@ class HostTime:
         return {label: joined(found) for label, found in result.items()}
 
     @cached_property
-    def _by_any(self) -> dict[str, tuple[Spans, Spans]]:
-        """By label, when any thread has it, and when several threads do."""
-        found = {}
-        for label in OF_ANY_THREAD:
-            parts = [self.threads[thread].labels[label] for thread in self.launching if thread in self.threads]
-            parts = [part for part in parts if len(part)]
-            found[label] = joined(parts), twice(parts)
-        return found
+    def _others(self) -> OtherThreads:
+        return OtherThreads(self.threads, self.launching)
 
     @cached_property
     def launching(self) -> list[int]:
         """The threads that launch GPU operations."""
         threads: list[int] = np.unique(self._calls.thread[self._calls.thread != NONE]).tolist()
         return threads
-
-    def _waking(self, caller: int, waits: Spans) -> dict[str, Spans]:
-        """What the threads did that a thread waited for: the activity that ends with the wait; and where another
-        launching thread does not wait itself, the program runs there, which is dispatch."""
-        if not len(waits):
-            return {}
-        woken: dict[str, list[Spans]] = {}
-        for thread, activity in self.threads.items():
-            for label in OF_WAKING_THREAD if thread != caller else ():
-                woken.setdefault(label, []).append(_ending_with(activity.labels.get(label, EMPTY), waits))
-        found = prioritised({label: joined(parts) for label, parts in woken.items()})
-        rest = difference(waits, found.told)
-        for thread in self.launching:
-            if thread != caller and thread in self.threads:
-                rest = intersection(rest, self.threads[thread].labels.get(WAITING, EMPTY))
-        others = len(self.launching) - (caller in self.launching)
-        running = difference(difference(waits, found.told), rest) if others else EMPTY
-        return {**{label: found.labels[label] for label in OF_WAKING_THREAD}, "dispatch": running}
-
-    def _seen_elsewhere(self, own: Activity) -> Activity:
-        """Activity of other launching threads while this one has no evidence."""
-        merged = {}
-        for label, (some, several) in self._by_any.items():
-            mine = own.labels.get(label, EMPTY)
-            # Time that only this thread has is no evidence from another thread.
-            merged[label] = EMPTY if mine is some else joined([several, difference(some, mine)])
-        return prioritised(merged)
 
     @cached_property
     def _calls(self) -> _Calls:
@@ -201,17 +194,23 @@ class HostTime:
         kinds = {"input": loading, "cold_start": starting, "dispatch": rest}
         return {label: Spans(holes.starts[chosen], holes.ends[chosen]) for label, chosen in kinds.items()}
 
-    def _making_batches(self, calls: _Calls, caller: int, free: Spans) -> Spans:
+    def _upload_gaps(self, calls: _Calls, caller: int) -> tuple[Int64s, Int64s]:
+        """Before each copy to the device of a trace with steps, from the last launch of any thread to the op that
+        copies."""
+        uploads = calls.start[calls.upload]
+        if not len(uploads) or not len(self._step_starts):
+            return uploads[:0], uploads[:0]
+        return self._free_since(caller, uploads, int(self._step_starts[0])), self._entered(caller, uploads)
+
+    def _making_batches(self, calls: _Calls, starts: Int64s, ends: Int64s, free: Spans) -> Spans:
         """Long gaps between the last launch of any thread and a copy to the device.
 
         All CPU functions and ops in such a gap prepare the copied data.
         """
-        uploads = calls.start[calls.upload]
-        if not len(uploads) or not len(self._step_starts):
+        if not len(starts):
             return EMPTY
         begin, end = int(self._step_starts[0]), self._step_end
-        starts, ends = self._free_since(caller, uploads, begin), self._entered(caller, uploads)
-        chosen = (starts < end) & (ends > begin) & self._before_batch(calls, uploads)
+        chosen = (starts < end) & (ends > begin) & self._before_batch(calls, calls.start[calls.upload])
         chosen &= covered_before(free, ends) - covered_before(free, starts) > SHORT_HOLE_NS
         return intersection(free, union(starts[chosen], ends[chosen]))
 
@@ -258,13 +257,3 @@ class HostTime:
         step = np.searchsorted(self._step_starts, np.append(calls.start, 0), side="right")
         found: Bools = upload & ~(result & (step[following - 1] == step[following]))
         return found
-
-
-def _ending_with(spans: Spans, waits: Spans) -> Spans:
-    """The parts, within the waits, of spans that end where a wait ends."""
-    slot = np.searchsorted(waits.starts, spans.ends, side="left") - 1
-    inside = np.flatnonzero(slot >= 0)
-    start, end = waits.starts[slot[inside]], waits.ends[slot[inside]]
-    early = end - spans.ends[inside]
-    wakes = (early >= 0) & (early <= WAKES_WITHIN * (end - start))
-    return union(np.maximum(spans.starts[inside], start)[wakes], spans.ends[inside][wakes])

@@ -7,9 +7,6 @@ import polars as pl
 from warpline.kernels import identify
 from warpline.trace.trace import Trace
 
-NAMELESS = "(no name)"
-"""Placeholder for a kernel without a name."""
-
 
 def in_window(table: pl.DataFrame, trace: Trace) -> pl.DataFrame:
     """The rows that begin within the trace's window."""
@@ -38,9 +35,7 @@ def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
     table = (
         kernels.group_by("name")
         .agg(**spread(pl.col("end_ns") - pl.col("start_ns")))
-        .with_columns(
-            pl.col("name").cast(pl.String).fill_null(NAMELESS), share=pl.col("total_ns") / pl.col("total_ns").sum()
-        )
+        .with_columns(pl.col("name").cast(pl.String), share=pl.col("total_ns") / pl.col("total_ns").sum())
         .sort("total_ns", "name", descending=[True, False])
     )
     listed = table if count is None else table.head(count)

@@ -19,6 +19,7 @@ from warpline.analyses.roofline_entry import (
     FINE,
     IMPOSSIBLE,
     IN_CACHE,
+    LATENCY_NS,
     Entry,
     RooflineTable,
     Unmodelled,
@@ -32,7 +33,17 @@ from warpline.records import dataclass
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
 
-__all__ = ["ABOVE_MEASURED", "FINE", "IMPOSSIBLE", "IN_CACHE", "Entry", "RooflineTable", "Unmodelled", "roofline_table"]
+__all__ = [
+    "ABOVE_MEASURED",
+    "FINE",
+    "IMPOSSIBLE",
+    "IN_CACHE",
+    "Entry",
+    "RooflineTable",
+    "Unmodelled",
+    "kernel_floors",
+    "roofline_table",
+]
 
 TOLERANCE = 0.98
 """A time this close below a limit is the clock's rounding (Kineto's, 1 ns) or a boost above the data sheet's."""
@@ -69,6 +80,26 @@ def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -
         entries=sorted((_judged(entry, roof) for entry in entries), key=lambda entry: -entry.time_ns),
         unmodelled=_unmodelled(piece for piece in pieces if piece.work is None),
     )
+
+
+def kernel_floors(trace: Trace, device: str | None = None) -> dict[int, tuple[float, str]]:
+    """By row of `gpu`: a kernel's minimum time and what bounds it; rows with an unknown floor are absent."""
+    gathered = Gathered(trace)
+    _, chip = trace_device(trace, device)
+    known = [piece for piece in gathered.pieces if piece.work is not None]
+    numbers = gathered.gpu["row"].to_list()
+    floors: dict[int, tuple[float, str]] = {}
+    for piece, work, _math, floor in _priced(gathered, known, roof_of(chip) if chip else None):
+        rows = [position for position in piece.rows if gathered.rows[position].kind == "kernel"]
+        worked_ns = sum(gathered.rows[position].time_ns for position in rows)
+        if not floor.known or not worked_ns or work.link != DRAM:
+            continue
+        whole_ns = max(floor.compute_ns, floor.memory_ns)
+        bound = "compute" if floor.compute_ns > floor.memory_ns else "memory"
+        for position in rows:
+            share = gathered.rows[position].time_ns / worked_ns
+            floors[numbers[position]] = (share * whole_ns, "latency" if whole_ns < LATENCY_NS else bound)
+    return floors
 
 
 def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gzip
 import itertools
 import json
@@ -22,7 +23,10 @@ MANIFEST = "manifest.json"
 PROBLEMS = "problems.txt"
 COMPRESSION = 3
 """Files five times smaller than plain text, in a tenth of the time that torch's own level 9 takes."""
-_HOME = ".warpline"
+FOLDER_MODE, FILE_MODE = 0o700, 0o600
+_HOME, _KEEP_OUT = ".warpline", ".gitignore"
+_created: list[Path] = []
+"""Folders that this process created, in order."""
 
 
 def new_folder(name: str, output: Path | None = None) -> Path:
@@ -32,7 +36,7 @@ def new_folder(name: str, output: Path | None = None) -> Path:
     try:
         if output is None:
             return _made(_home() / "runs", name).absolute()
-        output.mkdir(parents=True, exist_ok=True)
+        _private(output)
     except OSError as error:
         what = f"{error.filename or output or _HOME} cannot be created as a folder: {error.strerror or error}"
         raise WarplineError("no-folder", what, "choose another with --output FOLDER") from error
@@ -41,8 +45,8 @@ def new_folder(name: str, output: Path | None = None) -> Path:
 
 def _home() -> Path:
     home = Path(_HOME)
-    home.mkdir(exist_ok=True)
-    keep_out = home / ".gitignore"
+    _private(home)
+    keep_out = home / _KEEP_OUT
     if not keep_out.exists():
         keep_out.write_text("*\n", encoding="ascii")
     return home
@@ -55,13 +59,47 @@ def in_use(folder: Path) -> bool:
 
 def _made(runs: Path, name: str) -> Path:
     """Create a folder of that name, with a number if needed: runs that start together get different folders."""
-    runs.mkdir(exist_ok=True)
+    _private(runs)
     for number in itertools.count(1):
         folder = runs / (name if number == 1 else f"{name}-{number}")
         with contextlib.suppress(FileExistsError):
-            folder.mkdir()
+            folder.mkdir(FOLDER_MODE)
+            _created.append(folder.absolute())
             return folder
     raise AssertionError  # the count never ends
+
+
+def _private(folder: Path) -> None:
+    """Create the folder and its missing parents for this user alone; those that exist stay as they are."""
+    if folder.is_dir():
+        return
+    if folder.parent != folder:
+        _private(folder.parent)
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(FOLDER_MODE)
+        _created.append(folder.absolute())
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+
+
+def leave_nothing(folder: Path) -> None:
+    """Remove what `new_folder` created for a run that did not start; folders with anything else in them stay."""
+    home = Path(_HOME).absolute()
+    for created in reversed(_created):
+        if created not in {folder, *folder.parents}:
+            continue
+        if created == home and {path.name for path in home.iterdir()} == {_KEEP_OUT}:
+            (home / _KEEP_OUT).unlink()
+        with contextlib.suppress(OSError):
+            created.rmdir()
+
+
+def make_private(folder: Path, before: set[Path]) -> None:
+    """Let only this user read what was written to the folder, other than what was there before."""
+    for path in set(folder.rglob("*")) - before:
+        if not path.is_symlink():
+            with contextlib.suppress(OSError):
+                path.chmod(FOLDER_MODE if path.is_dir() else FILE_MODE)
 
 
 def gather(folder: Path) -> list[dict[str, Any]]:

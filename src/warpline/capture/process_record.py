@@ -93,7 +93,7 @@ def claim_name(folder: Path, record: ProcessRecord, suffix: str) -> Path:
     for name in (first, f"{first}-{record.pid}"):
         path = folder / f"{name}{suffix}"
         with contextlib.suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644))
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             return path
     return folder / f"{first}-{record.pid}-{os.urandom(2).hex()}{suffix}"
 

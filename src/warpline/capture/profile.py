@@ -16,7 +16,7 @@ from warpline.capture import marks
 from warpline.capture.agent import agent
 from warpline.capture.launch import Ending
 from warpline.capture.listeners import Listeners
-from warpline.capture.manifest import gather, manifest_of, new_folder, write_manifest
+from warpline.capture.manifest import gather, make_private, manifest_of, new_folder, write_manifest
 from warpline.capture.missing_trace import why_nothing
 from warpline.capture.plan import Plan, skipping
 from warpline.capture.process_record import RECORDED
@@ -26,6 +26,7 @@ from warpline.capture.steps import EXPLICIT
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.watch import Watch
 from warpline.errors import UsageError, WarplineError
+from warpline.inert import inert
 
 UNLIMITED_S = 1e9
 
@@ -132,7 +133,7 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
         else:
             now = datetime.datetime.now()  # the program's own clock
             folder = new_folder(f"{now:%Y%m%d-%H%M%S}-{self._name}", self._output)
-        self.folder, self.trace = folder, None
+        self.folder, self.trace, self._there_before = folder, None, set(folder.rglob("*"))
         self._session = Session(torch, Plan(**{**self._plan.__dict__, "folder": str(folder)}), self._stop_listening)
         if listen:
             self._listeners = Listeners(torch, self._session)
@@ -179,12 +180,13 @@ class profile:  # noqa: N801 - reads as a word of the language, like torch.profi
             write_manifest(folder, manifest_of(session.plan, parts, **facts))
         except WarplineError as error:  # the program comes first
             print(f"warpline: {error.line()}", file=sys.stderr)
+        make_private(folder, self._there_before)
         nothing = why_nothing(folder, session.plan, parts, Ending(0, None, 0.0, interrupted=False), in_code=True)
         if nothing is not None:
             print(f"warpline: {nothing.line()}", file=sys.stderr)
             return
         self.trace = folder / facts["files"][0]
-        print(f"warpline: wrote {self.trace}; next: warpline {_short(self.trace)}", file=sys.stderr)
+        print(inert(f"warpline: wrote {self.trace}; next: warpline {_short(self.trace)}"), file=sys.stderr)
 
 
 def _short(path: Path) -> str:

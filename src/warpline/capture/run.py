@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -14,17 +12,29 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from warpline.capture.end_processes import EndProcesses
 from warpline.capture.launch import Ending, forwarding_environment, launch
 from warpline.capture.look import still_looks
-from warpline.capture.manifest import gather, in_use, manifest_of, new_folder, write_manifest
+from warpline.capture.manifest import (
+    gather,
+    in_use,
+    leave_nothing,
+    make_private,
+    manifest_of,
+    new_folder,
+    write_manifest,
+)
 from warpline.capture.missing_trace import why_nothing
+from warpline.capture.ncu_line import Focus
+from warpline.capture.ncu_log import NcuLog, ncu_failure
 from warpline.capture.plan import NCU, NSYS, TORCH, VARIABLE, Plan
 from warpline.capture.process_record import NOTHING, RECORDED, read_parts
 from warpline.capture.program import Program, has_torch, run_name
 from warpline.capture.surroundings import git_state, gpu_states, mattering_variables, scrubbed_command
 from warpline.capture.this_process import TEARDOWN
 from warpline.capture.tools import NCU_LAUNCHES, Flag, find_tool, ncu_flags, nsys_flags, torch_flags, words_of
-from warpline.errors import UsageError, WarplineError
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
+from warpline.inert import inert
 
 INJECTED = str(Path(__file__).parent / "inject")
 CHECK_INTERVAL_S = 0.4
@@ -45,6 +55,8 @@ class Request:
     launches: int = NCU_LAUNCHES
     tool_arguments: tuple[str, ...] = ()
     output_to_stderr: bool = False
+    focus: Focus | None = None
+    """The launches that ncu profiles, where they are known."""
 
 
 @dataclass(frozen=True)
@@ -87,8 +99,11 @@ def command_of(request: Request, plan: Plan) -> list[Flag]:
         flags = nsys_flags(find_tool(NSYS), plan, by_range, request.tool_arguments, request.stop)
         return [*flags, program]
     if plan.tool == NCU:
-        arguments = request.tool_arguments
-        return [*ncu_flags(find_tool(NCU), plan, by_range, request.kernel, request.launches, arguments), program]
+        arguments, focus = request.tool_arguments, request.focus
+        flags = ncu_flags(
+            find_tool(NCU), plan, by_range, request.kernel, request.launches, arguments, focus, request.stop
+        )
+        return [*flags, program]
     return [program]
 
 
@@ -103,6 +118,7 @@ def prepared(request: Request, plan: Plan) -> Plan:
         raise UsageError(
             "folder-in-use", f"{request.output} already contains a run", "choose another with --output or --name"
         )
+    command_of(request, plan)  # a missing tool is an error before anything is created
     name = request.name or run_name(request.program, datetime.datetime.now())
     return Plan(**{**plan.__dict__, "folder": str(new_folder(name, request.output))})
 
@@ -110,6 +126,7 @@ def prepared(request: Request, plan: Plan) -> Plan:
 def run(request: Request, plan: Plan, say: Say) -> Run:
     """Run the program to its end under the profiler, and write the results."""
     folder = Path(plan.folder)
+    there_before = set(folder.rglob("*"))
     command = words_of(command_of(request, plan))
     environment = forwarding_environment({**os.environ, VARIABLE: plan.to_text()}, INJECTED)
     environment.setdefault("KINETO_LOG_LEVEL", "99")  # Kineto reports its stages on stderr
@@ -120,9 +137,9 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
     try:
         ending = launch(command, environment, output_to_stderr=request.output_to_stderr, look=watcher.look)
     except WarplineError:
-        with contextlib.suppress(OSError):
-            folder.rmdir()  # nothing was run
+        leave_nothing(folder)
         raise
+    watcher.end_all()
     parts = gather(folder)
     traces = _traces(folder, plan, parts)
     if plan.tool == NSYS and traces:
@@ -149,6 +166,7 @@ def run(request: Request, plan: Plan, say: Say) -> Run:
         write_manifest(folder, manifest)
     except WarplineError as error:  # the trace may exist anyway
         say(error.line())
+    make_private(folder, there_before)
     own = [Path(path) for part in parts for path in part["own_traces"] if Path(path).is_file()]
     trace = next(iter(traces), None) or next(reversed(own), None)
     nothing = None if trace else _nothing(folder, plan, parts, ending)
@@ -164,14 +182,14 @@ def _traces(folder: Path, plan: Plan, parts: list[dict[str, Any]]) -> list[Path]
 
 
 def _nothing(folder: Path, plan: Plan, parts: list[dict[str, Any]], ending: Ending) -> WarplineError:
-    known = why_nothing(folder, plan, parts, ending)
+    known = (ncu_failure(folder) if plan.tool == NCU else None) or why_nothing(folder, plan, parts, ending)
     if known is not None:
         return known
     return WarplineError(
         "no-report",
         f"{plan.tool} wrote no report to {folder.name}",
         "see its messages above; warpline doctor checks this machine",
-        ending.exit_code or 1,
+        ending.exit_code or EXIT_INCONCLUSIVE,
     )
 
 
@@ -190,13 +208,31 @@ class _Watcher:
         self._folder, self._request, self._plan, self._say = folder, request, plan, say
         self._looked = 0.0
         self._told: set[str] = set()
+        self._log = NcuLog(folder, say) if plan.tool == NCU else None
         self.devices: list[dict[str, object]] = []
-        self.stopped = False
+        self._ending: EndProcesses | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the program was asked to end."""
+        return self._ending is not None
+
+    def end_all(self) -> None:
+        """End the processes that outlive the one that was started, and say what ncu wrote last."""
+        if self._log is not None:
+            self._log.look()
+        if self._ending is not None:
+            self._ending.wait()
 
     def look(self, child: subprocess.Popen[bytes]) -> None:
         if time.monotonic() - self._looked < CHECK_INTERVAL_S:
             return
         self._looked = time.monotonic()
+        if self._log is not None:
+            self._log.look()
+        if self._ending is not None:
+            self._ending.insist()
+            return
         parts = [part for part in read_parts(self._folder) if part["state"] != NOTHING]
         if parts and "recording" not in self._told:
             self._told.add("recording")
@@ -213,14 +249,12 @@ class _Watcher:
         ranks = f" in each of {processes} processes" if processes > 1 else ""
         if self._request.stop and self._plan.tool == TORCH:
             self._say(f"recorded {what}{ranks}; ending the program as requested")
-            self.stopped = True
-            for pid in {child.pid, *(part["pid"] for part in done)}:  # like Ctrl-C; a shell does not pass it on
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGINT)
+            # Each process gets its own signal: a shell does not pass one on.
+            self._ending = EndProcesses([child.pid, *(part["pid"] for part in done)], self._say)
         elif first["ended_by"] in {"steps", "seconds", "megabytes"}:
             self._say(f"recorded {what}{ranks}; the program continues, Ctrl-C ends it")
 
 
 def say_on_stderr(text: str) -> None:
     """Progress messages."""
-    print(f"warpline: {text}", file=sys.stderr, flush=True)
+    print(f"warpline: {inert(text)}", file=sys.stderr, flush=True)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from warpline.capture.flags import Flag, flag, words_of
+from warpline.capture.ncu_line import LOG, Focus, focus_flags
 from warpline.capture.plan import NCU, NSYS, Plan
 from warpline.errors import WarplineError
+
+__all__ = ["NCU_LAUNCHES", "Flag", "find_tool", "ncu_flags", "nsys_flags", "torch_flags", "words_of"]
 
 NCU_LAUNCHES = 20
 """Kernels that ncu profiles: each is replayed about 20 times."""
@@ -17,25 +20,7 @@ _WHERE = {NSYS: "WARPLINE_NSYS", NCU: "WARPLINE_NCU"}
 _NAMES = {NSYS: ("Nsight Systems", "nsight-systems"), NCU: ("Nsight Compute", "nsight-compute")}
 
 
-@dataclass(frozen=True)
-class Flag:
-    """A part of a command line and its reason."""
-
-    words: tuple[str, ...]
-    why: str
-
-
 _KEEP_RUNNING = Flag(("--kill=none",), "let the program continue")
-
-
-def flag(*words: str, why: str) -> Flag:
-    """A flag, shortly."""
-    return Flag(words, why)
-
-
-def words_of(flags: Sequence[Flag]) -> list[str]:
-    """The command line."""
-    return [word for one in flags for word in one.words]
 
 
 def find_tool(tool: str) -> str:
@@ -74,25 +59,44 @@ def nsys_flags(nsys: str, plan: Plan, by_range: bool, extra: Sequence[str] = (),
 
 
 def ncu_flags(
-    ncu: str, plan: Plan, by_range: bool, kernel: str = "", launches: int = NCU_LAUNCHES, extra: Sequence[str] = ()
+    ncu: str,
+    plan: Plan,
+    by_range: bool,
+    kernel: str = "",
+    launches: int = NCU_LAUNCHES,
+    extra: Sequence[str] = (),
+    focus: Focus | None = None,
+    stop: bool = False,
 ) -> list[Flag]:
-    """Profile some kernels with hardware counters."""
+    """Profile some kernels with hardware counters: those of a focus, or the first ones."""
     flags = [
         flag(ncu, why="Nsight Compute: hardware counters of single kernels, each replayed many times"),
         flag("--target-processes=all", why="include child processes: torchrun, workers"),
         flag("--clock-control=none", why="do not lock the clocks, which would change the times"),
-        flag("--set=detailed", why="throughputs, occupancy, memory, source counters; `full` takes twice as long"),
-        flag(f"--launch-count={launches}", why="maximum number of kernels"),
         flag("--force-overwrite", why="the folder belongs to this run"),
     ]
-    if kernel:
-        flags.append(flag("--kernel-name", f"regex:{kernel}", why="only kernels of that name"))
+    if focus is not None:
+        flags += focus_flags(focus)
+    else:
+        flags += [
+            flag("--set=detailed", why="throughputs, occupancy, memory, source counters; `full` takes twice as long"),
+            flag(f"--launch-count={launches}", why="maximum number of kernels"),
+        ]
+        if kernel:
+            flags.append(flag("--kernel-name", f"regex:{kernel}", why="only kernels of that name"))
     if by_range:
         flags.append(
             flag("--profile-from-start=off", why="start when warpline's step finder has seen the warm-up steps")
         )
+    if stop:
+        flags.append(flag("--kill=yes", why="end the program when all of them are profiled"))
     flags += [Flag((word,), "yours") for word in extra]
-    return [*flags, flag("--export", str(Path(plan.folder) / "kernels"), why="where the report goes")]
+    folder = Path(plan.folder)
+    return [
+        *flags,
+        flag("--log-file", str(folder / LOG), why="ncu's own messages"),
+        flag("--export", str(folder / "kernels"), why="where the report goes"),
+    ]
 
 
 def torch_flags(plan: Plan, injected: str) -> list[Flag]:

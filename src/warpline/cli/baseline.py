@@ -16,7 +16,16 @@ from warpline.cli.options import (
     step_range_option,
     steps_option,
 )
-from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
+from warpline.cli.output import (
+    ReportFormat,
+    format_of,
+    json_text,
+    put_report,
+    put_text,
+    refuse_existing,
+    say,
+    short_path,
+)
 
 if TYPE_CHECKING:
     from warpline.compare.measured import Measured
@@ -66,7 +75,7 @@ def save(
     path = path_of(name, folder)
     refuse_existing(path, force)
     write_baseline(path, _measured(traces, steps, step_range, no_cache))
-    click.echo(f"warpline: the baseline is {short_path(path)}", err=True)
+    say(f"warpline: the baseline is {short_path(path)}", err=True)
 
 
 @click.command()

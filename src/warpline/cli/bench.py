@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from warpline.cli.options import json_option
-from warpline.cli.output import print_json, put_report
+from warpline.cli.output import print_json, put_report, say
 from warpline.errors import UsageError
 
 
@@ -77,7 +77,7 @@ def bench(
     request = Request(
         what, shape, dtypes, against, not hot, graph, copies, seconds, flops, bytes_, device, cold, repeats
     )
-    found = answer(request, lambda line: click.echo(line, err=True))
+    found = answer(request, lambda line: say(line, err=True))
     if as_json:
         print_json(found.to_dict())
     else:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from warpline.cli.options import force_option, json_option
-from warpline.cli.output import json_text, print_json, put_report, refuse_existing, write_text
+from warpline.cli.output import json_text, print_json, put_report, put_text, refuse_existing, say, write_text
 from warpline.errors import UsageError
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         print_json({"schema": "warpline.devices/1", "devices": [_as_dict(roof) for roof in roofs]})
         return
-    click.echo(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
+    say(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
     for roof in roofs:
         chip = roof.chip
         half = chip.tensor.get("bf16") or chip.tensor.get("fp16")
@@ -85,8 +84,8 @@ def _list(as_json: bool) -> None:
         memory = f"{chip.bandwidth['dram'].value / 1e9:,.0f}"
         source = "measured" if roof.ceilings is not None else "data sheet"
         version = f"{chip.compute[0]}.{chip.compute[1]}"
-        click.echo(f"{chip.name:22}{version:>8}{chip.sm_count:>6}{cells[0]:>14}{cells[1]:>8}{memory:>9}  {source}")
-    click.echo("dense TFLOP/s and GB/s; next: warpline device NAME")
+        say(f"{chip.name:22}{version:>8}{chip.sm_count:>6}{cells[0]:>14}{cells[1]:>8}{memory:>9}  {source}")
+    say("dense TFLOP/s and GB/s; next: warpline device NAME")
 
 
 def _as_dict(roof: Roof) -> dict[str, Any]:
@@ -117,7 +116,7 @@ def _measure(output: Path | None, force: bool, as_json: bool) -> None:
     from warpline.hardware.ceilings import user_directory  # noqa: PLC0415
 
     refuse_existing(output, force)
-    document = measure(lambda line: click.echo(line, err=True))
+    document = measure(lambda line: say(line, err=True))
     if output is None:
         plain = re.sub(r"[^a-z0-9]+", "-", str(document["device"]["name"]).lower()).strip("-")
         output = user_directory() / f"{plain}.json"
@@ -125,5 +124,5 @@ def _measure(output: Path | None, force: bool, as_json: bool) -> None:
     text = json_text(document)
     write_text(output, text)
     if as_json:
-        sys.stdout.write(text)
-    click.echo(f"wrote {output}", err=True)
+        put_text(text)
+    say(f"wrote {output}", err=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
@@ -24,7 +24,16 @@ from warpline.cli.options import (
     trace_argument,
     verbose_option,
 )
-from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing, short_path
+from warpline.cli.output import (
+    ReportFormat,
+    format_of,
+    json_text,
+    put_report,
+    put_text,
+    refuse_existing,
+    say,
+    short_path,
+)
 from warpline.records import dataclass
 
 if TYPE_CHECKING:
@@ -129,27 +138,57 @@ def show(
     """Open, diagnose, and print or write the report; `again` is the command as typed."""
     chosen = format_of(answer.output, answer.as_json)
     refuse_existing(answer.output, answer.force)
-    listed = answer.top or DEFAULT_TOP
-    options = [again, str(steps), str(step_range), str(why), str(listed)]
-    key, known = (None, None) if no_cache else _kept(trace, options)
-    finished = known or _finished(trace, steps, step_range, why, no_cache, again, listed)
+    if _is_ncu(trace):
+        from warpline.cli.dive import show_report  # noqa: PLC0415 - loaded when used
+
+        show_report(trace, answer)
+        return
+    finished, keep = finished_answer(trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP)
     if chosen is ReportFormat.JSON:
         put_text(finished.json, answer.output)
     else:
         is_full = answer.verbose or answer.top is not None
         put_report(finished.full if is_full else finished.brief, chosen, answer.output)
-    if key and known is None:
-        from warpline.reports import kept  # noqa: PLC0415 - loaded when used
-
-        kept.store(key, finished)
+    keep()
 
 
-def _kept(trace: Path, options: list[str]) -> tuple[str | None, FinishedAnswer | None]:
-    """Name of the answer among those on disk (None if it is not to be kept), and the answer if it is there."""
+def finished_answer(
+    trace: Path,
+    steps: str | None = None,
+    step_range: str | None = None,
+    why: bool | None = None,
+    no_cache: bool = False,
+    again: str = "",
+    top: int = DEFAULT_TOP,
+) -> tuple[FinishedAnswer, Callable[[], None]]:
+    """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
+    from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
+
+    if trace.is_dir():
+        trace, others = trace_of_folder(trace)
+        if others:
+            more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
+            named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
+            say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
+    options = [again, str(steps), str(step_range), str(why), str(top)]
+    if no_cache:
+        return _finished(trace, steps, step_range, why, no_cache, again, top), lambda: None
     from warpline.reports import kept  # noqa: PLC0415 - loaded when used
 
     key = kept.answer_key(trace, options)
-    return key, kept.load(key) if key else None
+    known = kept.load(key) if key else None
+    if known is not None:
+        return known, lambda: None
+    finished = _finished(trace, steps, step_range, why, no_cache, again, top)
+    return finished, lambda: kept.store(key, finished) if key else None
+
+
+def _is_ncu(file: Path) -> bool:
+    """Whether the file is a report of Nsight Compute, which has no timeline."""
+    from warpline.sources.detect import NCU_KINDS, detect  # noqa: PLC0415 - loaded when used
+    from warpline.sources.stdin import STDIN  # noqa: PLC0415
+
+    return file != STDIN and not file.is_dir() and detect(file) in NCU_KINDS
 
 
 def _finished(

@@ -68,30 +68,24 @@ def _examine(subjects: Sequence[str], as_json: bool) -> list[Examination]:
 
         given = subjects[0] if len(subjects) == 1 else list(subjects)
         return [examine_command(given, ThisMachine())]
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.doctor.files import examine_files  # noqa: PLC0415
+    from warpline.reports.console import spinner  # noqa: PLC0415
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415
 
     files = [spooled_stdin() if Path(subject) == STDIN else Path(subject) for subject in subjects]
-    console = Console(stderr=True)
-    if as_json or not console.is_terminal:
+    if as_json:
         return examine_files(files)
-    with console.status("reading …"):
+    with spinner("reading …"):
         return examine_files(files)
 
 
 def _this_machine() -> Examination:
-    from rich.console import Console  # noqa: PLC0415
-
     from warpline.doctor.checkup import examine_machine  # noqa: PLC0415
     from warpline.doctor.machine import ThisMachine  # noqa: PLC0415
+    from warpline.reports.console import spinner  # noqa: PLC0415
 
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        return examine_machine(ThisMachine())
-    with console.status("looking …") as status:
-        return examine_machine(ThisMachine(), lambda what: status.update(f"{what} …"))
+    with spinner("looking …") as now:
+        return examine_machine(ThisMachine(), lambda what: now(f"{what} …"))
 
 
 def _is_command(word: str) -> bool:

@@ -12,7 +12,9 @@ from importlib import import_module
 import click
 
 from warpline import __version__
+from warpline.cli.output import say
 from warpline.errors import EXIT_FAILED, WarplineError
+from warpline.inert import inert
 
 VERBS = {
     "diagnose": "diagnose",
@@ -23,6 +25,8 @@ VERBS = {
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
+    "dive": "dive",
+    "metric": "metric",
     "roofline": "roofline",
     "device": "device",
     "bench": "bench",
@@ -68,7 +72,7 @@ def app(context: click.Context) -> None:
     `warpline TRACE` is short for `warpline diagnose TRACE`.
     """
     if context.invoked_subcommand is None:
-        click.echo(context.get_help())
+        say(context.get_help())
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -125,7 +129,7 @@ def _like_a_file(word: str) -> bool:
 
 
 def _fail(line: str, exit_code: int) -> int:
-    click.echo(f"warpline: {line}", err=True)
+    say(f"warpline: {inert(line)}", err=True)
     return exit_code
 
 

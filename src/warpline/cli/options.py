@@ -53,9 +53,9 @@ def open_with_progress(
     )
     if not sys.stderr.isatty():
         return opened()
-    from rich.console import Console  # noqa: PLC0415
+    from warpline.reports.console import spinner  # noqa: PLC0415
 
-    with Console(stderr=True).status(f"reading {path.name} …"):
+    with spinner(f"reading {path.name} …"):
         return opened()
 
 

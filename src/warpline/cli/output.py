@@ -1,4 +1,7 @@
-"""Output of every command: a report on the console, JSON on stdout, or a file, never overwritten without -f."""
+"""Output of every command: a report on the console, JSON on stdout, or a file, never overwritten without -f.
+
+No other module of the command line writes to the terminal, so that a file's text is made inert in one place.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ import sys
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from warpline.errors import UsageError, WarplineError
+from warpline.inert import inert_json, inert_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,9 +39,9 @@ def table_width() -> int | None:
 
 def report_console(pipe_width: int = PIPE_WIDTH) -> Console:
     """The console for reports: in colour on a terminal, without escape codes in a pipe."""
-    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.reports.console import InertConsole  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
-    return Console(width=table_width() or pipe_width)
+    return InertConsole(width=table_width() or pipe_width)
 
 
 class ReportFormat(StrEnum):
@@ -70,12 +76,17 @@ def put_report(report: Report, chosen: ReportFormat = ReportFormat.TERMINAL, out
         write_text(output, terminal.render(report, table_width() or PIPE_WIDTH).plain)
 
 
-def put_text(text: str, output: Path | None) -> None:
-    """Write text to stdout or to a file."""
+def put_text(text: str, output: Path | None = None) -> None:
+    """Write lines of text to stdout or to a file."""
     if output is None:
-        sys.stdout.write(text)
+        sys.stdout.write(inert_lines(text))
     else:
         write_text(output, text)
+
+
+def say(text: str, *, err: bool = False) -> None:
+    """Print a line, or write it on stderr."""
+    click.echo(inert_lines(text), err=err)
 
 
 def short_path(path: Path) -> str:
@@ -86,15 +97,19 @@ def short_path(path: Path) -> str:
 
 def print_json(answer: Any) -> None:
     """Print the answer as strict JSON on stdout."""
-    sys.stdout.write(json_text(answer))
+    put_text(json_text(answer))
 
 
 def json_text(answer: Any) -> str:
-    """The answer as JSON; infinity and NaN become null."""
+    """The answer as JSON; infinity and NaN become null.
+
+    Texts are exact: what a terminal would act on is written as JSON's own escape.
+    """
     try:
-        return json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = json.dumps(answer, indent=1, ensure_ascii=False, allow_nan=False)
     except ValueError:
-        return json.dumps(_finite(answer), indent=1, ensure_ascii=False) + "\n"
+        text = json.dumps(_finite(answer), indent=1, ensure_ascii=False)
+    return inert_json(text) + "\n"
 
 
 def _finite(value: Any) -> Any:

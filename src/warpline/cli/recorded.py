@@ -7,11 +7,8 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
-from warpline.cli.diagnose import Answer, show
-from warpline.cli.options import open_with_progress
-from warpline.cli.output import print_json
+from warpline.cli.diagnose import Answer, finished_answer, show
+from warpline.cli.output import print_json, say
 from warpline.errors import WarplineError
 
 if TYPE_CHECKING:
@@ -19,6 +16,9 @@ if TYPE_CHECKING:
 
     from warpline.capture.run import Run
     from warpline.capture.tools import Flag
+
+
+NCU_SUFFIX = ".ncu-rep"
 
 
 def answer(result: Run, diagnose: bool, as_json: bool) -> int:
@@ -55,9 +55,9 @@ def print_flags(flags: Sequence[Flag], as_json: bool, explain: bool = True) -> N
     elif explain:
         width = min(max(len(shlex.join(flag.words)) for flag in flags), 60)
         for flag in flags:
-            click.echo(f"{shlex.join(flag.words):{width}}  {flag.why}")
+            say(f"{shlex.join(flag.words):{width}}  {flag.why}")
     else:
-        click.echo(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
+        say(" \\\n  ".join(shlex.join(flag.words) for flag in flags))
 
 
 def _print_answer(
@@ -73,27 +73,33 @@ def _print_answer(
         if wanted is not None:
             show(wanted, Answer())
         return
+    inside = wanted is not None and wanted.suffix == NCU_SUFFIX
     print_json(
         {
             **manifest,
             "folder": str(folder),
             "nothing": nothing.line() if nothing else None,
-            "diagnosis": _diagnosed(wanted) if wanted is not None else None,
+            "diagnosis": _diagnosed(wanted) if wanted is not None and not inside else None,
+            **({"dive": _dived(wanted)} if wanted is not None and inside else {}),
         }
     )
 
 
-def _diagnosed(trace: Path) -> dict[str, Any]:
-    from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
+def _dived(report: Path) -> dict[str, Any]:
+    from warpline.dive.answer import dive_files  # noqa: PLC0415 - loaded when used
 
-    return analyse(open_with_progress(trace, None, None, no_cache=False)).to_dict()
+    return dive_files([report]).to_dict()
+
+
+def _diagnosed(trace: Path) -> Any:
+    finished, keep = finished_answer(trace)
+    keep()
+    return json.loads(finished.json)
 
 
 def _readable(trace: Path | None) -> Path | None:
     """The trace to diagnose; for an nsys report its SQLite export, stored beside it."""
-    if trace is None or trace.suffix == ".ncu-rep":
-        return None
-    if trace.suffix != ".nsys-rep":
+    if trace is None or trace.suffix != ".nsys-rep":
         return trace
     from warpline.sources.nsys.report_file import export_report  # noqa: PLC0415 - polars loads only when it is used
 
@@ -102,13 +108,13 @@ def _readable(trace: Path | None) -> Path | None:
 
 def _say_where(result: Run) -> None:
     folder = _short(result.folder)
-    click.echo(f"warpline: the run is in {folder}", err=True)
+    say(f"warpline: the run is in {folder}", err=True)
     others = result.manifest["files"][1:]
     if others:
         more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
-        click.echo(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
-    if result.trace is not None and result.trace.suffix == ".ncu-rep":
-        click.echo(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
+        say(f"warpline: {more}: warpline diagnose {shlex.quote(str(folder / others[0]))}", err=True)
+    if result.trace is not None and result.trace.suffix == NCU_SUFFIX:
+        say(f"warpline: the Nsight Compute report is {_short(result.trace)}", err=True)
 
 
 def _short(path: Path) -> Path:

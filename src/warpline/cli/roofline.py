@@ -14,7 +14,7 @@ from warpline.cli.options import (
     steps_option,
     trace_argument,
 )
-from warpline.cli.output import print_json, put_report, refuse_existing, write_text
+from warpline.cli.output import print_json, put_report, refuse_existing, say, write_text
 from warpline.errors import UsageError
 
 
@@ -69,7 +69,7 @@ def roofline(
     table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by, device=device)
     if plot is not None:
         write_text(plot, svg(table, f"{trace.name} on {table.device}"))
-        click.echo(f"wrote {plot}", err=True)
+        say(f"wrote {plot}", err=True)
     if as_json:
         print_json(to_dict(table, str(trace)))
         return

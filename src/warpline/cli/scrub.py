@@ -12,12 +12,12 @@ import click
 from warpline.cli.options import json_option
 from warpline.cli.output import print_json, put_report
 from warpline.errors import EXIT_FAILED, UsageError
-from warpline.scrub.kinds import Kind
+from warpline.inert import inert
 
 if TYPE_CHECKING:
     from warpline.scrub.file import Result
 
-SCHEMA = "warpline.scrub/1"
+SCHEMA = "warpline.scrub/2"
 
 
 @click.command()
@@ -32,17 +32,16 @@ SCHEMA = "warpline.scrub/1"
     "--output",
     type=click.Path(path_type=Path),
     metavar="OUT",
-    help="Write to this file; default: NAME.scrubbed.ext.",
+    help="Write to this file; default: NAME.scrubbed.ext in the working directory.",
 )
-@click.option("--check", is_flag=True, help="Write nothing; report leaks (exit code 1).")
+@click.option("--check", is_flag=True, help="Write nothing; list what would change (exit code 1).")
 @click.option("--in-place", is_flag=True, help="Replace the file itself.")
 @click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
 @click.option(
     "--keep",
-    type=click.Choice([entry.value for entry in Kind]),
     multiple=True,
-    metavar="KIND",
-    help="Keep this kind; repeatable.",
+    metavar="FIELD",
+    help="Keep a field that --check lists, or names (NVTX ranges, Python functions); repeatable.",
 )
 @json_option
 def scrub(
@@ -54,9 +53,10 @@ def scrub(
     keep: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Remove environments, host names, user paths, process lists and tokens from a profile before sharing it.
+    """Write a copy of a profile that can be shared: only what an analysis needs and what is known to be harmless.
 
-    Timings, kernels, ops, shapes and the project's own file names stay: the diagnosis is the same.
+    Times, ids, shapes, kernel and op names pass; names that you chose become pseudonyms; everything else is dropped.
+    The diagnosis is the same.
 
     Examples:
 
@@ -64,24 +64,24 @@ def scrub(
 
       warpline scrub --check profile.sqlite
 
-      warpline scrub profile.sqlite -o shared.sqlite.gz --keep host
+      warpline scrub profile.sqlite -o shared.sqlite.gz --keep names
     """
     from warpline.scrub import file as work  # noqa: PLC0415 - loads when it is used
 
     if check and (in_place or output is not None):
         raise UsageError("nothing-written", "--check writes nothing", "leave out -o and --in-place")
-    kept = [Kind(name) for name in keep]
     with _progress(file) as progress:
         if check:
-            result = work.check(file, kept, progress)
+            result = work.check(file, keep, progress)
         else:
-            result = work.scrub(file, output, keep=kept, in_place=in_place, force=force, progress=progress)
+            result = work.scrub(file, output, keep=keep, in_place=in_place, force=force, progress=progress)
     if as_json:
         print_json(_as_dict(result))
     else:
         from warpline.reports.scrub import scrub_report  # noqa: PLC0415
 
         put_report(scrub_report(result))
+    _summarise(result)
     if check and not result.clean:
         raise click.exceptions.Exit(EXIT_FAILED)
 
@@ -89,16 +89,20 @@ def scrub(
 @contextmanager
 def _progress(file: Path) -> Iterator[Callable[[float], None]]:
     """Show a progress bar on stderr if it is a terminal."""
-    from rich.console import Console  # noqa: PLC0415 - loaded when used, so that --help stays quick
-    from rich.progress import Progress  # noqa: PLC0415
+    from warpline.reports.console import InertConsole, progress_bar  # noqa: PLC0415 - so that --help stays quick
 
-    console = Console(stderr=True)
+    console = InertConsole(stderr=True)
     if not console.is_terminal:
         yield lambda _: None
         return
-    with Progress(console=console, transient=True) as bar:
-        task = bar.add_task(f"scrubbing {file.name}", total=1.0)
+    with progress_bar(console) as bar:
+        task = bar.add_task(inert(f"scrubbing {file.name}"), total=1.0)
         yield lambda share: bar.update(task, completed=share)
+
+
+def _summarise(result: Result) -> None:
+    replaced, dropped = result.count("pseudonymised"), result.count("dropped")
+    click.echo(f"{result.kept:,} values kept, {replaced:,} pseudonymised, {dropped:,} dropped", err=True)
 
 
 def _as_dict(result: Result) -> dict[str, Any]:
@@ -108,6 +112,13 @@ def _as_dict(result: Result) -> dict[str, Any]:
         "format": result.format,
         "output": None if result.output is None else str(result.output),
         "clean": result.clean,
-        "kept": list(result.kept),
-        "leaks": [{"kind": leak.kind, "place": leak.place, "count": leak.count} for leak in result.leaks],
+        "keep": list(result.keep),
+        "counts": {
+            "kept": result.kept,
+            "pseudonymised": result.count("pseudonymised"),
+            "dropped": result.count("dropped"),
+        },
+        "changes": [
+            {"action": change.action, "place": change.place, "count": change.count} for change in result.changes
+        ],
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -15,7 +14,7 @@ from warpline.cli.options import (
     step_range_option,
     trace_argument,
 )
-from warpline.cli.output import print_json, table_width
+from warpline.cli.output import print_json, put_text, table_width
 
 
 @click.command()
@@ -57,6 +56,6 @@ def sql(
     if as_json or Format(output_format) is Format.JSON:
         print_json(to_records(frame))
     elif Format(output_format) is Format.CSV:
-        sys.stdout.write(to_csv(frame))
+        put_text(to_csv(frame))
     else:
-        sys.stdout.write(table_text(frame, width=table_width()))
+        put_text(table_text(frame, width=table_width()))

@@ -15,7 +15,7 @@ from warpline.cli.options import (
     open_with_progress,
     trace_argument,
 )
-from warpline.cli.output import json_text, refuse_existing, table_width, write_text
+from warpline.cli.output import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import CannotAnswer, UsageError
 
 if TYPE_CHECKING:
@@ -92,14 +92,11 @@ def stats(
             answers[entry] = entry.build(opened)
         except CannotAnswer as refusal:
             refusals[entry] = refusal.message
-            click.echo(f"warpline: {refusal.line()}", err=True)
+            say(f"warpline: {refusal.line()}", err=True)
     if not answers:
         raise click.exceptions.Exit(1)
     text = _render(answers, refusals, chosen, table_width() if output is None else None)
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write_text(output, text)
+    put_text(text, output)
 
 
 def _names(report: Sequence[str]) -> list[str]:

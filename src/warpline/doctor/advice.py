@@ -26,6 +26,11 @@ ADVICE: dict[str, str] = {
     "truncated-file": "record again, let the export finish, and check the free disk space",
     "second-look-damaged": "copy the run's folder again, or record again; without it there are no source lines",
     "damaged-file": "copy the file again in binary mode",
+    "damaged-report": "copy or record the report again",
+    "damaged-rows": "export the page again: ncu --import REPORT.ncu-rep --csv --page raw",
+    "ncu-message": "follow ncu's message",
+    "other-launches": "run the printed command of warpline dive TRACE --print without --launch-skip",
+    "no-counters": "profile with sections: warpline dive TRACE --print",
     "malformed-events": "avoid quotes and backslashes in record_function names, or use a newer torch",
     "negative-duration": "do not rely on the times near them",
     "impossible-time": "record again",
@@ -45,7 +50,8 @@ ADVICE: dict[str, str] = {
 HARMLESS = {
     *("newer-schema", "older-schema", "unknown-category", "capture-range", "time-limit", "devices-renumbered"),
     *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
-    *("clock-shift", "second-look-differs"),
+    *("clock-shift", "second-look-differs", "impossible-values", "missing-values", "long-names", "long-arguments"),
+    *("metrics-missing", "clocks-locked", "no-instruction-counters"),
     *("missing-shapes", "helper-processes", "profiler-distortion"),
 }
 """Entries that question single figures only; the recording itself worked."""

@@ -44,6 +44,8 @@ _NCU_SHORT = {
 }
 _NCU_SWITCHES = {
     *("--force-overwrite", "--nvtx", "--csv", "--details-all", "--print-fp", "--call-stack", "--verbose", "--quiet"),
+    *("--force", "--fp", "--list-chips", "--open-in-ui", "--section-folder-restore", "--print-rule-details"),
+    *("--disable-profiler-start-stop", "--print-metric-attribution", "--lockstep-kernel-launch", "-v"),
     *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--query-metrics", "--version", "--help"),
     *("--null-stdin", "--disable-extra-suffixes", "--support-32bit", "-h"),
 }

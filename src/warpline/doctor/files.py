@@ -17,6 +17,7 @@ from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, Kind, detect
+from warpline.sources.ncu.lines import Unpacked
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
@@ -80,8 +81,8 @@ def _examine(path: Path, name: str) -> list[Check]:
             means = "A report of the same name exists: the import worked, and the stream can be deleted."
             return [failures.STREAM_NOT_IMPORTED.found("a raw stream", "note", means, (f"rm {name}",))]
         return [failures.STREAM_NOT_IMPORTED.found("the file is nsys's raw stream, which only its importer can read")]
-    if kind is Kind.NCU_REP:
-        return examine_ncu_report(path.read_bytes())
+    if kind in (Kind.NCU_REP, Kind.NCU_REP_GZ):
+        return examine_ncu_report(b"".join(Unpacked(path)))
     if kind in (Kind.NCU_CSV, Kind.NCU_CSV_GZ):
         return examine_ncu_text(_text(path))
     return _log(path, name)

@@ -9,6 +9,8 @@ from warpline.doctor import failures
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
+from warpline.doctor.ncu_metrics import metric_remarks
+from warpline.doctor.ncu_options import REMOVED, option_remarks
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
 
 SUGGESTED_LAUNCH_COUNT = "10"
@@ -18,7 +20,6 @@ _QUERIES = (
     *("--list-sets", "--list-sections", "--list-rules", "--list-metrics", "--query-metrics", "--version", "--help"),
     "--import",
 )
-_REMOVED = ("--kernel-regex", "--kernel-regex-base")
 
 
 def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
@@ -37,6 +38,8 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
         means = "An older ncu follows only the first process, but launchers and shells start a child process."
         check = failures.NO_KERNELS_PROFILED.found(seen, "warning", means, ("--target-processes all",))
         yield Remark(check, setting("--target-processes", "all"))
+    yield from option_remarks(command, machine)
+    yield from metric_remarks(command, machine)
     yield from _kernel_name(command)
     yield from _nvtx_filter(command)
     yield from _amount(command)
@@ -57,7 +60,7 @@ def ncu_remarks(command: Command, machine: Machine) -> Iterator[Remark]:
 
 
 def _kernel_name(command: Command) -> Iterator[Remark]:
-    for old in _REMOVED:
+    for old in REMOVED:
         if command.value(old) is not None:
             seen = f"{old} was removed from ncu"
             yield Remark(Check("removed-option", "problem", seen, "", ("-k regex:PATTERN",)))

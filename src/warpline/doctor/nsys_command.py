@@ -10,6 +10,7 @@ from warpline.doctor import failures
 from warpline.doctor.command_line import Command
 from warpline.doctor.machine import Machine
 from warpline.doctor.model import Check
+from warpline.doctor.nsys_traces import trace_remarks
 from warpline.doctor.remark import Remark, output_remark, script_of, setting
 
 REGISTER_ONLY = "NSYS_NVTX_PROFILER_REGISTER_ONLY"
@@ -36,6 +37,7 @@ def nsys_remarks(command: Command, machine: Machine, environment: dict[str, str]
         yield Remark(check, lambda given: replace(given, verb="profile"))
         command = replace(command, verb="profile")
     yield from _program(command)
+    yield from trace_remarks(command, machine)
     yield from _what_is_traced(command)
     yield from _capture_range(command, machine, environment)
     yield from _bounds(command)

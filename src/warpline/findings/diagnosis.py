@@ -22,6 +22,7 @@ from warpline.analyses.steps import step_times
 from warpline.analyses.transfers import copies
 from warpline.analyses.where import UserFrames
 from warpline.errors import CannotAnswer
+from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph, table
 from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
@@ -31,6 +32,7 @@ from warpline.units import duration, share, speedup
 if TYPE_CHECKING:
     from warpline.findings.audit import Objection
     from warpline.findings.model import Finding, Verdict
+    from warpline.findings.next_tool import NextTool
     from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
@@ -69,6 +71,8 @@ class Diagnosis:
     """Findings and verdict; None if nothing can be replayed, or replaying was turned off."""
     cpu: CpuTime | None
     """Where the CPU's time goes; None if the trace has GPU work."""
+    next_tools: list[NextTool]
+    """For each top kernel: whether the timeline explains it, or Nsight Compute is needed, with its command."""
 
     @property
     def verdict(self) -> Verdict | None:
@@ -99,7 +103,7 @@ class Diagnosis:
             answer = (
                 f"{verdict.cause}, {verdict.fix} {speedup(verdict.gain.expected)}" if verdict.fix else verdict.cause
             )
-        return f"<Diagnosis {self.trace.path.name}: {answer}, findings: {len(self.findings)}>"
+        return inert(f"<Diagnosis {self.trace.path.name}: {answer}, findings: {len(self.findings)}>")
 
     def _repr_html_(self) -> str:
         used = {
@@ -159,6 +163,7 @@ class Diagnosis:
             "audit": [objection.to_dict() for objection in self.audit],
             "steps": self.steps.to_dicts(),
             "kernels": self.kernels.to_dicts(),
+            "next_tools": [tool.to_dict() for tool in self.next_tools],
             "launches": self.launches.to_dicts(),
             "copies": self.copies.to_dicts(),
             "syncs": self.syncs.to_dicts(),
@@ -211,6 +216,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         queue=counted.queue,
         judgement=judgement,
         cpu=cpu_time(trace),
+        next_tools=_next_tools(trace, judgement),
     )
 
 
@@ -249,6 +255,12 @@ def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
     from warpline.findings.sync_places import sync_places  # noqa: PLC0415 - as the replay
 
     return sync_places(trace, judgement.evidence if judgement else None)
+
+
+def _next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
+    from warpline.findings.next_tool import next_tools  # noqa: PLC0415 - as the replay
+
+    return next_tools(trace, judgement)
 
 
 def _calls_per_step(trace: Trace) -> float:

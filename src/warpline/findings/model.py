@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from warpline.estimate import Estimate
-from warpline.fixes.claim import Cause, Confidence, Place
+from warpline.fixes.claim import Cause, Confidence, Effort, Place
 from warpline.notebook import card, facts, paragraph
 from warpline.records import dataclass
 from warpline.replay.ranges import is_useless, is_vague
@@ -39,6 +39,10 @@ class Finding:
     """What to write or to type."""
     verify: str
     """How to verify the fix afterwards."""
+    effort: Effort = "few_lines"
+    """What it takes to make the fix in this program."""
+    device_share: float = 0.0
+    """Share of the busiest device's time that the fix touches."""
 
     @property
     def is_vague(self) -> bool:

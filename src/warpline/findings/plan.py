@@ -12,9 +12,9 @@ from typing import Any, get_args
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding
-from warpline.fixes.claim import CAUSES, Cause, Confidence
+from warpline.fixes.claim import CAUSES, Cause, Confidence, Effort
 from warpline.fixes.evidence import Evidence
-from warpline.fixes.model import Effort, Fix, Rule
+from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
@@ -29,6 +29,8 @@ MIN_NEXT_GAIN = 1.02
 MOST_STEPS = 5
 MIN_REPLAYS, MAX_REPLAYS, MAX_NODES = 5, 12, 150_000
 """A plan takes at most so many replays, and no more than replay so many graph nodes in all (about 0.1 s)."""
+MOST_OF_DEVICE = 0.5
+"""Share of the device's time that a fix touches if most of what the device does is what it changes."""
 ENOUGH = 0.5
 """A fix of less effort comes first if it saves this share of the largest saving."""
 SAME = 0.02
@@ -52,6 +54,8 @@ class PlanStep:
     """Speed-up by this fix and all before it."""
     why: str | None = None
     """Why it comes now, where another fix saves more."""
+    effort: Effort = "few_lines"
+    """What it takes in this program."""
 
     def to_dict(self) -> dict[str, Any]:
         """The step as JSON."""
@@ -67,6 +71,8 @@ class Option:
     """Of this fix on top of the ones before it."""
     place: int
     """Position of its cause among equal gains."""
+    needs: Effort | None = None
+    """Effort in this program, if it is not that of the fix."""
 
     @property
     def saved(self) -> float:
@@ -76,7 +82,12 @@ class Option:
     @property
     def effort(self) -> int:
         """Rank of its effort, the least first."""
-        return EFFORTS.index(self.fix.effort)
+        return EFFORTS.index(self.kind)
+
+    @property
+    def kind(self) -> Effort:
+        """Its effort."""
+        return self.needs or self.fix.effort
 
 
 def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tuple[Option, str | None]:
@@ -94,7 +105,7 @@ def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tupl
     if chosen.gain >= largest.gain:
         return chosen, None
     if chosen.effort < largest.effort:
-        return chosen, _because(chosen, largest, f"it {EFFORT_WORDS[chosen.fix.effort]}")
+        return chosen, _because(chosen, largest, f"it {EFFORT_WORDS[chosen.kind]}")
     return chosen, _because(chosen, largest, "the difference is too small to count")
 
 
@@ -121,21 +132,32 @@ def first_step(findings: Sequence[Finding]) -> PlanStep | None:
     doubtful = [one for one in worth if one.confidence != "low" and one not in options]
     chosen, why = next_fix(_options(options), _options(doubtful))
     found = next(finding for finding in findings if finding.fix == chosen.fix.name)
-    return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings))
+    return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings), found.effort)
 
 
 def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
     """Those whose range excludes that they gain nothing; else settings, which are soon tried; else those of low
-    confidence; else limits, which are no change that can be made."""
+    confidence; else those that change most of what the device does and gain more than libraries leave; else limits,
+    which are no change that can be made."""
     certain = [one for one in worth if one.gain.low > 1.0]
     changes = [one for one in certain if not all_fixes()[one.fix].is_limit]
-    settings = [one for one in worth if one.confidence != "low" and all_fixes()[one.fix].effort == "setting"]
-    return [one for one in changes if one.confidence != "low"] or settings or changes or certain
+    settings = [one for one in worth if one.confidence != "low" and one.effort == "setting"]
+    return [one for one in changes if one.confidence != "low"] or settings or changes or _large(worth) or certain
+
+
+def _large(worth: Sequence[Finding]) -> list[Finding]:
+    return [
+        one
+        for one in worth
+        if one.gain.expected >= MIN_GAIN["low"]
+        and one.device_share >= MOST_OF_DEVICE
+        and not all_fixes()[one.fix].is_limit
+    ]
 
 
 def _options(findings: Iterable[Finding]) -> list[Option]:
     causes = list(CAUSES)
-    return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause)) for one in findings]
+    return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause), one.effort) for one in findings]
 
 
 def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
@@ -145,7 +167,7 @@ def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
         return None
     largest = max(others, key=lambda one: one.gain.expected)
     low, high = (speedup(value) for value in (largest.gain.low, largest.gain.high))
-    is_easy = all_fixes()[chosen.fix].effort == "setting" != all_fixes()[largest.fix].effort
+    is_easy = chosen.effort == "setting" != largest.effort
     return (
         f"first, because it is {'one line' if is_easy else 'more certain'}: {speedup(chosen.gain.expected)}; "
         f"{all_fixes()[largest.fix].words} would give {speedup(largest.gain.expected)}, with a range of {low} to {high}"
@@ -200,7 +222,9 @@ class Later:
                 break
             after = self._step_with(*names, name)
             if now / after >= MIN_NEXT_GAIN:
-                options.append(Option(all_fixes()[name], now / after, list(CAUSES).index(self._causes[name])))
+                effort = self._found[name].effort if name in self._found else None
+                place = list(CAUSES).index(self._causes[name])
+                options.append(Option(all_fixes()[name], now / after, place, effort))
         return options
 
     def _most_saved(self, name: str, idle_ns: float) -> float:
@@ -227,4 +251,4 @@ class Later:
         least = self._work.least_after(self._evidence.trial(*names)).lowest_ns
         old = self._evidence.question.bare_step_ns
         known = ranges_of(names, old, after, spread=spread, least_ns=least)
-        return PlanStep(chosen.fix.name, known.step_ns.rounded(), known.gain.rounded(4))
+        return PlanStep(chosen.fix.name, known.step_ns.rounded(), known.gain.rounded(4), effort=chosen.kind)

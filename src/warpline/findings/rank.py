@@ -98,6 +98,8 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         where=found.claim.places,
         how=found.how,
         verify=_verification(prediction),
+        device_share=round(min(evidence.time_per_step(evidence.changed(fix).work) / max(work.busy_ns, 1.0), 1.0), 3),
+        effort=found.claim.effort or all_fixes()[fix].effort,
     )
 
 

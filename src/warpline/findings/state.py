@@ -9,6 +9,8 @@ from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
+from warpline.replay.ranges import is_host_paced
+from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.trace.columns import NONE, integers
 from warpline.trace.trace import Trace
 
@@ -46,6 +48,8 @@ class State:
     """What the program is written with."""
     fits_devices: bool = True
     """Whether a step is at least as long as what a device does in it."""
+    least_idle_share: float | None = None
+    """Without a profiler, if the step is as short as its range allows."""
 
     @property
     def is_covered(self) -> bool:
@@ -56,6 +60,13 @@ class State:
     def busy(self) -> float:
         """Busy time that is compute, exposed copies or exposed communication."""
         return self.compute + self.copy + self.comm
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the device may be busy all the time, so that it sets the pace: recording makes the host slower, and
+        how much of the idle time is its own is known only within the range of the step."""
+        least = self.bare_idle_share if self.least_idle_share is None else self.least_idle_share
+        return not is_host_paced(min(self.idle_share, least))
 
     @property
     def certain_idle(self) -> float:
@@ -85,8 +96,14 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         replay_error_pct=evidence.question.replay.error_pct,
         is_whole=not len(judged.steps_in_view),
         framework=evidence.framework,
-        fits_devices=work.busy_ns <= 1.1 * evidence.question.bare_step_ns.high,
+        least_idle_share=_least_idle_share(evidence),
+        fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
+
+
+def _least_idle_share(evidence: Evidence) -> float:
+    step = evidence.question.bare_step_ns
+    return max(0.0, 1 - (1 - evidence.bare_idle_share) * step.expected / max(step.low, 1.0))
 
 
 def covered_share(trace: Trace) -> float:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict
-from warpline.findings.plan import MIN_GAIN, PlanStep
+from warpline.findings.plan import MIN_GAIN, MOST_OF_DEVICE, PlanStep
 from warpline.findings.state import State
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.registry import all_fixes
@@ -19,7 +20,9 @@ MOST_UNEXPLAINED = 0.1
 MOST_EXPOSED = 0.5
 """Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
 MIN_DOUBTFUL_GAIN = 1.1
-"""A step that a fix might shorten by this much, or not at all, is not called healthy."""
+"""A step that a fix might shorten by this much, or not at all, is not called healthy while the GPU waits."""
+NEAR_ROOFLINE = 0.6
+"""Kernels that reach this share of the roofline are as good as a library's: those reach 60 to 95 %."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
 PART_OF = {"launch_latency": "dispatch"}
 UNEXPLAINED = ("dependency", "unknown")
@@ -99,13 +102,16 @@ def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
     exposed = _exposed(state)
     if exposed is not None:
         return _same_step(exposed, f"{_exposed_words(exposed, state)}, and {tried}.", state)
-    missing = _missing(findings, state)
-    if missing is not None:
-        return _same_step("unclear", f"Unclear: {missing}.", state)
+    doubtful = _doubtful(findings, state)
+    if doubtful is not None and doubtful.gain.expected >= _most_headroom(doubtful, state):
+        return _same_step("unclear", f"Unclear: {_might_gain(doubtful, state)}.", state)
     busy = f"the GPU is busy {_percent(1 - state.certain_idle)} of each step"
     share = state.roofline_share
     roof = "" if share is None else f", its kernels reach {_percent(share)} of the roofline"
-    return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
+    if doubtful is None:
+        return _same_step("healthy", f"Healthy: {busy}{roof}, and {tried}.", state)
+    known = f"no fix is known to help a step of {duration(state.step_ns)}; {_might_gain(doubtful, state)}"
+    return _same_step("healthy", f"Healthy: {busy}{roof}, and {known}.", state)
 
 
 def _about_the_recording(state: State) -> Verdict:
@@ -158,15 +164,34 @@ def _idle(tried: str, state: State) -> Verdict | None:
     return _same_step("unclear", f"Unclear: {idle} {MEANING[largest]}, and {tried}; {missing}.", state)
 
 
-def _missing(findings: Sequence[Finding], state: State) -> str | None:
-    """What is missing to call the step healthy; None if nothing is."""
-    doubtful = [one for one in findings if one.gain.expected >= MIN_DOUBTFUL_GAIN]
-    if doubtful:
-        best = max(doubtful, key=lambda one: one.gain.expected)
-        words, gain = all_fixes()[best.fix].subject(state.framework), best.gain
-        spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
-        return f"{words} might gain {speedup(gain.expected)} ({spread}): {_to_be_certain(state)}"
-    return None
+def _doubtful(findings: Sequence[Finding], state: State) -> Finding | None:
+    """The fix that might gain most, where that is enough to say so; no plan starts with it, because it might gain
+    nothing. A limit is no fix: while the GPU is busy, it is the roofline share that says how much is left."""
+    open_ones = [
+        one
+        for one in findings
+        if one.gain.expected >= MIN_DOUBTFUL_GAIN and not (state.is_busy and all_fixes()[one.fix].is_limit)
+    ]
+    return max(open_ones, key=lambda one: one.gain.expected, default=None)
+
+
+def _most_headroom(doubtful: Finding, state: State) -> float:
+    """The doubtful gain from which on a step is not called healthy.
+
+    A GPU that is busy all the time, with kernels near the roofline most of which the fix leaves alone, does its work:
+    what the rest might gain is headroom, not a fault. Otherwise that holds for less than what libraries leave. A GPU
+    that waits has a reason, and a fix that might remove it leaves open which.
+    """
+    if not state.is_busy:
+        return MIN_DOUBTFUL_GAIN
+    is_near = (state.roofline_share or 0.0) >= NEAR_ROOFLINE and doubtful.device_share < MOST_OF_DEVICE
+    return math.inf if is_near else MIN_GAIN["low"]
+
+
+def _might_gain(doubtful: Finding, state: State) -> str:
+    words, gain = all_fixes()[doubtful.fix].subject(state.framework), doubtful.gain
+    spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
+    return f"{words} might gain {speedup(gain.expected)} ({spread}): {_to_be_certain(state)}"
 
 
 def _to_be_certain(state: State) -> str:

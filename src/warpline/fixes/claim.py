@@ -21,6 +21,8 @@ CAUSES: dict[Cause, str] = {
 }
 """Each cause with the first words of its verdict, in the order in which equal gains are listed."""
 Confidence = Literal["high", "medium", "low"]
+Effort = Literal["setting", "few_lines", "rewrite"]
+"""Effort for the user: one line or flag, a few lines, or a rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,3 +52,5 @@ class Claim:
     """Time that is lost one time in the recording, and not in each step."""
     most: Confidence = "high"
     """The highest confidence that this program's evidence supports."""
+    effort: Effort | None = None
+    """Effort in this program, if it is not that of the fix."""

@@ -10,7 +10,7 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
-from warpline.replay.patterns.growth import grows_over_steps
+from warpline.replay.patterns.growth import grows_over_steps, shapes_change
 from warpline.replay.patterns.launch_runs import launch_runs, stays_on_host, waits_often
 from warpline.replay.patterns.optimizers import counted_on_the_host
 from warpline.replay.patterns.waits import awaited_calls
@@ -41,6 +41,11 @@ STATIC_FIRST = (
     "fixed size: model.generate(…, cache_implementation='static') in transformers, or a buffer of the final length "
     "that is written with index_copy_; then capture the forward pass: model.forward = torch.compile(model.forward, "
     "mode='reduce-overhead', fullgraph=True)."
+)
+PAD_FIRST = (
+    "Shapes differ from step to step, and a graph is replayed with those of its capture. First pad inputs to fixed "
+    "lengths, and capture one graph for each; or torch.compile(model, mode='reduce-overhead'), which does that for the "
+    "shapes that it meets."
 )
 DECIDING = ("aten::is_nonzero",)
 """Ops with which Python decides what to launch next (`if` on a tensor): a graph cannot read their result later."""
@@ -109,14 +114,15 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
     if share < MIN_STEP_SHARE or launches < MIN_LAUNCHES:
         return None
-    growing = evidence.scene.once(grows_over_steps).any()
-    first = "; a tensor grows in every step, and needs a fixed size first" if growing else ""
+    growing, changing = evidence.scene.once(grows_over_steps).any(), shapes_change(evidence.scene)
+    first = "; shapes differ from step to step, and need fixed sizes first" if changing else ""
+    first = "; a tensor grows in every step, and needs a fixed size first" if growing else first
     return Claim(
         f"The GPU waits {100 * share:.0f} % of each {duration(evidence.step_ns)} step for the CPU to launch "
         f"{several(launches, 'operation')} of {duration(evidence.time_per_step(captured) / launches)}{first}.",
         evidence.places(captured),
-        STATIC_FIRST if growing else _how(evidence, captured),
-        most="medium" if growing else "high",
+        STATIC_FIRST if growing else PAD_FIRST if changing else _how(evidence, captured),
+        most="medium" if growing or changing else "high",
     )
 
 
@@ -190,6 +196,6 @@ FIX = Fix(
     ),
     needs=("which call launched what", "the CPU's waits"),
     after=("torch_compile",),
-    # Nothing can be captured across a wait for the device.
-    first=("remove_sync",),
+    # Nothing can be captured across a wait for the device. A free waits, and so does a copy from pageable memory.
+    first=("remove_sync", "no_empty_cache", "pin_memory", "coalesce_copies"),
 )

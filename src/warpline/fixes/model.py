@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 from warpline.analyses.framework import Framework
-from warpline.fixes.claim import Cause, Claim, Confidence
+from warpline.fixes.claim import Cause, Claim, Confidence, Effort
 from warpline.fixes.evidence import Evidence
 from warpline.records import dataclass
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
 
-Effort = Literal["setting", "few_lines", "rewrite"]
-"""Effort for the user: one line or flag, a few lines, or a rewrite."""
 SOME_GAIN = 1.01
 """A smaller gain is not worth a finding."""
 WORTH_TRYING_FIRST = 1.05

@@ -48,7 +48,9 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
     copies = up | down
     if not evidence.per_step(copies):
         return None
-    total = float(scene.bytes[evidence.in_steps(copies)].sum()) / evidence.steps
+    total, downloaded = (
+        float(scene.bytes[evidence.in_steps(nodes)].sum()) / evidence.steps for nodes in (copies, down)
+    )
     way = "from and to" if up.any() and down.any() else "from" if up.any() else "to"
     return Claim(
         f"{several(evidence.per_step(copies), 'copy', 'copies')} a step ({size(total)}, "
@@ -59,6 +61,8 @@ def pageable_copy(evidence: Evidence, prediction: Prediction) -> Claim | None:
             for nodes, text in ((up, UPLOAD), (down, DOWNLOAD))
             if evidence.per_step(nodes)
         ),
+        # A loader pins batches with a flag. Results need a buffer of their own, and a wait before they are read.
+        effort="few_lines" if downloaded > total / 2 else None,
     )
 
 

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import get_args
 
 from warpline import fixes
-from warpline.fixes.claim import CAUSES
-from warpline.fixes.model import Effort, Fix, Rule
+from warpline.fixes.claim import CAUSES, Effort
+from warpline.fixes.model import Fix, Rule
 
 
 @cache

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import polars as pl
 
+from warpline.trace.column_rules import ID, Column, Table
 from warpline.trace.columns import Bools
-from warpline.trace.schema import ID, TABLES, Column, Table
+from warpline.trace.schema import TABLES
 
 ROW_NUMBER = Column(ID, "row number, from 0; columns such as `api_id`, `op_id`, `parent` and `thread` refer to it")
 

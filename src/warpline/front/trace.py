@@ -13,6 +13,7 @@ from warpline.errors import UsageError, WarplineError
 from warpline.front.query import run_query
 from warpline.front.steps import Steps
 from warpline.front.tables import columns_of, to_query
+from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph
 from warpline.trace.cut import cut_to_steps, rows_of_steps
 from warpline.trace.properties import TableProperties
@@ -168,7 +169,7 @@ class Trace(TableProperties):
         return dispatch_path(self.linked, op)
 
     def __repr__(self) -> str:
-        return f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>"
+        return inert(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")
 
     def _repr_html_(self) -> str:
         window = f"{duration(self.window.length_ns)}" if self.window.length_ns else "empty"

@@ -36,14 +36,15 @@ attention decode fwd: BatchDecodeWithPagedKVCacheKernelMla*
 attention decode fwd: masked_multihead_attention_kernel mmha_launch_kernel
 """)
 _MEM_EFF = re.compile(
-    r"fmha_cutlass([FB])_(\w+?)_(aligned|notaligned)_(\d+)x(\d+)_(?:(rf|gmem)|k(\d+))((?:_dropout|_seqaligned)*)_sm(\d+)"
+    r"fmha_cutlass([FB])_(\w{1,40}?)_(aligned|notaligned)_(\d+)x(\d+)_(?:(rf|gmem)|k(\d+))((?:_dropout|_seqaligned)*)_sm(\d+)"
 )
 _TRTLLM = re.compile(
-    r"fmhaSm(\d+)[af]?Kernel_(?:Q(?P<q>[A-Z]\w*?)Kv(?P<kv>[A-Z]\w*?)|Qkv(?P<qkv>[A-Z]\w*?))O(?P<o>[A-Z][A-Za-z]*\d{1,2}(?:m\d)?)"
+    r"fmhaSm(\d+)[af]?Kernel_(?:Q(?P<q>[A-Z]\w{0,20}?)Kv(?P<kv>[A-Z]\w{0,20}?)|Qkv(?P<qkv>[A-Z]\w{0,20}?))"
+    r"O(?P<o>[A-Z][A-Za-z]{0,20}+\d{1,2}(?:m\d)?)"
     r"H(?P<h>Qk\d+HV\d+|\d+)(?P<rest>\w*)"
 )
 _TILES = re.compile(r"Q(\d+)Kv(\d+)")
-_FUSED_V2 = re.compile(r"(?:fmha_v2|fused_multihead\w*?_v2|fused_multihead_flash_attention)_")
+_FUSED_V2 = re.compile(r"(?:fmha_v2|fused_multihead\w{0,80}?_v2|fused_multihead_flash_attention)_")
 
 
 def decode(name: NormalName) -> Draft | None:

@@ -12,7 +12,7 @@ from warpline.kernels.grammar import is_integer
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
-_TENSOR = re.compile(r"cublasGemvTensor\w*<([\w: ]+?)>")
+_TENSOR = re.compile(r"cublasGemvTensor\w{0,80}+<([\w: ]{1,200}+)>")
 _OLD = re.compile(r"(?:magma_|fermi|sm\d+_|kepler_|maxwell_)?([sdczhCSDZ])gemm\w*")
 _SOLVERS = ("getrf", "getrs", "getrfs", "potrf", "geqrf", "trsm", "trsv", "laswp", "ipiv", "syevj", "gesvd", "larft")
 

@@ -32,8 +32,8 @@ from warpline.kernels.identity import KernelIdentity
 from warpline.kernels.normalise import NormalName, normalise
 from warpline.kernels.remarks import remarks_of
 
-CACHE_SIZE = 65_536
-"""Distinct names cached; a training run has a few hundred, a fleet a few thousand per day."""
+CACHE_SIZE = 1 << 20
+"""Distinct names cached: more than one trace has, since several passes over more than this would decode all again."""
 
 FAMILIES: tuple[Callable[[NormalName], Draft | None], ...] = (
     memory_operations.decode,

@@ -22,7 +22,7 @@ _CATEGORIES = {
     "spl": "scan split over programs",
     "unk": "category unknown to Inductor",
 }
-SPECIALISATION = re.compile(r"_0[0-9dce]*[dce][0-9dce]*$")
+SPECIALISATION = re.compile(r"_0(?=[0-9]*+[dce])[0-9dce]*+$")
 """Triton before 3 appended one digit group per argument: c = equals 1, d = divisible by 16, e = by 8."""
 
 _OPS = """

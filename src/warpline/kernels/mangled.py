@@ -12,6 +12,7 @@ Longer than most modules, because the grammar is one subject.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 MAX_DEPTH = 150
 """Maximum nesting; real names stay well below it, CUTLASS 3 reaches about 40."""
@@ -71,6 +72,23 @@ def demangle(name: str) -> str | None:
         return reader.encoding(2, whole=False)
     except (_Unreadable, IndexError, ValueError):
         return None
+
+
+def renamed(name: str, rename: Callable[[str], str]) -> str | None:
+    """The mangled name with another identifier for each of its own, and without parameters; None if it cannot be
+    parsed."""
+    reader = _Renamer(name)
+    try:
+        reader.encoding(2, whole=False)
+    except (_Unreadable, IndexError, ValueError):
+        return None
+    pieces, end = [], 0
+    for start, word in sorted(reader.found.items()):
+        after = start + len(str(len(word))) + len(word)
+        new = rename(word)
+        pieces.append(f"{name[end:start]}{len(new)}{new}")
+        end = after
+    return "".join(pieces) + name[end : reader.at] + "v"
 
 
 def scan(name: str) -> str:
@@ -436,3 +454,21 @@ class _Reader:
             raise _Unreadable(self.at)
         self.at += 2
         return words[kind]
+
+
+class _Renamer(_Reader):
+    """Notes where each identifier stands."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.found: dict[int, str] = {}
+
+    def source_name(self) -> str:
+        start = self.at
+        shown = super().source_name()
+        digits = _DIGITS.match(self.text, start)
+        if digits is not None:
+            if digits.group().startswith("0"):
+                raise _Unreadable(start)
+            self.found[start] = self.text[digits.end() : self.at]
+        return shown

@@ -14,14 +14,18 @@ import re
 from warpline.kernels.mangled import demangle, scan
 from warpline.records import dataclass
 
-MAX_NAME = 32_768
-"""Maximum number of characters read. Kineto itself stops demangling at 8,192; nothing that warpline decodes is beyond.
-"""
+MAX_NAME = 16_384
+"""Maximum number of characters read, as long as a name in a trace's columns. Kineto itself stops demangling at 8,192;
+nothing that warpline decodes is beyond."""
+MAX_IDENTIFIER = 2_048
+"""The same for the function's own identifier; Tensile's, the longest, have under 1,000."""
 MAX_ROUNDS = 8
 
 _DECORATION = re.compile(r"(?:\.kd|\s?\[clone [^\]]{0,80}\])$")
 _ELLIPSIS = re.compile(r"\s*(?:\.\.\.|…)$")
-_ANONYMOUS = re.compile(r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w*::")
+_ANONYMOUS = re.compile(
+    r"(?<=\w)<unnamed>::|\(anonymous namespace\)::|<unnamed>::|\bunnamed>::|_GLOBAL__N_\w{0,200}+::"
+)
 _BOOL_CAST = re.compile(r"\(bool\)([01])\b|\bbool=([01])\b")
 _CAST = re.compile(r"\([A-Za-z_][\w: ]{0,120}\)(?=-?\d)|\b(?:unsigned )?[A-Za-z_][\w:]{0,80}=(?=-?\d)")
 _SUFFIX = re.compile(r"(?<![\w.])(-?\d+)(?:ull|ul|lu|ll|u|l)\b")
@@ -70,7 +74,8 @@ def normalise(name: str) -> NormalName:
         if text == before:
             break
     scope, base, arguments, cut = _parts(text)
-    return NormalName(name, text, scope, base, arguments, dialect, truncated or cut)
+    cut = cut or len(base) > MAX_IDENTIFIER
+    return NormalName(name, text, scope, base[:MAX_IDENTIFIER], arguments, dialect, truncated or cut)
 
 
 def split_arguments(text: str) -> list[str]:

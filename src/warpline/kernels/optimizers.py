@@ -15,7 +15,7 @@ from warpline.kernels.types import dtype_of
 
 _OPTIMIZERS = re.compile(r"Adam|Sgd|SGD|Lamb|LAMB|Adagrad|NovoGrad|Lion|RMSprop|Adadelta|Muon|LARS")
 _STAND_ALONE = re.compile(
-    r"(?:fused_)?(?:adam\w*|sgd\w*|lamb\w*|lion\w*|adagrad\w*|muon\w*)_(?:cuda_)?kernel\w*|kOptimizer\w*|kPreconditionOptimizer\w*"
+    r"(?:fused_)?(?:adam|sgd|lamb|lion|adagrad|muon)\w{0,80}_(?:cuda_)?kernel\w*|kOptimizer\w*|kPreconditionOptimizer\w*"
     r"|k(?:Adam|Sgd)\w*|reduce_block_in_lamb\w*|multi_tensor_adam\w*|adam_cuda_kernel\w*",
     re.IGNORECASE,
 )

@@ -178,6 +178,11 @@ _LIBRARIES = (
 )
 _FLOATS = ("f16", "bf16", "f32", "f64", "e4m3", "e5m2")
 _INDICES = ("index", "memory", "moe", "layout", "other", "sort_scan")
+_MATMUL_OGS = re.compile(
+    r"_p?_?matmul_ogs_[NT]{3}_((?:mx)?+[a-wyz0-9]{1,12}+)x((?:mx)?+[a-wyz0-9]{1,12}+)x((?:mx)?+[a-wyz0-9]{1,12}+)_"
+    r"([0-9]{1,4}+x[0-9]{1,4}+x[0-9]{1,4}+)x([0-9]{1,4}+)"
+)
+"""Three data types (bf16, mxfp4), a tile and split-K."""
 
 
 def decode(name: NormalName) -> Draft | None:
@@ -215,7 +220,7 @@ def _types(draft: Draft, name: NormalName, kernel_class: str) -> None:
     if traits is not None:
         _traits(draft, traits)
         return
-    if (found := re.match(r"_p?_?matmul_ogs_[NT]{3}_(\w+?)x(\w+?)x(\w+?)_(\d+x\d+x\d+)x(\d+)", name.base)) is not None:
+    if (found := _MATMUL_OGS.match(name.base)) is not None:
         out, first, second, tile, split = found.groups()
         draft.types("types of Y, X and W", out=dtype_of(out), a=dtype_of(first), b=dtype_of(second))
         draft.set("tile", tile, "block M x N x K")

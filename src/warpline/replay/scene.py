@@ -249,15 +249,23 @@ class Scene:
         return self.op_column("name")
 
     @cached_property
-    def _op_names(self) -> tuple[list[str], Int64s]:
-        """Names of ops, and for each op which of them it has."""
+    def _op_names(self) -> tuple[dict[str, int], Int64s]:
+        """Names of ops with their numbers, and for each op the number of its name."""
         names, which = distinct(self.trace.ops["name"])
-        return names.to_list(), which
+        return {name: number for number, name in enumerate(names.to_list())}, which
 
     @property
     def known_ops(self) -> list[str]:
         """The different names of ops."""
-        return self._op_names[0]
+        return list(self._op_names[0])
+
+    def _is_named(self, names: tuple[str, ...]) -> Bools:
+        """Whether each op has one of these names."""
+        numbers, which = self._op_names
+        chosen = np.zeros(len(numbers) + 1, bool)
+        chosen[[numbers[name] for name in names if name in numbers]] = True
+        result: Bools = chosen[which]
+        return result
 
     @cached_property
     def _ops_around(self) -> Int64s:
@@ -269,17 +277,14 @@ class Scene:
 
     def ops_named(self, *names: str) -> Int64s:
         """Rows of `ops` with one of these names."""
-        known, which = self._op_names
-        return np.flatnonzero(np.array([*(name in names for name in known), False])[which])
+        return np.flatnonzero(self._is_named(names))
 
     def under_op(self, *names: str) -> Bools:
         """GPU operations launched by an op with one of these names, or by an op within it."""
         if names in self._under:
             return self._under[names]
-        known, which = self._op_names
-        found = np.array([*(name in names for name in known), False])[which]
         result = np.zeros(len(self.graph), bool)
-        result[self.work] = np.append(found, False)[self._ops_around].any(axis=0)
+        result[self.work] = np.append(self._is_named(names), False)[self._ops_around].any(axis=0)
         result.setflags(write=False)
         self._under[names] = result
         return result
@@ -370,7 +375,7 @@ class Scene:
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
         ranges = self.trace.ranges.filter(
-            pl.col("name").cast(pl.String).str.contains(pattern).fill_null(False),
+            pl.col("name").cast(pl.String).str.contains(pattern),
             pl.col("end_ns").is_not_null(),
             pl.col("thread").is_not_null(),
         )

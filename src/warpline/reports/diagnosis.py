@@ -134,6 +134,8 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
         yield tables.steps(diagnosis)
     if len(diagnosis.kernels):
         yield tables.kernels(diagnosis, top)
+    if diagnosis.next_tools:
+        yield tables.next_tools(diagnosis)
     if len(diagnosis.launches):
         yield tables.launches(diagnosis)
     if len(diagnosis.copies):
@@ -322,6 +324,8 @@ def _next(diagnosis: Diagnosis, verbose: bool, again: str) -> Iterator[Command]:
         yield Command(f"{again} --steps 1:", "leave the first step out")
     if len(diagnosis.kernels):
         yield Command(f"warpline stats {file} -r cuda_gpu_kern_sum", "all kernels, as nsys stats prints them")
+    if any(tool.tool == "ncu" for tool in diagnosis.next_tools):
+        yield Command(f"warpline dive {file} -- python train.py", "profile those kernels with Nsight Compute")
     yield Command(f"warpline sql {file}", "query the tables behind this")
 
 

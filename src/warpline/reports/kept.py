@@ -1,8 +1,8 @@
 """Keeps finished answers on disk: the same question about the same file is answered again without an analysis.
 
 An answer is found by everything that it depends on: the file's content, the options, the code of warpline itself, what
-`warpline run` stored beside the file, and the measured ceilings. It is one JSON file, written beside and renamed into
-place. What cannot be read or written is not kept: the analysis runs again.
+`warpline run` stored beside the file, and the measured ceilings. It is one JSON file after a line with its name and
+digest, written beside and renamed into place. What cannot be read or written is not kept: the analysis runs again.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
@@ -23,11 +22,14 @@ from warpline.hardware.ceilings import VARIABLE, user_directory
 from warpline.records import dataclass
 from warpline.reports import sections
 from warpline.reports.sections import Report
-from warpline.sources.cache_folder import cache_folder, content_key
+from warpline.sources.cache_folder import answers_folder, content_key, limit_bytes
+from warpline.sources.cache_limit import make_room
+from warpline.sources.private_files import discard, open_file, private_folder, publish, temporary_file
 from warpline.trace.beside import companions_of
 
 KEPT = 200
 """Number of answers; the oldest are removed."""
+MAX_HEAD_BYTES, MAX_ANSWER_BYTES = 1000, 64 << 20
 _TYPE = "is"
 _PACKAGE = Path(__file__).resolve().parent.parent
 
@@ -41,13 +43,9 @@ class FinishedAnswer:
     full: Report
 
 
-def folder() -> Path:
-    """The folder of kept answers."""
-    return cache_folder() / "answers"
-
-
 def answer_key(file: Path, options: Sequence[str]) -> str | None:
     """Name of the answer to this question; None if the file is too small to be worth it."""
+    limit_bytes()  # a wrong setting is an error, whether or not there is an answer
     content = content_key(file) if file.is_file() else None
     if content is None:
         return None
@@ -59,11 +57,15 @@ def answer_key(file: Path, options: Sequence[str]) -> str | None:
 
 def load(key: str) -> FinishedAnswer | None:
     """The kept answer; None if there is none, or it is damaged."""
-    path = folder() / f"{key}.json"
     try:
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        with open_file(answers_folder() / f"{key}.json") as file:
+            head, payload = file.readline(MAX_HEAD_BYTES), file.read(MAX_ANSWER_BYTES)
+            if head != _head(key, payload):
+                return None
+            with contextlib.suppress(OSError):  # a folder that cannot be written can be read
+                os.utime(file.fileno())
+        kept = json.loads(payload)
         answer = FinishedAnswer(str(kept["json"]), _decoded(kept["brief"]), _decoded(kept["full"]))
-        os.utime(path)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     return answer if isinstance(answer.brief, Report) and isinstance(answer.full, Report) else None
@@ -71,20 +73,31 @@ def load(key: str) -> FinishedAnswer | None:
 
 def store(key: str, answer: FinishedAnswer) -> None:
     """Keep an answer, and remove the oldest ones."""
-    kept = {"json": answer.json, "brief": _encoded(answer.brief), "full": _encoded(answer.full)}
     with contextlib.suppress(OSError, ValueError):
-        folder().mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".writing-", dir=folder())
-        temporary = Path(name)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(kept, file)
-            temporary.replace(folder() / f"{key}.json")
-        finally:
-            temporary.unlink(missing_ok=True)
-        newest_first = sorted(folder().glob("*.json"), key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in newest_first[KEPT:]:
-            old.unlink(missing_ok=True)
+        kept = {"json": answer.json, "brief": _encoded(answer.brief), "full": _encoded(answer.full)}
+        payload = json.dumps(kept).encode()
+        if len(payload) > min(limit_bytes(), MAX_ANSWER_BYTES):
+            return
+        folder = private_folder(answers_folder())
+        make_room(len(payload))
+        with temporary_file(folder) as temporary:
+            temporary.write_bytes(_head(key, payload) + payload)
+            publish(temporary, folder / f"{key}.json")
+        for old in sorted(folder.glob("*.json"), key=_used_ns, reverse=True)[KEPT:]:
+            discard(old)
+        make_room()
+
+
+def _head(key: str, payload: bytes) -> bytes:
+    """The first line: a file under another name, or with other content, is not this answer."""
+    return json.dumps([key, hashlib.blake2b(payload, digest_size=16).hexdigest()]).encode() + b"\n"
+
+
+def _used_ns(path: Path) -> int:
+    try:
+        return path.lstat().st_mtime_ns
+    except OSError:  # another process has just removed it
+        return 0
 
 
 def _surroundings(file: Path) -> Iterator[str]:

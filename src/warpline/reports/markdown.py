@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from warpline.inert import inert, inert_lines
 from warpline.reports.sections import (
     Bar,
     Commands,
@@ -18,11 +19,14 @@ from warpline.reports.sections import (
     Table,
     Text,
 )
-from warpline.reports.text import plain
 from warpline.reports.values import shown
 from warpline.units import duration, share
 
-_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~])")
+_ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$])|(:)(?=//)|(?<=\bwww)(\.)", re.IGNORECASE)
+"""Characters of Markdown's markup, of tables, HTML and formulas, and those that make a link of an address."""
+_LIST = re.compile(r"(\s*+)(?:([-+=])|([0-9]{1,9}+)([.)]))(?=[-=\s]|$)")
+"""The beginning of a list or of a heading's line."""
+_FENCE = re.compile(r"`{3,}")
 
 
 def render(report: Report) -> str:
@@ -34,8 +38,20 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape the text for Markdown."""
-    return _ACTIVE.sub(r"\\\1", plain(text))
+    """Escape the text for Markdown: no file's text is a link, an image, a table's border, HTML or a list."""
+    safe = _ACTIVE.sub(lambda found: f"\\{found[0]}", inert(text).replace("&", "&amp;"))
+    start = _LIST.match(safe)
+    if start is None:
+        return safe
+    spaces, sign, number, point = start.groups(default="")
+    return f"{spaces}{number}\\{sign}{point}{safe[start.end() :]}"
+
+
+def _fenced(language: str, text: str) -> str:
+    """A block of code, which no line of the text can end."""
+    lines = inert_lines(text)
+    fence = "`" * max([3, *(len(run) + 1 for run in _FENCE.findall(lines))])
+    return f"{fence}{language}\n{lines}\n{fence}"
 
 
 def _section(section: Section) -> Iterator[str]:
@@ -61,7 +77,7 @@ def _content(content: Content) -> Iterator[str]:
             if content.caption:
                 yield escaped(content.caption)
         case Figure():
-            yield f"```text\n{content.text}\n```"
+            yield _fenced("text", content.text)
             if content.caption:
                 yield escaped(content.caption)
         case Table():
@@ -73,12 +89,12 @@ def _content(content: Content) -> Iterator[str]:
                 lines = [f"**{escaped(entry.name)}**: {escaped(entry.text)}", escaped(entry.where), escaped(entry.how)]
                 yield "\n\n".join(line for line in lines if line)
         case Commands():
-            lines = [f"{plain(command.command)}  # {plain(command.purpose)}" for command in content.commands]
-            yield "```console\n" + "\n".join(f"$ {line}" for line in lines) + "\n```"
+            lines = [f"$ {inert(command.command)}  # {inert(command.purpose)}" for command in content.commands]
+            yield _fenced("console", "\n".join(lines))
 
 
 def _code(text: str) -> str:
-    return f"`{plain(text).replace('`', chr(39))}`"
+    return f"`{inert(text).replace('`', chr(39))}`"
 
 
 def _table(table: Table) -> str:

@@ -60,7 +60,7 @@ def table(plan: Sequence[PlanStep]) -> Table:
             Range(step.new_step_ns.low, step.new_step_ns.high),
             step.gain.expected,
             Range(step.gain.low, step.gain.high),
-            all_fixes()[step.fix].effort.replace("_", " "),
+            step.effort.replace("_", " "),
         )
         for step in plan
     )

@@ -152,7 +152,10 @@ def _note(entry: Entry) -> Note:
 
 def _unmodelled(table: RooflineTable) -> Table:
     columns = (Column("share", "share", "share"), Column("name", "name", key=True), Column("why", "why"))
-    rows = tuple((item.time_ns / table.total_ns, item.name, item.why) for item in table.unmodelled[:LISTED_NOTES])
+    whole = table.total_ns
+    rows = tuple(
+        (item.time_ns / whole if whole else None, item.name, item.why) for item in table.unmodelled[:LISTED_NOTES]
+    )
     hidden = len(table.unmodelled) - len(rows)
     return Table(columns, rows, hidden, f"{hidden:,} more: --json lists them" if hidden else "")
 

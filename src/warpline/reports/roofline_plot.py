@@ -9,6 +9,7 @@ from typing import Any
 
 from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Roof
+from warpline.inert import inert
 from warpline.records import dataclass
 
 WIDTH, HEIGHT = 960, 600
@@ -95,13 +96,18 @@ def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float
     )
 
 
+def _xml(text: str) -> str:
+    """Text for SVG: XML allows no control characters."""
+    return escape(inert(text))
+
+
 def svg(table: RooflineTable, title: str) -> str:
     """The plot as SVG text; only axes and a remark if nothing can be drawn."""
     entries = drawable(table)
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:
         reason = "no peaks are known for this device" if table.roof is None else "no entry has both FLOPs and bytes"
-        return _document([f'<text x="40" y="80" font-size="14">{escape(reason)}</text>'], title)
+        return _document([f'<text x="40" y="80" font-size="14">{_xml(reason)}</text>'], title)
     roofs = _roofs(table, table.roof)
     axes = _axes(entries, roofs, memory.value)
     parts = _grid(axes)
@@ -124,7 +130,7 @@ def _document(parts: list[str], title: str) -> str:
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
             f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-            f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{escape(title)}</text>',
+            f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{_xml(title)}</text>',
             *parts,
             "</svg>\n",
         ]
@@ -175,7 +181,7 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
         parts.append(_line(x1, y, x2, y))
         parts.append(
             f'<text x="{x2:.1f}" y="{y + 14:.1f}" text-anchor="end" fill="{ROOF_COLOUR}">'
-            f"{escape(name)} {value / 1e12:,.4g} TFLOP/s</text>"
+            f"{_xml(name)} {value / 1e12:,.4g} TFLOP/s</text>"
         )
     return parts
 
@@ -198,7 +204,7 @@ def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns:
         else ""
     )
     return (
-        f'<g><title>{escape(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
+        f'<g><title>{_xml(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
         f'fill-opacity="0.45" stroke="{colour}"/>{label}</g>'
     )
 
@@ -216,9 +222,9 @@ def _legend(entries: list[Entry], table: RooflineTable) -> list[str]:
         name = name if len(name) <= 34 else name[:33] + "…"
         roof = f", {entry.roof_pct:.0f} % of roof" if entry.roof_pct is not None else ""
         parts.append(f'<text x="{x}" y="{y}" font-weight="bold">{rank + 1}</text>')
-        parts.append(f'<text x="{x + 18}" y="{y}">{escape(name)}</text>')
+        parts.append(f'<text x="{x + 18}" y="{y}">{_xml(name)}</text>')
         detail = f"{100 * entry.time_ns / table.total_ns:.1f} % of time{roof}"
-        parts.append(f'<text x="{x + 18}" y="{y + 13}" fill="#666666">{escape(detail)}</text>')
+        parts.append(f'<text x="{x + 18}" y="{y + 13}" fill="#666666">{_xml(detail)}</text>')
         y += 32
     left_out = len(table.entries) - len(entries)
     if left_out:

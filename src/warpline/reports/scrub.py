@@ -1,4 +1,4 @@
-"""What leaks from a profile, or was removed from it: kinds, counts and places, never the values."""
+"""What a scrubbed profile does not keep: counts and places, never the values."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from warpline.scrub.file import Result
 
 LISTED_PLACES = 40
-_COLUMNS = (Column("count", "count", "count"), Column("kind", "kind"), Column("place", "place", key=True))
+_COLUMNS = (Column("count", "count", "count"), Column("action", "action"), Column("place", "place", key=True))
 
 
 def scrub_report(result: Result) -> Report:
-    """The leaks as a table, and next commands."""
+    """The changes as a table, and next commands."""
     sections = []
-    rows = tuple((leak.count, leak.kind, leak.place) for leak in result.leaks)
+    rows = tuple((change.count, change.action, change.place) for change in result.changes)
     if rows:
         hidden = max(0, len(rows) - LISTED_PLACES)
         note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""
         table = Table(_COLUMNS, rows[:LISTED_PLACES], hidden, note)
-        sections.append(Section("leaks", "Leaks", (table,), is_lead=True))
+        sections.append(Section("changes", "Changes", (table,), is_lead=True))
     if result.output is not None:
         check = Command(f"warpline scrub --check {shlex.quote(str(result.output))}", "check it before you share it")
         sections.append(Section("next", "Next", (Commands((check,)),)))
@@ -34,10 +34,10 @@ def scrub_report(result: Result) -> Report:
 
 
 def _headline(result: Result) -> str:
-    kept = f" ({', '.join(result.kept)} not checked)" if result.kept else ""
-    values = several(sum(leak.count for leak in result.leaks), "value")
+    kept = f" ({', '.join(result.keep)} kept)" if result.keep else ""
+    changed = several(sum(change.count for change in result.changes), "value")
     if result.output is not None:
-        return f"{result.output} written, {values} removed{kept}"
+        return f"{result.output} written, {changed} replaced or dropped{kept}"
     if result.clean:
         return f"{result.file.name} is clean{kept}"
-    return f"{result.file.name} would leak {values}{kept}"
+    return f"{result.file.name} has {changed} to replace or drop{kept}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from warpline.analyses.inside_kernels import InsideKernel
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.sections import Column, Section, Table, Text, Value
 from warpline.units import count, several, share
@@ -18,6 +19,7 @@ FOUND_BY = {
     "repetition": "from repeating GPU activity",
 }
 NO_NAME = "(no name)"
+TOOLS = {"timeline": "timeline", "ncu": "Nsight Compute"}
 TENSOR_CORE_CLASSES = {"gemm", "conv", "attention"}
 
 
@@ -46,6 +48,18 @@ def steps(diagnosis: Diagnosis) -> Section:
     hidden = len(diagnosis.steps) - len(rows)
     note = f"{several(hidden, 'more step')}: --json lists them" if hidden else ""
     return Section("steps", f"Steps ({FOUND_BY.get(found, found)})", (Table(columns, rows, hidden, note),))
+
+
+def next_tools(diagnosis: Diagnosis) -> Section:
+    """For each top kernel, whether the timeline explains its time or Nsight Compute is needed."""
+    columns = (
+        Column("share", "time", "share"),
+        Column("kernel", "kernel", key=True),
+        Column("tool", "tool"),
+        Column("why", "because"),
+    )
+    rows = tuple((tool.kernel.share, _of_op(tool.kernel), TOOLS[tool.tool], tool.why) for tool in diagnosis.next_tools)
+    return Section("next_tools", "Which tool next", (Table(columns, rows),))
 
 
 def kernels(diagnosis: Diagnosis, top: int) -> Section:
@@ -153,6 +167,10 @@ def compact_name(name: str) -> str:
         .replace("<unnamed>::", "")
     )
     return bare.strip() or name
+
+
+def _of_op(kernel: InsideKernel) -> str:
+    return f"{kernel.function} ({kernel.op})" if kernel.op else kernel.function
 
 
 def _names(names: list[str | None]) -> dict[str | None, str]:

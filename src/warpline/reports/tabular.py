@@ -6,10 +6,11 @@ every other fraction with one, as Nsight Systems prints them.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from warpline.inert import inert
 from warpline.reports.layout import Cells, lay_out, left_out_note
-from warpline.reports.text import plain
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,18 +28,42 @@ COUNTS = frozenset(
 IDENTIFIERS = frozenset({"Style", "PID", "TID", "Pid", "Tid", "T-Pri", "DevId", "CorrID", "CorrId", "Ctx", "GreenCtx"})
 
 
+FORMULA_STARTS = ("=", "+", "-", "@")
+NUMBER = re.compile(r"[-+][0-9.,]++")
+
+
 def decimals(title: str) -> int:
     """Digits after the point for the fractions of a column."""
     return 3 if title.endswith(MEGABYTE_UNITS) else 1
 
 
 def to_csv(frame: pl.DataFrame) -> str:
-    """Header and rows; a missing value is an empty field, and fields are quoted only if necessary."""
+    """Header and rows; a missing value is an empty field, and fields are quoted only if necessary.
+
+    Control characters in a text are written as escapes, and a text that a spreadsheet would calculate (it begins with
+    `=`, `+`, `-` or `@`, and is no number) has an apostrophe before it. JSON has every text as it is.
+    """
     import polars as pl  # noqa: PLC0415 - a command that prints no frame need not load it
 
-    texts = frame.with_columns(_decimal_text(column) for column in frame if column.dtype.is_float())
+    cells = [_csv_texts(column) for column in frame if column.dtype in (pl.String, pl.Categorical)]
+    cells += [_decimal_text(column) for column in frame if column.dtype.is_float()]
+    texts = frame.with_columns(cells).rename(_csv_text)
     # The writer quotes an empty text to distinguish it from a missing one; nsys does not.
     return texts.with_columns(pl.col(pl.String).replace("", None)).write_csv(quote_style="necessary")
+
+
+def _csv_texts(column: pl.Series) -> pl.Series:
+    """A column of texts for CSV; each distinct one is looked at once."""
+    import polars as pl  # noqa: PLC0415
+
+    texts = column.cast(pl.String)
+    changed = {text: safe for text in texts.unique().drop_nulls() if (safe := _csv_text(text)) != text}
+    return texts.replace(changed) if changed else texts
+
+
+def _csv_text(text: str) -> str:
+    safe = inert(text)
+    return f"'{safe}" if safe[:1] in FORMULA_STARTS and not NUMBER.fullmatch(safe) else safe
 
 
 def to_records(frame: pl.DataFrame) -> list[dict[str, object]]:
@@ -54,8 +79,8 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
     keys = key_columns(frame)
     columns = [
         Cells(
-            plain(column.name),
-            [plain(text) for text in _texts(column, thousands=True)],
+            inert(column.name),
+            [inert(text) for text in _texts(column, thousands=True)],
             is_right=column.dtype.is_numeric(),
             is_key=column.name in keys,
             can_shrink=not column.dtype.is_numeric(),
@@ -65,7 +90,7 @@ def table_text(frame: pl.DataFrame, title: str = "", width: int | None = None) -
     ]
     laid = lay_out(columns, width)
     note = left_out_note(laid.left_out, width)
-    parts = [*([plain(title)] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
+    parts = [*([inert(title)] if title else []), laid.head, *laid.lines, *([f"({note})"] if note else [])]
     return "\n".join(parts) + "\n"
 
 

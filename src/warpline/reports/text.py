@@ -1,4 +1,4 @@
-"""Makes text from a file safe to print: control characters are escaped."""
+"""Text in a given number of terminal columns: measured, shortened, folded and wrapped."""
 
 from __future__ import annotations
 
@@ -8,20 +8,6 @@ from rich.cells import cell_len
 
 ELLIPSIS = "…"
 _UNIT = re.compile(r"(\d) ([nµm]?s|[kMGT]?B|%)(?!\w)")
-
-
-def plain(text: str) -> str:
-    """The text with every character that a terminal would act on or not show written as an escape: `\\x1b`, `\\n`.
-
-    A kernel's name can contain anything. Markup needs no escape here, because no renderer interprets text as markup.
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escape(char) for char in text)
-
-
-def _escape(char: str) -> str:
-    return char.encode("unicode_escape", "backslashreplace").decode("ascii")
 
 
 def cells(text: str) -> int:

@@ -3,86 +3,101 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from warpline.errors import UnreadableFile, UsageError, WarplineError
-from warpline.scrub.kinds import Kind, Leak, Tally
-from warpline.scrub.text import Scrubber
+from warpline.scrub.kineto import Output, TraceScrubber
+from warpline.scrub.names import Names
+from warpline.scrub.nsys import ExportScrubber
+from warpline.scrub.tally import Change, Tally
 from warpline.sources.detect import GZIP_MAGIC, detect
 from warpline.sources.detect import Kind as FileKind
+from warpline.sources.kineto.inflate import Inflater
+from warpline.sources.nsys.unpack import most_bytes, plain_sqlite
+from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine
 
 Progress = Callable[[float], None]
 """Called with the completed share of the work."""
 BLOCK_BYTES = 1 << 20
 GZIP_LEVEL = 6
+PRIVATE_MODE = 0o600
+KEEP_NAMES = "names"
+"""The value of ``--keep`` for names that people chose."""
 _KINETO = (FileKind.KINETO, FileKind.KINETO_GZ)
 _NSYS = (FileKind.NSYS_SQLITE, FileKind.NSYS_SQLITE_GZ)
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The leaks of a file, and where they were found."""
+    """What a scrubbed file keeps, and what it does not."""
 
     file: Path
     format: str
     """``kineto`` or ``nsys-sqlite``."""
     output: Path | None
     """The scrubbed file; None after a check."""
-    kept: tuple[Kind, ...]
-    leaks: tuple[Leak, ...]
+    keep: tuple[str, ...]
+    kept: int
+    """Number of values that passed."""
+    changes: tuple[Change, ...]
 
     @property
     def clean(self) -> bool:
-        """Whether the given file contains no leaks."""
-        return not self.leaks
+        """Whether nothing is dropped or replaced."""
+        return not self.changes
+
+    def count(self, action: str) -> int:
+        """Number of values that were dropped or replaced."""
+        return sum(change.count for change in self.changes if change.action == action)
 
 
-class _Sink(Protocol):
-    def write(self, data: bytes, /) -> object: ...
-
-
-def check(file: Path, keep: Collection[Kind] = (), progress: Progress = lambda _: None) -> Result:
-    """List what would leak from a file; write nothing."""
-    return _work(file, None, keep, progress)
+def check(file: Path, keep: Collection[str] = (), progress: Progress = lambda _: None) -> Result:
+    """List what would be dropped or replaced; write nothing."""
+    with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
+        # A trace is written nowhere; a database needs a file.
+        return _work(file, Path(folder, "checked"), keep, progress, packed=False, target=None)
 
 
 def scrub(
     file: Path,
     output: Path | None = None,
     *,
-    keep: Collection[Kind] = (),
+    keep: Collection[str] = (),
     in_place: bool = False,
     force: bool = False,
     progress: Progress = lambda _: None,
 ) -> Result:
-    """Write the scrubbed file: beside the original as NAME.scrubbed.ext, to ``output``, or ``in_place``."""
+    """Write the scrubbed file: to ``output``, ``in_place``, or into the working directory as NAME.scrubbed.ext."""
     _supported(file)
     target = _target(file, output, in_place, force)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    part: Path | None = None
     try:
+        handle, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=".part", dir=target.resolve().parent)
+        os.close(handle)  # created with mode 600
+        part = Path(name)
         result = _work(file, part, keep, progress, packed=target.suffix == ".gz", target=target)
-        if in_place:
-            shutil.copymode(file, part)
+        part.chmod(PRIVATE_MODE)
+        if not (in_place or force) and target.exists():
+            raise _exists(target)
         part.replace(target.resolve())
     except OSError as error:
         raise WarplineError("cannot-write", f"{target} cannot be written: {error.strerror or error}") from error
     finally:
-        for leftover in (part, *(part.with_name(part.name + end) for end in ("-journal", "-wal", "-shm"))):
-            leftover.unlink(missing_ok=True)
+        if part is not None:
+            part.unlink(missing_ok=True)
     return result
 
 
 def default_output(file: Path) -> Path:
-    """NAME.scrubbed.ext beside the file; a compressed file keeps both its extensions."""
+    """NAME.scrubbed.ext in the working directory; a compressed file keeps both its extensions."""
     name, packed = (file.name[:-3], ".gz") if file.name.endswith(".gz") else (file.name, "")
     stem, dot, extension = name.rpartition(".")
-    return file.with_name((f"{stem}.scrubbed.{extension}" if dot and stem else f"{name}.scrubbed") + packed)
+    return Path((f"{stem}.scrubbed.{extension}" if dot and stem else f"{name}.scrubbed") + packed)
 
 
 def _target(file: Path, output: Path | None, in_place: bool, force: bool) -> Path:
@@ -95,9 +110,13 @@ def _target(file: Path, output: Path | None, in_place: bool, force: bool) -> Pat
         raise UsageError("would-overwrite", f"{target} is the input file", "give another name, or --in-place")
     if target.is_dir():
         raise UsageError("would-overwrite", f"{target} is a folder", "give a file name")
-    if target.exists() and not force:
-        raise UsageError("would-overwrite", f"{target} exists", "add -f to replace it, or give another name with -o")
+    if (target.exists() or target.is_symlink()) and not force:
+        raise _exists(target)
     return target
+
+
+def _exists(target: Path) -> UsageError:
+    return UsageError("would-overwrite", f"{target} exists", "add -f to replace it, or give another name with -o")
 
 
 def _supported(file: Path) -> str:
@@ -112,7 +131,7 @@ def _supported(file: Path) -> str:
             f"{file.name} is in NVIDIA's own report format, which only nsys can write: share its export instead",
             f"nsys export --type sqlite -o {file.stem}.sqlite {file.name}, then warpline scrub {file.stem}.sqlite",
         )
-    if kind is FileKind.NCU_REP:
+    if kind in {FileKind.NCU_REP, FileKind.NCU_REP_GZ, FileKind.NCU_REP_XZ}:
         raise WarplineError(
             "cannot-scrub",
             f"{file.name} is a Nsight Compute report, which only ncu can write",
@@ -125,45 +144,38 @@ def _supported(file: Path) -> str:
 
 
 def _work(
-    file: Path,
-    part: Path | None,
-    keep: Collection[Kind],
-    progress: Progress,
-    packed: bool = False,
-    target: Path | None = None,
+    file: Path, part: Path, keep: Collection[str], progress: Progress, packed: bool, target: Path | None
 ) -> Result:
     kind = _supported(file)
-    scrubber, tally = Scrubber(keep), Tally()
+    names, tally = Names(KEEP_NAMES in keep), Tally()
+    fields = frozenset(keep) - {KEEP_NAMES}
     try:
         if kind == "kineto":
-            _scrub_trace(file, part, packed, scrubber, tally, progress)
+            used = _scrub_trace(file, part if target else None, packed, names, tally, fields, progress)
         else:
-            _scrub_export(file, part, packed, scrubber, tally, progress)
+            used = _scrub_export(file, part, packed, names, tally, fields, progress)
     except EOFError as error:
         raise UnreadableFile("damaged-file", f"{file} ends early", "copy it again") from error
-    return Result(file, kind, target, tuple(sorted(scrubber.keep)), tally.leaks())
+    absent = sorted(fields - used)
+    if absent:
+        raise UsageError(
+            "no-such-field", f"{file.name} has nothing to keep under {absent[0]}", "--check lists the fields"
+        )
+    return Result(file, kind, target, tuple(sorted(keep)), tally.kept, tally.changes())
 
 
 def _scrub_trace(
-    file: Path, part: Path | None, packed: bool, scrubber: Scrubber, tally: Tally, progress: Progress
-) -> None:
-    from warpline.scrub.kineto import TraceScrubber, event_pieces  # noqa: PLC0415 - loads the reader of traces
-
+    file: Path, part: Path | None, packed: bool, names: Names, tally: Tally, keep: frozenset[str], progress: Progress
+) -> set[str]:
     size = max(file.stat().st_size, 1)
-    trace = TraceScrubber(scrubber, tally)
-    for piece in event_pieces(_blocks(file, lambda done: progress(done / size / 2))):
-        trace.learn(piece)
-    trace.again()
+    trace = TraceScrubber(names, tally, keep)
     with _sink(part, packed) as sink:
-        for piece in event_pieces(_blocks(file, lambda done: progress(0.5 + done / size / 2))):
-            sink.write(trace.clean(piece))
+        trace.scrub(_blocks(file, lambda done: progress(done / size)), sink)
+    return trace.used
 
 
 def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
     """The text of a plain or compressed file, in blocks; reports progress in bytes of the file."""
-    from warpline.sources.kineto.inflate import Inflater  # noqa: PLC0415 - loads the reader of traces
-    from warpline.sources.nsys.unpack import most_bytes  # noqa: PLC0415
-
     with file.open("rb") as source:
         if source.read(2) == GZIP_MAGIC:
             inflater, told = Inflater(file, BLOCK_BYTES, most_bytes()), 0
@@ -186,19 +198,10 @@ def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
             yield block
 
 
-class _Nowhere:
-    """A sink for a check, which discards the output."""
-
-    def write(self, data: bytes, /) -> object:
-        return len(data)
-
-
 class _Packer:
     """gzip without name or time and in blocks of one size, so that the same text gives the same bytes."""
 
     def __init__(self, file: BinaryIO) -> None:
-        from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine  # noqa: PLC0415 - as the readers
-
         self._file = file
         self._engine = engine.compressobj(GZIP_LEVEL, engine.DEFLATED, GZIP_WINDOW_BITS)
         self._pending = bytearray()
@@ -215,8 +218,15 @@ class _Packer:
         self._file.write(self._engine.compress(bytes(self._pending)) + self._engine.flush())
 
 
+class _Nowhere:
+    """Discards what is written."""
+
+    def write(self, data: bytes, /) -> object:
+        return len(data)
+
+
 @contextmanager
-def _sink(part: Path | None, packed: bool) -> Iterator[_Sink]:
+def _sink(part: Path | None, packed: bool) -> Iterator[Output]:
     if part is None:
         yield _Nowhere()
         return
@@ -230,21 +240,16 @@ def _sink(part: Path | None, packed: bool) -> Iterator[_Sink]:
 
 
 def _scrub_export(
-    file: Path, part: Path | None, packed: bool, scrubber: Scrubber, tally: Tally, progress: Progress
-) -> None:
-    from warpline.scrub.nsys import scrub_export  # noqa: PLC0415 - loads when it is used
-    from warpline.sources.nsys.unpack import plain_sqlite  # noqa: PLC0415
-
+    file: Path, part: Path, packed: bool, names: Names, tally: Tally, keep: frozenset[str], progress: Progress
+) -> set[str]:
     with plain_sqlite(file) as plain, tempfile.TemporaryDirectory(prefix="warpline-") as folder:
         if plain.health:
             raise UnreadableFile("damaged-file", f"{file}: {plain.health[0].message}", "copy it or export it again")
-        if part is None:
-            scrub_export(plain.path, file.name, scrubber, tally, write=False, progress=progress)
-            return
+        export = ExportScrubber(names, tally, keep)
         copy = Path(folder, "export.sqlite") if packed else part
-        shutil.copyfile(plain.path, copy)
-        scrub_export(copy, file.name, scrubber, tally, write=True, progress=progress)
+        export.scrub(plain.path, file, copy, progress)
         if packed:
             with copy.open("rb") as source, _sink(part, packed) as sink:
                 while block := source.read(BLOCK_BYTES):
                     sink.write(block)
+    return export.used

@@ -1,223 +1,307 @@
-"""Scrub an nsys SQLite export in place; work on a copy.
+"""Scrub an nsys SQLite export: write a new database from the known tables and columns.
 
-Every text and blob of every table is scrubbed, because nsys interns everything it sees: ``StringIds`` contains
-environments and command lines, separated by zero bytes, beside kernel names. Overwritten data is also overwritten on
-disk (``secure_delete``), and the file is rebuilt at the end (``VACUUM``), so that no free page keeps any of it.
+Nothing of the old file is copied as it is: no page, no schema, no view, trigger, index, statistic or blob. Texts are
+taken out of ``StringIds`` only where a known column refers to them, and get new numbers.
 """
 
 from __future__ import annotations
 
+import contextlib
+import re
 import sqlite3
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.scrub.binary import clean_bytes
-from warpline.scrub.kinds import REMOVED, Kind, Tally
-from warpline.scrub.nsys_roles import PROCESS_BITS, Roles, find_roles
-from warpline.scrub.nsys_rules import identifier, is_identifying, learn_named, named_value
-from warpline.scrub.nsys_tables import (
-    Row,
-    Table,
-    Value,
-    all_tables,
-    batches,
-    delete,
-    free_pages,
-    opened,
-    quoted,
-    reset_counters,
-    tables_with_text,
-    update,
-)
-from warpline.scrub.text import Scrubber
+from warpline.scrub import nsys_fields as fields
+from warpline.scrub.devices import device_name, is_chip
+from warpline.scrub.messages import facts, message
+from warpline.scrub.names import Names
+from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, Columns
+from warpline.scrub.secrets import REMOVED
+from warpline.scrub.tally import Tally
+from warpline.sources.nsys.database import READ_ERRORS, Database, open_database
+from warpline.sources.nsys.program import ending_of
+from warpline.sources.nsys.unpack import EXPORT_AGAIN
 
 Progress = Callable[[float], None]
 """Called with the completed share of the work."""
-_ERRORS = (sqlite3.Error, OverflowError, UnicodeError)
-_DISK_ERRORS = ("SQLITE_FULL", "SQLITE_IOERR_WRITE", "SQLITE_CANTOPEN", "SQLITE_READONLY")
+MAX_NARROW = 1 << 33
+"""Ids, counts and sizes of a launch have 32 bits, signed or not."""
+DOMAIN_EVENTS = (33, 75, 76)
+"""Rows of NVTX that name a category or a domain."""
+_ODD = "odd"
+"""Stands for a value of a type that its column does not have."""
+_TYPES = {
+    "integer": f"CASE WHEN typeof({{0}}) IN ('integer', 'null') THEN {{0}} ELSE '{_ODD}' END",
+    "number": f"CASE WHEN typeof({{0}}) IN ('integer', 'real', 'null') THEN {{0}} ELSE '{_ODD}' END",
+    "text": "CASE WHEN typeof({0}) IN ('text', 'null') THEN {0} ELSE 0 END",
+}
 
 
-@dataclass(slots=True)
-class Export:
-    """One export that is being scrubbed or checked."""
+class ExportScrubber:
+    """Writes one export."""
 
-    connection: sqlite3.Connection
-    scrubber: Scrubber
-    tally: Tally
-    write: bool
-    roles: Roles
+    def __init__(self, names: Names, tally: Tally, keep: Collection[str] = ()) -> None:
+        self.keep = frozenset(keep)
+        self.used: set[str] = set()
+        self._names, self._tally = names, tally
+        self._cleaners: dict[str, Callable[[str], str | None]] = {
+            fields.KERNEL: names.kernel,
+            fields.CALL: names.call,
+            fields.RANGE: names.range,
+            "domain": names.domain,
+            fields.THREAD: names.thread,
+            fields.PROCESS: names.process,
+            fields.MESSAGE: message,
+            fields.DEVICE: lambda text: device_name(text) if text else text,
+            fields.CHIP: lambda text: text if is_chip(text) else None,
+            fields.STREAM_FILE: lambda text: "stderr" if "stderr" in text else "stdout",
+            fields.STREAM: _ending,
+            fields.TIME: lambda text: (
+                text if re.fullmatch(r"\d{4}[-/]\d{2}[-/]\d{2}[ T]\d{2}:\d{2}:\d{2}(?:\.\d{1,9})?Z?", text) else None
+            ),
+            "raw": lambda text: text,
+        }
+        self._strings: dict[int, str] = {}
+        self._known: dict[tuple[str, str], str | None] = {}
+        self._numbers: dict[tuple[str, str], int] = {}
 
-    def put(self, table: Table, key: Row, column: str, value: Value) -> None:
-        """Overwrite one value, unless this is a check."""
-        if self.write:
-            update(self.connection, table, key, column, value)
+    def scrub(self, path: Path, shown: Path, target: Path, progress: Progress) -> None:
+        """Read the export at ``path`` and write the new one at ``target``."""
+        with open_database(path, shown) as database:
+            database.connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+            if not (database.columns.keys() & {*TABLES, *PAIRS}):
+                raise UnreadableFile(
+                    "not-nsys",
+                    f"{shown} is an SQLite file without a single table of Nsight Systems",
+                    "give an export made with: nsys export --type sqlite REPORT.nsys-rep",
+                )
+            target.unlink(missing_ok=True)
+            try:
+                output = sqlite3.connect(target, isolation_level=None)
+                try:
+                    for pragma in ("journal_mode=off", "synchronous=off", "encoding='UTF-8'"):
+                        output.execute(f"PRAGMA {pragma}").fetchall()
+                    output.execute("BEGIN")
+                    self._tables(database, output, progress)
+                    output.execute("COMMIT")
+                finally:
+                    output.close()
+            except sqlite3.Error as error:
+                raise WarplineError(
+                    "cannot-write", f"{target.name} cannot be written: {error}", "free some disk space"
+                ) from error
+            if database.damage:
+                damage = database.damage[0]
+                raise UnreadableFile(
+                    "damaged-file",
+                    f"{shown.name}: {damage.table} is damaged after row {damage.rows} ({damage.reason})",
+                    EXPORT_AGAIN,
+                )
 
-
-def scrub_export(path: Path, shown: str, scrubber: Scrubber, tally: Tally, write: bool, progress: Progress) -> None:
-    """Find what leaks from the export at ``path`` and, if ``write``, remove it from that file."""
-    try:
-        with opened(path, write) as connection:
-            _refuse_programs(connection, shown, write)
-            export = Export(connection, scrubber, tally, write, find_roles(connection))
-            for page in free_pages(path):
-                tally.add(clean_bytes(page, scrubber.clean)[1], "free pages")
-            _clean_all(export, progress)
-        if write:
-            reset_counters(path)
-    except _ERRORS as error:
-        if getattr(error, "sqlite_errorname", "").startswith(_DISK_ERRORS):
-            raise WarplineError(
-                "cannot-write",
-                f"{shown} cannot be scrubbed: {error}",
-                "free some disk space, or set TMPDIR to a larger disk",
-            ) from error
-        raise UnreadableFile(
-            "damaged-file",
-            f"{shown} cannot be scrubbed, because its tables are damaged ({error})",
-            "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep",
-        ) from error
-
-
-def _refuse_programs(connection: sqlite3.Connection, shown: str, write: bool) -> None:
-    """Drop views and triggers: no export has them, and they could run during the changes."""
-    for kind, name, root in connection.execute("SELECT type, name, rootpage FROM sqlite_master").fetchall():
-        if kind == "table" and not root:
-            raise WarplineError(
-                "not-an-export",
-                f"{shown} has the virtual table {name}, which no nsys export has",
-                "give an export made with nsys export --type sqlite",
-            )
-        if kind in ("view", "trigger") and write:
-            connection.execute(f"DROP {kind.upper()} IF EXISTS {quoted(str(name))}")
-
-
-def _clean_all(export: Export, progress: Progress) -> None:
-    connection = export.connection
-    tables = tables_with_text(connection)
-    for table in tables:
-        _learn(export, table)
-    if export.write:
-        connection.execute("BEGIN")
-    for index, table in enumerate(tables):
-        progress(index / (len(tables) + 1))
-        _clean_table(export, table)
-    _clean_threads(export)
-    if export.write:
-        connection.execute("COMMIT")
-    _clean_schema(export)
-    if export.write:
-        connection.execute("VACUUM")
-    progress(1.0)
-
-
-def _learn(export: Export, table: Table) -> None:
-    named = _named(table)
-    for rows in batches(export.connection, table):
-        for row in rows:
-            values = row[len(table.keys) :]
-            if named:
-                learn_named(values[named[0]], values[named[1]], export.scrubber)
-            for value in values:
-                if isinstance(value, str):
-                    export.scrubber.learn(value.replace("\0", "\n"))
-                elif isinstance(value, bytes):
-                    export.scrubber.learn(value.decode("latin-1").replace("\0", "\n"))
-
-
-def _named(table: Table) -> tuple[int, int] | None:
-    """The positions of name and value, in a table with one fact per row."""
-    lower = [column.lower() for column in table.columns]
-    return (lower.index("name"), lower.index("value")) if {"name", "value"} <= set(lower) else None
-
-
-def _clean_table(export: Export, table: Table) -> None:
-    named = _named(table)
-    for rows in batches(export.connection, table):
-        for row in rows:
-            key, values = row[: len(table.keys)], row[len(table.keys) :]
-            if named and _clean_named(export, table, key, values, named):
-                continue
-            for column, value in zip(table.columns, values, strict=True):
-                if not isinstance(value, str | bytes) and not is_identifying(column):
-                    continue
-                new, kinds = _cleaned(export, table, column, value, values)
-                if kinds:
-                    export.tally.add(kinds, f"{table.name}.{column}")
-                    export.put(table, key, column, new)
-
-
-def _clean_named(export: Export, table: Table, key: Row, values: Row, named: tuple[int, int]) -> bool:
-    """Scrub a fact by its name; return whether this completes the row."""
-    name, value = values[named[0]], values[named[1]]
-    if not isinstance(name, str) or not isinstance(value, str):
-        return False
-    fact = named_value(name, value, export.scrubber)
-    if fact.kind is None:
-        return False
-    new_name, in_name = export.scrubber.clean(name)
-    shown = "" if in_name or fact.drop_row else f" ({name[:60]})"
-    export.tally.add([fact.kind, *in_name], f"{table.name}.{table.columns[named[1]]}{shown}")
-    if fact.drop_row:
-        if export.write:
-            delete(export.connection, table, key)
-        return True
-    export.put(table, key, table.columns[named[1]], fact.text)
-    if in_name:
-        export.put(table, key, table.columns[named[0]], new_name)
-    return True
-
-
-def _cleaned(export: Export, table: Table, column: str, value: Value, values: Row) -> tuple[Value, tuple[Kind, ...]]:
-    scrubber = export.scrubber
-    if is_identifying(column) and Kind.IDENTIFIER not in scrubber.keep:
-        new = identifier(value, scrubber)
-        return new, () if new == value else (Kind.IDENTIFIER,)
-    if isinstance(value, bytes):
-        return clean_bytes(value, scrubber.clean)
-    if not isinstance(value, str):
-        return value, ()
-    role = _role(export, table, column, values)
-    if role is not None and role not in scrubber.keep:
-        return (REMOVED, (role,)) if value.strip() not in ("", REMOVED) else (value, ())
-    return scrubber.clean(value)
-
-
-def _role(export: Export, table: Table, column: str, values: Row) -> Kind | None:
-    """The kind of a value that leaks because of its column."""
-    if table.name == "StringIds" and column == "value" and "id" in table.columns:
-        key = values[table.columns.index("id")]
-        if key in export.roles.outputs:
-            return Kind.OUTPUT
-        return Kind.PROCESSES if key in export.roles.strangers else None
-    if table.name == "ANALYSIS_FILE" and column == "content":
-        names = [str(value) for other, value in zip(table.columns, values, strict=True) if "filename" in other.lower()]
-        return None if "stderr" in "".join(names) else Kind.OUTPUT
-    if table.name == "PROCESSES" and column == "name" and "globalPid" in table.columns:
-        process = values[table.columns.index("globalPid")]
-        known = not isinstance(process, int) or process >> PROCESS_BITS in export.roles.profiled
-        return None if known else Kind.PROCESSES
-    return None
-
-
-def _clean_threads(export: Export) -> None:
-    """Delete the rows that name threads of other processes: without their strings they are useless."""
-    columns = all_tables(export.connection).get("ThreadNames", ())
-    if export.write and "nameId" in columns and Kind.PROCESSES not in export.scrubber.keep:
-        export.connection.executemany(
-            "DELETE FROM ThreadNames WHERE nameId = ?", [(name,) for name in sorted(export.roles.strangers)]
+    def _tables(self, database: Database, output: sqlite3.Connection, progress: Progress) -> None:
+        self._strings = {
+            key: value
+            for keys, texts in _rows(database, STRINGS, [("id", "integer"), ("value", "text")])
+            for key, value in zip(keys, texts, strict=True)
+            if isinstance(key, int) and isinstance(value, str)
+        }
+        self._count_others(database)
+        for index, (table, columns) in enumerate(database.columns.items()):
+            progress(index / len(database.columns))
+            if table in TABLES:
+                self._table(database, output, table, columns)
+            elif table in PAIRS and {"name", "value"} <= set(columns):
+                self._pairs(database, output, table)
+            elif table in self.keep:
+                self._whole(database, output, table, columns)
+            elif table != STRINGS and not table.startswith("sqlite_"):
+                self._tally.dropped[table] += 1
+            if database.damage:
+                return
+        output.execute("CREATE TABLE StringIds (id INTEGER NOT NULL PRIMARY KEY, value TEXT)")
+        output.executemany(
+            "INSERT INTO StringIds VALUES (?, ?)", ((key, text) for (_, text), key in self._numbers.items())
         )
+        self._count_strings()
+        progress(1.0)
+
+    def _count_others(self, database: Database) -> None:
+        """Whatever the file has besides tables; damage is found when the tables are read."""
+        with contextlib.suppress(*READ_ERRORS):
+            self._count_schema(database)
+
+    def _count_schema(self, database: Database) -> None:
+        for kind in ("view", "trigger", "index"):
+            for (sql,) in database.connection.execute("SELECT sql FROM sqlite_master WHERE type = ?", (kind,)):
+                self._tally.dropped[kind] += sql is not None
+        for pragma in ("freelist_count", "user_version", "application_id"):
+            (number,) = database.connection.execute(f"PRAGMA {pragma}").fetchone()
+            self._tally.dropped[pragma] += bool(number)
+
+    def _table(self, database: Database, output: sqlite3.Connection, table: str, present: tuple[str, ...]) -> None:
+        known = TABLES[table]
+        for column in present:
+            if column not in known.all and not self._keeps(f"{table}.{column}"):
+                self._tally.dropped[f"{table}.{column}"] += 1
+        extra = [column for column in present if column not in known.all and f"{table}.{column}" in self.keep]
+        wanted = [(column, _kind(known, column)) for column in known.all if column in present]
+        wanted += [(column, "any") for column in extra]
+        if not wanted:
+            return
+        insert = _created(output, table, [(column, _declared(known, column, kind)) for column, kind in wanted])
+        for chunk in _rows(database, table, wanted):
+            events = dict(zip([column for column, _ in wanted], chunk, strict=True)).get("eventType")
+            cleaned = [
+                self._column(table, known, column, kind, values, events)
+                for (column, kind), values in zip(wanted, chunk, strict=True)
+            ]
+            output.executemany(insert, zip(*cleaned, strict=True))
+
+    def _column(
+        self,
+        table: str,
+        known: Columns,
+        column: str,
+        kind: str,
+        values: tuple[Any, ...],
+        events: tuple[Any, ...] | None,
+    ) -> list[Any]:
+        """One column of a chunk, checked."""
+        place, keeps = f"{table}.{column}", self._keeps(f"{table}.{column}")
+        role = known.texts.get(column) or known.strings.get(column)
+        if kind == "any":
+            self._tally.kept += len(values)
+            return list(values)
+        if role is None:
+            new = [None if value is None or not _is_sane(value, column in WIDE or keeps) else value for value in values]
+        else:
+            by_row = (
+                [role] * len(values) if events is None or role != fields.RANGE else [_nvtx(event) for event in events]
+            )
+            clean = self._string if column in known.strings else self._text
+            return [
+                None if value is None else clean(place, "raw" if keeps else which, value)
+                for which, value in zip(by_row, values, strict=True)
+            ]
+        lost = sum(value is not None and entry is None for value, entry in zip(values, new, strict=True))
+        self._tally.kept += sum(entry is not None for entry in new)
+        if lost:
+            self._tally.dropped[place] += lost
+        return new
+
+    def _text(self, place: str, role: str, value: Any) -> str | None:
+        """A text in its own column."""
+        new = self._cleaned(role, value) if isinstance(value, str) else None
+        if new is None:
+            self._tally.dropped[place] += 1
+        elif new == value:
+            self._tally.kept += 1
+        else:
+            self._tally.replaced[place] += 1
+        return new
+
+    def _string(self, place: str, role: str, value: Any) -> int | None:
+        """A reference to a text: its new number."""
+        text = self._strings.get(value) if isinstance(value, int) else None
+        new = self._text(place, role, text) if text is not None else None
+        if new is None:
+            return None
+        return self._numbers.setdefault((role, new), len(self._numbers) + 1)
+
+    def _cleaned(self, role: str, text: str) -> str | None:
+        key = (role, text)
+        if key not in self._known:
+            self._known[key] = self._cleaners[role](text)
+        return self._known[key]
+
+    def _count_strings(self) -> None:
+        """Texts that no known column refers to."""
+        used = {text for _, text in self._known}
+        unused = sum(text not in used for text in self._strings.values())
+        if unused:
+            self._tally.dropped[f"{STRINGS}.value"] += unused
+
+    def _pairs(self, database: Database, output: sqlite3.Connection, table: str) -> None:
+        insert = _created(output, table, [("name", "TEXT"), ("value", "TEXT")])
+        known, place = facts(self._names), f"{table}.value"
+        for names, values in _rows(database, table, [("name", "text"), ("value", "text")]):
+            for name, value in zip(names, values, strict=True):
+                if isinstance(name, str) and isinstance(value, str) and self._keeps(place):
+                    output.execute(insert, (name, value))
+                    self._tally.kept += 1
+                    continue
+                clean = known.get(name) if isinstance(name, str) else None
+                new = clean(value) if clean is not None and isinstance(value, str) else None
+                if new is None:
+                    self._tally.dropped[place] += 1
+                    continue
+                output.execute(insert, (name, new))
+                self._tally.kept += new == value
+                self._tally.replaced.update({place: 1} if new != value else {})
+
+    def _whole(self, database: Database, output: sqlite3.Connection, table: str, columns: tuple[str, ...]) -> None:
+        """A table that the user wants to keep as it is."""
+        self.used.add(table)
+        insert = _created(output, table, [(column, "") for column in columns])
+        for chunk in _rows(database, table, [(column, "any") for column in columns]):
+            self._tally.kept += len(chunk) * len(chunk[0])
+            output.executemany(insert, zip(*chunk, strict=True))
+
+    def _keeps(self, place: str) -> bool:
+        if place not in self.keep:
+            return False
+        self.used.add(place)
+        return True
 
 
-def _clean_schema(export: Export) -> None:
-    """Scrub the comments in table definitions, where nsys documents its columns."""
-    for name, sql in export.connection.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall():
-        new, kinds = export.scrubber.clean(str(sql))
-        if not kinds:
-            continue
-        export.tally.add(kinds, "sqlite_master.sql")
-        if export.write:
-            export.connection.execute("PRAGMA writable_schema=on")
-            export.connection.execute("UPDATE sqlite_master SET sql = ? WHERE name IS ? AND sql IS ?", (new, name, sql))
-            export.connection.execute("PRAGMA writable_schema=reset")
+def _rows(database: Database, table: str, wanted: list[tuple[str, str]]) -> Iterator[list[tuple[Any, ...]]]:
+    """The columns of a table, chunk by chunk; a value of another type than its column is marked."""
+    if not set(database.columns.get(table, ())) >= {column for column, _ in wanted}:
+        return
+    parts = [_TYPES[kind].format(quoted(column)) if kind != "any" else quoted(column) for column, kind in wanted]
+    texts = [index for index, (_, kind) in enumerate(wanted) if kind == "text"]
+    yield from database.chunks(table, f"SELECT {', '.join(parts)} FROM {quoted(table)}", texts)
+
+
+def _kind(known: Columns, column: str) -> str:
+    return "text" if column in known.texts else "number" if column in known.numbers else "integer"
+
+
+def _declared(known: Columns, column: str, kind: str) -> str:
+    return {"text": "TEXT", "number": "REAL", "integer": "INTEGER", "any": ""}[kind]
+
+
+def _is_sane(value: Any, wide: bool) -> bool:
+    if isinstance(value, float):
+        return True
+    return isinstance(value, int) and (wide or -MAX_NARROW < value < MAX_NARROW)
+
+
+def _nvtx(event: Any) -> str:
+    return "domain" if event in DOMAIN_EVENTS else fields.RANGE
+
+
+def _ending(text: str) -> str:
+    """The end of a program's error output, as far as it says how the program failed."""
+    ending = ending_of(text)
+    if not ending.failed:
+        return REMOVED
+    told = message(ending.quote)
+    if ending_of(told).failed and ending_of(told).interrupted == ending.interrupted:
+        return told
+    return f"KeyboardInterrupt: {REMOVED}" if ending.interrupted else f"RuntimeError: {REMOVED}"
+
+
+def _created(output: sqlite3.Connection, table: str, columns: list[tuple[str, str]]) -> str:
+    """Create a table; the statement that inserts a row."""
+    listed = ", ".join(f"{quoted(column)} {declared}".rstrip() for column, declared in columns)
+    output.execute(f"CREATE TABLE {quoted(table)} ({listed})")
+    return f"INSERT INTO {quoted(table)} VALUES ({', '.join('?' * len(columns))})"
+
+
+def quoted(name: str) -> str:
+    """A quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

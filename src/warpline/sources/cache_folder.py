@@ -8,14 +8,17 @@ import os
 from functools import cache
 from pathlib import Path
 
+from warpline.errors import UsageError
 from warpline.sources.zlib_engine import engine
 
-READER_VERSION = 11
+READER_VERSION = 12
 """Increment this when readers, linking or checks give another result for the same file."""
 SMALL_FILE_BYTES = 64 << 10
 """Smaller files are parsed faster than looked up."""
 SAMPLE_BYTES = 64 << 10
 SAMPLES = 64
+LIMIT_BYTES = 4 << 30
+"""Size of the cache folder unless WARPLINE_CACHE_BYTES says otherwise."""
 
 
 def cache_folder() -> Path:
@@ -24,9 +27,26 @@ def cache_folder() -> Path:
     return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "warpline"
 
 
+def limit_bytes() -> int:
+    """The size that the cache folder may have."""
+    text = os.environ.get("WARPLINE_CACHE_BYTES", "")
+    if not text:
+        return LIMIT_BYTES
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(
+            "bad-environment", f"WARPLINE_CACHE_BYTES is {text!r}, not a whole number of bytes", "correct or unset it"
+        )
+    return int(text)
+
+
 def traces_folder() -> Path:
     """The folder of parsed traces."""
     return cache_folder() / "traces"
+
+
+def answers_folder() -> Path:
+    """The folder of finished answers."""
+    return cache_folder() / "answers"
 
 
 def content_key(file: Path) -> str | None:

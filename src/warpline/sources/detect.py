@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import lzma
 import re
 from pathlib import Path
 
@@ -31,21 +32,29 @@ class Kind(enum.Enum):
     QDSTRM = "qdstrm"
     """Raw stream of nsys, not yet imported."""
     NCU_REP = "ncu-rep"
+    """Report of Nsight Compute."""
+    NCU_REP_GZ = "ncu-rep-gz"
+    NCU_REP_XZ = "ncu-rep-xz"
     NCU_CSV = "ncu-csv"
+    """Page of such a report as CSV, or a log of ncu."""
     NCU_CSV_GZ = "ncu-csv-gz"
+    NCU_CSV_XZ = "ncu-csv-xz"
     EXECUTION_TRACE = "execution-trace"
     """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
     DIRECTORY = "directory"
     UNKNOWN = "unknown"
 
 
+NCU_KINDS = frozenset(kind for kind in Kind if kind.value.startswith("ncu-"))
+"""Reports of Nsight Compute and their pages: no timelines."""
 GZIP_MAGIC = b"\x1f\x8b"
+XZ_MAGIC = b"\xfd7zXZ\x00"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
 REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
 
 _OTHER_PACKING = {
-    b"\xfd7zXZ\x00": ("xz", "xz -d"),
+    XZ_MAGIC: ("xz", "xz -d"),
     b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
     b"BZh": ("bzip2", "bunzip2"),
     b"PK\x03\x04": ("zip", "unzip"),
@@ -56,9 +65,8 @@ _KINETO_KEY = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|displayTimeUnit|baseTimeNanoseconds|traceName)"\s*:|"ph"\s*:'
 )
 _EXECUTION_TRACE = re.compile(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:trace|graph)\|')
-_NCU_HEADER = re.compile(
-    rb'^"?ID"?,"?Process ID"?,"?Process Name"?|^"?ID"?,"?Process ID"?,"?Kernel Name"?', re.MULTILINE
-)
+_NCU_HEADER = re.compile(rb'^"?ID"?([,;\t])"?Process ID"?\1"?(?:Process|Kernel) Name"?', re.MULTILINE)
+_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _NVPROF_TABLES = (b"CREATE TABLE StringTable", b"CREATE TABLE CUPTI_ACTIVITY_KIND_")
 """nvprof creates all its tables before the first row; nsys has no StringTable."""
 _PACKED = {
@@ -66,7 +74,10 @@ _PACKED = {
     Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_GZ,
     Kind.NVPROF: Kind.NVPROF_GZ,
     Kind.NCU_CSV: Kind.NCU_CSV_GZ,
+    Kind.NCU_REP: Kind.NCU_REP_GZ,
 }
+_PACKED_WITH_XZ = {Kind.NCU_CSV: Kind.NCU_CSV_XZ, Kind.NCU_REP: Kind.NCU_REP_XZ}
+_XZ_MEMORY_BYTES = 256 << 20
 
 
 def detect(path: Path) -> Kind:
@@ -80,6 +91,8 @@ def detect(path: Path) -> Kind:
         )
     if head.startswith(GZIP_MAGIC):
         return _packed_kind(head, path)
+    if head.startswith(XZ_MAGIC) and (kind := _kind_within_xz(head, path)):
+        return kind
     _refuse_other_packing(head, path)
     return _plain_kind(head, path)
 
@@ -122,6 +135,15 @@ def _packed_kind(head: bytes, path: Path) -> Kind:
     )
 
 
+def _kind_within_xz(head: bytes, path: Path) -> Kind | None:
+    """The kind of a report of Nsight Compute packed with xz, as such reports are kept; None for anything else."""
+    try:
+        inner = lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES).decompress(head, HEAD_BYTES)
+    except (lzma.LZMAError, MemoryError):
+        return None
+    return _PACKED_WITH_XZ.get(_plain_kind(inner, path)) if inner else None
+
+
 def _refuse_other_packing(head: bytes, path: Path) -> None:
     for magic, (name, command) in _OTHER_PACKING.items():
         if head.startswith(magic):
@@ -142,6 +164,8 @@ def _plain_kind(head: bytes, path: Path) -> Kind:
         raise UnreadableFile(
             "damaged-file", f"{path} begins with zeros: it was never written in full", "record or export it again"
         )
+    if head.startswith(_UTF_16):  # as PowerShell writes what a program prints
+        head = head.decode("utf-16", errors="replace").encode()
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith((b"{", b"[")):
         if _KINETO_KEY.search(text):

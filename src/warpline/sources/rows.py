@@ -17,6 +17,10 @@ PROFILER_STEP = r"^ProfilerStep#\d+"
 """Ranges in which torch.profiler puts a step, in its own files and in those of nsys."""
 
 
+FAR_NS = 500_000_000_000_000_000
+"""Sixteen years: longer than any recording, and short enough to add times without overflow."""
+
+
 @dataclass(slots=True)
 class Rows:
     """Tables by name, facts about the capture, and what the reader noticed."""

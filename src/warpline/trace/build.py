@@ -1,4 +1,4 @@
-"""Builds a trace from a reader's rows: conform, link, find steps, check."""
+"""Builds a trace from a reader's rows: guarantee the schema, link, find steps, check."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import polars as pl
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import Rows
 from warpline.trace.checks import check, check_steps
+from warpline.trace.guarantee import guarantee
 from warpline.trace.link import link
 from warpline.trace.memory import hand_back_memory
-from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.schema import TABLES
 from warpline.trace.steps import find_steps
 from warpline.trace.trace import Trace
 
@@ -19,13 +20,13 @@ from warpline.trace.trace import Trace
 def build(file: Path, rows: Rows) -> Trace:
     """Build a trace from a reader's rows: all tables, linked and checked. Removes the tables from the rows, so that
     none is in memory twice."""
-    read = rows.tables
-    tables = {name: conform(name, read.pop(name)) if name in read else empty(name) for name in TABLES}
+    tables, repairs = guarantee(rows)
     link(tables)
     hand_back_memory()
     tables["steps"] = find_steps(tables)
     found = check(tables) + check_steps(tables["steps"], tables["gpu"])
-    tables["health"] = _health_table(rows.health + _unsaid(found, rows.health))
+    said = rows.health + _unsaid(repairs.health(), rows.health)
+    tables["health"] = _health_table(said + _unsaid(found, said))
     facts = {"source": rows.source, **rows.meta}
     tables["meta"] = pl.DataFrame(
         {"key": list(facts), "value": list(facts.values())}, schema={"key": pl.String, "value": pl.String}

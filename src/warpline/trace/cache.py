@@ -1,104 +1,140 @@
-"""Caches parsed traces on disk as Arrow, by content: a second open maps columns and parses no JSON.
+"""Caches parsed traces on disk as Arrow, by content: a second open reads columns and parses no JSON.
 
-An entry is a folder with one file a table and a manifest with their checksums. It is written beside and
-renamed into place, so a reader never sees half of one; a damaged entry is dropped and built anew. The folder
-is bounded: the entries unused for longest go first. Nothing here may fail an open: a cache that cannot be
-read or written is a cache miss. Tables are not compressed, so that
-opening one maps it and copies next to nothing.
+An entry is a folder with one file a table and a manifest with their checksums. It is written beside and renamed into
+place, so a reader never sees half of one, and a reader keeps what it has opened when the entry is replaced or removed.
+The folder is bounded: see `warpline.sources.cache_limit`. Nothing here may fail an open: an entry that is not exactly
+what this version would write is a cache miss, and so is a folder that cannot be read or written. Tables are not
+compressed, so that they are read at the speed of memory.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import mmap
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
-from functools import cache as read_once
+from functools import cache as found_once
 from functools import partial
 from pathlib import Path
+from typing import Any, BinaryIO
+from weakref import WeakSet
 
 import polars as pl
 
-from warpline.sources.cache_folder import traces_folder
+from warpline.sources.cache_folder import limit_bytes, traces_folder
+from warpline.sources.cache_limit import MANIFEST, make_room
+from warpline.sources.private_files import (
+    create_file,
+    open_file,
+    open_folder,
+    private_folder,
+    publish,
+    temporary_folder,
+)
 from warpline.sources.zlib_engine import engine
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
-LIMIT_BYTES = int(os.environ.get("WARPLINE_CACHE_BYTES", str(4 << 30)))
+MAX_MANIFEST_BYTES = 1 << 20
+READ_AT_ONCE_BYTES = 1 << 20
+"""Smaller tables are read when the trace is opened; of the others the file is held open until it is read."""
+MAX_HELD_FILES = 128
+"""Of all open traces: a process may have only so many files open. Beyond that, tables are read at once."""
+
+Loader = Callable[[], pl.DataFrame]
+_held: WeakSet[BinaryIO] = WeakSet()
 
 
 def load(name: str, file: Path) -> Trace | None:
-    """The trace of that entry, with larger tables loaded on first use; None if there is no entry."""
-    entry = traces_folder() / name
+    """The trace of that entry, with larger tables loaded on first use; None if there is no such entry."""
     try:
-        manifest = json.loads((entry / "manifest.json").read_text())
-        if manifest["polars"] != pl.__version__:
-            return None
-        for table in TABLES:
-            if _checksum(entry / f"{table}.arrow") != manifest["tables"][table]:
-                raise ValueError(f"{table} is damaged")
-        tables: dict[str, pl.DataFrame | Callable[[], pl.DataFrame]] = {
-            table: read_once(partial(_read_table, entry / f"{table}.arrow")) for table in TABLES
-        }
-        trace = Trace(file, str(manifest["source"]), tables)
-        for small in ("meta", "health", "steps", "devices", "threads"):
-            trace.table(small)
-        os.utime(entry / "manifest.json")
-    except FileNotFoundError:
+        folder = open_folder(traces_folder() / name)
+        try:
+            with open_file(MANIFEST, folder) as opened:
+                manifest = json.loads(opened.read(MAX_MANIFEST_BYTES))
+                if manifest["about"] != _about(name):
+                    return None
+                source = manifest["source"]
+                tables = {table: _table(folder, table, manifest["tables"][table]) for table in TABLES}
+                with contextlib.suppress(OSError):  # a folder that cannot be written can be read
+                    os.utime(opened.fileno())
+        finally:
+            os.close(folder)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError, pl.exceptions.PolarsError):
         return None
-    except (OSError, ValueError, KeyError, TypeError, pl.exceptions.PolarsError):
-        shutil.rmtree(entry, ignore_errors=True)
+    except pl.exceptions.PanicException:
         return None
-    return trace
+    return Trace(file, source, tables) if isinstance(source, str) else None
 
 
 def store(name: str, trace: Trace) -> None:
     """Store the trace under that name, and evict entries that no longer fit."""
-    with contextlib.suppress(OSError):
-        traces_folder().mkdir(parents=True, exist_ok=True)
-        temporary = Path(tempfile.mkdtemp(prefix=".writing-", dir=traces_folder()))
-        try:
+    needed = sum(int(trace.table(table).estimated_size()) for table in TABLES)
+    if needed > limit_bytes():
+        return
+    with contextlib.suppress(OSError, pl.exceptions.PolarsError):
+        folder = private_folder(traces_folder())
+        make_room(needed)
+        with temporary_folder(folder) as temporary:
             checksums = {}
             for table in TABLES:
                 path = temporary / f"{table}.arrow"
-                trace.table(table).write_ipc(path, compression="uncompressed")
-                checksums[table] = _checksum(path)
-            manifest = {"source": trace.source, "polars": pl.__version__, "tables": checksums}
-            (temporary / "manifest.json").write_text(json.dumps(manifest))
-            shutil.rmtree(traces_folder() / name, ignore_errors=True)
-            temporary.rename(traces_folder() / name)
-        finally:
-            shutil.rmtree(temporary, ignore_errors=True)
-        _evict()
+                with create_file(path) as file:
+                    trace.table(table).write_ipc(file, compression="uncompressed")
+                with open_file(path) as file:
+                    checksums[table] = [_size(file), _checksum(file)]
+            manifest = {"about": _about(name), "source": trace.source, "tables": checksums}
+            with create_file(temporary / MANIFEST) as file:
+                file.write(json.dumps(manifest).encode())
+            publish(temporary, folder / name)
+        make_room()
 
 
-def _read_table(path: Path) -> pl.DataFrame:
-    return pl.read_ipc(path)
+def _about(name: str) -> dict[str, str]:
+    """What an entry must agree with: a copy under another name, or tables of another version, are not this entry."""
+    return {"name": name, "polars": pl.__version__, "schema": _schema_digest()}
 
 
-def _checksum(path: Path) -> int:
-    with path.open("rb") as file:
-        if not os.fstat(file.fileno()).st_size:
-            return 0
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return int(engine.crc32(content))
+@found_once
+def _schema_digest() -> str:
+    columns = [[table, name, str(column.dtype)] for table, named in TABLES.items() for name, column in named.items()]
+    return hashlib.blake2b(json.dumps(columns).encode(), digest_size=8).hexdigest()
 
 
-def _evict() -> None:
-    """Remove the least recently used entries until the rest fits, and leftovers of interrupted writers."""
-    entries = []
-    for entry in traces_folder().iterdir():
-        manifest = entry / "manifest.json"
-        used = manifest.stat().st_mtime if manifest.exists() else 0.0
-        if entry.name.startswith(".writing-"):
-            continue
-        entries.append((used, sum(file.stat().st_size for file in entry.iterdir()), entry))
-    total = sum(size for _, size, _ in entries)
-    for _, size, entry in sorted(entries, key=lambda item: item[0]):
-        if total <= LIMIT_BYTES:
-            return
-        shutil.rmtree(entry, ignore_errors=True)
-        total -= size
+def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame | Loader:
+    """A table of the entry: checked, and read or held open."""
+    file = open_file(f"{table}.arrow", folder)
+    try:
+        size, expected = checksum
+        if _size(file) != size or _checksum(file) != expected:
+            raise ValueError(f"{table} is damaged")
+        file.seek(0)
+        schema = pl.read_ipc_schema(file)
+        if schema != {name: column.dtype for name, column in TABLES[table].items()}:
+            raise ValueError(f"{table} has other columns")
+        if size < READ_AT_ONCE_BYTES or len(_held) >= MAX_HELD_FILES:
+            return _read(file)
+    except BaseException:
+        file.close()
+        raise
+    _held.add(file)
+    return found_once(partial(_read, file))
+
+
+def _read(file: BinaryIO) -> pl.DataFrame:
+    with file:
+        file.seek(0)
+        return pl.read_ipc(file)
+
+
+def _size(file: BinaryIO) -> int:
+    return os.fstat(file.fileno()).st_size
+
+
+def _checksum(file: BinaryIO) -> int:
+    if not _size(file):
+        return 0
+    with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return int(engine.crc32(content))

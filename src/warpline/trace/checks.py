@@ -129,7 +129,7 @@ def _captured(api: pl.DataFrame) -> Bools:
     if not matches(api["name"], BEGIN_CAPTURE).any():
         return np.zeros(len(api), bool)
     events = api.select(
-        pl.col("thread").fill_null(0),
+        "thread",
         "start_ns",
         opening=named(BEGIN_CAPTURE).cast(pl.Int32) - named(END_CAPTURE).cast(pl.Int32),
     ).with_row_index("row")

@@ -84,7 +84,6 @@ def loop_of_ranges(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
         ~named(LIBRARY_RANGE),
         ~named(PART_OF_A_STEP),
         ~named(LIBRARY_DOMAIN, "domain"),
-        pl.col("name").is_not_null(),
     )
     group = by_name(own["name"], lambda names: names.str.replace_all(r"\d+", "").rank("dense"))
     return _outermost_loop(own.with_columns(group=group), launches)

@@ -6,14 +6,15 @@ meanwhile.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
-from warpline.sources.cache_folder import content_key, traces_folder
-from warpline.sources.detect import Kind, detect
+from warpline.sources.cache_folder import content_key, limit_bytes, traces_folder
+from warpline.sources.detect import NCU_KINDS, Kind, detect
 from warpline.trace.beside import COMPANIONS, Beside
 from warpline.trace.memory import hand_back_memory
 
@@ -39,8 +40,10 @@ def open_trace(
     cores have less to do than to scan text.
     """
     file = Path(path)
+    if cache:
+        limit_bytes()  # a wrong setting is an error for every file, whatever its size
     if file.is_dir():
-        file = only_trace_of(file)
+        file, _ = trace_of_folder(file)
     kind = detect(file)
     key = content_key(file) if cache else None
     is_kept = key is not None and (traces_folder() / key).is_dir()
@@ -107,18 +110,46 @@ def _read(file: Path, kind: Kind, scanner: Scanner, when_scanned: Callable[[], N
         from warpline.sources.nvprof import read_nvprof  # noqa: PLC0415
 
         return read_nvprof(file)
+    if kind in NCU_KINDS:
+        raise UnreadableFile(
+            "not-a-trace",
+            f"{file} is a report of Nsight Compute: it has counters of single kernels, and no timeline",
+            f"warpline dive {file.name}",
+        )
     what = _WITHOUT_TIMELINE.get(kind, f"a file of kind {kind.value}, which has no timeline")
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")
 
 
-def only_trace_of(folder: Path) -> Path:
-    """The one profile in a folder, as tensorboard_trace_handler leaves it; several must be told apart by name."""
+def trace_of_folder(folder: Path) -> tuple[Path, list[Path]]:
+    """The profile to open of a folder, and the others of the same run.
+
+    Of a run of `warpline run` it is the first one of its manifest; other folders must have a single profile, as
+    tensorboard_trace_handler leaves it: several must be told apart by name.
+    """
+    recorded = _files_of_run(folder)
+    if recorded:
+        return recorded[0], recorded[1:]
     files = sorted(file for file in folder.rglob("*") if _is_trace(file.name) and file.is_file())
     if len(files) == 1:
-        return files[0]
+        return files[0], []
     listed = ", ".join(str(file.relative_to(folder)) for file in files[:_LISTED])
     found = f"{len(files)} profiles ({listed}{' …' if len(files) > _LISTED else ''})" if files else "no profile"
     raise UnreadableFile("which-trace", f"{folder} holds {found}", "name one file")
+
+
+def _files_of_run(folder: Path) -> list[Path]:
+    """The profiles that the manifest of a run names, an nsys report by its export; empty without a manifest."""
+    try:
+        manifest = json.loads((folder / _MANIFEST).read_text(encoding="utf-8"))
+        names = [name for name in manifest["files"] if Path(name).name == name and _is_trace(name)]
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return []
+    exported = [Path(name).with_suffix(".sqlite") for name in names]
+    files = [
+        folder / (export if name.endswith(".nsys-rep") and (folder / export).is_file() else name)
+        for name, export in zip(names, exported, strict=True)
+    ]
+    return [file for file in files if file.is_file()]
 
 
 def _is_trace(name: str) -> bool:

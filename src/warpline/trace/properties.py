@@ -92,6 +92,11 @@ class TableProperties(ABC):
         return self.table("devices")
 
     @property
+    def long_names(self) -> pl.DataFrame:
+        """Names too long for a column: the shortened ones, as the other tables have them, and the whole of each."""
+        return self.table("long_names")
+
+    @property
     def meta(self) -> pl.DataFrame:
         """Facts about the file and the capture."""
         return self.table("meta")

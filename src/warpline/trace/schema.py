@@ -2,36 +2,38 @@
 
 Times are integer nanoseconds from the trace's own zero (``meta``'s ``epoch_ns`` says where that lies).
 A row's *id* is its position in its table; ``api_id``, ``op_id``, ``parent`` and ``thread`` hold such
-positions. A value that the source does not record is null, never zero.
+positions. A value that the source does not record is null, never zero, except in the columns marked `required`.
+`warpline.trace.guarantee` makes a reader's rows keep what is said here.
 """
 
 from __future__ import annotations
 
 import polars as pl
-from polars.datatypes import DataTypeClass
 
-from warpline.records import dataclass
-
-ID = pl.UInt32
-NAME = pl.Categorical
-TIME = pl.Int64
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column: its type and what it means."""
-
-    dtype: DataTypeClass
-    meaning: str
-
-
-Table = dict[str, Column]
+from warpline.trace.column_rules import (
+    BYTES,
+    COUNT,
+    DEVICE,
+    ID,
+    NAME,
+    PER_BLOCK,
+    PER_DEVICE,
+    RATE,
+    SIGNED_BYTES,
+    TEXT_CHARS,
+    TIME,
+    WHOLE_CHARS,
+    Column,
+    Table,
+)
 
 _SPAN: Table = {
-    "start_ns": Column(TIME, "begin, ns from the trace's zero"),
-    "end_ns": Column(TIME, "end, ns from the trace's zero; never before start_ns"),
+    "start_ns": Column(TIME, "begin, ns from the trace's zero", required=True),
+    "end_ns": Column(TIME, "end, ns from the trace's zero; never before start_ns", required=True),
 }
-_THREAD: Table = {"thread": Column(ID, "row of `threads`")}
+_OPEN_SPAN: Table = {**_SPAN, "end_ns": Column(TIME, _SPAN["end_ns"].meaning + "; null if the range was never closed")}
+_THREAD: Table = {"thread": Column(ID, "row of `threads`", required=True)}
+_ANY_THREAD: Table = {"thread": Column(ID, "row of `threads`, where recorded")}
 _ARGUMENTS: Table = {
     "args_offset": Column(pl.Int64, "where the event's raw arguments lie in the (uncompressed) Kineto file"),
     "args_length": Column(pl.UInt32, "their length in bytes"),
@@ -44,10 +46,16 @@ _CORRELATION: Table = {
 TABLES: dict[str, Table] = {
     # Things a device ran, by start time.
     "gpu": {
-        "kind": Column(NAME, "kernel, memcpy, memset, decompress, or graph (a CUDA-graph replay recorded as one bar)"),
-        "name": Column(NAME, "demangled kernel name, or what Kineto or nsys calls the copy, set or graph"),
+        "kind": Column(
+            NAME,
+            "kernel, memcpy, memset, decompress, or graph (a CUDA-graph replay recorded as one bar)",
+            required=True,
+        ),
+        "name": Column(
+            NAME, "demangled kernel name, or what Kineto or nsys calls the copy, set or graph", required=True
+        ),
         "short_name": Column(NAME, "kernel name without namespaces, templates and arguments, where recorded"),
-        "device": Column(pl.Int32, "device ordinal"),
+        "device": Column(pl.Int32, "device ordinal", bounds=DEVICE),
         "context": Column(pl.Int64, "CUDA context"),
         "green_context": Column(pl.Int64, "green context (nsys); null where there is none"),
         "stream": Column(pl.Int64, "stream"),
@@ -58,17 +66,17 @@ TABLES: dict[str, Table] = {
         "op_id": Column(ID, "row of `ops`: the innermost op around the launch"),
         "graph_id": Column(pl.Int64, "CUDA graph it belongs to (nsys: graphId or graphExecId; Kineto: graph id)"),
         "graph_node_id": Column(pl.Int64, "node within the graph"),
-        "grid_x": Column(pl.Int32, "blocks in x"),
-        "grid_y": Column(pl.Int32, "blocks in y"),
-        "grid_z": Column(pl.Int32, "blocks in z"),
-        "block_x": Column(pl.Int32, "threads in x"),
-        "block_y": Column(pl.Int32, "threads in y"),
-        "block_z": Column(pl.Int32, "threads in z"),
-        "registers": Column(pl.Int32, "registers per thread"),
-        "shared_bytes": Column(pl.Int64, "shared memory per block, static and dynamic together"),
-        "shared_static_bytes": Column(pl.Int64, "static part (nsys)"),
-        "shared_dynamic_bytes": Column(pl.Int64, "dynamic part (nsys)"),
-        "bytes": Column(pl.Int64, "bytes copied or set"),
+        "grid_x": Column(pl.Int32, "blocks in x", bounds=COUNT),
+        "grid_y": Column(pl.Int32, "blocks in y", bounds=COUNT),
+        "grid_z": Column(pl.Int32, "blocks in z", bounds=COUNT),
+        "block_x": Column(pl.Int32, "threads in x", bounds=PER_BLOCK),
+        "block_y": Column(pl.Int32, "threads in y", bounds=PER_BLOCK),
+        "block_z": Column(pl.Int32, "threads in z", bounds=PER_BLOCK),
+        "registers": Column(pl.Int32, "registers per thread", bounds=PER_BLOCK),
+        "shared_bytes": Column(pl.Int64, "shared memory per block, static and dynamic together", bounds=BYTES),
+        "shared_static_bytes": Column(pl.Int64, "static part (nsys)", bounds=BYTES),
+        "shared_dynamic_bytes": Column(pl.Int64, "dynamic part (nsys)", bounds=BYTES),
+        "bytes": Column(pl.Int64, "bytes copied or set", bounds=BYTES),
         "address": Column(pl.Int64, "virtual address of a unified-memory migration"),
         "copy_kind": Column(NAME, "HtoD, DtoH, DtoD, HtoH, PtoP, UnifiedHtoD, UnifiedDtoH, UnifiedDtoD"),
         "source_memory": Column(NAME, "Pageable, Pinned, Device, Array, Managed or Unknown"),
@@ -77,8 +85,8 @@ TABLES: dict[str, Table] = {
     },
     # CUDA runtime and driver calls (HIP likewise), by start time.
     "api": {
-        "name": Column(NAME, "function without its version suffix"),
-        "layer": Column(NAME, "runtime or driver"),
+        "name": Column(NAME, "function without its version suffix", required=True),
+        "layer": Column(NAME, "runtime or driver", required=True),
         **_THREAD,
         **_SPAN,
         **_CORRELATION,
@@ -89,21 +97,23 @@ TABLES: dict[str, Table] = {
     },
     # Framework ops on the CPU, by (thread, start).
     "ops": {
-        "name": Column(NAME, "op, for example aten::mm"),
+        "name": Column(NAME, "op, for example aten::mm", required=True),
         **_THREAD,
         **_SPAN,
         "parent": Column(ID, "row of the enclosing op on the same thread"),
         "depth": Column(pl.UInt16, "number of enclosing ops"),
         "external_id": Column(pl.Int64, "Kineto's External id"),
-        "shapes": Column(NAME, "Input Dims, as JSON text"),
-        "dtypes": Column(NAME, "Input type, as JSON text"),
-        "strides": Column(NAME, "Input Strides, as JSON text"),
-        "concrete": Column(NAME, "Concrete Inputs (scalar arguments), as JSON text"),
+        "shapes": Column(NAME, "Input Dims, as JSON text", most_chars=TEXT_CHARS),
+        "dtypes": Column(NAME, "Input type, as JSON text", most_chars=TEXT_CHARS),
+        "strides": Column(NAME, "Input Strides, as JSON text", most_chars=TEXT_CHARS),
+        "concrete": Column(NAME, "Concrete Inputs (scalar arguments), as JSON text", most_chars=TEXT_CHARS),
         "sequence": Column(pl.Int64, "autograd sequence number, shared by a forward op and its backward node"),
         "forward_thread": Column(pl.Int64, "Fwd thread id: non-zero on backward ops"),
         "forward_op": Column(ID, "row of the forward op that this backward op differentiates"),
         "stack": Column(
-            NAME, "call stack recorded with the op (before torch 1.13), innermost frame first, ';' between"
+            NAME,
+            "call stack recorded with the op (before torch 1.13), innermost frame first, ';' between",
+            most_chars=TEXT_CHARS,
         ),
         "frame": Column(ID, "row of `python`: the innermost Python frame around the op"),
         "module": Column(NAME, "innermost nn.Module around the op, where Python frames are recorded"),
@@ -111,11 +121,13 @@ TABLES: dict[str, Table] = {
     },
     # NVTX ranges, record_function annotations and profiler steps, by (thread, start).
     "ranges": {
-        "name": Column(NAME, "text of the range"),
+        "name": Column(NAME, "text of the range", required=True),
         "domain": Column(NAME, "NVTX domain; null for the default one and for record_function"),
-        "style": Column(NAME, "pushpop, startend, mark, annotation (record_function) or gpu (its projection)"),
-        **_THREAD,
-        **_SPAN,
+        "style": Column(
+            NAME, "pushpop, startend, mark, annotation (record_function) or gpu (its projection)", required=True
+        ),
+        "thread": Column(ID, "row of `threads`; null for style gpu"),
+        **_OPEN_SPAN,
         "gpu_start_ns": Column(TIME, "begin of the first GPU work launched within the range"),
         "gpu_end_ns": Column(TIME, "end of the last GPU work launched within the range"),
         "parent": Column(ID, "row of the enclosing range on the same thread"),
@@ -123,13 +135,15 @@ TABLES: dict[str, Table] = {
         "range_id": Column(pl.Int64, "NVTX range id (start/end ranges)"),
         "end_thread": Column(ID, "row of `threads` that ended a start/end range"),
         "external_id": Column(pl.Int64, "Kineto's External id"),
-        "device": Column(pl.Int32, "device, for style gpu"),
+        "device": Column(pl.Int32, "device, for style gpu", bounds=DEVICE),
         "stream": Column(pl.Int64, "stream, for style gpu"),
         **_ARGUMENTS,
     },
     # Python frames (with_stack=True), by (thread, start).
     "python": {
-        "name": Column(NAME, "frame as recorded, for example `train.py(12): step`, or `nn.Module: Linear_0`"),
+        "name": Column(
+            NAME, "frame as recorded, for example `train.py(12): step`, or `nn.Module: Linear_0`", required=True
+        ),
         **_THREAD,
         **_SPAN,
         "parent": Column(ID, "row of the calling frame"),
@@ -138,8 +152,8 @@ TABLES: dict[str, Table] = {
     },
     # GPU-side synchronisation records.
     "syncs": {
-        "kind": Column(NAME, "event, stream_wait_event, stream or context"),
-        "device": Column(pl.Int32, "device"),
+        "kind": Column(NAME, "event, stream_wait_event, stream or context", required=True),
+        "device": Column(pl.Int32, "device", bounds=DEVICE),
         "context": Column(pl.Int64, "context"),
         "stream": Column(pl.Int64, "stream"),
         **_SPAN,
@@ -149,7 +163,7 @@ TABLES: dict[str, Table] = {
     },
     # CUDA events recorded into a stream.
     "events": {
-        "device": Column(pl.Int32, "device"),
+        "device": Column(pl.Int32, "device", bounds=DEVICE),
         "context": Column(pl.Int64, "context"),
         "stream": Column(pl.Int64, "stream"),
         **_CORRELATION,
@@ -158,7 +172,7 @@ TABLES: dict[str, Table] = {
     },
     # OS runtime calls (nsys).
     "osrt": {
-        "name": Column(NAME, "libc function"),
+        "name": Column(NAME, "libc function", required=True),
         **_THREAD,
         **_SPAN,
         "return_code": Column(pl.Int64, "its return value"),
@@ -166,35 +180,35 @@ TABLES: dict[str, Table] = {
     },
     # Allocations and frees.
     "memory": {
-        **_THREAD,
-        "time_ns": Column(TIME, "when"),
-        "bytes": Column(pl.Int64, "size; negative when freed"),
-        "device": Column(pl.Int32, "device; -1 or null for the CPU"),
+        **_ANY_THREAD,
+        "time_ns": Column(TIME, "when", required=True),
+        "bytes": Column(pl.Int64, "size; negative when freed", bounds=SIGNED_BYTES),
+        "device": Column(pl.Int32, "device; -1 or null for the CPU", bounds=DEVICE),
         "device_type": Column(pl.Int32, "torch's DeviceType (0 CPU, 1 CUDA, 6 HIP)"),
         "address": Column(pl.Int64, "address"),
-        "allocated_bytes": Column(pl.Int64, "allocated by the framework after the event"),
-        "reserved_bytes": Column(pl.Int64, "reserved by the framework's allocator after the event"),
+        "allocated_bytes": Column(pl.Int64, "allocated by the framework after the event", bounds=BYTES),
+        "reserved_bytes": Column(pl.Int64, "reserved by the framework's allocator after the event", bounds=BYTES),
     },
     # What recording itself cost, and lazy loading.
     "overhead": {
-        "name": Column(NAME, "what the profiler or the driver did"),
-        **_THREAD,
+        "name": Column(NAME, "what the profiler or the driver did", required=True),
+        **_ANY_THREAD,
         **_SPAN,
     },
     # Unified-memory page faults (nsys).
     "faults": {
-        "kind": Column(NAME, "cpu or gpu"),
+        "kind": Column(NAME, "cpu or gpu", required=True),
         "process": Column(pl.Int64, "process"),
-        "device": Column(pl.Int32, "device, for gpu faults"),
+        "device": Column(pl.Int32, "device, for gpu faults", bounds=DEVICE),
         **_SPAN,
         "address": Column(pl.Int64, "virtual address"),
-        "count": Column(pl.Int64, "page faults in the group"),
+        "count": Column(pl.Int64, "page faults in the group", bounds=COUNT),
     },
     # Tensors that ops took and made in a few more steps, without times (`warpline run`); see docs/dataflow.md.
     "dataflow": {
         "step": Column(pl.Int32, "position of the step from 0; -1 before the first"),
-        "call": Column(ID, "number of the op's call, in order of begin"),
-        "op": Column(NAME, "op, for example aten::mm"),
+        "call": Column(ID, "number of the op's call, in order of begin", required=True),
+        "op": Column(NAME, "op, for example aten::mm", required=True),
         "lane": Column(pl.Int32, "number of its thread; not a row of `threads`"),
         "parent": Column(ID, "`call` of the enclosing op on the same thread"),
         "record_function": Column(pl.Int64, "id of the call in those steps: Record function id of their Kineto trace"),
@@ -203,20 +217,20 @@ TABLES: dict[str, Table] = {
         "access": Column(NAME, "read, write (not read before), update (read and written), make (new) or view"),
         "tensor": Column(pl.Int64, "tensor; ids are reused once a tensor is gone"),
         "storage": Column(pl.Int64, "memory that it lies in, which views share; ids are reused"),
-        "offset": Column(pl.Int64, "its first element in the storage"),
-        "extent": Column(pl.Int64, "elements of the storage from its first to its last"),
-        "elements": Column(pl.Int64, "elements"),
-        "item_bytes": Column(pl.Int32, "bytes per element"),
-        "shape": Column(NAME, "shape, as JSON text"),
+        "offset": Column(pl.Int64, "its first element in the storage", bounds=BYTES),
+        "extent": Column(pl.Int64, "elements of the storage from its first to its last", bounds=BYTES),
+        "elements": Column(pl.Int64, "elements", bounds=BYTES),
+        "item_bytes": Column(pl.Int32, "bytes per element", bounds=COUNT),
+        "shape": Column(NAME, "shape, as JSON text", most_chars=TEXT_CHARS),
         "dtype": Column(NAME, "data type, as torch's C++ names it"),
         "device": Column(NAME, "device, for example cuda:0"),
     },
     # Sampled counters (nsys GPU metrics).
     "counters": {
-        "time_ns": Column(TIME, "when"),
-        "name": Column(NAME, "metric"),
-        "device": Column(pl.Int32, "device"),
-        "value": Column(pl.Float64, "value"),
+        "time_ns": Column(TIME, "when", required=True),
+        "name": Column(NAME, "metric", required=True),
+        "device": Column(pl.Int32, "device", bounds=DEVICE),
+        "value": Column(pl.Float64, "value, finite"),
     },
     # Threads of all processes.
     "threads": {
@@ -228,19 +242,24 @@ TABLES: dict[str, Table] = {
     },
     # Devices as the capture describes them.
     "devices": {
-        "device": Column(pl.Int32, "device ordinal"),
+        "device": Column(pl.Int32, "device ordinal, each once", bounds=DEVICE),
         "name": Column(pl.String, "for example NVIDIA H200"),
-        "compute_major": Column(pl.Int32, "compute capability, major"),
-        "compute_minor": Column(pl.Int32, "compute capability, minor"),
-        "sm_count": Column(pl.Int32, "streaming multiprocessors (compute units)"),
-        "memory_bytes": Column(pl.Int64, "device memory"),
-        "memory_bandwidth": Column(pl.Int64, "theoretical bytes per second, where recorded"),
-        "l2_bytes": Column(pl.Int64, "L2 cache, where recorded"),
-        "clock_hz": Column(pl.Int64, "maximum SM clock, where recorded"),
-        "warp_size": Column(pl.Int32, "threads per warp"),
-        "max_threads_per_sm": Column(pl.Int32, "resident threads per SM"),
-        "registers_per_sm": Column(pl.Int64, "registers per SM"),
-        "shared_bytes_per_sm": Column(pl.Int64, "shared memory per SM"),
+        "compute_major": Column(pl.Int32, "compute capability, major", bounds=PER_BLOCK),
+        "compute_minor": Column(pl.Int32, "compute capability, minor", bounds=PER_BLOCK),
+        "sm_count": Column(pl.Int32, "streaming multiprocessors (compute units)", bounds=PER_DEVICE),
+        "memory_bytes": Column(pl.Int64, "device memory", bounds=RATE),
+        "memory_bandwidth": Column(pl.Int64, "theoretical bytes per second, where recorded", bounds=RATE),
+        "l2_bytes": Column(pl.Int64, "L2 cache, where recorded", bounds=RATE),
+        "clock_hz": Column(pl.Int64, "maximum SM clock, where recorded", bounds=RATE),
+        "warp_size": Column(pl.Int32, "threads per warp", bounds=PER_DEVICE),
+        "max_threads_per_sm": Column(pl.Int32, "resident threads per SM", bounds=PER_DEVICE),
+        "registers_per_sm": Column(pl.Int64, "registers per SM", bounds=PER_DEVICE),
+        "shared_bytes_per_sm": Column(pl.Int64, "shared memory per SM", bounds=RATE),
+    },
+    # Names too long for a column.
+    "long_names": {
+        "name": Column(pl.String, "the shortened name, as the other tables have it", required=True),
+        "whole": Column(pl.String, "the name in full", required=True, most_chars=WHOLE_CHARS),
     },
     # Training or inference steps, in order.
     "steps": {
@@ -268,13 +287,18 @@ def empty(table: str) -> pl.DataFrame:
     return pl.DataFrame(schema={name: column.dtype for name, column in TABLES[table].items()})
 
 
-def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """The frame with exactly the documented columns, in order: missing ones null, types as documented."""
+def conform(table: str, frame: pl.DataFrame, *, strict: bool = True) -> pl.DataFrame:
+    """The frame with exactly the documented columns, in order: missing ones null, types as documented.
+
+    A value that does not fit its type is an error, or null if not `strict`.
+    """
     columns = TABLES[table]
     unknown = set(frame.columns) - set(columns)
     if unknown:
         raise ValueError(f"{table} has undocumented columns: {sorted(unknown)}")
     return frame.select(
-        pl.col(name).cast(column.dtype) if name in frame.columns else pl.lit(None, column.dtype).alias(name)
+        pl.col(name).cast(column.dtype, strict=strict)
+        if name in frame.columns
+        else pl.lit(None, column.dtype).alias(name)
         for name, column in columns.items()
     )

@@ -15,9 +15,10 @@ from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.beside import Beside
 from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import Int64s, integers
+from warpline.trace.guarantee import guaranteed
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
-from warpline.trace.schema import TABLES, conform, empty
+from warpline.trace.schema import TABLES, empty
 from warpline.trace.steps import StepChoice, completed, steps_named
 
 
@@ -150,4 +151,4 @@ class Trace(TableProperties):
 
 def _dataflow_of(beside: Beside) -> pl.DataFrame:
     rows = beside.look.dataflow
-    return conform("dataflow", rows) if len(rows) else empty("dataflow")
+    return guaranteed("dataflow", rows) if len(rows) else empty("dataflow")

@@ -15,7 +15,7 @@ from warpline.work.registry import TRITON_PREFIX, model
 
 FAMILY = "fusion"
 ONCE = "each argument counted once: which of them are written was not recorded"
-_NAME = re.compile(r"^triton_(poi|red|per|tem|for|mm|bmm|spl)_fused_(.*?)_?(\d*)$")
+_NAME = re.compile(r"^triton_(poi|red|per|tem|for|mm|bmm|spl)_fused_(.*?)_?((?<!\d)\d*+)$")
 _FREE = {
     "view",
     "reshape",

@@ -18,7 +18,7 @@ FOREACH, OPTIMIZER = "foreach", "optimizer"
 CHUNK_ELEMENTS = 65_536
 """kChunkSize of ATen/native/cuda/MultiTensorApply.cuh; apex passes 2,048 * 32, the same."""
 FROM_LAUNCH = "from the launch: assumes full chunks of 65,536 elements"
-_FUNCTOR = re.compile(r"(\w+Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
+_FUNCTOR = re.compile(r"\b(\w{1,200}Functor)<([\w:]+)(?:, (\d+), (\d+), (\d+))?")
 
 
 @dataclass(frozen=True, slots=True)

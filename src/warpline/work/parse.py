@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from typing import Any
 
+from warpline.sources.valid_text import valid_json
 from warpline.work.model import Argument, Launch, OpCall, Tensor, tensor_type
 
 LIST_TYPES = {"TensorList", "GenericList", ""}
 """Types that Kineto writes for a list of tensors; its items' types are not recorded."""
+
+MAX_SIZE = 1 << 48
+"""A size, a stride or a number of elements above it is damage; sums and products of such ones fit 64 bits."""
 
 
 def call_from_kineto(
@@ -34,11 +39,11 @@ def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
     kind = kind if isinstance(kind, str) else ""
     text = text if isinstance(text, str) else ""
     dtype = tensor_type(kind)
-    dims = _integers(shape)
+    dims = _sizes(shape)
     if dtype and dims is not None:
         return Argument(kind, Tensor(dims, dtype, _integers(strides)), text=text)
     if kind in LIST_TYPES and isinstance(shape, list) and shape:
-        listed = [_integers(item) for item in shape]
+        listed = [_sizes(item) for item in shape]
         if all(item is not None for item in listed):
             steps = strides if isinstance(strides, list) and len(strides) == len(shape) else [None] * len(shape)
             items = (
@@ -50,9 +55,15 @@ def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
 
 def _integers(value: Any) -> tuple[int, ...] | None:
     """A list of sizes or strides; None for anything else, including impossible sizes."""
-    if not isinstance(value, list) or not all(type(item) is int and item >= 0 for item in value):
+    if not isinstance(value, list) or not all(type(item) is int and 0 <= item <= MAX_SIZE for item in value):
         return None
     return tuple(value)
+
+
+def _sizes(value: Any) -> tuple[int, ...] | None:
+    """The sizes of a tensor; None also for more elements than any memory holds."""
+    sizes = _integers(value)
+    return sizes if sizes is not None and prod(sizes) <= MAX_SIZE else None
 
 
 def json_list(text: str | None) -> list[Any]:
@@ -63,7 +74,10 @@ def json_list(text: str | None) -> list[Any]:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return []
-    return value if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    found: list[Any] = valid_json(value) if "\\u" in text else value
+    return found
 
 
 def _at(values: list[Any], position: int) -> Any:

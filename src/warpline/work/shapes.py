@@ -10,7 +10,7 @@ from math import prod
 from warpline.work.model import Launch, OpCall, Tensor, Unknowable
 
 _OPAQUE = re.compile(r"OpaqueType<(\d+)")
-_FIRST_TYPE = re.compile(r"(?:Functor|CatArrayBatchedCopy\w*)<([\w:]+)")
+_FIRST_TYPE = re.compile(r"(?:Functor|CatArrayBatchedCopy\w{0,80}+)<([\w:]+)")
 _TYPE_WORDS = {
     "c10::BFloat16": "bf16",
     "__nv_bfloat16": "bf16",

@@ -43,6 +43,9 @@ ADDING = (
 )
 """Ops that add many values into one address: the contention stays, whichever kernel they are fused into."""
 
+BATCH_NORM = re.compile(r"aten::\w*batch_norm\w*")
+"""Ops that need the statistics of the whole batch (in evaluation they are cheap, and rarely a kernel of their own)."""
+
 
 def fusible_kernels(scene: Scene) -> Bools:
     """Kernels within steps that a compiler generates itself."""
@@ -102,9 +105,19 @@ def fuse(bench: Workbench, kernels: Fused, extra: Floats, case: int) -> Int64s:
     new = by_times if by_shapes is None else np.where(kernels.known, by_shapes, by_times)
     adding = np.maximum.reduceat(np.where(bench.scene.under_op(*ADDING)[nodes], lengths, 0.0), starts)
     several = counts > 1
-    shorter = np.minimum(np.add.reduceat(lengths, starts), np.maximum(new, adding))
+    left = np.maximum(np.maximum(new, adding), _of_batch_norms(bench.scene, nodes, lengths, starts, case))
+    shorter = np.minimum(np.add.reduceat(lengths, starts), left)
     bench.graph.duration[nodes[stays[several]]] = shorter[several]
     return np.delete(nodes, stays)
+
+
+def _of_batch_norms(scene: Scene, nodes: Int64s, lengths: Floats, starts: Int64s, case: int) -> Floats:
+    """Time that remains of the batch norms in each fused kernel."""
+    names = [name for name in scene.known_ops if BATCH_NORM.fullmatch(name)]
+    if not names:
+        return np.zeros(len(starts))
+    own = np.where(scene.under_op(*names)[nodes], lengths, 0.0)
+    return shares.BATCH_NORM_COMPILED.at(case) * np.add.reduceat(own, starts)
 
 
 def _launching_thread(scene: Scene, nodes: Int64s) -> Int64s:

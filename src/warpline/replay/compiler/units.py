@@ -171,7 +171,7 @@ class _Compiler:
         starts = [first + pattern.first_ops for first, pattern in zip(first_ops, patterns, strict=True)]
         return Fused(
             nodes,
-            op_starts[np.concatenate(starts)],
+            op_starts[np.concatenate([np.empty(0, np.int64), *starts])],
             np.array([one for pattern in patterns for one in pattern.known], bool),
             np.array([one for pattern in patterns for one in pattern.parts], np.float64),
             np.array([one for pattern in patterns for one in pattern.cut_up], bool),

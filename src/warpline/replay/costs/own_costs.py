@@ -81,15 +81,15 @@ class OwnCosts:
         worked = np.zeros(len(trace.api) + 1, dtype=bool)
         worked[integers(trace.gpu["api_id"])] = True  # a launch into a graph that is being captured starts nothing
         calls = trace.api.with_row_index("row").with_columns(worked=worked[:-1])
-        calls = calls.filter(pl.col("thread").is_not_null()).sort("thread", "start_ns")
+        calls = calls.sort("thread", "start_ns")
         self._start, self._end, self._thread, self._row = (
             integers(calls[column]) for column in ("start_ns", "end_ns", "thread", "row")
         )
         self._length = (self._end - self._start).astype(np.float64)
         kinds = calls.select(
-            launch=named(KERNEL_LAUNCH).fill_null(False) & pl.col("worked"),
-            graph=named(GRAPH_LAUNCH).fill_null(False),
-            plain=~named(NOT_PLAIN).fill_null(True),
+            launch=named(KERNEL_LAUNCH) & pl.col("worked"),
+            graph=named(GRAPH_LAUNCH),
+            plain=~named(NOT_PLAIN),
         )
         self._launch, self._graph, self._plain = (kinds[name].to_numpy() for name in ("launch", "graph", "plain"))
         self._close = self._follows_closely()
@@ -167,7 +167,7 @@ class OwnCosts:
     @cached_property
     def _compiled_regions(self) -> list[tuple[int, int, int]]:
         """Thread, begin and end."""
-        regions = self._trace.ops.filter(named(COMPILED_REGION), pl.col("thread").is_not_null())
+        regions = self._trace.ops.filter(named(COMPILED_REGION))
         columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
         return list(zip(*columns, strict=True))
 

@@ -120,10 +120,10 @@ class _Places:
 
 def build_graph(trace: Trace, costs: Costs) -> Graph:
     """The graph of the whole trace; steps are found in it afterwards."""
-    if not len(trace.gpu):
-        raise CannotAnswer("no-gpu-work", "the trace has no GPU operations to replay", "record with CUDA activities")
     calls = top_calls(trace.api)
     works = stream_works(trace, calls, costs.device)
+    if not len(works.start):  # also if pages of unified memory are all that moved
+        raise CannotAnswer("no-gpu-work", "the trace has no GPU operations to replay", "record with CUDA activities")
     waits = call_waits(trace, calls, works, costs)
     delays = measured_delays(works, calls, waits.how == OWN, costs.device)
     handed = handoffs(trace, calls, costs.host.launched_op.expected)

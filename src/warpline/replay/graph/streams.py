@@ -95,7 +95,7 @@ def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
 
 def graph_calls(trace: Trace) -> Int64s:
     """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other work."""
-    launches = np.append(trace.api.select(hit=named(GRAPH_LAUNCH))["hit"].fill_null(False).to_numpy(), False)
+    launches = np.append(trace.api.select(hit=named(GRAPH_LAUNCH))["hit"].to_numpy(), False)
     calls = integers(trace.gpu["api_id"])
     return np.where(launches[calls], calls, NONE)
 

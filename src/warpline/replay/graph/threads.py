@@ -105,7 +105,7 @@ def _activity(trace: Trace, calls: TopCalls) -> dict[int, Spans]:
 def _autograd_threads(trace: Trace) -> list[int]:
     ops = trace.ops
     backward = (pl.col("forward_thread").fill_null(0) > 0) | pl.col("name").cast(pl.String).str.contains(BACKWARD_NODE)
-    return [int(thread) for thread in ops.filter(backward)["thread"].drop_nulls().unique().sort()]
+    return [int(thread) for thread in ops.filter(backward)["thread"].unique().sort()]
 
 
 def _main_thread(trace: Trace, calls: TopCalls, workers: list[int]) -> int:

@@ -43,6 +43,12 @@ def grows_over_steps(scene: Scene) -> Bools:
     return result
 
 
+def shapes_change(scene: Scene) -> bool:
+    """Whether GPU operations take or make tensors of other shapes in the next step, as the recorded data flow shows;
+    False where it was not recorded for two steps."""
+    return scene.dataflow is not None and scene.dataflow.shapes_change is True
+
+
 def _joined(pieces: list[tuple[int, ...]]) -> tuple[int, ...] | None:
     """The shape of the pieces joined along the one dimension in which they may differ; None if that is not known."""
     first = pieces[0]

@@ -54,14 +54,14 @@ def results_of(call: OpCall, taken: Sequence[Key]) -> list[Key] | None:
         return _reduced(call, name, first)
     if name in PRODUCTS:
         return _product(name, taken)
-    if name in ("topk", "sort"):
+    if name in ("topk", "sort") and first.shape:
         shape = (*first.shape[:-1], call.integer(1, first.shape[-1])) if name == "topk" else first.shape
         return [Key(shape, first.dtype), Key(shape, "int64")]
     if name in ("to", "_to_copy"):
         return [Key(first.shape, call.dtype(1, first.dtype))]
-    if len(taken) > 1 and name in ("embedding", "gather", "index_select"):
+    if len(taken) > 1 and first.shape and name in ("embedding", "gather", "index_select"):
         return [Key(_looked_up(call, name, first.shape, taken[1].shape), first.dtype)]
-    if len(taken) > 2 and name == "scaled_dot_product_attention":
+    if len(taken) > 2 and taken[2].shape and name == "scaled_dot_product_attention":
         return [Key((*first.shape[:-1], taken[2].shape[-1]), first.dtype)]
     shape_of_all = _broadcast([key.shape for key in taken])
     if shape_of_all is None:
@@ -79,7 +79,7 @@ def _product(name: str, taken: Sequence[Key]) -> list[Key] | None:
     if len(factors) < 2:
         return None
     (left, dtype), (right, _) = factors
-    if name == "linear":
+    if name == "linear" and right:
         return [Key((*left[:-1], right[0]), dtype)]
     ahead = left[:-2] if len(left) >= len(right) else right[:-2]
     return [Key((*ahead, *left[-2:-1], *right[-1:]) if len(right) > 1 else left[:-1], dtype)]

@@ -37,7 +37,7 @@ def without_captures(bench: Workbench) -> list[Stretch]:
 def without_compiling(bench: Workbench) -> list[Stretch]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
     scene, found = bench.scene, []
-    for (thread,), ops in scene.trace.ops.filter(pl.col("thread").is_not_null()).group_by("thread"):
+    for (thread,), ops in scene.trace.ops.group_by("thread"):
         compiling = ops.filter(named(api_names.COMPILING_OPS))
         if not len(compiling):
             continue
@@ -57,9 +57,8 @@ def without_preparing(bench: Workbench, case: int) -> int:
     nodes; what only seems long stays."""
     scene, graph = bench.scene, bench.graph
     before = graph.duration.copy()
-    for thread in scene.host_time.launching:
-        # Where a thread does nothing while another one prepares, it waits for that one.
-        spans = scene.host_time.explained(thread)["cold_start"]
+    # Where a thread does nothing while another one prepares, it waits for that one.
+    for thread, spans in scene.host_time.with_label("cold_start").items():
         if not len(spans):
             continue
         graph.duration *= 1 - scene.covered(spans.starts, spans.ends, np.full(len(spans), thread))

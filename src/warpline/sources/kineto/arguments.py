@@ -14,6 +14,7 @@ from warpline.errors import UnreadableFile
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.inflate import MAGIC, Inflater
 from warpline.sources.kineto.text import decode_raw, decode_string
+from warpline.sources.valid_text import valid_json
 
 WINDOW_BYTES = 4 << 20
 
@@ -57,7 +58,7 @@ def _from_gzip(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> li
 def decode_arguments(raw: bytes) -> dict[str, Any]:
     """One `args` object; invalid JSON is decoded key by key, and a value that cannot be decoded stays text."""
     try:
-        value = json.loads(decode_raw(raw), strict=False)
+        value = valid_json(json.loads(decode_raw(raw), strict=False))
         return value if isinstance(value, dict) else {}
     except (ValueError, RecursionError):
         pass
@@ -77,6 +78,6 @@ def decode_arguments(raw: bytes) -> dict[str, Any]:
 
 def _decode_value(raw: bytes) -> Any:
     try:
-        return json.loads(decode_raw(raw), strict=False)
+        return valid_json(json.loads(decode_raw(raw), strict=False))
     except (ValueError, RecursionError):
         return decode_string(raw[1:-1]) if raw.startswith(b'"') else decode_raw(raw)

@@ -16,6 +16,7 @@ from warpline.records import dataclass
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.text import decode_raw, decode_string
 from warpline.sources.kineto.tolerant import MalformedError, StarvedError, Text
+from warpline.sources.valid_text import valid_json
 
 HEADER_LIMIT: Final = 64 << 20
 """The events must begin, and the keys behind them end, within this many bytes. The longest header seen in
@@ -138,17 +139,6 @@ def read_tail(text: bytes, header: Header) -> None:
 def _keep(header: Header, key: bytes, raw: bytes) -> None:
     name = decode_string(key)
     try:
-        header.keys[name] = _without_surrogates(json.loads(decode_raw(raw), strict=False))
+        header.keys[name] = valid_json(json.loads(decode_raw(raw), strict=False))
     except (ValueError, RecursionError):
         header.notes.append(f"The header's {name!r} is invalid JSON and was ignored.")
-
-
-def _without_surrogates(value: Any) -> Any:
-    """The value with a question mark for each unpaired surrogate: JSON can encode one, but UTF-8 cannot."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    if isinstance(value, list):
-        return [_without_surrogates(entry) for entry in value]
-    if isinstance(value, dict):
-        return {_without_surrogates(key): _without_surrogates(entry) for key, entry in value.items()}
-    return value

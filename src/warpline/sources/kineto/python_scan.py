@@ -68,7 +68,7 @@ _decode_arguments: Final = msgspec.json.Decoder(list[_Arguments]).decode  # type
 _REJECTED: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
-class _RejectedError(Exception):
+class RejectedError(Exception):
     """The strict decoders cannot decode this block reliably."""
 
 
@@ -79,7 +79,7 @@ class PythonScanner:
         self._events = Accumulator()
         self._slow: list[tolerant.Event] = []
         self._block = BLOCK
-        self._skipped = 0
+        self.skipped = 0
         self._first_skipped = -1
         self._waste = 0
         self._resynchronising = False
@@ -105,27 +105,31 @@ class PythonScanner:
                 self._skip(base + position)
                 continue
             after = self._strict_block(text, base, position, end)
-            outcome = after if after > 0 else self._one_event(text, base, position, end, final)
+            outcome = after if after > 0 else self.one_event(text, base, position, end, final)
             if isinstance(outcome, Step):
                 return outcome
             position = outcome
 
     def events(self) -> RawEvents:
         self._flush()
-        return self._events.events(self._skipped, self._first_skipped)
+        return self._events.events(self.skipped, self._first_skipped)
 
     def _skip(self, offset: int) -> None:
-        self._skipped += 1
+        self.skipped += 1
         if self._first_skipped < 0:
             self._first_skipped = offset
         self._resynchronising = True
+
+    def forget(self) -> None:
+        """Drop the events that the tolerant parser read since the last block."""
+        self._slow = []
 
     def _flush(self) -> None:
         if self._slow:
             self._events.append_events(self._slow)
             self._slow = []
 
-    def _one_event(self, text: Text, base: int, start: int, end: int, final: bool) -> int | Step:
+    def one_event(self, text: Text, base: int, start: int, end: int, final: bool) -> int | Step:
         """Reads one event tolerantly; returns the position to continue from, or the step that ends this window."""
         limit = min(end, start + tolerant.EVENT_LIMIT)
         try:
@@ -156,8 +160,8 @@ class PythonScanner:
             match = _BLOCK_END.search(text, nominal, min(end, nominal + SEARCH))
             if match is not None:
                 try:
-                    self._decode(text[start : match.start()], base + start)
-                except _RejectedError:
+                    self.decode(text[start : match.start()], base + start)
+                except RejectedError:
                     pass
                 else:
                     self._block = min(self._block * 2, BLOCK)
@@ -166,16 +170,16 @@ class PythonScanner:
                 return 0
             self._block //= 4
 
-    def _decode(self, block: bytes, offset: int) -> None:
+    def decode(self, block: bytes, offset: int) -> None:
         """Appends the events of a block of valid JSON, all of them or none."""
         if b"\\u00" in block and _ESCAPED_WORD.search(block):
-            raise _RejectedError
+            raise RejectedError
         whole = b"[" + block + b"]"
         try:
             events = _decode_events(whole)
             phases = [_PHASES[event.ph] for event in events]
         except (*_REJECTED, KeyError) as error:
-            raise _RejectedError from error
+            raise RejectedError from error
         offsets, lengths = _args_spans(events, whole)
         present = [row for row, length in enumerate(lengths) if length]
         columns = list(zip(*_arguments([events[row].args for row in present]), strict=True))
@@ -231,9 +235,9 @@ def _one_arguments(raw: bytes) -> tuple[Any, ...]:
         try:
             after = tolerant.read_args(raw, 0, len(raw), event)
         except (tolerant.MalformedError, tolerant.StarvedError) as error:
-            raise _RejectedError from error
+            raise RejectedError from error
         if after != len(raw):
-            raise _RejectedError from None
+            raise RejectedError from None
         return tuple(event.fields.get(key) for key in KEYS)
 
 

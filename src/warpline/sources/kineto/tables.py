@@ -18,7 +18,7 @@ from warpline.sources.kineto.facts import devices, meta
 from warpline.sources.kineto.fields import MISSING
 from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
 from warpline.sources.kineto.threads import Threads
-from warpline.sources.rows import PROFILER_STEP, Rows
+from warpline.sources.rows import FAR_NS, PROFILER_STEP, Rows
 
 # The table that each category goes to. Capitalised names are those of 2021.
 CATEGORIES = {
@@ -56,8 +56,6 @@ SYNC_KINDS = {
     "Stream Sync": "stream",
     "Context Sync": "context",
 }
-FAR_NS = 500_000_000_000_000_000
-"""Sixteen years: longer than any recording, and short enough to add times without overflow."""
 LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
 STYLES = ("annotation", "gpu")

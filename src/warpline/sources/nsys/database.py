@@ -86,23 +86,23 @@ class Database:
         schema = {name: dtype for name, dtype, _ in present}
         try:
             self.connection.text_factory = str
-            frames = [_frame(schema, columns) for columns in self._chunks(table, query, text_columns)]
+            frames = [_frame(schema, columns) for columns in self.chunks(table, query, text_columns)]
         except _NotUtf8:
             self.connection.text_factory = _decode
-            frames = [_frame(schema, columns) for columns in self._chunks(table, query, text_columns)]
+            frames = [_frame(schema, columns) for columns in self.chunks(table, query, text_columns)]
         frame = pl.concat(frames) if frames else pl.DataFrame(schema=schema)
         absent = [pl.lit(None, dtype).alias(name) for name, dtype, _ in wanted if name not in schema]
         return frame.with_columns(absent).select(name for name, _, _ in wanted)
 
-    def _chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
-        """The columns of one chunk of rows after the other, up to the end or the damage."""
+    def chunks(self, table: str, query: str, text_columns: list[int]) -> Iterator[list[tuple[Any, ...]]]:
+        """The columns of one chunk of rows after the other, up to the end or the damage, which is noted."""
         limit_rows = self.file_bytes // MIN_ROW_BYTES
         chunk_rows = TEXT_CHUNK_ROWS if text_columns else CHUNK_ROWS
         total, characters, reason = 0, 0, ""
         rows: list[tuple[Any, ...]] = []
         cursor: Iterator[tuple[Any, ...]] = iter(())
         try:
-            with self._bounded_time():
+            with self._bounded_time() as bound:
                 cursor = iter(self.connection.execute(query))
                 while not reason:
                     rows = []
@@ -116,7 +116,9 @@ class Database:
                     if total > limit_rows or characters > 2 * self.file_bytes:
                         reason = "it has more rows than fit in the file"
                         break
+                    rest = bound.left()
                     yield columns
+                    bound.allow(rest)
                     rows = []
         except READ_ERRORS as error:
             reason = str(error)
@@ -129,13 +131,26 @@ class Database:
             self.damage.append(Damage(table, total, reason))
 
     @contextmanager
-    def _bounded_time(self) -> Iterator[None]:
-        deadline = time.monotonic() + GRACE_SECONDS + self.file_bytes / MIN_BYTES_PER_SECOND
-        self.connection.set_progress_handler(lambda: time.monotonic() > deadline, PROGRESS_STEPS)
+    def _bounded_time(self) -> Iterator[_Bound]:
+        bound = _Bound()
+        bound.allow(GRACE_SECONDS + self.file_bytes / MIN_BYTES_PER_SECOND)
+        self.connection.set_progress_handler(lambda: bound.left() < 0, PROGRESS_STEPS)
         try:
-            yield
+            yield bound
         finally:
             self.connection.set_progress_handler(None, 0)
+
+
+class _Bound:
+    """The time that SQLite may still take: processor time of this thread, so that a busy machine is no endless loop."""
+
+    _end = 0.0
+
+    def allow(self, seconds: float) -> None:
+        self._end = time.thread_time() + seconds
+
+    def left(self) -> float:
+        return self._end - time.thread_time()
 
 
 class _NotUtf8(Exception):

@@ -6,6 +6,9 @@ wrote it, so that the refusal can be predicted and explained.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import fcntl
 import hashlib
 import os
 import re
@@ -13,15 +16,26 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import BinaryIO
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.cache_folder import cache_folder
+from warpline.sources.cache_limit import make_room
+from warpline.sources.private_files import (
+    FILE_MODE,
+    open_file,
+    private_folder,
+    publish,
+    temporary_folder,
+)
 
 HEADER_BYTES = 256
 EXPORT_SECONDS = 1800
 VERSION_SECONDS = 60
+MAX_STEM = 100
+"""Characters of the report's name in the export's name."""
 
 _HEADER = re.compile(rb"NVIDIA Tegra Profiler Report ([0-9@]+)")
 _VERSION = re.compile(r"(\d{4})\.(\d+)(?:\.(\d+))?(?:\.(\d+))?")
@@ -92,25 +106,74 @@ def _version_of(nsys: Path) -> Version | None:
 
 
 def export_report(path: Path, cache: Path | None = None) -> Path:
-    """The SQLite export of a report, from the cache if it was exported before."""
-    folder = cache if cache is not None else cache_folder()
-    target = folder / f"{path.stem}-{_fingerprint(path)}.sqlite"
-    if target.is_file() and target.stat().st_size:
+    """The SQLite export of a report, from the cache if it was exported before.
+
+    It stays where it is while this process runs. If the cache cannot be written, it is made in a temporary folder.
+    """
+    name = f"{path.stem[:MAX_STEM]}-{_fingerprint(path)}.sqlite"
+    target = (cache if cache is not None else cache_folder()) / name
+    if _hold(target):
         return target
     nsys = _usable_nsys(path)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        # Exported under another name and moved when complete: an interrupted export is never taken for a cached one.
-        with tempfile.TemporaryDirectory(prefix="export-", dir=folder) as work:
-            made = _export(nsys, path, Path(work))
-            made.replace(target)
+        return _exported(nsys, path, _ready(target.parent) / name)
+    except OSError:
+        folder = Path(tempfile.mkdtemp(prefix="warpline-"))
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        return _exported(nsys, path, folder / name)
     except OSError as error:
         raise WarplineError(
             "nsys-export-failed",
-            f"the export of {path.name} cannot be stored in {folder}: {error.strerror or error}",
-            "set WARPLINE_CACHE to a writable folder",
+            f"the export of {path.name} cannot be stored: {error.strerror or error}",
+            "set WARPLINE_CACHE or TMPDIR to a writable folder with enough space",
         ) from error
+
+
+def _exported(nsys: Nsys, path: Path, target: Path) -> Path:
+    """Export under another name and rename: an interrupted export is never taken for a whole one."""
+    with temporary_folder(target.parent) as work:
+        made = _export(nsys, path, work)
+        made.chmod(FILE_MODE)
+        _hold(made)
+        publish(made, target)
     return target
+
+
+def _ready(folder: Path) -> Path:
+    """The folder of exports, with room made if it is the cache."""
+    if not folder.is_dir():
+        private_folder(folder)
+    if folder == cache_folder():
+        make_room()
+    return folder
+
+
+_held: list[BinaryIO] = []
+
+
+def _hold(export: Path) -> bool:
+    """Lock an export for as long as this process runs, so that no other removes it; False if there is none.
+
+    SQLite opens a file by its name, so an open descriptor alone would not keep it.
+    """
+    try:
+        file = open_file(export)
+    except OSError:
+        return False
+    with contextlib.suppress(OSError):  # a file system without locks
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    try:
+        is_still_there = os.path.samestat(os.fstat(file.fileno()), export.lstat())
+        if is_still_there and os.fstat(file.fileno()).st_size:
+            with contextlib.suppress(OSError):
+                os.utime(file.fileno())
+            _held.append(file)
+            return True
+    except OSError:
+        pass
+    file.close()
+    return False
 
 
 def _fingerprint(path: Path) -> str:

@@ -1,0 +1,156 @@
+"""How busy each unit of the GPU was, as a part of its peak over the kernel's duration, and which one limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from warpline.dive.measured import Measured
+
+Side = Literal["compute", "memory"]
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit, and the metrics that show how busy its parts were."""
+
+    name: str
+    words: str
+    side: Side
+    keys: tuple[str, ...] = ()
+    """Metrics by the tree's names."""
+    bases: tuple[str, ...] = ()
+    """More parts, by the metric's base name."""
+
+
+UNITS = (
+    Unit("tensor", "tensor cores", "compute", ("tensor",)),
+    Unit(
+        "fma", "FP32 pipe (FMA)", "compute", ("fma",), ("sm__pipe_fmaheavy_cycles_active", "sm__inst_executed_pipe_fma")
+    ),
+    Unit("fp64", "FP64 pipe", "compute", ("fp64",), ("sm__inst_executed_pipe_fp64",)),
+    Unit("alu", "integer pipe (ALU)", "compute", ("alu",), ("sm__inst_executed_pipe_alu",)),
+    Unit("xu", "special-function pipe (XU)", "compute", ("xu",), ("sm__inst_executed_pipe_xu",)),
+    Unit("uniform", "uniform pipe", "compute", ("uniform",), ("sm__inst_executed_pipe_uniform",)),
+    Unit(
+        "control",
+        "branch and address pipes",
+        "compute",
+        ("cbu", "adu"),
+        ("sm__inst_executed_pipe_cbu_pred_on_any", "idc__request_cycles_active"),
+    ),
+    Unit("issue", "instruction issue", "compute", ("issue",), ("sm__inst_executed", "sm__issue_active")),
+    Unit(
+        "lsu",
+        "load/store pipe (LSU)",
+        "compute",
+        ("lsu",),
+        (
+            "sm__mio2rf_writeback_active",
+            "sm__mio_inst_issued",
+            "sm__mio_pq_read_cycles_active",
+            "sm__mio_pq_write_cycles_active",
+        ),
+    ),
+    Unit(
+        "l1",
+        "L1 and shared memory",
+        "memory",
+        (),
+        (
+            "l1tex__data_pipe_lsu_wavefronts",
+            "l1tex__data_pipe_tex_wavefronts",
+            "l1tex__data_bank_reads",
+            "l1tex__data_bank_writes",
+            "l1tex__lsu_writeback_active",
+            "l1tex__lsuin_requests",
+            "l1tex__f_wavefronts",
+            "l1tex__m_l1tex2xbar_req_cycles_active",
+            "l1tex__m_xbar2l1tex_read_sectors",
+            "l1tex__texin_sm2tex_req_cycles_active",
+            "l1tex__tex_writeback_active",
+        ),
+    ),
+    Unit(
+        "l2",
+        "L2 cache",
+        "memory",
+        ("l2",),
+        (
+            "lts__d_sectors",
+            "lts__t_sectors",
+            "lts__t_tag_requests",
+            "lts__lts2xbar_cycles_active",
+            "lts__xbar2lts_cycles_active",
+            "lts__d_sectors_fill_device",
+            "lts__d_sectors_fill_sysmem",
+            "lts__d_atomic_input_cycles_active",
+            "l2c__throughput",
+        ),
+    ),
+    Unit("dram", "DRAM", "memory", ("dram",), ("dram__cycles_active", "fbpa__dram_sectors")),
+)
+WORDS = {unit.name: unit.words for unit in UNITS} | {"sm": "SM", "memory": "memory system"}
+_WHOLE = {"compute": "sm", "memory": "memory"}
+PIPES = ("tensor", "fma", "fp64", "alu", "xu")
+USEFUL_PIPES = ("tensor", "fma", "fp64")
+"""Pipes whose work is the arithmetic that a kernel exists for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """The units' utilisations, 0 to 1."""
+
+    shares: dict[str, float]
+    compute: float | None
+    """Of the SMs, as Nsight Compute's speed of light has it."""
+    memory: float | None
+
+    @property
+    def known(self) -> bool:
+        """Whether the report has any speed of light."""
+        return self.compute is not None or self.memory is not None
+
+    @property
+    def top(self) -> float:
+        """The highest utilisation: what every unit's work needs of the time at least."""
+        known = [value for value in (self.compute, self.memory, *self.shares.values()) if value is not None]
+        return min(1.0, max(known, default=0.0))
+
+    def limiter(self, side: Side) -> str:
+        """The busiest unit of a side."""
+        names = [unit.name for unit in UNITS if unit.side == side and unit.name in self.shares]
+        names += [name for name in ("sm", "memory") if name in self.shares and name == _WHOLE[side]]
+        names.reverse()  # of equals the later one: DRAM rather than L2, which only passes the bytes on
+        return max(names, key=lambda name: self.shares[name], default=_WHOLE[side])
+
+    def after(self, left: dict[str, float]) -> float:
+        """The highest utilisation if only these parts of the units' work were left."""
+        return min(1.0, max((share * left.get(name, 1.0) for name, share in self.shares.items()), default=0.0))
+
+
+def load_of(measured: Measured) -> Load:
+    """The utilisations in a report. A unit counts as busy as its busiest part, and no busier than its whole side.
+
+    The L2 throughput of Nsight Compute also counts what its slices do among themselves, which its speed of light of
+    the memory system leaves out. So it serves only where the parts are missing, and the whole side bounds it.
+    """
+    shares: dict[str, float] = {}
+    compute, memory = measured.share("sm"), measured.share("memory")
+    for unit in UNITS:
+        known = [part for base in unit.bases if (part := measured.part(base)) is not None]
+        if not known or unit.side == "compute" or unit.name == "dram":
+            known += [share for key in unit.keys if (share := measured.share(key)) is not None]
+        whole = compute if unit.side == "compute" else memory
+        if known:
+            shares[unit.name] = min(max(known), 1.0 if whole is None else whole, 1.0)
+    _cover(shares, "sm", "compute", compute)
+    _cover(shares, "memory", "memory", memory)
+    return Load(shares, compute, memory)
+
+
+def _cover(shares: dict[str, float], name: str, side: Side, whole: float | None) -> None:
+    """Where the speed of light is above every part that the report names, the difference has a part of its own."""
+    parts = [shares[unit.name] for unit in UNITS if unit.side == side and unit.name in shares]
+    if whole is not None and whole > max(parts, default=-1.0) + 0.005:
+        shares[name] = min(whole, 1.0)

@@ -1,0 +1,57 @@
+"""Shared memory: lanes of a warp that address the same bank one after the other."""
+
+from __future__ import annotations
+
+from warpline.dive.gains import freed
+from warpline.dive.measured import Measured
+from warpline.dive.model import Found
+from warpline.dive.reasons.base import Case, Reason
+from warpline.estimate import Estimate
+
+MIN_SHARE = 0.2
+"""A fifth of the shared-memory wavefronts. Below, removing all of them cannot gain more than the time's own spread."""
+
+
+def conflict_share(measured: Measured) -> float | None:
+    """Bank conflicts among the wavefronts of shared memory."""
+    return measured.ratio("shared_conflicts", "shared_wavefronts")
+
+
+def of_atomics(measured: Measured) -> bool:
+    """Whether most conflicts are atomics on the same word: no padding removes them."""
+    part = measured.ratio("shared_atomic_conflicts", "shared_conflicts")
+    return part is not None and part > 0.5
+
+
+def without_conflicts(case: Case, conflicts: float) -> Estimate:
+    """The gain without these wavefronts."""
+    of_all = case.measured.ratio("shared_wavefronts_pct", "data_wavefronts")
+    left = 1 - min(conflicts, 1.0) * min(1.0 if of_all is None else of_all, 1.0)
+    return freed(case.measured, case.load, {"l1": left, "lsu": left, "memory": left})
+
+
+def look(case: Case) -> Found | None:
+    """Removes the wavefronts that are conflicts."""
+    measured = case.measured
+    conflicts = conflict_share(measured)
+    if conflicts is None or conflicts < MIN_SHARE or of_atomics(measured):
+        return None
+    ways = 1 / max(1 - min(conflicts, 0.999), 1 / 32)
+    return Found(
+        "bank_conflicts",
+        f"Shared memory has bank conflicts: {100 * conflicts:.0f} % of its wavefronts repeat an access, "
+        f"about {ways:.1f} wavefronts where one would do",
+        without_conflicts(case, conflicts),
+        "Pad the rows of the shared array by one element (tile[32][33]), or swizzle the index, so that the 32 lanes "
+        "of a warp hit 32 banks.",
+        (measured.name("shared_conflicts"), measured.name("shared_wavefronts")),
+    )
+
+
+REASON = Reason(
+    "bank_conflicts",
+    "Do the lanes of a warp hit different banks of shared memory?",
+    ("shared_conflicts", "shared_wavefronts"),
+    "20 % of the wavefronts are conflicts; without conflicts it is 0",
+    look,
+)

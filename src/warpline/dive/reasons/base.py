@@ -1,0 +1,37 @@
+"""What a reason is: a question, the metrics that answer it, a threshold with its source, and the look at a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from warpline.dive.load import Load
+from warpline.dive.measured import Measured
+from warpline.dive.model import Bound, Found
+
+Rank = Literal["flaw", "fallback", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A kernel as the reasons see it."""
+
+    measured: Measured
+    load: Load
+    bound: Bound
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """One reason of the contract."""
+
+    name: str
+    question: str
+    needs: tuple[str, ...]
+    """Metrics, by the tree's names. Without them the question stays open."""
+    threshold: str
+    """What counts as a yes, and where that comes from."""
+    look: Callable[[Case], Found | None]
+    rank: Rank = "flaw"
+    """A `flaw` that gains enough is the reason; else a `fallback`; else an `end`: nothing is wrong."""

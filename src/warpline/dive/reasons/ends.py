@@ -1,0 +1,193 @@
+"""What is left when no flaw explains the time: a unit at its limit, waiting, or nothing wrong."""
+
+from __future__ import annotations
+
+from warpline.dive.gains import LEAST, WAITING, cap_of, headroom, ordered
+from warpline.dive.load import USEFUL_PIPES, WORDS
+from warpline.dive.metrics import STALL_WORDS
+from warpline.dive.model import Found
+from warpline.dive.reasons.base import Case, Reason
+from warpline.dive.reasons.occupancy import MAX_POSSIBLE
+from warpline.kernels import identify
+
+NEAR_PEAK = 0.8
+"""A copy kernel reaches 90 % of an H200's DRAM peak, and the best GEMMs 90 % of its tensor peak: near it is 80 %."""
+MAX_FLOPS = 0.1
+"""Floating-point instructions among all: below, a kernel was asked to move bytes, and the rest is overhead."""
+LITTLE_FLOPS = 0.25
+"""Below, the FMA pipe works on integers: it multiplies them too."""
+MOSTLY_FLOPS = 0.5
+"""Above, the instructions are the arithmetic that the kernel exists for."""
+BALANCED = 0.15
+"""Compute and memory as close as this are both in use: no single one limits."""
+
+
+def waiting(case: Case) -> Found | None:
+    """No unit is busy: the time goes to waiting."""
+    if case.load.top >= WAITING or not case.load.known:
+        return None
+    waits = list(case.measured.waits.items())[:2]
+    why = " and ".join(f"{STALL_WORDS[word]} ({100 * share:.0f} %)" for word, share in waits)
+    doing = f"; a warp spends its time {why}" if why else "; what the warps wait for is not recorded (WarpStateStats)"
+    return Found(
+        "latency",
+        f"No unit is over {100 * case.load.top:.0f} % busy, so the time goes to waiting{doing}",
+        headroom(case.load),
+        _advice(waits[0][0] if waits else ""),
+        ("smsp__average_warps_issue_stalled_*",),
+    )
+
+
+def _advice(wait: str) -> str:
+    if wait == "barrier":
+        return "Use fewer or smaller barriers: warp shuffles, __syncwarp, smaller blocks, more blocks an SM."
+    if wait in {"long_scoreboard", "lg_throttle"}:
+        return (
+            "Have more loads in flight: independent loads before their first use (unroll, prefetch, cp.async or TMA), "
+            "wider loads, and no chain of loads that name the next address."
+        )
+    if wait in {"short_scoreboard", "mio_throttle"}:
+        return "Use fewer shared-memory and special-function instructions, or wider ones, and more independent work."
+    return "Give each thread more independent work, and each SM more warps."
+
+
+def instructions(case: Case) -> Found | None:
+    """The instruction issue, or a pipe that does no arithmetic of the result, is the limit."""
+    load = case.load
+    unit = load.limiter("compute")
+    busy = load.shares.get(unit, 0.0)
+    arithmetic = case.measured.flop_share
+    integers = unit == "fma" and arithmetic is not None and arithmetic < LITTLE_FLOPS
+    is_useful = unit in {*USEFUL_PIPES, "sm"} and not integers
+    if is_useful or busy < WAITING or busy < load.top - 0.05 or _is_balanced(case):
+        return None
+    issue = load.shares.get("issue", 0.0)
+    if arithmetic is not None and arithmetic >= MOSTLY_FLOPS:
+        return None
+    cap = cap_of(load)
+    if arithmetic is not None and arithmetic < MAX_FLOPS and not _is_library(case):
+        useful = [share for name, share in load.shares.items() if name in {"tensor", "fp64", "dram", "l2"}]
+        cap = 1 / max(min(max([issue * arithmetic, *useful]), load.top), LEAST)
+    return Found(
+        "instruction_bound",
+        f"The limit is the number of instructions: {WORDS[unit]} is {100 * busy:.0f} % busy, the issue slots "
+        f"{100 * issue:.0f} %, while memory and floating-point units have room",
+        ordered(1.0, cap**0.5, cap),
+        "Execute fewer instructions: 32-bit indices instead of 64-bit division and remainder, vector loads (float4), "
+        "constants known at compile time, fast-math functions, less work repeated in each thread.",
+        (case.measured.name("issue"),),
+    )
+
+
+def _is_library(case: Case) -> bool:
+    """Whether the name is that of a library's kernel, whose integer work was asked for: random numbers, sorts."""
+    return identify(case.measured.kernel.name).library not in {None, "triton"}
+
+
+def _is_balanced(case: Case) -> bool:
+    compute, memory = case.load.compute or 0.0, case.load.memory or 0.0
+    return WAITING <= max(compute, memory) < NEAR_PEAK and abs(compute - memory) < BALANCED
+
+
+def no_fault(case: Case) -> str:
+    """What looks like a flaw beside a busy unit, and is none."""
+    possible = case.measured.share("occupancy_possible")
+    if possible is not None and possible <= MAX_POSSIBLE:
+        achieved = case.measured.share("occupancy")
+        reached = "" if achieved is None else f" ({100 * achieved:.2f} of {100 * possible:.2f} %)"
+        return f"; low occupancy is no fault{reached}"
+    return ""
+
+
+def _at(case: Case, unit: str, whole: float) -> str:
+    return f"{WORDS[unit]} at {100 * case.load.shares.get(unit, whole):.2f} % of peak"
+
+
+def peak_compute(case: Case) -> Found | None:
+    """An arithmetic unit is the limit."""
+    load = case.load
+    if load.compute is None or load.top < WAITING or load.compute < load.top - 1e-6 or _is_balanced(case):
+        return None
+    unit = load.limiter("compute")
+    near = ", near the peak" if load.compute >= NEAR_PEAK else ""
+    return Found(
+        "compute_peak",
+        f"compute-bound{near}{no_fault(case)}: {_at(case, unit, load.compute)}",
+        ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
+        "Only less arithmetic helps: a lower precision that uses faster units, fewer FLOPs, or a better algorithm.",
+        (case.measured.name("sm"),),
+    )
+
+
+def bandwidth(case: Case) -> Found | None:
+    """A memory level is the limit."""
+    load = case.load
+    if load.memory is None or load.top < WAITING or load.memory < load.top - 1e-6 or _is_balanced(case):
+        return None
+    unit = load.limiter("memory")
+    near = ", near the peak" if load.memory >= NEAR_PEAK else ""
+    return Found(
+        "memory_bandwidth",
+        f"memory-bound{near}{no_fault(case)}: {_at(case, unit, load.memory)}",
+        ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
+        "Only fewer bytes help: fuse with the neighbouring kernels, use a smaller data type, or keep data in a nearer "
+        "cache.",
+        (case.measured.name("memory"),),
+    )
+
+
+def healthy(case: Case) -> Found | None:
+    """Compute and memory are both well used."""
+    load = case.load
+    if load.top < WAITING:
+        return None
+    return Found(
+        "healthy",
+        f"Nothing stands out: compute {100 * (load.compute or 0.0):.2f} % and memory "
+        f"{100 * (load.memory or 0.0):.2f} % of peak are both in use{no_fault(case)}",
+        ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
+        "Leave it as it is, unless it can be fused with its neighbours or do less work.",
+        (case.measured.name("sm"), case.measured.name("memory")),
+    )
+
+
+LATENCY = Reason(
+    "latency",
+    "Do warps wait, with every unit idle?",
+    ("sm", "memory"),
+    "no unit over 60 % busy: two thirds of what good kernels reach",
+    waiting,
+    "fallback",
+)
+INSTRUCTION_BOUND = Reason(
+    "instruction_bound",
+    "Is the number of instructions the limit?",
+    ("issue",),
+    "issue slots or a pipe without FLOPs over 60 % busy and above all others",
+    instructions,
+    "fallback",
+)
+COMPUTE_PEAK = Reason(
+    "compute_peak",
+    "Is an arithmetic unit the limit?",
+    ("sm",),
+    "over 60 % and above memory; near from 80 %",
+    peak_compute,
+    "end",
+)
+MEMORY_BANDWIDTH = Reason(
+    "memory_bandwidth",
+    "Is a memory level the limit?",
+    ("memory",),
+    "over 60 % and above compute; near from 80 %",
+    bandwidth,
+    "end",
+)
+HEALTHY = Reason(
+    "healthy",
+    "Are compute and memory both in use?",
+    ("sm", "memory"),
+    "both within 15 points, the higher between 60 and 80 %",
+    healthy,
+    "end",
+)

@@ -1,0 +1,64 @@
+"""Double precision by accident: FP64 arithmetic on data of 32 bits."""
+
+from __future__ import annotations
+
+from warpline.dive.gains import freed
+from warpline.dive.measured import Measured
+from warpline.dive.metrics import WARP
+from warpline.dive.model import Found
+from warpline.dive.reasons.base import Case, Reason
+
+MIN_SHARE = 0.1
+"""Of the FP64 pipe's peak, or of the instructions."""
+DOUBLE_BYTES = 8
+PEAK_RATIO = 2.0
+"""FP32 over FP64 on chips with most FP64 units (A100, H100); others have 32 or 64. Used where it is unknown."""
+
+
+def bytes_per_lane(measured: Measured) -> float | None:
+    """Bytes that a lane loads or stores with one instruction, on average."""
+    instructions = measured.total("global_load_instructions", "global_store_instructions")
+    if not instructions or measured.requested_bytes is None:
+        return None
+    return measured.requested_bytes / instructions / (measured.get("threads_per_instruction") or WARP)
+
+
+def _is_deliberate(measured: Measured) -> bool:
+    """Whether the data itself is double: eight bytes a lane, and no conversion between the formats."""
+    width, conversions = bytes_per_lane(measured), measured.opcode_share("F2F")
+    if conversions is not None:
+        return conversions < 0.01 and (width is None or width > 0.9 * DOUBLE_BYTES)
+    return width is not None and width > 0.9 * DOUBLE_BYTES
+
+
+def look(case: Case) -> Found | None:
+    """Moves the FP64 work to the FP32 pipe, and drops the conversions."""
+    measured, load = case.measured, case.load
+    busy = load.shares.get("fp64")
+    if busy is None or busy < MIN_SHARE or _is_deliberate(measured):
+        return None
+    single, double = measured.get("ffma_peak"), measured.get("dfma_peak")
+    ratio = single / double if single and double else PEAK_RATIO
+    moved = busy / ratio
+    fma = load.shares.get("fma", 0.0)
+    left = {"fp64": 0.0, "fma": (fma + moved) / fma if fma > 0 else 1.0, "xu": 0.0, "issue": 1 / ratio, "sm": 1 / ratio}
+    left["alu"] = 1 / ratio
+    gain = freed(measured, load, left)
+    return Found(
+        "fp64",
+        f"Arithmetic runs in double precision: the FP64 pipe is {100 * busy:.0f} % busy, while the data is of 32 bits "
+        "or less",
+        gain,
+        "Write float constants with an f (0.5f), call the float functions (sqrtf, expf, powf), and keep double scalars "
+        "out of the arguments; nvcc -Xptxas -warn-double-usage names the kernels.",
+        (measured.name("fp64"),),
+    )
+
+
+REASON = Reason(
+    "fp64",
+    "Is there double-precision arithmetic on single-precision data?",
+    ("fp64",),
+    "FP64 pipe over 10 % busy, and accesses of at most 4 bytes a lane or conversions between the formats",
+    look,
+)

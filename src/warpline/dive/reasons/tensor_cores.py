@@ -1,0 +1,87 @@
+"""Matrix products that run on the FP32 or FP16 pipes while the tensor cores idle."""
+
+from __future__ import annotations
+
+from warpline.dive.gains import freed, ordered
+from warpline.dive.measured import Measured
+from warpline.dive.model import Found
+from warpline.dive.reasons.base import Case, Reason
+from warpline.dive.reasons.fp64 import bytes_per_lane
+from warpline.hardware import find_device
+from warpline.kernels import identify
+
+MAX_TENSOR = 0.01
+MIN_FMA_SHARE = 0.3
+"""Fused multiply-adds among the instructions: a matrix product has little else."""
+OPERANDS = (1.0, 64.0)
+"""Fused multiply-adds for each shared-memory or global load: a product loads operands again and again."""
+MIN_REUSE = 4.0
+"""Bytes from L1 and shared memory for each byte of DRAM: operands of a product are used many times."""
+MATRIX_CLASSES = frozenset({"gemm", "conv", "attention"})
+SINGLE_BYTES = 4
+SPEED_UP = 8.0
+"""TF32 tensor peak over FP32 peak on A100 and H100; used where the chip is unknown."""
+
+
+def _peak_ratio(measured: Measured) -> float:
+    """The tensor peak for the data's width over the vector peak."""
+    chip = find_device(measured.kernel.device or None)
+    width = bytes_per_lane(measured)
+    narrow = bool(measured.get("hfma")) or (width is not None and width < 0.9 * SINGLE_BYTES)
+    if chip is None or "fp32" not in chip.vector:
+        return SPEED_UP
+    tensor = chip.tensor.get("fp16" if narrow else "tf32")
+    return SPEED_UP if tensor is None else tensor.value / chip.vector["fp32"].value
+
+
+def _is_product(measured: Measured) -> tuple[bool, str]:
+    """Whether the kernel multiplies matrices: by its name, or by how it loads and multiplies."""
+    if identify(measured.kernel.name).kernel_class in MATRIX_CLASSES:
+        return True, "its name is that of a matrix product"
+    share, cycles = measured.fma_share, measured.get("cycles")
+    loads = measured.total("shared_load_instructions", "global_load_instructions")
+    shared = measured.get("shared_load_instructions")
+    if share is None or share < MIN_FMA_SHARE or not loads or not shared or cycles is None:
+        return False, ""
+    fused = (measured.total("ffma", "hfma") or 0.0) * cycles / 32
+    if not OPERANDS[0] <= fused / loads <= OPERANDS[1]:
+        return False, ""
+    inside = 128 * shared + (measured.requested_bytes or 0.0)
+    if not measured.dram_bytes or inside / measured.dram_bytes < MIN_REUSE:
+        return False, ""
+    return True, "it multiplies and adds operands that it loads again and again, as a matrix product does"
+
+
+def look(case: Case) -> Found | None:
+    """Moves the multiply-adds to the tensor cores."""
+    measured, load = case.measured, case.load
+    tensor = load.shares.get("tensor")
+    if tensor is None or tensor > MAX_TENSOR or load.limiter("compute") not in {"fma", "issue", "lsu", "alu", "sm"}:
+        return None
+    is_product, why = _is_product(measured)
+    if not is_product:
+        return None
+    ratio = _peak_ratio(measured)
+    others = ("issue", "lsu", "l1", "alu", "xu", "uniform", "control", "sm", "memory", "l2")
+    usual = freed(measured, load, dict.fromkeys(("fma", *others), 1 / ratio))
+    # At the peak the tiles are as large as the chip allows, and only the FLOPs and the bytes of DRAM are left.
+    best = freed(measured, load, {"fma": 1 / ratio} | dict.fromkeys(others, 0.0))
+    gain = ordered(usual.low, usual.expected, best.high)
+    return Found(
+        "tensor_cores_unused",
+        f"The tensor cores idle ({100 * tensor:.1f} %) while the FP32 pipe is "
+        f"{100 * load.shares.get('fma', 0.0):.0f} % busy: {why}",
+        gain,
+        "Use a library GEMM or tl.dot in fp16, bf16 or TF32 (torch.set_float32_matmul_precision('high'), "
+        "input_precision='tf32'), or mma instructions; sizes must be multiples of 16 bytes.",
+        (measured.name("tensor"), measured.name("fma")),
+    )
+
+
+REASON = Reason(
+    "tensor_cores_unused",
+    "Do matrix products use the tensor cores?",
+    ("tensor", "fma"),
+    "tensor pipe under 1 %, in a kernel whose name or whose loads and multiply-adds are those of a matrix product",
+    look,
+)

@@ -1,0 +1,89 @@
+"""Walks the tree for one kernel, and ends in one reason."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from warpline.dive import branches
+from warpline.dive.gains import NO_GAIN, WORTH, cap_of, is_short, not_below_a_launch
+from warpline.dive.hot_lines import hot_lines
+from warpline.dive.load import WORDS, load_of
+from warpline.dive.measured import Measured
+from warpline.dive.metrics import METRICS
+from warpline.dive.model import NOT_KNOWN, Found, KernelDive
+from warpline.dive.reasons import REASONS, Case
+from warpline.dive.speed_of_light import bound_of, branch, limiter_of, pipes, roofline
+from warpline.replay.costs.device import SMALLEST_KERNEL
+from warpline.sources.ncu.model import KernelReport
+
+NO_COUNTERS = (
+    "The report has no counters for this kernel (the speed of light is missing), so that the reason cannot be told."
+)
+SHORT = (
+    " It is so short that launching it is a large part of its time: fuse it with its neighbours, batch it, or capture "
+    "a CUDA graph first."
+)
+PROFILE_AGAIN = "Profile it again with the counters: ncu --set full --import-source yes --clock-control none."
+
+
+def explain(kernel: KernelReport) -> KernelDive:
+    """The tree of one kernel."""
+    measured = Measured(kernel)
+    load = load_of(measured)
+    case = Case(measured, load, bound_of(load))
+    unit, busy = limiter_of(load)
+    tree = (
+        branch(measured, load),
+        pipes(measured, load),
+        branches.memory(measured),
+        branches.shared(measured),
+        branches.warps(measured, load),
+        branches.instruction_mix(measured),
+        branches.launch(measured),
+    )
+    missing = _missing(measured)
+    if not load.known:
+        return KernelDive(
+            kernel, "unknown", "", None, NOT_KNOWN, NO_COUNTERS, NO_GAIN, 1.0, PROFILE_AGAIN, tree, missing=missing
+        )
+    first, others = reason_of(case)
+    longest = measured.duration_ns or math.inf
+    return KernelDive(
+        kernel=kernel,
+        bound=case.bound,
+        limiter=WORDS.get(unit, unit),
+        limiter_pct=None if busy is None else 100 * busy,
+        reason=first.reason,
+        sentence=first.sentence + ".",
+        gain=first.gain,
+        cap=max(min(cap_of(load), longest / SMALLEST_KERNEL.low), first.gain.high),
+        how=first.how + (SHORT if is_short(measured.duration_ns) else ""),
+        tree=tree,
+        evidence=first.evidence,
+        also=others,
+        roofline=roofline(measured, load),
+        hot_lines=hot_lines(kernel),
+        missing=missing,
+    )
+
+
+def reason_of(case: Case) -> tuple[Found, tuple[Found, ...]]:
+    """The flaw that gains most, if any gains enough; else what limits; and the others that are true."""
+    found: dict[str, list[Found]] = {"flaw": [], "fallback": [], "end": []}
+    for reason in REASONS:
+        one = reason.look(case)
+        if one is not None:
+            bounded = not_below_a_launch(one.gain, case.measured.duration_ns)
+            found[reason.rank].append(replace(one, gain=bounded))
+    flaws = sorted((one for one in found["flaw"] if one.gain.expected >= WORTH), key=lambda one: -one.gain.expected)
+    chosen = [*flaws, *found["fallback"], *found["end"]]
+    return chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ())
+
+
+def _missing(measured: Measured) -> tuple[str, ...]:
+    """Sections that would answer questions that are open in this report."""
+    open_keys = {key for reason in REASONS for key in reason.needs if measured.get(key) is None}
+    if not measured.stalls:
+        open_keys.add("warp_latency")
+    return tuple(sorted({METRICS[key].section for key in open_keys}))

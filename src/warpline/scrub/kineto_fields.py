@@ -1,0 +1,277 @@
+"""What a torch.profiler trace may hold: every key that passes, and the check of its value. All else is dropped."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from warpline.scrub import values
+from warpline.scrub.devices import device_name
+from warpline.scrub.frames import Frames
+from warpline.scrub.names import PIECE, Names
+from warpline.scrub.values import DROPPED, MAX_ID, Check
+from warpline.scrub.vocabulary import is_known
+
+MAX_REMEMBERED = 200_000
+"""Names whose result is remembered; most traces have a few thousand."""
+KERNEL, OP, CALL, RANGE, FRAME, LABEL = "kernel", "op", "call", "range", "frame", "label"
+ROLES = {
+    "kernel": KERNEL,
+    "Kernel": KERNEL,
+    **dict.fromkeys(
+        ("gpu_memcpy", "Memcpy", "gpu_memset", "Memset", "overhead", "cuda_sync", "cuda_profiler_range"), CALL
+    ),
+    **dict.fromkeys(("cuda_runtime", "hip_runtime", "xpu_runtime", "privateuse1_runtime", "Runtime"), CALL),
+    **dict.fromkeys(("cuda_driver", "privateuse1_driver", "Driver", "cpu_instant_event", "Trace"), CALL),
+    **dict.fromkeys(("ac2g", "fwdbwd", "async", "async_cpu_to_gpu", "async_gpu", "forward_backward"), CALL),
+    **dict.fromkeys(("cpu_op", "Operator", "collective_comm"), OP),
+    **dict.fromkeys(("user_annotation", "gpu_user_annotation"), RANGE),
+    **dict.fromkeys(("python_function", "Python"), FRAME),
+}
+"""What the name of an event of each known category is."""
+METADATA = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
+
+HEADER: dict[str, Check] = {
+    "schemaVersion": values.version,
+    "displayTimeUnit": values.one_of("ms", "ns"),
+    "baseTimeNanoseconds": values.bounded(0, 1 << 62),
+    "cupti_version": values.version,
+    "cuda_runtime_version": values.version,
+    "cuda_driver_version": values.version,
+    "hip_runtime_version": values.version,
+    "hip_driver_version": values.version,
+    "roctracer_version": values.version,
+    **dict.fromkeys(("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules"), values.flag),
+}
+"""Top-level keys; ``deviceProperties`` and ``distributedInfo`` besides."""
+DEVICE = (
+    *(
+        "id",
+        "totalGlobalMem",
+        "computeMajor",
+        "computeMinor",
+        "major",
+        "minor",
+        "maxThreadsPerBlock",
+        "warpSize",
+        "numSms",
+    ),
+    *("maxThreadsPerMultiprocessor", "maxThreadsPerMultiProcessor", "regsPerBlock", "regsPerMultiprocessor"),
+    *("sharedMemPerBlock", "sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor", "sharedMemPerBlockOptin"),
+    *(
+        "multiProcessorCount",
+        "clockRate",
+        "memoryClockRate",
+        "memoryBusWidth",
+        "l2CacheSize",
+        "maxBlocksPerMultiProcessor",
+    ),
+)
+DISTRIBUTED: dict[str, Check] = {
+    "backend": values.one_of("nccl", "gloo", "mpi", "ucc", "rccl", "xccl", "cpu:gloo,cuda:nccl", "hccl"),
+    "rank": values.bounded(-1, 1 << 24),
+    "world_size": values.bounded(0, 1 << 24),
+    "pg_count": values.bounded(0, 1 << 24),
+    "nccl_version": values.version,
+}
+
+
+class Fields:
+    """The checks of one file's events; names and large ids are replaced in order of appearance."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._frames = Frames(names)
+        self._known: dict[tuple[str, str], str] = {}
+        self._texts = {
+            KERNEL: names.kernel,
+            OP: names.op,
+            CALL: names.call,
+            RANGE: names.range,
+            FRAME: self._frames.frame,
+            LABEL: self._label,
+        }
+        self.event: dict[str, Check] = {
+            "ph": values.one_of("", *"BEXiICbnesftPNODMvVRcr"),
+            "cat": self._category,
+            "pid": self._process,
+            "tid": self._process,
+            "ts": values.time,
+            "dur": values.duration,
+            "id": self._id,
+            "bp": values.one_of("e"),
+            "s": values.one_of("t", "p", "g"),
+        }
+        self.arguments = self._arguments()
+
+    def text(self, role: str, value: str) -> str:
+        """A name by its role, remembered."""
+        known = self._known.get((role, value))
+        if known is None:
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            known = self._known[role, value] = self._texts[role](value)
+        return known
+
+    def name_check(self, phase: Any, category: Any) -> Check:
+        """The check of an event's name."""
+        role = ROLES.get(category, OP) if isinstance(category, str) else OP
+        if phase == "M":
+            return lambda value: value if value in METADATA else self._named(CALL, value)
+        if role is OP and category is None:
+            return lambda value: self._named(FRAME if str(value).startswith("$") else OP, value)
+        return lambda value: self._named(role, value)
+
+    def _named(self, role: str, value: Any) -> Any:
+        return self.text(role, value) if isinstance(value, str) else DROPPED
+
+    def _label(self, value: str) -> str:
+        """A thread, a process or a device, as metadata events name them."""
+        return self.names.process(value) if "/" in value else self.names.thread(value)
+
+    def _category(self, value: Any) -> Any:
+        if not isinstance(value, str):
+            return DROPPED
+        ours = value in ROLES or (value.startswith("category") and is_known(value))
+        return value if ours else f"category{self.names.pseudonyms.code('category', value)}"
+
+    def _process(self, value: Any) -> Any:
+        if isinstance(value, str) and not value.lstrip("-").isdigit():
+            return self.text(LABEL, value) if value else value
+        return self._id(value)
+
+    def _id(self, value: Any) -> Any:
+        if type(value) is int:
+            return value if -MAX_ID <= value < MAX_ID else MAX_ID + self.names.pseudonyms.number("id", value)
+        if isinstance(value, str) and re.fullmatch(r"-?\d{1,40}", value):
+            return value if len(value) < 10 else str(self._id(int(value)))
+        return self._handle(value)
+
+    def _handle(self, value: Any) -> Any:
+        if isinstance(value, str) and re.fullmatch(r"0x[0-9a-fA-F]{1,16}", value):
+            return value if len(value) < 6 else hex(MAX_ID + self.names.pseudonyms.number("id", int(value, 16)))
+        return DROPPED
+
+    def _parent(self, value: Any) -> Any:
+        return value if value is None else self._id(value)
+
+    def _word(self, value: Any) -> Any:
+        """A short text of torch's own, or a pseudonym."""
+        if not isinstance(value, str):
+            return DROPPED
+        if len(value) <= 60 and re.fullmatch(r"[\w :./-]*", value) and all(map(is_known, PIECE.findall(value))):
+            return value
+        return self.names.word(value)
+
+    def _ranks(self, value: Any) -> Any:
+        """The ranks of a process group: a list, or one inside a string."""
+        if isinstance(value, str):
+            return value if re.fullmatch(r"\[[\d, .]{0,4000}\]", value) and not re.search(r"\d{7}", value) else DROPPED
+        return values.shapes(value)
+
+    def _arguments(self) -> dict[str, Check]:
+        checks: dict[str, Check] = {}
+
+        def put(check: Check, *keys: str) -> None:
+            checks.update(dict.fromkeys(keys, check))
+
+        put(
+            self._id,
+            "correlation",
+            "correlation_id",
+            "External id",
+            "external id",
+            "device",
+            "context",
+            "stream",
+            "queued",
+        )
+        put(
+            self._id,
+            "graph id",
+            "graph node id",
+            "Sequence number",
+            "Fwd thread id",
+            "Device Id",
+            "Device Type",
+            "Ev Idx",
+        )
+        put(
+            self._id,
+            "wait_on_stream",
+            "wait_on_cuda_event_id",
+            "wait_on_cuda_event_record_corr_id",
+            "Record function id",
+        )
+        put(
+            self._id,
+            "Python id",
+            "Python module id",
+            "cbid",
+            "cid",
+            "Device",
+            "Trace iteration",
+            "Op count",
+            "channel",
+            "channel_type",
+        )
+        put(self._parent, "Python parent id", "Python thread")
+        put(
+            self._id,
+            "sort_index",
+            "Process Group ID",
+            "Global rank start",
+            "Global rank stride",
+            "Group size",
+            "Rank",
+            "Seq",
+            "Src Rank",
+            "Dst Rank",
+            "priority",
+        )
+        put(values.size, "bytes", "Bytes", "Total Allocated", "Total Reserved", "registers per thread", "shared memory")
+        put(values.size, "In msg nelems", "Out msg nelems", "num_warps", "num_stages", "total_bytes")
+        put(values.number, "blocks per SM", "warps per SM", "est. achieved occupancy %", "theoretical occupancy %")
+        put(values.number, "memory bandwidth (GB/s)", "bandwidth (GB/s)")
+        put(values.time, "external ts", "ts")
+        put(values.triple, "grid", "block", "cluster")
+        put(
+            values.shapes, "Input Dims", "Input dims", "Input Strides", "Output dims", "In split size", "Out split size"
+        )
+        put(values.types, "Input type", "Output type")
+        put(values.inputs, "Concrete Inputs")
+        put(self._address, "Addr", "src", "dst", "ptr")
+        put(values.flag, "finished", "Is asynchronous op", "is_blocking")
+        put(self._ranks, "Process Group Ranks")
+        put(
+            self._word,
+            "Collective name",
+            "dtype",
+            "cuda_sync_kind",
+            "kernel_backend",
+            "Trace name",
+            "scope",
+            "Process Group Description",
+        )
+        put(self._word, "Process Group Name", "kind", "labels", "Comms Id")
+        put(lambda value: self._named(KERNEL, value), "kernel", "kernel_name")
+        put(lambda value: self._frames.stack(value) if isinstance(value, str) else DROPPED, "Call stack")
+        put(lambda value: self._named(LABEL, value), "name")
+        return checks
+
+    def _address(self, value: Any) -> Any:
+        """An address of memory: only which are equal matters."""
+        if type(value) is int:
+            return value if 0 <= value < MAX_ID else (1 << 40) + 512 * self.names.pseudonyms.number("address", value)
+        return self._handle(value)
+
+
+def device(entry: Any) -> dict[str, Any]:
+    """The known properties of one device."""
+    if not isinstance(entry, dict):
+        return {}
+    found = {key: entry[key] for key in DEVICE if key in entry and values.size(entry[key]) is not DROPPED}
+    name = entry.get("name")
+    if isinstance(name, str):
+        found["name"] = device_name(name) if name else name
+    return found

@@ -1,0 +1,124 @@
+"""The events of a torch.profiler trace as dictionaries, in the order of the file and with bounded memory.
+
+Times keep every digit: numbers with a fraction are kept as written. What the readers of traces tolerate is tolerated
+here in the same way, because it is their parser.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from warpline.sources.kineto import tolerant
+from warpline.sources.kineto.blocks import Window, scan_blocks
+from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_header, read_tail
+from warpline.sources.kineto.inflate import ahead
+from warpline.sources.kineto.python_scan import PythonScanner, RejectedError
+from warpline.sources.kineto.scanner import Status, Step
+from warpline.sources.kineto.text import decode_string
+
+Event = dict[str, Any]
+Sink = Callable[[list[Event]], None]
+
+_decode = msgspec.json.Decoder(list[Event], float_hook=lambda text: msgspec.Raw(text.encode())).decode
+_decode_value = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode())).decode
+_REJECTED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_NUMBER = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
+
+
+@dataclass(slots=True)
+class Around:
+    """What a trace has besides its events."""
+
+    bare_list: bool = False
+    before: dict[str, Any] = field(default_factory=dict)
+    after: dict[str, Any] = field(default_factory=dict)
+    malformed: int = 0
+    """Events that cannot be read."""
+    truncated: bool = False
+    """The file ends before its events do."""
+
+
+def read_events(blocks: Iterable[bytes], begin: Callable[[Around], Sink]) -> Around:
+    """Call ``begin`` with what precedes the events, and what it returns with each list of events."""
+    around = Around()
+    with ahead(blocks) as pieces:
+        window = Window(pieces)
+        header, wanted = Header(), 1
+        while header.events_start < 0:
+            window.fill(wanted)
+            complete = window.ended or len(window.text) >= HEADER_LIMIT
+            header = read_header(window.text[:HEADER_LIMIT], complete)
+            wanted = min(len(window.text) * 4, HEADER_LIMIT)
+        around.bare_list, around.before = header.bare_list, header.keys
+        scanner = _Scanner(begin(around))
+        step = scan_blocks(scanner, window, header.events_start, threads=1)
+        if step.status is Status.DONE:
+            tail, length = window.rest(step.position)
+            after = Header()
+            if length <= HEADER_LIMIT and not header.bare_list:
+                read_tail(tail, after)
+            around.after = after.keys
+    around.malformed, around.truncated = scanner.skipped, step.status is Status.TRUNCATED
+    return around
+
+
+class _Scanner(PythonScanner):
+    """Hands every event on instead of keeping it."""
+
+    def __init__(self, sink: Sink) -> None:
+        super().__init__()
+        self._sink = sink
+
+    def decode(self, block: bytes, offset: int) -> None:
+        try:
+            events = _decode(b"[" + block + b"]")
+        except _REJECTED as error:
+            raise RejectedError from error
+        self._sink(events)
+
+    def one_event(self, text: tolerant.Text, base: int, start: int, end: int, final: bool) -> int | Step:
+        before = self.skipped
+        outcome = super().one_event(text, base, start, end, final)
+        if isinstance(outcome, int) and self.skipped == before:
+            self.forget()
+            self._sink([read_object(text[start:outcome])])
+        return outcome
+
+
+def read_object(raw: bytes) -> Event:
+    """An object that a strict parser rejects: key by key, without the values that cannot be read."""
+    try:
+        return _decode(b"[" + raw + b"]")[0]
+    except _REJECTED:
+        pass
+    found: Event = {}
+    end = len(raw)
+    try:
+        position = tolerant.skip_space(raw, 1, end)
+        closed = raw[position] == tolerant.CLOSE
+        while not closed:
+            key, start = tolerant.read_key(raw, position, end)
+            after = tolerant.skip_value(raw, start, end)
+            found[decode_string(key)] = _value(raw[start:after])
+            position, closed = tolerant.next_key(raw, after, end)
+    except (tolerant.MalformedError, tolerant.StarvedError):
+        pass
+    return found
+
+
+def _value(raw: bytes) -> Any:
+    if raw.startswith(b"{"):
+        return read_object(raw)
+    if raw.startswith(b'"'):
+        return decode_string(raw[1:-1])
+    if _NUMBER.fullmatch(raw):
+        return int(raw) if raw.lstrip(b"-").isdigit() and len(raw) < 20 else msgspec.Raw(raw)
+    try:
+        return _decode_value(raw)
+    except _REJECTED:
+        return None

@@ -1,0 +1,51 @@
+"""What was kept, replaced and dropped: counts by place, never a value."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Literal
+
+from warpline.scrub.vocabulary import known_words
+
+Action = Literal["pseudonymised", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The number of values of one place that were replaced or dropped."""
+
+    action: Action
+    place: str
+    """Table and column, or the path of a JSON value."""
+    count: int
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts values."""
+
+    kept: int = 0
+    replaced: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
+
+    def changes(self) -> tuple[Change, ...]:
+        """All changes; the most frequent first."""
+        found = [Change("pseudonymised", shown(place), count) for place, count in self.replaced.items()]
+        found += [Change("dropped", shown(place), count) for place, count in self.dropped.items()]
+        merged: Counter[tuple[Action, str]] = Counter()
+        for change in found:
+            if change.count:
+                merged[change.action, change.place] += change.count
+        return tuple(
+            Change(action, place, count)
+            for (action, place), count in sorted(merged.items(), key=lambda item: (item[0][0], -item[1], item[0][1]))
+        )
+
+
+def shown(place: str) -> str:
+    """A place as it may be printed: a key that is no known word may itself be a secret."""
+    parts = place.split(".")
+    return ".".join(
+        part if known_words(part) and len(part) <= 60 and part.isprintable() else "(other)" for part in parts
+    )

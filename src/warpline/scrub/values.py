@@ -1,0 +1,182 @@
+"""Checks of JSON values by type: each gives the value that may be written, or DROPPED."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from warpline.scrub.names import PIECE
+from warpline.scrub.vocabulary import CONSTANTS, is_known
+
+Check = Callable[[Any], Any]
+
+
+class _Dropped:
+    """The mark of a value that is not written."""
+
+
+DROPPED: Final = _Dropped()
+MAX_ID: Final = 1 << 32
+"""CUPTI's ids have 32 bits. Larger ones (handles, addresses of threads) are renumbered."""
+MAX_SIZE: Final = 1 << 45
+"""35 TB. Bytes, elements and dimensions stay far below; a card does not."""
+MAX_MICROS: Final = 4_200_000_000_000_000
+"""The year 2103."""
+MAX_DURATION_MICROS: Final = 500_000_000_000_000
+"""Sixteen years, beyond which readers take a duration for impossible."""
+IMPOSSIBLE_MICROS: Final = 9_000_000_000_000_000
+MAX_NESTING = 4
+_INT64 = 1 << 63
+
+_NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
+_SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
+_HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_TYPE = re.compile(r"[\w:<>, ]{0,60}")
+_ENTRY = re.compile(
+    r" ?[\[(]{0,4}(?:-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?|9223372036854775807|True|False|None|inf|nan)?"
+    r"[\])]{0,4}"
+)
+
+
+def is_float(value: Any) -> bool:
+    """Whether a value is a number with a fraction, which is kept as written."""
+    return type(value) is msgspec.Raw
+
+
+def time(value: Any) -> Any:
+    """A moment in microseconds, exact: a number or a quoted one. One that is impossible becomes another such."""
+    return _micros(value, MAX_MICROS)
+
+
+def duration(value: Any) -> Any:
+    """A duration in microseconds, likewise."""
+    return _micros(value, MAX_DURATION_MICROS)
+
+
+def _micros(value: Any, most: int) -> Any:
+    if type(value) is int:
+        return value if -most <= value <= most else IMPOSSIBLE_MICROS
+    if not is_float(value) and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        return DROPPED
+    try:
+        within = abs(float(value if isinstance(value, str) else bytes(value))) <= most
+    except ValueError:
+        return DROPPED
+    return value if within else IMPOSSIBLE_MICROS
+
+
+def number(value: Any) -> Any:
+    """A measured number of any size, such as an occupancy."""
+    if type(value) is int:
+        return value if -MAX_SIZE < value < MAX_SIZE else DROPPED
+    return value if is_float(value) and abs(float(bytes(value))) < MAX_SIZE else DROPPED
+
+
+def size(value: Any) -> Any:
+    """A number of bytes, elements or registers; older profilers quote it."""
+    if isinstance(value, str) and _SMALL_NUMBER.fullmatch(value):
+        return value
+    return number(value)
+
+
+def flag(value: Any) -> Any:
+    """A truth value."""
+    return value if isinstance(value, bool) or value in (0, 1) else DROPPED
+
+
+def triple(value: Any) -> Any:
+    """A grid or a block: three numbers, also inside a string."""
+    if isinstance(value, str):
+        inner = value[1:-1].split(",") if value[:1] == "[" and value[-1:] == "]" else []
+        return value if len(inner) == 3 and all(_SMALL_NUMBER.fullmatch(part.strip()) for part in inner) else DROPPED
+    if isinstance(value, list) and len(value) == 3 and all(size(part) is not DROPPED for part in value):
+        return value
+    return DROPPED
+
+
+def shapes(value: Any, depth: int = 0) -> Any:
+    """Dimensions or strides: lists of lists of numbers."""
+    if type(value) is not list or depth > MAX_NESTING:
+        return DROPPED
+    for entry in value:
+        if type(entry) is int:
+            if not -MAX_SIZE < entry < MAX_SIZE:
+                return DROPPED
+        elif entry and shapes(entry, depth + 1) is DROPPED:
+            return DROPPED
+    return value
+
+
+def types(value: Any) -> Any:
+    """Names of data types; one that is not known becomes empty, as torch writes what it cannot name."""
+    if type(value) is not list:
+        return DROPPED
+    try:
+        return value if _are_types(tuple(value)) else [_type(entry, 0) for entry in value]
+    except TypeError:  # a list within the list
+        return [_type(entry, 0) for entry in value]
+
+
+@lru_cache(maxsize=10_000)
+def _are_types(entries: tuple[Any, ...]) -> bool:
+    """Whether all names pass; the same few lists stand in most events."""
+    return all(isinstance(entry, str) and _type(entry, 0) == entry for entry in entries)
+
+
+def _type(entry: Any, depth: int) -> Any:
+    if isinstance(entry, list) and depth < MAX_NESTING:
+        return [_type(inner, depth + 1) for inner in entry]
+    known = isinstance(entry, str) and _TYPE.fullmatch(entry) and all(map(is_known, PIECE.findall(entry)))
+    return entry if known else ""
+
+
+def inputs(value: Any) -> Any:
+    """Values of an op's scalar arguments; texts other than a known word become empty."""
+    if type(value) is not list:
+        return DROPPED
+    new = [entry if type(entry) is str and _is_plain(entry) else "" for entry in value]
+    return value if new == value else new
+
+
+@lru_cache(maxsize=10_000)
+def _is_plain(text: str) -> bool:
+    if (
+        text in ("", "None", "True", "False", "inf", "-inf", "nan")
+        or text in CONSTANTS
+        or _SMALL_NUMBER.fullmatch(text)
+    ):
+        return True
+    if text[0] in "[(":
+        return all(map(_ENTRY.fullmatch, text.split(",")))
+    return text.isascii() and text.isalpha() and text.islower() and len(text) <= 16 and is_known(text)
+
+
+def address(value: Any) -> Any:
+    """A device address, as a number or in hexadecimal."""
+    if type(value) is int:
+        return value if -_INT64 <= value < 2 * _INT64 else DROPPED
+    return value if isinstance(value, str) and _HEX.fullmatch(value) else DROPPED
+
+
+def version(value: Any) -> Any:
+    """A version, as a number or as text: 13000, 2.27.3."""
+    if type(value) is int:
+        return value if 0 <= value < 10**9 else DROPPED
+    if isinstance(value, str) and re.fullmatch(r"\d{1,4}(?:\.\d{1,4}){0,3}", value):
+        return value
+    return value if is_float(value) else DROPPED
+
+
+def one_of(*words: str) -> Check:
+    """One of these words."""
+    known = frozenset(words)
+    return lambda value: value if isinstance(value, str) and value in known else DROPPED
+
+
+def bounded(low: int, high: int) -> Check:
+    """A whole number within a range."""
+    return lambda value: value if type(value) is int and low <= value <= high else DROPPED

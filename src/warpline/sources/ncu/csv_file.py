@@ -1,0 +1,132 @@
+"""ncu's CSV pages, ``raw`` (a row per kernel, a column per metric) and ``details`` (a row per metric), to kernels."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+from warpline.errors import UnreadableFile
+from warpline.sources.health import HealthEntry
+from warpline.sources.ncu.csv_pages import DETAILS_COLUMNS, DetailsPage, RawPage, metric_cells
+from warpline.sources.ncu.lines import Unpacked, text_lines
+from warpline.sources.ncu.model import NcuReport
+from warpline.sources.ncu.numbers import decimal_mark
+
+EXPORT = "export it: ncu --import REPORT.ncu-rep --csv --page raw"
+_HEADER = re.compile(r'"?ID"?([,;\t])"?Process ID"?\1')
+_ROW = re.compile(r'"?\d+"?[,;\t]')
+_UNITS_ROW = re.compile(r'(?:""|)([,;\t])(?:""|)\1')
+_MESSAGE = re.compile(r"==(PROF|WARNING|ERROR)== ?(.*)")
+_VERSION = re.compile(r"(?:Nsight Compute|ncu)[^\d]*(20\d\d\.\d+(?:\.\d+)*)")
+_SAMPLED_CELLS = 100_000
+"""Cells that decide the decimal mark of the file."""
+_QUOTED_MESSAGES = 2
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What was met beside the rows."""
+
+    messages: Counter[str] = field(default_factory=Counter)
+    damaged: int = 0
+    version: str = ""
+    last_row_cut: bool = False
+
+
+def read_csv(path: Path) -> NcuReport:
+    """Read a CSV page, from ``ncu --csv`` or ``ncu --import REPORT --csv``, with ncu's messages in it or without."""
+    unpacked = Unpacked(path)
+    notes = _Notes()
+    rows = _rows(text_lines(unpacked), notes)
+    header = next(rows, None)
+    if header is None or not {"ID", "Kernel Name"} <= set(header):
+        raise UnreadableFile("no-csv-header", f"{path} has no header of an ncu CSV page{_said(notes)}", EXPORT)
+    page = DetailsPage(header) if set(header) >= DETAILS_COLUMNS else RawPage(header)
+    first = list(_sample(rows))
+    mark = decimal_mark(cell for row in first for cell in metric_cells(page, row))
+    for row in chain(first, rows):
+        if row == header:  # several pages in one file
+            continue
+        if not page.add(row, mark):
+            notes.damaged += 1
+    kernels = page.kernels()
+    if not kernels:
+        raise UnreadableFile(
+            "no-kernels", f"{path} has the header of an ncu CSV page, and no kernel{_said(notes)}", EXPORT
+        )
+    return NcuReport(path, page.source, notes.version, kernels, tuple(_health(unpacked, notes, page)))
+
+
+def _sample(rows: Iterable[list[str]]) -> Iterator[list[str]]:
+    cells = 0
+    for row in rows:
+        yield row
+        cells += len(row)
+        if cells > _SAMPLED_CELLS:
+            return
+
+
+def _rows(lines: Iterable[str], notes: _Notes) -> Iterator[list[str]]:
+    """The header, then the rows; other lines, such as the program's own output, are left out."""
+    delimiter = ""
+    units_may_follow = False
+    pending = ""
+    for line in lines:
+        header = _HEADER.match(line)
+        begins = header is not None or (bool(delimiter) and _ROW.match(line) is not None)
+        if pending and begins and line.count('"') % 2 == 0:
+            notes.damaged += 1  # a row without its end
+            pending = ""
+        if not pending:
+            message = _MESSAGE.match(line)
+            if message is not None:
+                notes.messages[f"{message[1]}: {message[2].strip()}"] += message[1] != "PROF"
+            if not notes.version and (found := _VERSION.search(line)):
+                notes.version = found[1]
+            if header is not None:
+                delimiter, units_may_follow = header[1], True
+            elif units_may_follow and _UNITS_ROW.match(line):
+                units_may_follow = False
+            elif not begins:
+                continue
+        pending += line
+        if pending.count('"') % 2:
+            continue
+        yield from _parsed(pending, delimiter, notes)
+        pending = ""
+    if pending:
+        notes.last_row_cut = True
+
+
+def _parsed(text: str, delimiter: str, notes: _Notes) -> Iterator[list[str]]:
+    try:
+        yield from csv.reader(text.splitlines(keepends=True), delimiter=delimiter)
+    except csv.Error:
+        notes.damaged += 1
+
+
+def _said(notes: _Notes) -> str:
+    """What ncu reported, where it reported a problem."""
+    problems = [message for message, times in notes.messages.items() if times]
+    return f"; ncu said: {'; '.join(problems[:_QUOTED_MESSAGES])}" if problems else ""
+
+
+def _health(unpacked: Unpacked, notes: _Notes, page: RawPage | DetailsPage) -> Iterator[HealthEntry]:
+    if unpacked.damage:
+        yield HealthEntry("truncated-file", "error", unpacked.damage)
+    if notes.last_row_cut:
+        yield HealthEntry("truncated-file", "error", "The file ends within a row: the kernels of its end are missing.")
+    if notes.damaged:
+        message = f"Rows that could not be read, and were left out: {notes.damaged:,}."
+        yield HealthEntry("damaged-rows", "warning", message)
+    for message, times in notes.messages.items():
+        if times:
+            yield HealthEntry("ncu-message", "warning", f"ncu printed: {message}")
+    if page.missing:
+        names = ", ".join(sorted(page.missing)[:3]) + (" …" if len(page.missing) > 3 else "")
+        yield HealthEntry("metrics-missing", "info", f"Metrics without a value (n/a) for some kernel: {names}.")

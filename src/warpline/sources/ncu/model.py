@@ -1,0 +1,118 @@
+"""What a report of Nsight Compute holds: kernels with metrics in base units, rules, and counters per instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from warpline.sources.health import HealthEntry
+
+Source = Literal["ncu-rep", "csv-raw", "csv-details"]
+Dimensions = tuple[int, int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One measured value in a base unit: ns, byte, byte/s, hz, %, inst, cycle, warp, sector/s and so on."""
+
+    value: float | str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleResult:
+    """What one of Nsight Compute's own rules said about the kernel."""
+
+    rule: str
+    """The rule's identifier, for example ``SOLBottleneck``."""
+    section: str
+    kind: str
+    """``OPT`` (an optimisation), ``INF`` (a remark), ``WRN`` or ``ERR``."""
+    message: str
+    speedup_pct: float | None = None
+    """Nsight Compute's own estimate, which no physical limit caps."""
+    speedup_kind: str = ""
+    """``global`` (of the kernel's time) or ``local`` (of one unit); empty without an estimate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """The counters of one machine instruction."""
+
+    address: int
+    sass: str
+    file: str
+    """The source file, empty if the program was built without line information."""
+    line: int
+    """The line in that file, 0 where it is unknown."""
+    counters: Mapping[str, float]
+    """By metric: ``inst_executed``, ``smsp__pcsamp_sample_buffer_full`` and so on; zeros are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounters:
+    """Counters per instruction, in the order of addresses, and the source texts that the report carries."""
+
+    instructions: tuple[Instruction, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+    """The text of each source file that was imported into the report (``--import-source``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelReport:
+    """One profiled launch."""
+
+    name: str
+    """The demangled name, as the report or the CSV writes it."""
+    function: str
+    """The bare function name, which ``ncu --kernel-name`` matches by default."""
+    launch: int
+    """The number that ncu gave the launch (its ID)."""
+    process: str
+    """The name of the executable; empty where the source does not tell."""
+    process_id: int | None
+    device: str
+    """The device's name, for example ``NVIDIA H200``; empty where the source does not tell."""
+    chip: str
+    """The compute capability as a target: ``sm_90``; empty where the source does not tell."""
+    grid: Dimensions | None
+    block: Dimensions | None
+    context: int | None
+    stream: int | None
+    duration_ns: float | None
+    """gpu__time_duration.sum, under the clocks that ncu set."""
+    metrics: Mapping[str, Reading]
+    """By metric name. What was not measured (n/a, nan, an empty cell) is absent."""
+    device_id: int | None = None
+    mangled: str = ""
+    kind: str = "kernel"
+    """``kernel``, ``graph``, ``range`` or ``cmdlist``."""
+    sections: tuple[str, ...] = ()
+    """The sections that were collected, where the source lists them."""
+    rules: tuple[RuleResult, ...] = ()
+    breakdowns: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Metrics that the report splits by a word, such as executed instructions by opcode."""
+    samples: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
+    """PM sampling: each metric's values over the kernel's time, in equal intervals."""
+    nvtx: tuple[str, ...] = ()
+    """The NVTX push/pop ranges around the launch, outermost first."""
+    source: SourceCounters | None = None
+
+    def number(self, metric: str) -> float | None:
+        """The value of a metric; None where it was not measured or is a word."""
+        reading = self.metrics.get(metric)
+        return reading.value if reading is not None and isinstance(reading.value, float) else None
+
+
+@dataclass(frozen=True, slots=True)
+class NcuReport:
+    """One file."""
+
+    path: Path
+    source: Source
+    tool_version: str
+    """The version of ncu that wrote it; empty where the source does not tell."""
+    kernels: tuple[KernelReport, ...]
+    health: tuple[HealthEntry, ...] = ()

@@ -1,0 +1,208 @@
+"""``.ncu-rep`` to kernels: the blocks say what must be there, a child process with NVIDIA's reader says what is."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warpline.errors import UnreadableFile, WarplineError
+from warpline.sources.detect import NCU_MAGIC
+from warpline.sources.health import HealthEntry
+from warpline.sources.ncu.child import MISSING_MODULE
+from warpline.sources.ncu.container import Container, Process, read_container
+from warpline.sources.ncu.csv_file import read_csv
+from warpline.sources.ncu.lines import Unpacked
+from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
+from warpline.sources.ncu.units import base_unit
+
+_AGAIN = "copy it again, or record it again"
+_INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
+_WAIT_S = 900
+_CLOCKS_LEFT = re.compile(r"--clock-control[= ]none")
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """What the child process said."""
+
+    kernels: list[dict[str, Any]]
+    code: int
+    complaint: str
+
+
+def read_report_file(path: Path) -> NcuReport:
+    """Read an ``.ncu-rep``, plain, gzipped or xz; a damaged file is read up to its damage, with a health entry."""
+    with _plain(path) as (file, damage):
+        container = _checked(file, path)
+        answer = _ask_child(file)
+        if answer.code == MISSING_MODULE:
+            return _through_ncu(file, path, container)
+    health = list(_health(container, answer, damage))
+    if not answer.kernels:
+        if container.results or answer.code:
+            why = _ending(answer) or "its blocks are damaged"
+            raise UnreadableFile(
+                "damaged-file", f"{path} holds {container.results} kernels, but none can be read: {why}", _AGAIN
+            )
+        if container.truncated or damage:
+            raise UnreadableFile("damaged-file", f"{path} is cut short before the end of its first kernel", _AGAIN)
+        raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", f"ask why: warpline doctor {path.name}")
+    processes = container.processes + [Process()] * (len(answer.kernels) - len(container.processes))
+    kernels = tuple(
+        _kernel(number, plain, process)
+        for number, (plain, process) in enumerate(zip(answer.kernels, processes, strict=False))
+    )
+    return NcuReport(path, "ncu-rep", container.tool_version, kernels, tuple(health))
+
+
+@contextmanager
+def _plain(path: Path) -> Iterator[tuple[Path, str]]:
+    """The file itself, or an unpacked copy, and what was wrong with its packing."""
+    with path.open("rb") as file:
+        if file.read(len(NCU_MAGIC)) == NCU_MAGIC:
+            yield path, ""
+            return
+    unpacked = Unpacked(path)
+    with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
+        copy = Path(folder) / "report.ncu-rep"
+        with copy.open("wb") as target:
+            for piece in unpacked:
+                target.write(piece)
+        yield copy, unpacked.damage
+
+
+def _checked(file: Path, path: Path) -> Container:
+    with file.open("rb") as opened:
+        head = opened.read(len(NCU_MAGIC))
+        if head != NCU_MAGIC:
+            raise UnreadableFile("not-an-ncu-report", f"{path} is not a report of Nsight Compute", _AGAIN)
+        return read_container(opened)
+
+
+def _ask_child(file: Path) -> _Answer:
+    command = [sys.executable, "-m", "warpline.sources.ncu.child", str(file)]
+    source = str(Path(__file__).parents[3])
+    path = os.pathsep.join([source, *filter(None, [os.environ.get("PYTHONPATH", "")])])
+    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}
+    with tempfile.TemporaryFile() as complaints:
+        child = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=complaints, stdin=subprocess.DEVNULL, env=environment
+        )
+        try:
+            kernels = [json.loads(line) for line in child.stdout or () if line.endswith(b"\n")]
+            code = child.wait(_WAIT_S)
+        finally:
+            child.kill()
+            child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
+        complaints.seek(0)
+        said = complaints.read(1 << 16).decode(errors="replace").strip()
+    return _Answer(kernels, code, said.rpartition("\n")[2])
+
+
+def _through_ncu(file: Path, path: Path, container: Container) -> NcuReport:
+    """The raw page, printed by ncu itself, where the package is missing; without counters per instruction."""
+    ncu = shutil.which(os.environ.get("WARPLINE_NCU", "") or "ncu")
+    if ncu is None:
+        raise WarplineError("ncu-report-missing", f"reading {path.name} needs NVIDIA's ncu-report package", _INSTALL)
+    with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
+        page = Path(folder) / "raw.csv"
+        with page.open("wb") as target:
+            command = [ncu, "--import", str(file), "--csv", "--page", "raw", "--print-units", "base"]
+            subprocess.run(command, stdout=target, stdin=subprocess.DEVNULL, timeout=_WAIT_S, check=False)
+        found = read_csv(page)
+    message = "read through ncu's CSV: counters per instruction need pip install 'warpline[ncu]'"
+    health = (*found.health, HealthEntry("no-instruction-counters", "info", f"The report was {message}."))
+    return replace(found, path=path, tool_version=container.tool_version, health=health)
+
+
+def _ending(answer: _Answer) -> str:
+    """Why the child process ended before the end of the file; empty if it did not."""
+    if answer.code < 0:
+        return f"NVIDIA's reader ended by {signal.Signals(-answer.code).name}"
+    return f"NVIDIA's reader failed ({answer.complaint or answer.code})" if answer.code else ""
+
+
+def _health(container: Container, answer: _Answer, damage: str) -> Iterator[HealthEntry]:
+    read, expected = len(answer.kernels), container.results
+    if damage:
+        yield HealthEntry("truncated-file", "error", damage)
+    elif container.truncated:
+        message = f"The report ends within a block: it was cut short after {expected} kernels."
+        yield HealthEntry("truncated-file", "error", message)
+    ending = _ending(answer)
+    if ending or read < expected:
+        message = f"{read} of {expected} kernels could be read" + (f": {ending}." if ending else ".")
+        yield HealthEntry("damaged-report", "error", message)
+    if container.command and not _CLOCKS_LEFT.search(container.command):
+        message = "ncu locked the clocks to their base frequency: durations are longer than in production."
+        yield HealthEntry("clocks-locked", "info", message)
+
+
+def _kernel(number: int, plain: dict[str, Any], process: Process) -> KernelReport:
+    metrics: dict[str, Reading] = {}
+    for name, value, printed in plain["metrics"]:
+        unit, factor = base_unit(printed)
+        metrics[name] = Reading(value * factor if isinstance(value, float) else value, unit)
+    duration = metrics.get("gpu__time_duration.sum")
+    return KernelReport(
+        name=plain["name"] or plain["function"],
+        function=plain["function"],
+        launch=number,
+        process=process.executable,
+        process_id=process.number,
+        device=_word(metrics, "device__attribute_display_name"),
+        chip=_chip(metrics),
+        grid=_three(metrics, "launch__grid_dim_"),
+        block=_three(metrics, "launch__block_dim_"),
+        context=_whole(metrics, "launch__context_id"),
+        stream=_whole(metrics, "launch__stream_id"),
+        duration_ns=duration.value if duration is not None and isinstance(duration.value, float) else None,
+        metrics=metrics,
+        device_id=_whole(metrics, "launch__device_id"),
+        mangled=plain["mangled"],
+        kind=plain["kind"],
+        sections=tuple(plain["sections"]),
+        rules=tuple(RuleResult(*rule) for rule in plain["rules"]),
+        breakdowns=plain["breakdowns"],
+        samples={name: tuple(values) for name, values in plain["samples"].items()},
+        nvtx=tuple(plain["nvtx"]),
+        source=_source(plain),
+    )
+
+
+def _source(plain: dict[str, Any]) -> SourceCounters | None:
+    if not plain["instructions"]:
+        return None
+    return SourceCounters(tuple(Instruction(*row) for row in plain["instructions"]), plain["files"])
+
+
+def _word(metrics: dict[str, Reading], name: str) -> str:
+    return str(metrics[name].value) if name in metrics else ""
+
+
+def _whole(metrics: dict[str, Reading], name: str) -> int | None:
+    reading = metrics.get(name)
+    return int(reading.value) if reading is not None and isinstance(reading.value, float) else None
+
+
+def _chip(metrics: dict[str, Reading]) -> str:
+    major, minor = (_whole(metrics, f"device__attribute_compute_capability_{part}") for part in ("major", "minor"))
+    return f"sm_{major}{minor}" if major is not None and minor is not None else ""
+
+
+def _three(metrics: dict[str, Reading], prefix: str) -> tuple[int, int, int] | None:
+    x, y, z = (_whole(metrics, f"{prefix}{axis}") for axis in "xyz")
+    return (x, y, z) if x is not None and y is not None and z is not None else None

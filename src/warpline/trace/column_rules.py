@@ -1,0 +1,58 @@
+"""What one column of a trace holds: its type, whether every row has a value, and which values are possible."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+from polars.datatypes import DataTypeClass
+
+ID = pl.UInt32
+NAME = pl.Categorical
+TIME = pl.Int64
+NAME_CHARS = 16_384
+"""The longest name in a column. The longest kernel name seen has 5,160 characters, of a CUTLASS GEMM."""
+TEXT_CHARS = 1 << 20
+"""The longest text of arguments, such as the shapes of a fused optimizer's thousand tensors."""
+WHOLE_CHARS = 1 << 31
+"""A name in full: as long as the file has it."""
+NO_NAME = "(no name)"
+"""The name of what the source gives no name."""
+UNKNOWN = "unknown"
+"""The same for a kind, layer or style."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The least and the greatest possible value of a number; what lies outside is damage."""
+
+    least: int
+    most: int
+
+
+COUNT = Bounds(0, (1 << 31) - 1)
+BYTES = Bounds(0, 1 << 44)
+"""Sixteen terabytes, more than any copy or allocation; half a million of them can be summed in 64 bits."""
+SIGNED_BYTES = Bounds(-(1 << 44), 1 << 44)
+DEVICE = Bounds(-1, (1 << 16) - 1)
+PER_BLOCK = Bounds(0, 1 << 16)
+PER_DEVICE = Bounds(1, 1 << 24)
+RATE = Bounds(1, 1 << 50)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its type and what it means."""
+
+    dtype: DataTypeClass
+    meaning: str
+    required: bool = False
+    """Whether every row has a value."""
+    bounds: Bounds | None = None
+    """The possible values of a number; others are null."""
+    most_chars: int = NAME_CHARS
+    """The longest possible text. A longer name is shortened, and `long_names` has it in full; longer arguments are
+    null."""
+
+
+Table = dict[str, Column]

@@ -1,0 +1,1 @@
+"""Where people already look: the pytest plug-in."""

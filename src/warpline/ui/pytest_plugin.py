@@ -1,0 +1,122 @@
+"""The pytest plug-in: a test that profiles a step, or reads a recording, and fails with the diagnosis.
+
+    @pytest.mark.warpline(max_syncs=0, max_launches=200)
+    def test_no_hidden_sync(gpu_profile):
+        gpu_profile(train_step)
+
+    @pytest.mark.warpline(max_step_ms=12, baseline="train")
+    def test_recorded_step(gpu_profile):
+        gpu_profile.read("trace.json.gz")
+
+Everything but pytest loads when a test uses the fixture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from warpline.compare.gate import Gate
+    from warpline.trace.trace import Trace
+
+MARKER = "warpline(max_NUMBER=…, min_NUMBER=…, baseline=NAME, metric='step'|'busy'): limits of a profiled step"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the marker known."""
+    config.addinivalue_line("markers", MARKER)
+
+
+@pytest.fixture
+def gpu_profile(request: pytest.FixtureRequest, tmp_path: Path) -> GpuProfile:
+    """Profiles a step (`gpu_profile(step)`) or reads a recording (`gpu_profile.read(path)`), and checks the marker's
+    limits."""
+    marker = request.node.get_closest_marker("warpline")
+    return GpuProfile(tmp_path, request.config.rootpath / "baselines", dict(marker.kwargs) if marker else {})
+
+
+class GpuProfile:
+    """Profiles steps, and checks the limits of the test's marker."""
+
+    def __init__(self, scratch: Path, baselines: Path, limits: dict[str, Any]) -> None:
+        self._scratch, self._baselines, self._limits = scratch, baselines, limits
+
+    def __call__(self, step: Callable[[], object], *, steps: int = 10, warmup: int = 3) -> Trace:
+        """Record some steps with torch.profiler, after a warm-up, and check the limits."""
+        plain = self._record(step, steps, warmup, stacks=False)
+        gate = self._gate(plain)
+        if gate is not None and gate.outcome == "regression":
+            # Stacks cost time, so they are recorded only to say where.
+            self._fail(gate, self._record(step, 3, warmup, stacks=True))
+        return plain
+
+    def read(self, path: str | Path) -> Trace:
+        """Check the limits on a recording."""
+        from warpline.trace.open import open_trace  # noqa: PLC0415 - loads when it is used
+
+        trace = open_trace(path)
+        gate = self._gate(trace)
+        if gate is not None and gate.outcome == "regression":
+            self._fail(gate, trace)
+        return trace
+
+    def _record(self, step: Callable[[], object], steps: int, warmup: int, *, stacks: bool) -> Trace:
+        torch = pytest.importorskip("torch")
+        if not torch.cuda.is_available():
+            pytest.skip("profiling a step needs a CUDA device; gpu_profile.read() checks a recording anywhere")
+        from warpline.trace.open import open_trace  # noqa: PLC0415 - loads when it is used
+
+        for _ in range(warmup):
+            step()
+        torch.cuda.synchronize()
+        file = self._scratch / f"{'stacks' if stacks else 'plain'}.json"
+        profiler = torch.profiler
+        activities = [profiler.ProfilerActivity.CPU, profiler.ProfilerActivity.CUDA]
+        schedule = profiler.schedule(wait=0, warmup=1, active=steps)
+        with profiler.profile(
+            activities=activities, schedule=schedule, record_shapes=True, with_stack=stacks
+        ) as active:
+            for _ in range(steps + 1):
+                step()
+                active.step()
+            torch.cuda.synchronize()
+        active.export_chrome_trace(str(file))
+        return open_trace(file, cache=False)
+
+    def _gate(self, trace: Trace) -> Gate | None:
+        from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415 - loads when it is used
+        from warpline.compare.gate import Budget, judge  # noqa: PLC0415
+        from warpline.compare.measured import measure  # noqa: PLC0415
+
+        limits = dict(self._limits)
+        name, metric = limits.pop("baseline", None), limits.pop("metric", "step")
+        if name is None and not limits:
+            return None
+        signs = {"max": "<=", "min": ">="}
+        budgets = []
+        for key, limit in limits.items():
+            side, _, number = key.partition("_")
+            if side not in signs:
+                raise pytest.UsageError(f"the marker warpline takes max_NUMBER and min_NUMBER, not {key}")
+            budgets.append(Budget.parse(f"{number}{signs[side]}{limit}"))
+        baseline = read_baseline(path_of(name, self._baselines)) if name is not None else None
+        return judge([measure(trace)], baseline, budgets, metric)
+
+    def _fail(self, gate: Gate, trace: Trace) -> None:
+        from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
+        from warpline.reports import terminal  # noqa: PLC0415
+        from warpline.reports.compare import gate_report  # noqa: PLC0415
+        from warpline.reports.diagnosis import report  # noqa: PLC0415
+
+        found = diagnose(trace)
+        places = [
+            f"the CPU waits in {row['op'] or row['call']} at {row['file']}:{row['line']}, {row['count']:g} times a step"
+            for row in found.syncs.rows(named=True)
+            if row["file"]
+        ]
+        texts = [terminal.render(gate_report(gate), 100).plain, *places, terminal.render(report(found), 100).plain]
+        pytest.fail("\n".join(texts), pytrace=False)

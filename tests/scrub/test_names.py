@@ -1,0 +1,185 @@
+"""What a name becomes, and that analyses still see in it what they saw before."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from warpline.analyses import framework, host_activity, where
+from warpline.kernels import identify
+from warpline.scrub.frames import Frames
+from warpline.scrub.names import Names
+from warpline.scrub.vocabulary import is_known
+from warpline.trace import api_names, frames, loops, own_frames
+
+KERNELS = {
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul> >(int)": None,
+    "sm90_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1_execute_segment_k_off_kernel__5x_cublas": None,
+    "triton_poi_fused_add_native_layer_norm_3": None,
+    "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)": None,
+    "Memcpy HtoD (Pinned -> Device)": None,
+    "_fwd_kernel_0d1d2de3": None,
+    "acme_nightfall_gemm_fp16": "nameB_nameC_gemm_fp16",
+    "void blackbriar::softmax<float, 4>(float*)": "void nameB::softmax<float, 4>(float*)",
+    "_ZN4acme4gemmIfLi4EEEvPKf": "_ZN5nameB4gemmIfLi4EEEv",
+    "https://acme.co/gemm": "kernelB_gemm",
+    "password=hunter2": "kernelB",
+    "k_4111_1111_1111_1111": "kernelB",
+}
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernels_keep_their_known_words(name: str) -> None:
+    expected = KERNELS[name] or name
+    assert Names().kernel(name) == expected
+    assert Names().kernel(expected) == expected
+
+
+@pytest.mark.parametrize("name", [name for name in KERNELS if "gemm" in name and "/" not in name])
+def test_a_pseudonym_decodes_as_the_kernel_did(name: str) -> None:
+    before, after = identify(name), identify(Names().kernel(name))
+    assert (before.kernel_class, before.op, before.dtype, before.tile) == (
+        after.kernel_class,
+        after.op,
+        after.dtype,
+        after.tile,
+    )
+
+
+RANGES = {
+    "ProfilerStep#12": "ProfilerStep#12",
+    "Optimizer.step#AdamW.step": "Optimizer.step#AdamW.step",
+    "Optimizer.step#BlackbriarOpt.step": "Optimizer.step#NameB.step",
+    "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__": None,
+    "## Call CompiledFxGraph fngvytcozgyv3cmeseiru4oljtde ##": "## Call CompiledFxGraph nameB ##",
+    "Torch-Compiled Region: 0/0": None,
+    "nccl:all_reduce": None,
+    "forward": None,
+    "layer 3": None,
+    "blackbriar step 17": "rangeB 17",
+    "nightfall_layer_3_attn": "rangeB_layer_attn 3",
+    "load_data for alice": "rangeB_load_data",
+    "10.31.7.254": "rangeB",
+    "hf_Qz7xEc": "rangeB",
+}
+
+
+@pytest.mark.parametrize("name", RANGES)
+def test_ranges_that_a_person_named_are_pseudonyms(name: str) -> None:
+    expected = RANGES[name] or name
+    assert Names().range(name) == expected
+    assert Names().range(expected) == expected
+
+
+def test_equal_names_stay_equal_and_iterations_stay_a_loop() -> None:
+    names = Names()
+    new = [names.range(name) for name in ("acme iter 1", "acme iter 2", "other iter 1", "acme iter 1")]
+    assert new == ["rangeB 1", "rangeB 2", "rangeC 1", "rangeB 1"]
+    # Analyses group ranges by their names without digits.
+    assert len({re.sub(r"\d+", "", name) for name in new}) == 2
+
+
+FRAMES = {
+    "torch/nn/modules/module.py(1747): _wrapped_call_impl": None,
+    "/home/ada/env/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward": (
+        "/lib/python3.11/site-packages/torch/nn/modules/linear.py(114): forward"
+    ),
+    "/x/site-packages/blackbriar/a.py(3): f": "/site-packages/packageB/fileB.py(3): functionB",
+    "/home/ada/engine/train.py(12): main": "/fileB.py(12): main",
+    "engine/train.py(12): secret_sauce": "fileB.py(12): functionB",
+    "train.py(1): <module>": "fileB.py(1): <module>",
+    "train.py(7): get_batch_of_ada": "fileB.py(7): functionB_get_batch",
+    "<built-in function sleep>": None,
+    "<built-in method to of Tensor object at 0x7ce279c59e00>": "<built-in method to of Tensor object at 0x1000>",
+    "nn.Module: Linear_3": None,
+    "nn.Module: Blackbriar_3": "nn.Module: NameB_3",
+    "threading.py(1002): _bootstrap": None,
+    "C:\\Users\\Ada\\x.py(3): f": "/fileB.py(3): functionB",
+    "$train.py:12 step": "$fileB.py:12 step",
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_of_libraries_keep_their_place_and_others_their_line(name: str) -> None:
+    expected = FRAMES[name] or name
+    assert Frames(Names()).frame(name) == expected
+    assert Frames(Names()).frame(expected) == expected
+
+
+def test_names_can_be_kept() -> None:
+    names = Names(keep_names=True)
+    assert names.range("blackbriar step") == "blackbriar step"
+    assert Frames(names).frame("/home/ada/engine/train.py(12): sauce") == "…/train.py(12): sauce"
+    assert "s3same" not in names.range("https://carol:s3same@git.acme.co/x")
+
+
+PATTERNS = (
+    host_activity.LOADING,
+    host_activity.COMPILING,
+    host_activity.PROFILING,
+    loops.LIBRARY_RANGE,
+    loops.PART_OF_A_STEP,
+    loops.OPTIMIZER_STEP,
+    frames.LIBRARY,
+    frames.PROFILER,
+    where.LIBRARY,
+    own_frames.OWN,
+    framework.PYTORCH_OPS,
+    api_names.COMPILED_CODE,
+    api_names.COMPILING_OPS,
+)
+TELLING = (
+    *FRAMES,
+    "my_dataloader.py(3): __iter__",
+    "data_loading/fetch.py(9): load_data",
+    "torch/utils/data/dataloader.py(733): __next__",
+    "torch/_dynamo/convert_frame.py(3): compile_it",
+    "/a/site-packages/triton/compiler/compiler.py(9): compile",
+    "torch/profiler/profiler.py(884): step",
+    "torch/multiprocessing/reductions.py(3): rebuild_storage_fd",
+    "/opt/x/warpline/capture/profile.py(3): f",
+    "importlib._bootstrap(3): f",
+    "multiprocessing/connection.py(3): poll",
+    "PIL/Image.py(3): open",
+    "datasets/arrow.py(3): f",
+)
+
+
+@pytest.mark.parametrize("name", TELLING)
+def test_analyses_see_the_same_in_a_frame(name: str) -> None:
+    new = Frames(Names()).frame(name)
+    assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
+        bool(re.search(pattern, name)) for pattern in PATTERNS
+    ]
+
+
+@pytest.mark.parametrize("name", [*RANGES, "acme micro-batch 3", "expert_7 of ada", "blackbriar stage", "imread ada"])
+def test_analyses_see_the_same_in_a_range(name: str) -> None:
+    new = Names().range(name)
+    assert [bool(re.search(pattern, new)) for pattern in PATTERNS] == [
+        bool(re.search(pattern, name)) for pattern in PATTERNS
+    ]
+
+
+@pytest.mark.parametrize(
+    "piece", ["hunter2", "Summer2024", "a1B2c3D4", "correcthorse", "QwErTyUiOp", "483920", "Test1234"]
+)
+def test_passwords_are_no_known_words(piece: str) -> None:
+    assert not is_known(piece)
+
+
+def test_long_names_take_no_longer_than_their_length() -> None:
+    """Not a time: a name of a megabyte that took its square would not end."""
+    names, long = Names(), 300_000
+    for text in ("1" * long, "a1" * (long // 2), "1 " * (long // 2), "_" * long, "x." * (long // 2), "(" * long):
+        for clean in (
+            names.kernel,
+            names.op,
+            names.call,
+            names.range,
+            names.thread,
+            names.process,
+            Frames(names).frame,
+        ):
+            assert clean(text)

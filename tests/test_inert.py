@@ -1,0 +1,81 @@
+"""Text from a file is shown, never obeyed."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import warpline
+from warpline.cli.output import json_text
+from warpline.errors import WarplineError
+from warpline.inert import inert, inert_lines
+
+ANY_TEXT = st.text(st.characters())  # with lone surrogates
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[bold]kernel[/red]", "[bold]kernel[/red]"),
+        ("\x1b[31mred", "\\x1b[31mred"),
+        ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+        ("c1 \x9b2J", "c1 \\x9b2J"),
+        ("nul \x00, del \x7f", "nul \\x00, del \\x7f"),
+        ("two\nlines\tand a tab", "two\\nlines\\tand a tab"),
+        ("left\u202eright", "left\\u202eright"),
+        ("zero\u200bwidth\ufeff", "zero\\u200bwidth\\ufeff"),
+        ("tag \U000e0041", "tag \\U000e0041"),
+        ("filler \u3164, selector \ufe0f", "filler \\u3164, selector \\ufe0f"),
+        ("e\u0301 and " + "e" + "\u0301" * 6, "e\u0301 and e" + "\u0301" * 4 + "\\u0301\\u0301"),
+        ("half \ud800", "half \\ud800"),
+        ("ядро 核", "ядро 核"),
+    ],
+)
+def test_what_a_terminal_would_act_on_is_made_visible(text: str, shown: str) -> None:
+    assert inert(text) == shown
+
+
+@given(ANY_TEXT)
+def test_inert_text_is_printable_can_be_written_and_is_not_changed_again(text: str) -> None:
+    once = inert(text)
+    assert once.isprintable()
+    once.encode()
+    assert inert(once) == once
+    assert inert_lines(text).replace("\n", "").isprintable()
+    assert inert_lines(text).count("\n") == text.count("\n")
+
+
+@given(st.dictionaries(ANY_TEXT, ANY_TEXT))
+def test_json_is_exact_and_its_text_is_inert(answer: dict[str, str]) -> None:
+    text = json_text(answer)
+    assert json.loads(text) == json.loads(json.dumps(answer))
+    assert text.replace("\n", "").isprintable()
+    text.encode()
+
+
+def test_an_error_is_one_inert_line_whatever_it_quotes() -> None:
+    error = WarplineError("bad", "file a\nb \x1b]0;x\x07 [red] \udcff", "try \u202e")
+    assert error.line() == "bad: file a b \\x1b]0;x\\x07 [red] \\udcff; try \\u202e"
+
+
+SOURCES = sorted(Path(warpline.__file__).parent.glob("cli/*.py")) + sorted(
+    Path(warpline.__file__).parent.glob("reports/*.py")
+)
+
+
+@pytest.mark.parametrize("source", SOURCES, ids=lambda source: f"{source.parent.name}/{source.name}")
+def test_only_the_seam_writes_to_the_terminal(source: Path) -> None:
+    """Every other module of the command line prints through `warpline.cli.output` and `warpline.reports.console`."""
+    if source.name in {"output.py", "console.py"}:
+        return
+    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(source.read_text())) if isinstance(node, ast.Call)}
+    banned = re.compile(
+        r"(click\.)?s?echo|print|sys\.std(out|err)\.write|(rich\.)?(console\.)?Console|Progress|.*\.status"
+    )
+    assert not [call for call in calls if banned.fullmatch(call)]

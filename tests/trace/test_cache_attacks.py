@@ -1,0 +1,383 @@
+"""Whatever lies in the cache folder, and whoever changes it meanwhile, an open gives the right tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+from paths import DATA
+
+from warpline.cli.main import run
+from warpline.reports import kept
+from warpline.sources import cache_folder, private_files
+from warpline.sources.cache_folder import answers_folder, content_key, traces_folder
+from warpline.sources.cache_limit import make_room
+from warpline.trace import cache
+from warpline.trace import open as opening
+from warpline.trace.open import open_trace
+from warpline.trace.schema import TABLES
+from warpline.trace.trace import Trace
+
+FILE = DATA / "kineto" / "layer_eager.json.gz"
+FULL = Path("/dev/full")
+HELPERS = Path(__file__).parents[1] / "helpers"
+
+
+@pytest.fixture(autouse=True)
+def small_files_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache_folder, "SMALL_FILE_BYTES", 0)
+
+
+@pytest.fixture(scope="module")
+def right() -> Trace:
+    return open_trace(FILE, cache=False)
+
+
+def entry() -> Path:
+    return traces_folder() / str(content_key(FILE))
+
+
+def same(one: Trace, other: Trace) -> bool:
+    return all(one.table(name).equals(other.table(name)) for name in TABLES)
+
+
+def is_cached(monkeypatch: pytest.MonkeyPatch) -> bool:
+    def reading(*_: object) -> None:
+        raise ZeroDivisionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "_read", reading)
+        try:
+            open_trace(FILE)
+        except ZeroDivisionError:
+            return False
+    return True
+
+
+def a_file(path: Path) -> None:
+    path.write_bytes(b"not what you look for")
+
+
+def a_socket(path: Path) -> None:
+    here = Path.cwd()
+    os.chdir(path.parent)  # a socket's path is short
+    socket.socket(socket.AF_UNIX).bind(path.name)
+    os.chdir(here)
+
+
+THINGS: dict[str, Callable[[Path], None]] = {
+    "file": a_file,
+    "empty file": Path.touch,
+    "folder": lambda path: (path / "inside").mkdir(parents=True),
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "endless device": lambda path: path.symlink_to("/dev/zero"),
+    "FIFO": os.mkfifo,
+    "socket": a_socket,
+}
+
+
+@pytest.mark.parametrize(
+    ("place", "thing"),
+    [("", thing) for thing in THINGS]
+    + [("manifest.json", "FIFO"), ("manifest.json", "endless device")]
+    + [("gpu.arrow", "FIFO"), ("gpu.arrow", "folder"), ("gpu.arrow", "endless device")],
+)
+def test_something_else_in_place_of_an_entry_is_replaced(
+    place: str, thing: str, right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_trace(FILE)
+    path = entry() / place if place else entry()
+    private_files.remove(path)
+    THINGS[thing](path)
+    assert same(open_trace(FILE), right)
+    assert is_cached(monkeypatch)
+
+
+def test_a_link_to_a_good_entry_or_table_is_not_followed(
+    tmp_path: Path, right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_trace(FILE)
+    for path in (entry(), entry() / "gpu.arrow"):
+        elsewhere = tmp_path / path.name
+        path.rename(elsewhere)
+        path.symlink_to(elsewhere)
+        assert not is_cached(monkeypatch)
+        assert same(open_trace(FILE), right)
+        assert elsewhere.exists()
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        "[]",
+        "null",
+        "3",
+        '"text"',
+        "{}",
+        '{"about": 1}',
+        "[" * 100_000,
+        '{"about": {}, "tables": {}, "source": "kineto"}',
+    ],
+)
+def test_a_hostile_manifest_is_replaced(manifest: str, right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_trace(FILE)
+    (entry() / "manifest.json").write_text(manifest)
+    assert not is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+    assert is_cached(monkeypatch)
+
+
+@pytest.mark.parametrize("change", [{"source": ["kineto"]}, {"tables": {"gpu": "x"}}, {"tables": [1, 2]}])
+def test_a_manifest_with_wrong_types_is_replaced(
+    change: dict[str, object], right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_trace(FILE)
+    manifest = entry() / "manifest.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), **change}))
+    assert not is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+
+
+def test_a_table_of_other_columns_with_the_right_checksum_is_replaced(
+    right: Trace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    open_trace(FILE)
+    manifest = entry() / "manifest.json"
+    content = json.loads(manifest.read_text())
+    shutil.copyfile(entry() / "api.arrow", entry() / "gpu.arrow")
+    content["tables"]["gpu"] = content["tables"]["api"]
+    manifest.write_text(json.dumps(content))
+    assert not is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+
+
+def test_the_entry_of_another_file_is_not_taken(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = DATA / "kineto" / "compiled.json.gz"
+    open_trace(other)
+    (traces_folder() / str(content_key(other))).rename(entry())
+    assert not is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("place", ["", "manifest.json", "gpu.arrow"])
+def test_another_users_entry_is_not_read(place: str, right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_trace(FILE)
+    os.chown(entry() / place, 12345, 12345)
+    assert not is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+
+
+def test_a_trace_is_whole_after_its_entry_was_removed(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "READ_AT_ONCE_BYTES", 0)  # so that tables are read after the entry is gone
+    open_trace(FILE)
+    trace = open_trace(FILE)
+    private_files.discard(entry())
+    assert not entry().exists()
+    assert same(trace, right)
+
+
+def test_many_open_traces_hold_few_files(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "READ_AT_ONCE_BYTES", 0)
+    monkeypatch.setattr(cache, "MAX_HELD_FILES", 10)
+    open_trace(FILE)
+    traces = [open_trace(FILE) for _ in range(5)]
+    assert len(cache._held) <= 10
+    assert all(same(trace, right) for trace in traces)
+
+
+def test_two_versions_side_by_side_each_get_their_own_tables(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for version in ("0.0.1", pl.__version__, "0.0.1", pl.__version__):
+        monkeypatch.setattr(pl, "__version__", version)
+        assert not is_cached(monkeypatch)
+        assert same(open_trace(FILE), right)
+        assert is_cached(monkeypatch)
+
+
+def test_folders_and_files_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path / "new" / "cache"))
+    before = os.umask(0)
+    try:
+        assert run(["diagnose", str(FILE)]) == 0
+    finally:
+        os.umask(before)
+    assert answers_folder().is_dir()
+    for path in [tmp_path / "new", *(tmp_path / "new").rglob("*")]:
+        assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_older_folders_become_private_but_not_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path))
+    tmp_path.chmod(0o755)
+    traces_folder().mkdir(mode=0o755)
+    open_trace(FILE)
+    assert traces_folder().stat().st_mode & 0o777 == 0o700
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("value", ["abc", "-1", "1e9", "4 GB", "٣"])
+def test_a_limit_that_is_no_number_is_a_usage_error(
+    value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["diagnose", str(FILE), "--no-why"]) == 0
+    capsys.readouterr()
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", value)
+    for verb in ("diagnose", "stats"):
+        assert run([verb, str(FILE)]) == 2
+        out, error = capsys.readouterr()
+        assert not out
+        assert error.startswith("warpline: bad-environment: WARPLINE_CACHE_BYTES is ")
+        assert error.count("\n") == 1
+    assert run(["stats", str(FILE), "--no-cache"]) == 0
+
+
+def test_the_limit_counts_answers_and_temporaries_and_removes_abandoned_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = private_files.private_folder(traces_folder())
+    answers = private_files.private_folder(answers_folder())
+    for name, age in (("old", 100), ("new", 10)):
+        (folder / name).mkdir()
+        for file in ("manifest.json", "gpu.arrow"):
+            (folder / name / file).write_bytes(bytes(500))
+            os.utime(folder / name / file, (2_000_000_000 - age, 2_000_000_000 - age))
+    (answers / "answer.json").write_bytes(bytes(1000))
+    os.utime(answers / "answer.json", (2_000_000_000 - 50, 2_000_000_000 - 50))
+    (folder / ".writing-dead").mkdir()
+    (folder / ".writing-dead" / "gpu.arrow").write_bytes(bytes(10_000))
+    (folder / ".removing-left").write_bytes(bytes(10_000))
+    (answers / ".writing-dead").write_bytes(bytes(10_000))
+    os.mkfifo(folder / ".writing-fifo")
+    (folder / ".writing-link").symlink_to("nowhere")
+    with private_files.temporary_folder(folder) as temporary:
+        (temporary / "gpu.arrow").write_bytes(bytes(1000))
+        monkeypatch.setenv("WARPLINE_CACHE_BYTES", "3000")
+        make_room()
+        assert {path.name for path in folder.iterdir()} == {"new", temporary.name}
+        assert (answers / "answer.json").exists()
+        monkeypatch.setenv("WARPLINE_CACHE_BYTES", "2000")
+        make_room()
+        assert not (answers / "answer.json").exists()
+        assert (folder / "new").exists()
+        os.utime(temporary, (1, 1))  # older than any writer
+        make_room()
+        assert [path.name for path in folder.iterdir()] == ["new"]
+
+
+def test_an_entry_larger_than_the_limit_evicts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = traces_folder() / "other"
+    other.mkdir(parents=True)
+    (other / "manifest.json").write_text("{}")
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", "1000")
+    assert len(open_trace(FILE).gpu)
+    assert not entry().exists()
+    assert other.exists()
+
+
+def test_a_full_disk_is_no_error(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cache, "create_file", lambda _: FULL.open("wb"))
+    assert same(open_trace(FILE), right)
+    assert not list(traces_folder().iterdir())
+
+
+@pytest.mark.parametrize("call", ["mkdir", "open", "replace"])
+def test_a_folder_that_cannot_be_written_is_no_error(call: str, right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = getattr(os, call)
+
+    def refused(path: object, *arguments: object, **options: object) -> object:
+        if str(traces_folder()) in str(path) and (call != "open" or arguments[0] & os.O_CREAT):  # type: ignore[operator]
+            raise OSError(30, "Read-only file system", str(path))
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, call, refused)
+    assert same(open_trace(FILE), right)
+    assert run(["diagnose", str(FILE), "--no-why"]) == 0
+
+
+def test_an_entry_can_be_read_where_nothing_can_be_written(right: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_trace(FILE)
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(os, "utime", refused)
+    assert is_cached(monkeypatch)
+    assert same(open_trace(FILE), right)
+
+
+@pytest.mark.parametrize("thing", ["file", "folder", "dangling link", "endless device", "FIFO", "socket"])
+def test_something_else_in_place_of_an_answer_is_replaced(thing: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diagnose", str(FILE), "--no-why"]) == 0
+    first = capsys.readouterr().out
+    path = next(answers_folder().iterdir())
+    path.unlink()
+    THINGS[thing](path)
+    assert run(["diagnose", str(FILE), "--no-why"]) == 0
+    assert capsys.readouterr().out == first
+    assert kept.load(path.stem) is not None
+
+
+def test_a_changed_or_renamed_answer_is_not_used() -> None:
+    assert run(["diagnose", str(FILE), "--no-why"]) == 0
+    path = next(answers_folder().iterdir())
+    renamed = path.with_name("0123.json")
+    shutil.copy(path, renamed)
+    assert kept.load("0123") is None
+    path.write_bytes(path.read_bytes().replace(b"kineto", b"nsys  "))
+    assert kept.load(path.stem) is None
+
+
+def test_a_writer_that_is_killed_at_any_call_leaves_no_bad_entry(tmp_path: Path) -> None:
+    environment = {**os.environ, "WARPLINE_CACHE": str(tmp_path), "POLARS_MAX_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, str(HELPERS / "cache_faults.py"), "23"],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(int(kills) >= 4 for kills in done.stdout.split())
+
+
+def test_readers_and_writers_together_never_fail(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three entries of which two fit: entries are replaced and evicted under readers that have yet to read tables."""
+    monkeypatch.setattr(cache, "READ_AT_ONCE_BYTES", 0)
+    files = [DATA / "kineto" / f"{name}.json.gz" for name in ("layer_eager", "compiled", "block_fp32")]
+    traces = {str(content_key(file)): open_trace(file) for file in files}
+    whole = sum(path.stat().st_size for path in traces_folder().rglob("*"))
+    monkeypatch.setenv("WARPLINE_CACHE_BYTES", str(whole - 1))
+    end = time.monotonic() + 1
+    found, stored = [], []
+
+    def read(number: int) -> None:
+        rounds = random.Random(number)
+        while time.monotonic() < end:
+            key = rounds.choice(list(traces))
+            trace = cache.load(key, FILE)
+            time.sleep(rounds.random() / 100)
+            found.append(trace is None or same(trace, traces[key]))
+
+    def write() -> None:
+        while time.monotonic() < end:
+            for key, trace in traces.items():
+                cache.store(key, trace)
+                stored.append(key)
+
+    with ThreadPoolExecutor() as pool:
+        for work in [*(pool.submit(read, number) for number in range(3)), pool.submit(write)]:
+            work.result()
+    assert stored
+    assert found
+    assert all(found)
+    assert sum(path.stat().st_size for path in traces_folder().rglob("*") if path.is_file()) < whole

@@ -1,0 +1,57 @@
+"""The pytest plug-in, in a real pytest run: an added `.item()` fails with the line, and a good recording passes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from paths import ROOT, SUITES
+
+TESTS = """
+import pytest
+
+@pytest.mark.warpline(max_syncs=0)
+def test_waits_for_nothing(gpu_profile):
+    gpu_profile.read({faulty!r})
+
+@pytest.mark.warpline(max_syncs=1, max_launches=100)
+def test_good(gpu_profile):
+    assert len(gpu_profile.read({cured!r}).steps) > 0
+
+@pytest.mark.warpline(most_syncs=0)
+def test_bad_limit(gpu_profile):
+    gpu_profile.read({cured!r})
+
+@pytest.mark.warpline(max_syncs=0)
+def test_live(gpu_profile):
+    gpu_profile(lambda: None)
+"""
+
+
+def test_a_recorded_sync_fails_a_real_run_and_the_message_names_the_line(tmp_path: Path) -> None:
+    faulty, cured = (str(SUITES / "planted" / f"item_per_layer{form}.json.gz") for form in ("", ".cured"))
+    (tmp_path / "test_gpu.py").write_text(TESTS.format(faulty=faulty, cured=cured))
+    source = f"{ROOT / 'src'}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", "-rs", "--strict-markers"]
+    loaded = [] if _is_installed() else ["-p", "warpline.ui.pytest_plugin"]
+    ran = subprocess.run(
+        [*command, *loaded, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": source, "COLUMNS": "120"},
+        cwd=tmp_path,
+    )
+    assert "sync.py:21" in ran.stdout
+    assert "aten::item" in ran.stdout
+    assert "exceeded" in ran.stdout
+    assert "not most_syncs" in ran.stdout
+    assert "2 failed, 1 passed, 1 skipped" in ran.stdout, ran.stdout
+
+
+def _is_installed() -> bool:
+    from importlib.metadata import entry_points  # noqa: PLC0415
+
+    return any(point.value == "warpline.ui.pytest_plugin" for point in entry_points(group="pytest11"))
