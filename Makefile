@@ -24,6 +24,7 @@ demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
 	$(BIN)/warpline demo
 
 test: $(VENV)/developing  ## run the tests
+	$(BIN)/python -m compileall -q src faults
 	$(BIN)/python -m pytest -n auto --dist worksteal
 
 lint: $(VENV)/developing  ## ruff, mypy and import-linter

@@ -14,7 +14,7 @@ _HIDDEN = re.compile(
 )
 """Characters that Python calls printable and that show nothing: joiners, fillers, blanks and variation selectors."""
 _MARKS = "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u0610-\u061a\u064b-\u065f\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0]"
-_PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})++)")
+_PILE = re.compile(f"((?:{_MARKS}){{4}})((?:{_MARKS})+)")
 """More than four marks on one character, which would cover the lines above and below."""
 _CONTROLS = re.compile(r"[^\n\x20-\x7e]")
 

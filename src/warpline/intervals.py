@@ -6,10 +6,11 @@ Everything is exact and vectorised. A `Spans` is a *set* of time: sorted, disjoi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from warpline.records import dataclass
 
 Times = npt.NDArray[np.int64]
 

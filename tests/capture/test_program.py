@@ -239,14 +239,19 @@ def test_runs_get_folders_of_their_own_that_git_does_not_see(tmp_path: Path, mon
     assert not in_use(first)
 
 
-@pytest.mark.parametrize("file", sorted(CAPTURE.rglob("*.py")), ids=lambda file: file.name)
+INSIDE = [*sorted(CAPTURE.rglob("*.py")), CAPTURE.parent / "errors.py", CAPTURE.parent / "inert.py"]
+
+
+@pytest.mark.parametrize("file", INSIDE, ids=lambda file: file.name)
 def test_what_runs_inside_the_program_is_python_3_9_and_the_standard_library(file: Path) -> None:
     tree = ast.parse(file.read_text(), feature_version=(3, 9))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names} | {
         node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)
     }
     outside = {name for name in imported if name.split(".")[0] not in sys.stdlib_module_names}
-    assert all(name.startswith(("warpline.capture", "warpline.errors")) or name == "warpline" for name in outside)
+    ours = ("warpline.capture", "warpline.errors", "warpline.inert")
+    assert all(name.startswith(ours) or name == "warpline" for name in outside)
+    assert "++" not in file.read_text(), "possessive patterns came with Python 3.11"
     assert "slots=True" not in file.read_text(), "dataclasses have slots since Python 3.10"
 
 

@@ -1,4 +1,4 @@
-"""The programs of the sealed suite at toy sizes on a CPU, which stands in for the GPU."""
+"""The programs of the suites sealed and unseen at toy sizes on a CPU, which stands in for the GPU."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from faults.programs import SUITES, Case
-from faults.programs.sealed import dispatch, healthy, kernels, parts
+from faults.programs import SUITES, Case, sealed, unseen
+from faults.programs.sealed import parts
 
-CASES = SUITES["sealed"]
 VARIANTS = [
     (case, cure)
-    for case in CASES
+    for case in (*sealed.CASES, *unseen.CASES)
     for cure in (None, *dict.fromkeys(cure for cure in (case.fix, *case.also, case.innocent) if cure))
 ]
 
@@ -34,7 +33,6 @@ class NoStream:
 def cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """torch in which "cuda" is the CPU, and what needs a GPU does nothing."""
     torch: Any = pytest.importorskip("torch")
-    pytest.importorskip("transformers")
 
     class Elsewhere(torch.overrides.TorchFunctionMode):  # type: ignore[misc]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -62,21 +60,38 @@ def cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(torch.cuda, "Stream", NoStream)
     monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
     monkeypatch.setattr(torch.cuda, "current_stream", NoStream)
-    for module in (dispatch, healthy):
-        monkeypatch.setattr(module, "graphed", same)
-    monkeypatch.setattr(kernels, "compiled", same)
+    for suite in (sealed, unseen):
+        for module in (suite.dispatch, suite.healthy):
+            monkeypatch.setattr(module, "graphed", same)
+        monkeypatch.setattr(suite.kernels, "compiled", same)
     with Elsewhere():
         yield torch
 
 
-def test_sixteen_are_faulty_and_two_of_the_healthy_are_traps() -> None:
-    assert sum(case.fix is not None for case in CASES) == 16
-    assert sorted(case.trap for case in CASES if case.fix is None) == [False] * 6 + [True] * 2
+@pytest.mark.parametrize(("suite", "faulty", "healthy", "traps"), [("sealed", 16, 6, 2), ("unseen", 10, 3, 1)])
+def test_a_suite_has_faulty_cases_healthy_ones_and_traps(suite: str, faulty: int, healthy: int, traps: int) -> None:
+    cases = SUITES[suite]
+    assert sum(case.fix is not None for case in cases) == faulty
+    assert sorted(case.trap for case in cases if case.fix is None) == [False] * healthy + [True] * traps
 
 
 @pytest.mark.parametrize(("case", "cure"), VARIANTS, ids=[f"{case.name}-{cure}" for case, cure in VARIANTS])
 def test_every_variant_runs_at_toy_size(cpu_for_a_gpu: Any, case: Case, cure: str | None) -> None:
+    if case in sealed.CASES:
+        pytest.importorskip("transformers")
     step = case.cured(cure) if cure else case.faulty()
     assert any(line.function for line in case.planted_lines()) == (case.fix is not None)
     for _ in range(3):
         step()
+
+
+@pytest.mark.parametrize("case", unseen.CASES, ids=[case.name for case in unseen.CASES])
+def test_a_fix_leaves_the_result_as_it_is(cpu_for_a_gpu: Any, case: Case) -> None:
+    torch = cpu_for_a_gpu
+    results = []
+    for cure in dict.fromkeys((None, *(cure for cure in (case.fix, *case.also, case.innocent) if cure))):
+        step = case.cured(cure) if cure else case.faulty()
+        torch.manual_seed(1)
+        results.append([torch.as_tensor(step()).double().clone() for _ in range(3)])
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0], rtol=0.02, atol=0.02)

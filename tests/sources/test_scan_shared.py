@@ -10,7 +10,8 @@ import pytest
 from paths import SHARED
 from scan_checks import by_json, decoded, difference
 
-from warpline.sources.kineto.stream import read_arguments, scan_file
+from warpline.sources.kineto.arguments import read_arguments
+from warpline.sources.kineto.stream import scan_file
 
 pytest_plugins = ["scan_build"]
 pytestmark = [pytest.mark.shared, pytest.mark.usefixtures("compiled")]

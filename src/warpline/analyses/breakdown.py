@@ -6,19 +6,18 @@ then; so the parts sum to the busy time, and busy and idle to the window, exactl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
+from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.names import matches
 from warpline.trace.trace import Trace, Window
 
-Labels = npt.NDArray[np.object_]
+Labels = npt.NDArray[np.uint8]
 
 PRIORITY = ("compute", "comm", "copy", "memset")
 """Order in which concurrent activities claim the time."""
@@ -68,7 +67,7 @@ def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
     """Device, times and activity; each distinct name is matched once."""
     names = gpu.select("kind", "name").unique()
     labels = names.with_columns(
-        activity=pl.Series([activity(kind, name) for kind, name in names.iter_rows()], dtype=pl.String)
+        activity=pl.Series([PRIORITY.index(activity(kind, name)) for kind, name in names.iter_rows()], dtype=pl.UInt8)
     )
     columns = (pl.col("device").fill_null(0), "kind", "name", "copy_kind", "start_ns", "end_ns")
     return gpu.select(columns).join(labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left")
@@ -88,13 +87,15 @@ def _partition(rows: pl.DataFrame, device: int, window: Window) -> DeviceTime:
     covered, exposed, alone = 0, {}, {}
     starts, ends, labels = integers(rows["start_ns"]), integers(rows["end_ns"]), rows["activity"].to_numpy()
     so_far = np.zeros(len(rows), bool)
-    for part in PRIORITY:
-        mine = labels == part
-        so_far |= mine
-        reached = _covered_ns(starts[so_far], ends[so_far], window)
-        exposed[part] = reached - covered
-        alone[part] = _covered_ns(starts[mine], ends[mine], window)
-        covered = reached
+    for number, part in enumerate(PRIORITY):
+        mine = labels == number
+        exposed[part] = alone[part] = 0
+        if mine.any():
+            so_far |= mine
+            reached = _covered_ns(starts[so_far], ends[so_far], window)
+            exposed[part] = reached - covered
+            alone[part] = _covered_ns(starts[mine], ends[mine], window)
+            covered = reached
     return DeviceTime(
         device=device,
         window_ns=window.length_ns,
@@ -113,7 +114,7 @@ def _partition(rows: pl.DataFrame, device: int, window: Window) -> DeviceTime:
 def _host_copies_ns(rows: pl.DataFrame, starts: Times, ends: Times, labels: Labels, window: Window) -> int:
     """Time in which copies from or to the host run, and no other copy, computation or communication."""
     host = matches(rows["copy_kind"], "HtoD|DtoH|HtoH").to_numpy()
-    others = ~host & (labels != "memset")
+    others = ~host & (labels != PRIORITY.index("memset"))
     return (
         _covered_ns(starts[host | others], ends[host | others], window)
         - _covered_ns(starts[others], ends[others], window)

@@ -5,14 +5,13 @@ A step of `ops` operations costs `ops x cpu_ns` to dispatch and `ops x gpu_ns` t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
 from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.host_activity import SYNCHRONISE
 from warpline.analyses.kernels import in_window
 from warpline.errors import CannotAnswer
+from warpline.records import dataclass
 from warpline.trace.names import named
 from warpline.trace.trace import Trace
 

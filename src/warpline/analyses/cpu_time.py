@@ -7,13 +7,14 @@ no event is a gap, named after the event that follows: without Python stacks, a 
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
 
 from warpline.analyses.where import LIBRARY, Site
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
 from warpline.trace.names import matches
 from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting

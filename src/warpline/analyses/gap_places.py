@@ -8,13 +8,13 @@ trace, else from a second look at the same program (`warpline run`); without eit
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from warpline.analyses.gaps import CAUSES, Gaps
 from warpline.analyses.where import LIBRARY, Site, UserFrames
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
@@ -106,14 +106,14 @@ class _Samples:
         rows, ops = frames.innermost(threads, moments), _innermost_ops(trace, threads, moments)
         pairs, self._which = np.unique(np.stack([rows, ops]), axis=1, return_inverse=True)
         spent = np.bincount(self._which, weights, pairs.shape[1])
-        parents, names = integers(frames.python["parent"]).tolist(), frames.python["name"]
+        parents, names = integers(frames.python["parent"]), frames.python["name"]
         self._ends: list[int] = []
         """The innermost call of each different pair of frame and op."""
         for row, op, time in zip(*pairs.tolist(), spent.tolist(), strict=True):
             path = [str(trace.ops["name"][op])] if op != NONE else []
             while row != NONE:
                 path.append(str(names[row]))
-                row = parents[row]  # noqa: PLW2901 - from the innermost outwards
+                row = parents.item(row)  # noqa: PLW2901 - from the innermost outwards
             self._ends.append(self._tree.add(path[::-1], time))
 
     def answer(self, cause: str, count: int, total: int) -> GapPlace | None:

@@ -9,7 +9,6 @@ dependency. A moment without any evidence is `unknown`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -21,6 +20,7 @@ from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, 
 from warpline.analyses.host_time import HostTime
 from warpline.analyses.steps import covered_before
 from warpline.intervals import Spans, intersection, pieces, union
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace, Window

@@ -7,7 +7,6 @@ Python frame), the most specific one counts, in the order of `PRIORITY`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from warpline.intervals import EMPTY, Spans, difference, union
+from warpline.records import dataclass
 from warpline.trace.api_names import (
     BEGIN_CAPTURE,
     COMPILING_OPS,
@@ -147,7 +147,8 @@ class _Told:
     @classmethod
     def rows(cls, table: pl.DataFrame, chosen: Int64s, label: Labels) -> _Told:
         """These rows of a table; rows without a thread are ignored."""
-        thread, start, end = (integers(table[name])[chosen] for name in ("thread", "start_ns", "end_ns"))
+        rows = table if len(chosen) == len(table) else table.select("thread", "start_ns", "end_ns")[chosen]
+        thread, start, end = (integers(rows[name]) for name in ("thread", "start_ns", "end_ns"))
         known = thread != NONE
         return cls(thread[known], start[known], end[known], label[known])
 
@@ -207,10 +208,10 @@ def _profiler_frames(python: pl.DataFrame, distinct_names: Distinct) -> Iterator
         return
     profiling = np.append(is_profiling[which], False)
     parents = integers(python["parent"])
-    helping = np.append(np.append(names.str.contains(PROFILER_HELPERS).to_numpy(), False)[which], False)
+    helping = np.flatnonzero(np.append(names.str.contains(PROFILER_HELPERS).to_numpy(), False)[which])
     # Helpers call helpers: a few levels of them.
     for _ in range(HELPER_LEVELS):
-        profiling[:-1] |= helping[:-1] & profiling[parents]
+        profiling[helping] |= profiling[parents[helping]]
     own, called = (
         np.flatnonzero(profiling[:-1]),
         np.flatnonzero(~profiling[:-1] & profiling[parents]),

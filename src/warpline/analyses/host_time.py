@@ -7,7 +7,6 @@ loading. A thread that launches nothing and wakes nobody explains nothing: pools
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +15,7 @@ from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Acti
 from warpline.analyses.other_threads import EARLIEST, OtherThreads
 from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import matches
 from warpline.trace.trace import Trace

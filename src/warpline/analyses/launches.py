@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
 from warpline.analyses.kernels import in_window
+from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.trace import Trace
 

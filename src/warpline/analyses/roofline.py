@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import polars as pl
@@ -29,6 +29,7 @@ from warpline.errors import CannotAnswer
 from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.kernels import identify
+from warpline.records import dataclass
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import polars as pl
@@ -12,6 +12,7 @@ from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM
 from warpline.notebook import card, facts
 from warpline.notebook import table as html_table
+from warpline.records import dataclass
 from warpline.units import duration
 
 LATENCY_NS = 2_000

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -18,6 +17,7 @@ import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.errors import WarplineError
+from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import Bools, integers
 from warpline.trace.names import matches, texts

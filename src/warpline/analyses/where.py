@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.trace.call_lines import call_lines
 from warpline.trace.columns import NONE, Bools, ids, integers
 from warpline.trace.names import matches

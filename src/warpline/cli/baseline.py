@@ -42,7 +42,12 @@ folder_option = click.option(
 
 @click.group()
 def baseline() -> None:
-    """Save what a program takes, to compare later runs with it: `warpline baseline save NAME TRACE…`."""
+    """Save what a program takes, to compare later runs with it.
+
+    Examples:
+
+      warpline baseline save train run1.json.gz run2.json.gz run3.json.gz
+    """
 
 
 @baseline.command()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import gc
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from importlib import resources
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -36,13 +34,14 @@ from warpline.cli.output import (
     say,
     short_path,
 )
+from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.reports.kept import FinishedAnswer
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
-TURN_SECONDS = 0.0002
+TURN_SECONDS = 0.00005
 
 
 @click.command()
@@ -109,6 +108,8 @@ def demo(
 
       warpline demo --steps 1:3 --json
     """
+    from importlib import resources  # noqa: PLC0415 - loaded when used, so that --help stays quick
+
     answer = Answer(verbose, as_json, top=top)
     with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
         show(path, answer, steps, None, True, False, shlex.join(["warpline", "demo", *_chosen(steps, None)]))
@@ -161,8 +162,7 @@ def finished_answer(
     top: int = DEFAULT_TOP,
 ) -> tuple[FinishedAnswer, Callable[[], None]]:
     """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
-    from warpline.reports import kept  # noqa: PLC0415 - loaded when used, so that --help stays quick
-    from warpline.trace.open import trace_of_folder  # noqa: PLC0415
+    from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     if trace.is_dir():
         trace, others = trace_of_folder(trace)
@@ -171,7 +171,11 @@ def finished_answer(
             named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
             say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
     options = [again, str(steps), str(step_range), str(why), str(top)]
-    key = None if no_cache else kept.answer_key(trace, options)
+    if no_cache:
+        return _finished(trace, steps, step_range, why, no_cache, again, top), lambda: None
+    from warpline.reports import kept  # noqa: PLC0415 - loaded when used
+
+    key = kept.answer_key(trace, options)
     known = kept.load(key) if key else None
     if known is not None:
         return known, lambda: None
@@ -191,10 +195,18 @@ def _finished(
     trace: Path, steps: str | None, step_range: str | None, why: bool | None, no_cache: bool, again: str, top: int
 ) -> FinishedAnswer:
     """Open and diagnose the trace."""
-    with _no_collection():
-        Thread(target=_load_analyses, args=[why is not False], daemon=True).start()
-        with _short_turns():
-            opened = open_with_progress(trace, steps, step_range, no_cache)
+    # Both cores are busy with the file, the imports and the analyses: threads of libraries would only wait and spin.
+    for variable in ("OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
+        os.environ.setdefault(variable, "1")
+    import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
+
+    with _short_turns():
+        scanned = Event()
+        Thread(target=_load_analyses, args=[scanned, why is not False], daemon=True).start()
+        try:
+            opened = open_with_progress(trace, steps, step_range, no_cache, scanned.set)
+        finally:
+            scanned.set()
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
@@ -207,18 +219,27 @@ def _finished(
         )
 
 
-def _load_analyses(with_fixes: bool) -> None:
-    """Load polars, the analyses and the fixes on a second core while the file is read."""
+def _load_analyses(scanned: Event, with_fixes: bool) -> None:
+    """Load polars and the analyses on a second core while the file is read, and the fixes once it is scanned."""
+    import numpy.ma  # noqa: F401, PLC0415 - which polars and numpy's median load when they are first used
+
     import warpline.findings.diagnosis  # noqa: PLC0415
-    import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.sources.kineto.native_events  # noqa: PLC0415
     import warpline.sources.kineto.tables  # noqa: PLC0415
-    import warpline.trace.build  # noqa: F401, PLC0415
+    import warpline.trace.build  # noqa: PLC0415
+
+    scanned.wait()
+    import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.reports.kept  # noqa: F401, PLC0415
 
     if with_fixes:
         from warpline.findings import rank  # noqa: F401, PLC0415
         from warpline.fixes.registry import all_fixes  # noqa: PLC0415
+        from warpline.hardware.chips import chips  # noqa: PLC0415
+        from warpline.work.registry import known_ops  # noqa: PLC0415
 
-        all_fixes()
+        for load in (all_fixes, chips, known_ops):
+            load()
 
 
 def _chosen(steps: str | None, step_range: str | None) -> list[str]:
@@ -228,21 +249,9 @@ def _chosen(steps: str | None, step_range: str | None) -> list[str]:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Pause garbage collection: a diagnosis keeps its objects, and collecting would cost a tenth of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
-
-
-@contextmanager
 def _short_turns() -> Iterator[None]:
-    """Let threads take turns quickly: those that read the file need Python's lock for microseconds only, and would
-    wait 5 ms for it each time."""
+    """Let threads take turns quickly: those that read the file, and numpy and polars, need Python's lock for
+    microseconds only, and would wait 5 ms for it each time."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(TURN_SECONDS)
     try:

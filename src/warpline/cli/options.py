@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,18 +36,27 @@ output_option = click.option(
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
 
 
-def open_with_progress(path: Path, steps: str | None, step_range: str | None, no_cache: bool) -> Trace:
+def open_with_progress(
+    path: Path,
+    steps: str | None,
+    step_range: str | None,
+    no_cache: bool,
+    when_scanned: Callable[[], None] | None = None,
+) -> Trace:
     """Open a trace, with a spinner on stderr if it is a terminal."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
     from warpline.trace.open import open_trace  # noqa: PLC0415
 
     path = spooled_stdin() if path == STDIN else path
+    opened = partial(
+        open_trace, path, steps=steps, step_range=step_range, cache=not no_cache, when_scanned=when_scanned
+    )
     if not sys.stderr.isatty():
-        return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
+        return opened()
     from warpline.reports.console import spinner  # noqa: PLC0415
 
     with spinner(f"reading {path.name} …"):
-        return open_trace(path, steps=steps, step_range=step_range, cache=not no_cache)
+        return opened()
 
 
 class Format(StrEnum):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from warpline.cli.options import json_option
-from warpline.cli.output import print_json, put_report
+from warpline.cli.output import print_json, put_report, say
 from warpline.errors import EXIT_FAILED, UsageError
 from warpline.inert import inert
 
@@ -102,7 +102,7 @@ def _progress(file: Path) -> Iterator[Callable[[float], None]]:
 
 def _summarise(result: Result) -> None:
     replaced, dropped = result.count("pseudonymised"), result.count("dropped")
-    click.echo(f"{result.kept:,} values kept, {replaced:,} pseudonymised, {dropped:,} dropped", err=True)
+    say(f"{result.kept:,} values kept, {replaced:,} pseudonymised, {dropped:,} dropped", err=True)
 
 
 def _as_dict(result: Result) -> dict[str, Any]:

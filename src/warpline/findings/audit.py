@@ -7,7 +7,7 @@ was wrong: docs/audit.md lists the codes.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from warpline.analyses.breakdown import DeviceTime
@@ -20,6 +20,7 @@ from warpline.fixes.claim import Confidence
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN
 from warpline.fixes.registry import all_fixes
+from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork, bounded
 from warpline.units import duration, speedup
 

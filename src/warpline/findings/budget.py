@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from warpline.analyses.budget import Budget, budget_of
 from warpline.errors import CannotAnswer
 from warpline.fixes.whatif import held, question_about
+from warpline.records import dataclass
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import WhatIf
 from warpline.trace.trace import Trace

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -24,6 +24,7 @@ from warpline.analyses.where import UserFrames
 from warpline.errors import CannotAnswer
 from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph, table
+from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import duration, share, speedup

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
 from warpline.notebook import card, facts, paragraph
+from warpline.records import dataclass
 from warpline.replay.ranges import is_useless, is_vague
 from warpline.units import duration, speedup
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 from warpline.estimate import Estimate
@@ -17,6 +16,7 @@ from warpline.fixes.claim import CAUSES, Cause, Confidence, Effort
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
+from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import ranges_of
 from warpline.units import speedup

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
@@ -18,6 +18,7 @@ from warpline.fixes.model import SOME_GAIN, Rule
 from warpline.fixes.proposal import proposal
 from warpline.fixes.registry import all_fixes, fix_of, rules
 from warpline.fixes.words import of_recording
+from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.whatif import Prediction

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.framework import Framework
 from warpline.fixes.evidence import Evidence
+from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD

@@ -20,6 +20,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import NONE, Floats, Int64s
+from warpline.trace.names import Texts
 from warpline.units import count, several
 
 SMALL_KERNEL_IN_OPS = 2.0
@@ -51,27 +52,40 @@ def apply(bench: Workbench, case: int) -> int:
 def _loops(bench: Workbench) -> Iterator[Loop]:
     """Loops over small kernels whose iterations do not depend on each other."""
     scene, graph = bench.scene, bench.graph
-    names = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
-    labels = names + "|" + scene.op_column("shapes")
+    names, labels = scene.once(_labels)
     usable = scene.in_steps & ~bench.gone & scene.is_work
     ops: RootOps | None = None
     forwards: list[Loop] = []
     optimizer, op_ns = scene.once(in_optimizer), scene.host.launched_op.expected
     for lane in np.unique(graph.lane[usable]):
         nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
-        for turns in loops(nodes, np.unique(labels[nodes], return_inverse=True)[1], scene.step):
+        for turns in loops(nodes, labels[nodes], scene.step):
             small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
             if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
                 ops = ops or RootOps(scene)
-                loop = Loop(scene, ops, nodes, turns, begun_before(nodes, names, turns, scene.step))
+                loop = Loop(scene, ops, nodes, turns, begun_before(nodes, scene.once(_spelled), turns, scene.step))
                 if _is_independent(scene, loop) or any(forward.leads_to(loop) for forward in forwards):
                     forwards.append(loop)
                     usable[turns] = False
                     yield loop
         nodes = nodes[usable[nodes] & ~optimizer[nodes]]
-        for turns in lists_of_tensors(scene, nodes, np.unique(names[nodes], return_inverse=True)[1]):
+        for turns in lists_of_tensors(scene, nodes, names[nodes]):
             ops = ops or RootOps(scene)
             yield Loop(scene, ops, nodes, turns, NOTHING, is_over_a_list=True)
+
+
+def _labels(scene: Scene) -> tuple[Int64s, Int64s]:
+    """A number for the kind and the name of each GPU operation, and one that tells its shapes apart too."""
+    kernels, shapes = len(scene.name.numbers), scene.op_column("shapes")
+    named = np.where(scene.op == NONE, scene.name.codes, kernels + scene.op_name.codes)
+    names = scene.kind.codes * (kernels + len(scene.op_name.numbers)) + named
+    return names, names * len(shapes.numbers) + shapes.codes
+
+
+def _spelled(scene: Scene) -> Texts:
+    """The kind and the name of each GPU operation."""
+    result: Texts = scene.kind + "|" + np.where(scene.op == NONE, scene.name, scene.op_name)
+    return result
 
 
 def _is_independent(scene: Scene, loop: Loop) -> bool:

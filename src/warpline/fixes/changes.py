@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from warpline.records import dataclass
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Trial
 from warpline.trace.columns import NONE, Bools, Floats

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from warpline.records import dataclass
 
 Cause = Literal["dispatch", "sync", "kernel", "transfer", "input", "memory", "comm", "cold_start", "healthy", "unclear"]
 CAUSES: dict[Cause, str] = {

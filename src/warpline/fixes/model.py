@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from warpline.analyses.framework import Framework
 from warpline.fixes.claim import Cause, Claim, Confidence, Effort
 from warpline.fixes.evidence import Evidence
+from warpline.records import dataclass
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import Prediction
 

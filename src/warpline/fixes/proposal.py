@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Rule
+from warpline.records import dataclass
 from warpline.replay.whatif import Prediction
 
 

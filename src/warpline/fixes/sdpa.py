@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
@@ -11,6 +10,7 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.records import dataclass
 from warpline.replay.costs import shares
 from warpline.replay.patterns.casts import casts
 from warpline.replay.patterns.precision import HALF_TYPES
@@ -23,6 +23,7 @@ from warpline.work.parse import recorded_sizes
 
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
+BATCHED = {"aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"}
 MATH = "aten::_scaled_dot_product_attention_math"
 
 
@@ -37,29 +38,32 @@ class Attention:
     """Means of its weights, which a fused kernel does not have."""
     casts: Int64s
     """Casts beside it."""
+    least_ns: float
+    """What its GEMMs take at least in half precision."""
+    is_half: bool
+    """Whether any of it runs in half precision."""
+    is_biased: bool
+    is_masked: bool
 
 
 def apply(bench: Workbench, case: int) -> int:
     """Replace each unfused attention by one kernel."""
     scene, removed = bench.scene, [NOTHING]
     changed, raised = _fuse_raised(bench, case)
-    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
-    floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
-    biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
-    duration = bench.graph.duration
+    duration, any_raised = bench.graph.duration, bool(raised.any())
     for found in scene.once_for(scene.in_steps & ~bench.gone, _found_attentions):
         members, multiplying = found.members, found.multiplying
         whole = float(duration[members].sum())
-        least = float(floor[multiplying].sum())
-        if raised[members].any():
+        least = found.least_ns
+        if any_raised and raised[members].any():
             removed.append(found.casts)
             new, least = shares.SDPA_HALF.at(case) * float(_in_half(bench, multiplying).sum()), 0.0
-        elif half[members].any():
-            share = (shares.SDPA_BIASED if biased[members].any() else shares.SDPA_HALF).at(case)
+        elif found.is_half:
+            share = (shares.SDPA_BIASED if found.is_biased else shares.SDPA_HALF).at(case)
             new = share * float(duration[multiplying].sum())
         else:
             new = shares.SDPA_SINGLE.at(case) * whole
-            new *= shares.CAUSAL.at(case) if masked[members].any() else 1.0
+            new *= shares.CAUSAL.at(case) if found.is_masked else 1.0
         removed += [members[1:], found.averages]
         duration[members[0]] = min(whole, max(new, least))
         changed += len(members)
@@ -69,12 +73,27 @@ def apply(bench: Workbench, case: int) -> int:
 
 def _found_attentions(scene: Scene, usable: Bools) -> list[Attention]:
     products, softmax = scene.kernels("gemm"), scene.kernels("softmax")
+    half = scene.kernels_where(lambda identity: identity.dtype.a in HALF_TYPES)
+    floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
+    biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
     matrix, found = products & scene.once(_batched), list[Attention]()
     for lane in np.unique(scene.graph.lane[softmax & usable]):
         nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
         for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
             averages = _averages(scene, nodes, members[softmax[members]])
-            found.append(Attention(members, members[products[members]], averages, _casts_beside(scene, nodes, members)))
+            multiplying = members[products[members]]
+            found.append(
+                Attention(
+                    members,
+                    multiplying,
+                    averages,
+                    _casts_beside(scene, nodes, members),
+                    least_ns=float(floor[multiplying].sum()),
+                    is_half=bool(half[members].any()),
+                    is_biased=bool(biased[members].any()),
+                    is_masked=bool(masked[members].any()),
+                )
+            )
     return found
 
 
@@ -99,8 +118,10 @@ def _fuse_raised(bench: Workbench, case: int) -> tuple[int, Bools]:
         bench.remove_calls(np.setdiff1d(scene.call_of_work[others], NONE))
         bench.graph.duration[multiplying[0]] = min(new, float(scene.graph.duration[members].sum()))
         changed += len(members)
-    backward = np.flatnonzero(scene.kernels("softmax") & scene.once(_backward) & usable)
     raised = np.zeros(len(scene.graph), bool)
+    if not sizes:
+        return changed, raised
+    backward = np.flatnonzero(scene.kernels("softmax") & scene.once(_backward) & usable)
     raised[[node for node in backward.tolist() if _elements(scene, node) in sizes]] = True
     return changed, raised
 
@@ -144,7 +165,7 @@ def _batched(scene: Scene) -> Bools:
     """GPU operations of batched GEMM ops; all operations if the profile has no ops."""
     if not len(scene.trace.ops):
         return np.ones(len(scene.graph), bool)
-    return np.isin(scene.op_name, ["aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"])
+    return scene.op_name.where(BATCHED.__contains__)
 
 
 def _backward(scene: Scene) -> Bools:

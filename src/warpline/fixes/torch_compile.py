@@ -61,17 +61,22 @@ def _cheaper_dispatch(bench: Workbench, case: int, wanted: Bools, own: Bools, ex
     ops = scene.op[scene.work[library]]
     ops = np.where(ops == NONE, -2 - np.arange(len(ops)), ops)
     costs[calls[library[np.unique(ops, return_index=True)[1]]]] = scene.host.launched_op.at(case)
-    changed, left = 0, graph.duration * scene.once(_left_to_autograd)
-    for run in launch_runs(bench, wanted):
-        launching = run[costs[run] > 0]
-        before = float(graph.duration[run].sum())
-        after = scene.host.region.at(case) + float(costs[run].sum() + left[run].sum())
-        if after >= before:
-            continue
-        graph.duration[run] = costs[run] + left[run]
-        graph.duration[launching[0] if len(launching) else run[0]] += scene.host.region.at(case)
-        changed += len(launching)
-    return changed
+    left, region_ns = graph.duration * scene.once(_left_to_autograd), scene.host.region.at(case)
+    runs = launch_runs(bench, wanted)
+    if not runs:
+        return 0
+    nodes, lengths = np.concatenate(runs), np.array([len(run) for run in runs])
+    starts = np.cumsum(lengths) - lengths
+    after = costs[nodes] + left[nodes]
+    shorter = region_ns + np.add.reduceat(after, starts) < np.add.reduceat(graph.duration[nodes], starts)
+    chosen = np.repeat(shorter, lengths)
+    launching = costs[nodes] > 0
+    # The first launch of a region pays for calling it; a region without launches, its first node.
+    place = np.where(launching, np.arange(len(nodes)), len(nodes))
+    first = np.minimum.reduceat(place, starts)
+    graph.duration[nodes[chosen]] = after[chosen]
+    graph.duration[nodes[np.where(first < len(nodes), first, starts)[shorter]]] += region_ns
+    return int(launching[chosen].sum())
 
 
 def _left_to_autograd(scene: Scene) -> Floats:

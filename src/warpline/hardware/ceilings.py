@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from warpline.errors import UnreadableFile
 from warpline.hardware.chips import Chip, Figure
 from warpline.hardware.find import find_device
+from warpline.records import dataclass
 
 SCHEMA = "warpline.ceilings/1"
 VARIABLE = "WARPLINE_CEILINGS"

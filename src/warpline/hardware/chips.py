@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from typing import Any
 
 from warpline.errors import UsageError
+from warpline.records import dataclass
 
 TENSOR = "tensor"
 VECTOR = "vector"

@@ -5,12 +5,13 @@ A ceiling is the measured one if there is a measurement, otherwise the data shee
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Literal
 
 from warpline.errors import UsageError
 from warpline.hardware.ceilings import Ceilings, measured_for
 from warpline.hardware.chips import DRAM, L2, PCIE, TENSOR, VECTOR, Chip, Figure, chip_named
+from warpline.records import dataclass
 
 Bound = Literal["memory", "compute", "link"]
 

@@ -6,7 +6,7 @@ in ``*`` matches as a prefix.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from warpline.records import dataclass
 
 BUCKET = 3
 """Prefixes are indexed by their first letters; none is shorter."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from warpline.kernels.grammar import head, inside
 from warpline.kernels.normalise import split_arguments
 from warpline.kernels.types import dtype_of
+from warpline.records import dataclass
 
 _SUFFIXES = (
     "_kernel_cuda",

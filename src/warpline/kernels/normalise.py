@@ -10,9 +10,9 @@ template literals and ``{lambda(float)#1}`` for lambdas.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from warpline.kernels.mangled import demangle, scan
+from warpline.records import dataclass
 
 MAX_NAME = 16_384
 """Maximum number of characters read, as long as a name in a trace's columns. Kineto itself stops demangling at 8,192;

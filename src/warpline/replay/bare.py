@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from warpline.capture.manifest import MANIFEST
 from warpline.estimate import Estimate
+from warpline.records import dataclass
 from warpline.replay.costs.host import RecordingCosts
 from warpline.replay.costs.recording import CASES, EXPECTED_STEP, RecordedEvents, recording_cost
 from warpline.replay.graph.model import Graph

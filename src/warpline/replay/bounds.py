@@ -7,15 +7,17 @@ the replay cannot err with it. It never exceeds the step itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
 from warpline.estimate import Estimate
 from warpline.intervals import union
+from warpline.records import dataclass
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.scene import Scene
+from warpline.replay.steps import median
 from warpline.replay.whatif import Prediction, Trial, WhatIf
 from warpline.trace.columns import Bools, Floats, Int64s, integers
 
@@ -83,11 +85,11 @@ class DeviceWork:
         if not len(working):
             return 0.0
         measured = self._question.replay
-        uneven = measured.measured_step_ns > float(np.median(measured.measured_ns))
+        uneven = measured.measured_step_ns > median(measured.measured_ns)
         # What one step launches may run beside the work of the next: together they are busy for less.
         twice = self._busy.sum(axis=1) - self._busy_in_all
         in_all = float(((by_cell.sum(axis=1) - twice) / self._steps).max())
-        return max(0.0, min(in_all, float(working.min() if uneven else np.median(working))))
+        return max(0.0, min(in_all, float(working.min()) if uneven else median(working)))
 
     @cached_property
     def _busy_in_all(self) -> Floats:

@@ -14,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from warpline.estimate import Estimate
+from warpline.records import dataclass
 
 LEAST_SPREAD = 0.1
 """Part of the predicted step by which the replay's own range extends to both sides at least, for the spread alone."""

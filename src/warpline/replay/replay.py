@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.costs.find import Costs, find_costs
 from warpline.replay.graph.build import build_graph
 from warpline.replay.graph.model import Graph
 from warpline.replay.simulate import Schedule, simulate
-from warpline.replay.steps import StepMarks, as_measured, find_marks
+from warpline.replay.steps import StepMarks, as_measured, find_marks, median
 from warpline.trace.columns import Floats
 from warpline.trace.trace import Trace
 
@@ -20,13 +19,13 @@ UNEVEN = 1.5
 
 def are_uneven(lengths: Floats) -> bool:
     """Whether some steps are so much longer than others that one cannot represent all."""
-    return bool(np.mean(lengths) > UNEVEN * np.median(lengths))
+    return bool(np.mean(lengths) > UNEVEN * median(lengths))
 
 
 def typical_ns(lengths: Floats) -> float:
     """The representative step: the median, or the mean if the steps are so uneven that the median would hide
     what timing the loop shows."""
-    return float(np.mean(lengths) if are_uneven(lengths) else np.median(lengths))
+    return float(np.mean(lengths) if are_uneven(lengths) else median(lengths))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,7 @@ class Scene:
         self._numbers: dict[str, Int64s] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
+        self._classes: dict[tuple[str, ...], Bools] = {}
         self._found: dict[Callable[[Scene], object], object] = {}
         self._found_among: dict[tuple[Callable[[Scene, Bools], object], bytes], object] = {}
 
@@ -207,7 +208,10 @@ class Scene:
 
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
-        return self.kernels_where(lambda identity: identity.kernel_class in classes)
+        if classes not in self._classes:
+            found = self._classes[classes] = self.kernels_where(lambda identity: identity.kernel_class in classes)
+            found.setflags(write=False)
+        return self._classes[classes]
 
     def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
         """Kernels whose identity passes the test."""
@@ -364,7 +368,8 @@ class Scene:
                 continue
             spans = union(starts[mine], ends[mine])
             begin, end = graph.measured_start[nodes], graph.measured_end[nodes]
-            result[nodes] = (covered_before(spans, end) - covered_before(spans, begin)) / np.maximum(end - begin, 1)
+            before, after = np.split(covered_before(spans, np.concatenate([begin, end])), 2)
+            result[nodes] = (after - before) / np.maximum(end - begin, 1)
         return result
 
     def within_ranges(self, pattern: str) -> Bools:

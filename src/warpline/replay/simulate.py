@@ -7,13 +7,13 @@ compiled (`simulate.c`, a few nanoseconds a node); where it was not, Python take
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
 from warpline.native import load
+from warpline.records import dataclass
 from warpline.replay.graph.model import Graph
 from warpline.trace.columns import Floats
 

@@ -8,12 +8,11 @@ step's first kernel.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
 from warpline.errors import CannotAnswer
+from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, SEGMENT, WORK, Graph
 from warpline.replay.simulate import Schedule
 from warpline.trace.columns import NONE, Floats, Int64s, integers
@@ -42,6 +41,14 @@ class StepMarks:
         np.maximum.at(complete, self.boundary_of_work[inside], schedule.finish[inside])
         complete = np.maximum.accumulate(complete)
         return np.diff(complete)
+
+
+def median(lengths: Floats) -> float:
+    """The median, a tenth of the time that numpy's takes for a few steps."""
+    ordered, middle = np.sort(lengths), len(lengths) // 2
+    if not len(ordered):
+        return float("nan")
+    return float(ordered[middle] if len(lengths) % 2 else (ordered[middle - 1] + ordered[middle]) / 2)
 
 
 def as_measured(graph: Graph) -> Schedule:
@@ -96,7 +103,7 @@ def _on_device(graph: Graph, steps: pl.DataFrame) -> StepMarks:
 def _on_thread(trace: Trace, graph: Graph, steps: pl.DataFrame) -> StepMarks:
     """Boundaries lie within segments (or calls) of the thread on which the steps lie."""
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
-    mine = np.flatnonzero((graph.lane == steps["thread"][0]) & np.isin(graph.kind, [SEGMENT, CALL]))
+    mine = np.flatnonzero((graph.lane == steps["thread"][0]) & graph.of_kinds(SEGMENT, CALL))
     if not len(mine):
         raise CannotAnswer(
             "no-step-thread",

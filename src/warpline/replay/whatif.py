@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.notebook import card, facts, paragraph
+from warpline.records import dataclass
 from warpline.replay.bare import find_bare_steps
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
@@ -31,6 +32,7 @@ from warpline.replay.remaining import stream_ns, untouched_ns
 from warpline.replay.replay import Replay, replay
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import simulate
+from warpline.replay.steps import median
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
 from warpline.trace.trace import Trace
@@ -171,7 +173,7 @@ class WhatIf:
     def __init__(self, trace: Trace, fixes: Mapping[str, GraphFix], done: Replay | None = None) -> None:
         self.trace, self._fixes = trace, fixes
         self.replay = done or replay(trace)
-        self._uneven = self.replay.measured_step_ns > float(np.median(self.replay.measured_ns))
+        self._uneven = self.replay.measured_step_ns > median(self.replay.measured_ns)
         costs = self.replay.costs
         self._bare = find_bare_steps(trace, self.replay.graph, costs.host.recording, self.step_ns)
         self.scene = Scene(trace, self._bare.graphs[EXPECTED_STEP], self.replay.marks, costs)
@@ -200,7 +202,7 @@ class WhatIf:
         """The step of a graph: by the mean where that is how the measured steps are taken."""
         lengths = self.replay.marks.lengths(graph, simulate(graph))
         lengths = lengths if counted is None else lengths[counted]
-        typical = float(np.mean(lengths)) if self._uneven else float(np.median(lengths))
+        typical = float(np.mean(lengths)) if self._uneven else median(lengths)
         return max(typical, 1.0)
 
     def ask(self, *names: str) -> Prediction:

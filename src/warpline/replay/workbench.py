@@ -5,10 +5,11 @@ Nodes are never deleted; removed operations and calls take no time and delay not
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Graph
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
@@ -105,11 +106,12 @@ class Workbench:
 
     def stop_waiting(self, calls: Int64s) -> None:
         """Let the calls return without waiting."""
-        waits = np.flatnonzero(self.graph.edge_kind == SYNC)
-        released = np.zeros(len(self.graph.edge_to), bool)
-        released[waits] = np.isin(self.graph.row[self.graph.edge_to[waits]], self.graph.row[calls])
-        self.freed[self.graph.edge_to[released]] = True
-        self.graph = self.graph.without_edges(released)
+        graph = self.graph
+        waits = np.flatnonzero(graph.edge_kind == SYNC)
+        released = np.zeros(len(graph.edge_to), bool)
+        released[waits] = graph.marked_rows(graph.row[calls])[graph.row[graph.edge_to[waits]]]
+        self.freed[graph.edge_to[released]] = True
+        self.graph = graph.without_edges(released)
 
     def detach(self, nodes: Int64s, *, keep_causes: bool = True) -> None:
         """Move operations to another stream: later operations on their old stream no longer wait for them.

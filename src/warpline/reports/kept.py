@@ -12,13 +12,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from warpline.capture.manifest import MANIFEST
 from warpline.hardware.ceilings import VARIABLE, user_directory
+from warpline.records import dataclass
 from warpline.reports import sections
 from warpline.reports.sections import Report
 from warpline.sources.cache_folder import answers_folder, content_key, limit_bytes

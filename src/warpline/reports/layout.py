@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from warpline.records import dataclass
 from warpline.reports.text import ELLIPSIS, cells, fold, shorten, wrap
 
 GAP = 2

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Roof
 from warpline.inert import inert
+from warpline.records import dataclass
 
 WIDTH, HEIGHT = 960, 600
 LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64

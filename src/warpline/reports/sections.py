@@ -6,8 +6,10 @@ terminal.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
+
+from warpline.records import dataclass
 
 Unit = Literal["text", "count", "ns", "bytes", "bytes_per_second", "share", "gain", "number"]
 """Unit of a column: `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from warpline.errors import UnreadableFile
+from warpline.records import dataclass
 
 SCHEMA = "warpline.look/1"
 ACCESSES = ("read", "write", "update", "make", "view")

@@ -6,10 +6,11 @@ missing ones, links the tables to each other and checks the whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 
 PROFILER_STEP = r"^ProfilerStep#\d+"

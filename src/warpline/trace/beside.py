@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
+from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from warpline.sources.look import Look

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import polars as pl
 
@@ -10,7 +12,7 @@ from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
 from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.link import Tables
-from warpline.trace.names import is_migration, named
+from warpline.trace.names import is_migration, matches, named
 from warpline.units import duration, share
 
 NOTABLE_SHARE = 0.01
@@ -25,8 +27,7 @@ LONG_GAP_NS = 60_000_000_000
 
 def check(tables: Tables) -> list[HealthEntry]:
     """Every health entry of the linked tables, the worst first within each check."""
-    entries: list[HealthEntry] = []
-    for part in (
+    checks = (
         _gpu_work,
         _unlinked_work,
         _unanswered_launches,
@@ -35,9 +36,9 @@ def check(tables: Tables) -> list[HealthEntry]:
         _clocks,
         _shapes,
         _graphs,
-    ):
-        entries += part(tables)
-    return entries
+    )
+    with ThreadPoolExecutor(2) as cores:
+        return [entry for entries in cores.map(lambda part: part(tables), checks) for entry in entries]
 
 
 def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
@@ -125,6 +126,8 @@ def _severity(part: float, whole: float) -> Severity:
 
 def _captured(api: pl.DataFrame) -> Bools:
     """Calls made while their thread captures a CUDA graph; they launch nothing yet."""
+    if not matches(api["name"], BEGIN_CAPTURE).any():
+        return np.zeros(len(api), bool)
     events = api.select(
         "thread",
         "start_ns",
@@ -170,11 +173,11 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
         return []
     from_graph = api.select(graph=named(GRAPH_LAUNCH))["graph"].to_numpy()
     in_graph = np.append(from_graph, False)[integers(gpu["api_id"])]
+    # The rows are in the order of their start and end.
     ordered = (
         gpu.with_columns(in_graph=pl.Series(in_graph))
         .filter(~pl.col("in_graph"), pl.col("graph_node_id").is_null(), pl.col("stream").is_not_null())
         .filter(~is_migration())
-        .sort("device", "context", "stream", "start_ns", "end_ns")
         .select("start_ns", "end_ns", before=pl.col("end_ns").cum_max().shift(1).over("device", "context", "stream"))
     )
     # In a file with whole microseconds, rounding makes neighbours overlap by up to 1 µs.
@@ -250,24 +253,25 @@ def _clocks(tables: Tables) -> list[HealthEntry]:
                     "the host and device clocks disagree.",
                 )
             )
-    everything = [tables[name] for name in ("gpu", "api", "ops") if len(tables[name])]
-    spans = union(
-        np.concatenate([integers(table["start_ns"]) for table in everything]),
-        np.concatenate([integers(table["end_ns"]) for table in everything]),
-    )
-    if len(spans) > 1:
-        gaps = spans.starts[1:] - spans.ends[:-1]
-        whole = int(spans.ends[-1] - spans.starts[0])
-        if gaps.max() > max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
-            entries.append(
-                HealthEntry(
-                    "clock-jump",
-                    "warning",
-                    f"Nothing is recorded for {duration(int(gaps.max()))} of {duration(whole)}: "
-                    "the clock jumped, or recording paused.",
-                )
-            )
-    return entries
+    return entries + _clock_jump([tables[name] for name in ("gpu", "api", "ops") if len(tables[name])])
+
+
+def _clock_jump(tables: list[pl.DataFrame]) -> list[HealthEntry]:
+    starts, ends = ([integers(table[name]) for table in tables] for name in ("start_ns", "end_ns"))
+    if max(int(one.max()) for one in ends) - min(int(one.min()) for one in starts) <= LONG_GAP_NS:
+        return []
+    spans = union(np.concatenate(starts), np.concatenate(ends))
+    whole = int(spans.ends[-1] - spans.starts[0]) if len(spans) else 0
+    longest = int((spans.starts[1:] - spans.ends[:-1]).max(initial=0))
+    if longest <= max(LONG_GAP_NS, LONG_GAP_SHARE * whole):
+        return []
+    return [
+        HealthEntry(
+            "clock-jump",
+            "warning",
+            f"Nothing is recorded for {duration(longest)} of {duration(whole)}: the clock jumped, or recording paused.",
+        )
+    ]
 
 
 def _shapes(tables: Tables) -> list[HealthEntry]:

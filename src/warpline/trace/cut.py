@@ -32,7 +32,8 @@ def cut_to_steps(trace: Trace) -> Trace:
     """The trace with only the selected steps and their rows."""
     steps = trace.steps_in_view
     rows = rows_of_steps(trace)
-    places = {name: np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE) for name, kept in rows.items()}
+    targets = {target for columns in _REFERENCES.values() for target in columns.values()}
+    places = {name: _places(rows[name]) for name in targets}
     tables = {name: _renumbered(trace.table(name).filter(rows[name]), name, places) for name in rows}
     return trace.replaced({**tables, "steps": steps}, StepChoice(0, len(steps)))
 
@@ -66,6 +67,14 @@ def _rows(trace: Trace, window: Window, work: Bools) -> dict[str, Bools]:
         calls = integers(trace.table(name)["api_id"])
         rows[name] = np.append(rows["api"], True)[calls]
     return rows
+
+
+def _places(kept: Bools) -> Int64s:
+    """Where each row lies among those kept; NONE for the others, and at the end."""
+    places = np.full(len(kept) + 1, NONE, np.int64)
+    chosen = np.flatnonzero(kept)
+    places[chosen] = np.arange(len(chosen))
+    return places
 
 
 def _renumbered(kept: pl.DataFrame, name: str, places: dict[str, Int64s]) -> pl.DataFrame:

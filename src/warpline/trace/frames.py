@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.loops import FILLED, OWN_WORK, Launches
 from warpline.trace.names import by_name, matches

@@ -45,12 +45,13 @@ def link(tables: Tables) -> None:
         _link_calls(tables)
         python, frames = nested_frames.result()
         del nested_frames
-    tables["python"] = python.with_columns(module=_module_names(python["name"]))
-    tables["ops"] = _with_frames(tables["ops"], tables["python"], frames)
+    tables["python"] = python
+    tables["ops"] = _with_frames(tables["ops"], python, frames)
 
 
 def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
-    return _nested(without_own_frames(table))
+    python, frames = _nested(without_own_frames(table))
+    return python.with_columns(module=_module_names(python["name"])), frames
 
 
 def _link_calls(tables: Tables) -> None:
@@ -111,6 +112,8 @@ def _with_process(work: pl.DataFrame, api: pl.DataFrame) -> pl.DataFrame:
 
 def _launches(work: pl.DataFrame, api: pl.DataFrame) -> pl.Series:
     """The API call of each row. Of several calls under one correlation id, the innermost (last begun) counts."""
+    if not len(work):
+        return ids(np.empty(0, np.int64))
     correlations = integers(api["correlation"])
     calls = np.flatnonzero(correlations > 0)
     keys, asked = pair_keys(

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s
 
 SPARSEST = 8

@@ -5,10 +5,9 @@ The work is done by `nest.c` where it was built (a few nanoseconds a row), else 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.trace import nesting_native, nesting_numpy
 from warpline.trace.columns import NONE, Bools, Int64s
 

@@ -7,6 +7,7 @@ meanwhile.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,11 +31,13 @@ def open_trace(
     step_range: str | None = None,
     cache: bool = True,
     scanner: Scanner = "auto",
+    when_scanned: Callable[[], None] | None = None,
 ) -> Trace:
     """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
     `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
-    and `cache=False` parses the file again instead of using the cache.
+    and `cache=False` parses the file again instead of using the cache. `when_scanned` is called once the
+    cores have less to do than to scan text.
     """
     file = Path(path)
     if cache:
@@ -43,9 +46,12 @@ def open_trace(
         file, _ = trace_of_folder(file)
     kind = detect(file)
     key = content_key(file) if cache else None
+    is_kept = key is not None and (traces_folder() / key).is_dir()
+    if when_scanned is not None and (is_kept or kind not in _KINETO):
+        when_scanned()
     trace = _cached(key, file) if key else None
     if trace is None:
-        trace = _built(file, _read(file, kind, scanner), key)
+        trace = _built(file, _read(file, kind, scanner, when_scanned), key)
     beside = Beside(file, partial(open_trace, cache=cache, scanner=scanner))
     if beside.exists:
         trace = trace.with_beside(beside)
@@ -91,11 +97,11 @@ _WITHOUT_TIMELINE = {
 _MANIFEST = "manifest.json"
 
 
-def _read(file: Path, kind: Kind, scanner: Scanner) -> Rows:
+def _read(file: Path, kind: Kind, scanner: Scanner, when_scanned: Callable[[], None] | None) -> Rows:
     if kind in _KINETO:
         from warpline.sources.kineto import read_kineto  # noqa: PLC0415
 
-        return read_kineto(file, scanner)
+        return read_kineto(file, scanner, when_scanned)
     if kind in _NSYS:
         from warpline.sources.nsys import read_nsys  # noqa: PLC0415
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import lgamma, log
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.trace.columns import Int64s
 
 LEAST_PAUSES = 3

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+
+from warpline.records import dataclass
 
 Codes = npt.NDArray[np.uint64]
 

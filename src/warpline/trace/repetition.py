@@ -6,11 +6,10 @@ how long a step is; the pauses of the program show where a step starts: they are
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.trace.api_names import DEVICE_WAIT, EVENT_WAIT, STREAM_WAIT
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.link import Tables

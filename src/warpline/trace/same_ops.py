@@ -7,12 +7,12 @@ differs (another branch was taken, a loop took longer) stays without a partner.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.names import distinct, named
 from warpline.trace.steps import on_device

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
 from warpline.errors import UsageError
+from warpline.records import dataclass
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.frames import loop_of_frames

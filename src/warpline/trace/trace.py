@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from warpline.errors import UsageError
+from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
 from warpline.trace.beside import Beside
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.columns import Int64s, integers
 from warpline.trace.guarantee import guaranteed
 from warpline.trace.nesting import Nest
 from warpline.trace.properties import TableProperties
@@ -81,11 +82,8 @@ class Trace(TableProperties):
     def frames(self) -> Nest:
         """The Python frames as a tree, to ask which one is open at a moment."""
         python = self.table("python")
-        lanes, starts, ends, parents = (
-            python[name].cast(pl.Int64).fill_null(NONE).to_numpy()
-            for name in ("thread", "start_ns", "end_ns", "parent")
-        )
-        return Nest(lanes, starts, ends, parents, python["depth"].cast(pl.Int64).fill_null(0).to_numpy())
+        lanes, starts, ends, parents = (integers(python[name]) for name in ("thread", "start_ns", "end_ns", "parent"))
+        return Nest(lanes, starts, ends, parents, integers(python["depth"], 0))
 
     @property
     def window(self) -> Window:

@@ -7,8 +7,7 @@ share key heads (GQA): matmuls count query heads, bytes count the stored heads.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from warpline.records import dataclass
 from warpline.work.model import MATRIX, VECTOR, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 from warpline.work.shapes import dense_bytes, total_bytes

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from warpline.records import dataclass
 from warpline.work.dtypes import COLLECTIVE_TYPES, SIZES
 from warpline.work.model import OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model

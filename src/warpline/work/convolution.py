@@ -6,9 +6,9 @@ transposed convolution does this for each input point instead. Padding is counte
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from warpline.records import dataclass
 from warpline.work.model import MATRIX, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model
 from warpline.work.shapes import dense_bytes, total_bytes

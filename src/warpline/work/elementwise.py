@@ -6,8 +6,7 @@ arithmetic steps are nominal: these ops are memory-bound on every chip.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from warpline.records import dataclass
 from warpline.work.dtypes import arithmetic, as_fraction, promote
 from warpline.work.model import VECTOR, Flops, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model

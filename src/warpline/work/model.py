@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import prod
 
+from warpline.records import dataclass
 from warpline.work.dtypes import SCALAR_TYPES, SIZES, TYPES
 
 MATRIX = "matrix"

@@ -7,8 +7,8 @@ multi_tensor_apply handles one chunk of at most 65,536 elements of one tensor.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from warpline.records import dataclass
 from warpline.work.dtypes import SIZES, arithmetic
 from warpline.work.model import VECTOR, Flops, Launch, OpCall, Tensor, Unknowable, Work
 from warpline.work.registry import model

@@ -7,11 +7,12 @@ that needs the results of other rows is not fused.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.trace.columns import Bools
 from warpline.work.model import Tensor
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from math import prod
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.compiler.grouping import BACK_STEPS, UNROLLED, Shape, Unit, groups
 from warpline.replay.compiler.unshaped import cuts
 from warpline.replay.scene import Scene
@@ -147,7 +148,7 @@ class _Compiler:
         self._numbers: dict[object, int] = {}
         self._units: list[Unit | None] = [None]
         self._names = [""]
-        self._patterns: dict[tuple[bytes, bool], _Pattern] = {}
+        self._patterns: dict[tuple[tuple[int, ...], bool], _Pattern] = {}
         self._found: dict[bytes, Fused] = {}
 
     def fused(self, nodes: Int64s, begins: Bools) -> Fused:
@@ -162,11 +163,12 @@ class _Compiler:
         op_starts = np.flatnonzero(begins | (np.diff(rows, prepend=NONE) != 0) | (rows == NONE))
         names, bounds = self._name[nodes].tolist(), [*op_starts.tolist(), len(nodes)]
         called = zip(rows[op_starts].tolist(), pairwise(bounds), strict=True)
-        numbers = np.array([self._number(op, tuple(names[first:beyond])) for op, (first, beyond) in called], np.int64)
-        first_ops = np.flatnonzero(begins[op_starts])
+        numbers = [self._number(op, tuple(names[first:beyond])) for op, (first, beyond) in called]
+        first_ops = np.flatnonzero(begins[op_starts]).tolist()
         backward = self._of_autograd[nodes[begins]].tolist()
-        patterns = list(map(self._pattern, np.split(numbers, first_ops[1:]), backward))
-        starts = [first + pattern.first_ops for first, pattern in zip(first_ops.tolist(), patterns, strict=True)]
+        chains = [tuple(numbers[first:beyond]) for first, beyond in pairwise([*first_ops, len(numbers)])]
+        patterns = list(map(self._pattern, chains, backward))
+        starts = [first + pattern.first_ops for first, pattern in zip(first_ops, patterns, strict=True)]
         return Fused(
             nodes,
             op_starts[np.concatenate([np.empty(0, np.int64), *starts])],
@@ -176,12 +178,12 @@ class _Compiler:
             np.array([one for pattern in patterns for one in pattern.begins_iteration], bool),
         )
 
-    def _pattern(self, numbers: Int64s, backward: bool) -> _Pattern:
-        key = numbers.tobytes(), backward
+    def _pattern(self, numbers: tuple[int, ...], backward: bool) -> _Pattern:
+        key = numbers, backward
         if key not in self._patterns:
-            units = [self._units[number] for number in numbers.tolist()]
+            units = [self._units[number] for number in numbers]
             if not any(units):
-                return self._patterns.setdefault(key, _unshaped([self._names[number] for number in numbers.tolist()]))
+                return self._patterns.setdefault(key, _unshaped([self._names[number] for number in numbers]))
             found = groups(units, self._sms, backward=backward)
             kernels = [[(*one, 1) for one in group.kernels] if group.known else [] for group in found]
             self._patterns[key] = _Pattern(

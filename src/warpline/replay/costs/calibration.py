@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Any
 
 from warpline.analyses.roofline import trace_device
@@ -16,6 +15,7 @@ from warpline.capture.calibration import COSTS, SCHEMA
 from warpline.capture.manifest import MANIFEST
 from warpline.errors import WarplineError
 from warpline.hardware.ceilings import measured_for
+from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.trace.trace import Trace
 

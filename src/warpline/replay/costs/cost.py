@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from warpline.records import dataclass
 
 OPTIMISTIC, EXPECTED, PESSIMISTIC = range(3)
 """A fix is tried with low, expected and high costs."""

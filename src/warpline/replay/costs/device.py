@@ -6,12 +6,13 @@ constants were measured on an H200; for another chip they are scaled if there is
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from warpline.hardware import Roof
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR, Figure
+from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.products import ODD, PRODUCTS
 from warpline.trace.columns import Floats

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from warpline.analyses.roofline import trace_device
 from warpline.errors import WarplineError
 from warpline.hardware import roof_of
+from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts, device_costs
 from warpline.replay.costs.host import DEFAULT, HostCosts, host_costs
 from warpline.trace.trace import Trace

@@ -7,8 +7,9 @@ reference host's, and has a wider range.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
+from warpline.records import dataclass
 from warpline.replay.costs.calibration import Calibration, find_calibration
 from warpline.replay.costs.cost import Cost
 from warpline.replay.costs.own_costs import EventTimes, OwnCosts

@@ -8,12 +8,13 @@ keep their recorded times, since the profiler reads the clock just before and af
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.replay.costs.cost import Cost
 from warpline.replay.graph.streams import graph_calls
 from warpline.trace.api_names import (
@@ -130,13 +131,18 @@ class OwnCosts:
 
     def _dispatch(self, recording: EventTimes) -> Floats:
         """CPU time between two launches with at least one op between them."""
-        second = np.flatnonzero(self._launch[1:] & self._launch[:-1] & self._close[1:]) + 1
-        begin, end, thread = self._end[second - 1], self._start[second], self._thread[second]
-        ops = self._begun("ops", thread, begin, end)
-        frames = self._begun("python", thread, begin, end)
+        taken, ops, frames = self._between_launches
         cost = ops * recording.op_ns + frames * recording.frame_ns + recording.call_ns / 2
         made = ops > 0
-        return _bare((end - begin)[made].astype(np.float64), cost[made])
+        return _bare(taken[made], cost[made])
+
+    @cached_property
+    def _between_launches(self) -> tuple[Floats, Int64s, Int64s]:
+        """For each launch that closely follows another: the time between them, and the ops and frames begun in it."""
+        second = np.flatnonzero(self._launch[1:] & self._launch[:-1] & self._close[1:]) + 1
+        begin, end, thread = self._end[second - 1], self._start[second], self._thread[second]
+        ops, frames = (self._begun(table, thread, begin, end) for table in ("ops", "python"))
+        return (end - begin).astype(np.float64), ops, frames
 
     def _graph_launches(self, recording: EventTimes) -> Floats:
         calls = graph_calls(self._trace)
@@ -145,10 +151,8 @@ class OwnCosts:
 
     def _regions(self, recording: EventTimes) -> Floats:
         """Time of compiled regions before their first and after their last API call."""
-        regions = self._trace.ops.filter(named(COMPILED_REGION))
         samples = []
-        columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
-        for thread, begin, end in zip(*columns, strict=True):
+        for thread, begin, end in self._compiled_regions:
             inside = np.flatnonzero((self._thread == thread) & (self._start >= begin) & (self._end <= end))
             if not len(inside):
                 continue
@@ -159,6 +163,13 @@ class OwnCosts:
             samples.append((float((edges[1] - edges[0]).sum()), cost + recording.call_ns / 2))
         recorded = np.array(samples, np.float64).reshape(-1, 2)
         return _bare(recorded[:, 0], recorded[:, 1])
+
+    @cached_property
+    def _compiled_regions(self) -> list[tuple[int, int, int]]:
+        """Thread, begin and end."""
+        regions = self._trace.ops.filter(named(COMPILED_REGION))
+        columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
+        return list(zip(*columns, strict=True))
 
     def _begun(self, table: str, threads: Int64s, begin: Int64s, end: Int64s) -> Int64s:
         """How many rows of a table start on each thread between two moments."""

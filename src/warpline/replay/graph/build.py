@@ -8,12 +8,13 @@ returns by when they came.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 import numpy as np
 
 from warpline.errors import CannotAnswer
+from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.events import WorkEdges, event_edges, inferred_edges

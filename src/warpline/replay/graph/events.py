@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.streams import Delays, Works
 from warpline.replay.graph.threads import TopCalls

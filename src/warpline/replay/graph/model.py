@@ -6,12 +6,13 @@ other plus a lag. What begins together with a call hangs on the segment before t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
-from warpline.trace.columns import Bools, Floats, Int64s
+from warpline.records import dataclass
+from warpline.trace.columns import NONE, Bools, Floats, Int64s
 
 Int8s = npt.NDArray[np.int8]
 
@@ -63,13 +64,13 @@ class Graph:
         """The graph without the marked edges."""
         if not gone.any():
             return self
-        keep = ~gone
+        keep = np.flatnonzero(~gone)
         return replace(
             self,
-            edge_from=self.edge_from[keep],
-            edge_to=self.edge_to[keep],
-            lag=self.lag[keep],
-            edge_kind=self.edge_kind[keep],
+            edge_from=self.edge_from.take(keep),
+            edge_to=self.edge_to.take(keep),
+            lag=self.lag.take(keep),
+            edge_kind=self.edge_kind.take(keep),
         )
 
     def with_edges(self, sources: Int64s, targets: Int64s, lag: Floats, kind: int) -> Graph:
@@ -90,6 +91,17 @@ class Graph:
         """Whether each node is one of these."""
         result = np.zeros(len(self), bool)
         result[nodes] = True
+        return result
+
+    def marked_rows(self, rows: Int64s) -> Bools:
+        """Marks these rows among all that nodes have; the last mark is that of NONE."""
+        result = np.zeros(int(self.row.max(initial=NONE)) + 2, bool)
+        result[rows] = True
+        return result
+
+    def of_kinds(self, *kinds: int) -> Bools:
+        """Whether each node is of one of these kinds."""
+        result: Bools = np.isin(np.arange(WORK + 1), kinds)[self.kind]
         return result
 
     def nodes(self, kind: int) -> Int64s:

@@ -8,12 +8,12 @@ after the work before it (about 1.5 µs on an H200). Both are measured per trace
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.api_names import GRAPH_LAUNCH

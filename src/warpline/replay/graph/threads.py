@@ -6,12 +6,11 @@ another thread or waits for it. Between two stops lies a segment of CPU time who
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
 from warpline.intervals import Spans, union
+from warpline.records import dataclass
 from warpline.trace.columns import Bools, Int64s, integers
 from warpline.trace.trace import Trace
 

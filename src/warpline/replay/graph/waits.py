@@ -7,11 +7,11 @@ for, and the times whether they can have done so.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.replay.costs.find import Costs
 from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls

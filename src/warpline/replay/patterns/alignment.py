@@ -25,7 +25,7 @@ def misaligned(scene: Scene) -> Bools:
     known = {row: _odd(*row) for row in set(rows)}
     result = np.zeros(len(scene.graph), bool)
     result[scene.work] = [known[row] for row in rows]
-    result &= np.isin(scene.op_name, PRODUCTS) & ~scene.kernels_where(_takes_any_alignment_well)
+    result &= scene.op_name.where(PRODUCTS.__contains__) & ~scene.kernels_where(_takes_any_alignment_well)
     result |= scene.kernels_where(_takes_single_elements) & (columns[0] == "")
     return result
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 
+from warpline.records import dataclass
 from warpline.replay.patterns.op_results import PRODUCTS, Key, is_loss, results_of
 from warpline.work.model import OpCall
 

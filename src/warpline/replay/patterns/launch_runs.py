@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from warpline.replay.graph.model import CALL, JOIN, RELEASE, SEGMENT, SYNC
@@ -17,10 +19,11 @@ def stays_on_host(bench: Workbench) -> Bools:
     """Host nodes that stay even if launches are removed: the program's own code, data loading, synchronizing calls."""
     scene, graph = bench.scene, bench.graph
     length, loading = graph.measured_end - graph.measured_start, scene.host.longest_dispatch.expected
-    stays: Bools = np.isin(graph.kind, [SEGMENT, CALL]) & (graph.duration > scene.host.long_work.expected)
+    stays: Bools = graph.of_kinds(SEGMENT, CALL) & (graph.duration > scene.host.long_work.expected)
     stays |= (scene.input_share * length > loading) & (graph.duration > loading)
-    waiting = np.unique(graph.row[graph.edge_to[graph.edge_kind == SYNC]])
-    stays |= np.isin(graph.kind, [CALL, RELEASE]) & np.isin(graph.row, waiting[waiting != NONE])
+    waits = graph.marked_rows(graph.row[graph.edge_to[graph.edge_kind == SYNC]])
+    waits[NONE] = False
+    stays |= graph.of_kinds(CALL, RELEASE) & waits[graph.row]
     return stays
 
 
@@ -33,7 +36,7 @@ def waits_often(bench: Workbench, stays: Bools) -> bool:
 def launch_runs(bench: Workbench, wanted: Bools) -> list[Int64s]:
     """Runs of host nodes of one thread, within steps, without a node between them that stays on the host."""
     scene, graph = bench.scene, bench.graph
-    usable = np.isin(graph.kind, [SEGMENT, CALL, JOIN]) & scene.in_steps
+    usable = graph.of_kinds(SEGMENT, CALL, JOIN) & scene.in_steps
     stays = stays_on_host(bench)
     cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []
@@ -45,5 +48,6 @@ def launch_runs(bench: Workbench, wanted: Bools) -> list[Int64s]:
         step = np.searchsorted(change, np.arange(len(nodes)), side="right")
         group = np.cumsum(marks) * (len(change) + 1) + step
         kept, keys = nodes[~marks], group[~marks]
-        runs += [run for run in np.split(kept, np.flatnonzero(np.diff(keys)) + 1) if len(run)]
+        bounds = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(kept)]
+        runs += [kept[first:beyond] for first, beyond in pairwise(bounds) if beyond > first]
     return runs

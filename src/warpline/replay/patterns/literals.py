@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
+from warpline.records import dataclass
 from warpline.replay.patterns.copies import SMALL_COPY_BYTES
 from warpline.replay.patterns.host_spans import take_out
 from warpline.replay.scene import Scene

@@ -121,8 +121,7 @@ class RootOps:
 
     def named(self, rows: Int64s, *names: str) -> Bools:
         """Which of these ops have one of the names."""
-        found: Bools = np.isin(self.names[rows].astype(str), names)
-        return found
+        return np.array([name in names for name in self.names[rows].tolist()], bool)
 
     def _within(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
         begin, end = np.searchsorted(self._begun, [start_ns, end_ns]).tolist()

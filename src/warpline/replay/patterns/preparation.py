@@ -127,7 +127,7 @@ def _remove(bench: Workbench, spans: list[Stretch]) -> None:
     for thread, start, end in spans:
         inside |= (lane == thread) & (scene.launch_moment >= start) & (scene.launch_moment < end)
     bench.remove_work(np.flatnonzero(inside & scene.is_work & ~bench.gone), dispatch=False)
-    calls = np.flatnonzero(inside & np.isin(graph.kind, [CALL, RELEASE]))
+    calls = np.flatnonzero(inside & graph.of_kinds(CALL, RELEASE))
     bench.graph.duration[calls] = 0.0
     bench.stop_waiting(calls[graph.kind[calls] == CALL])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
 Scanner = Literal["auto", "native", "python"]
 
 
-def read_kineto(path: Path, scanner: Scanner = "auto") -> Rows:
+def read_kineto(path: Path, scanner: Scanner = "auto", when_scanned: Callable[[], None] | None = None) -> Rows:
     """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage.
 
-    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused.
+    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused. `when_scanned` is called
+    when the cores have less to do: the text is read, and its tables are made next.
     """
     raw = scan_file(path, scanner=scanner)
+    if when_scanned is not None:
+        when_scanned()
     # polars can be loaded while the file is scanned.
     from warpline.sources.kineto.foreign import other_device, refuse_foreign  # noqa: PLC0415
     from warpline.sources.kineto.lanes import adopt  # noqa: PLC0415

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import UNSET, UnsetType
 
-from warpline.sources.kineto.events import DTYPES, FIELDS, Field, Int64s, RawEvents, Sparse
-from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, label_of, merge_equal
+from warpline.sources.kineto.events import DTYPES, Int64s, RawEvents, Sparse, merge_equal
+from warpline.sources.kineto.fields import FIELDS, Field
+from warpline.sources.kineto.text import decode_label, decode_raw, decode_string, label_of
 from warpline.sources.kineto.tolerant import Event
 
 KEYS = list(FIELDS)

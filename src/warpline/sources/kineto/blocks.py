@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import chain
 
+from warpline.records import dataclass
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.header import HEADER_LIMIT
 from warpline.sources.kineto.native import NativeScanner

@@ -6,69 +6,19 @@ need not know which one ran.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from enum import Enum
+from collections.abc import Iterable
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from warpline.records import dataclass
+
 Int64s = npt.NDArray[np.int64]
 Int32s = npt.NDArray[np.int32]
 UInt32s = npt.NDArray[np.uint32]
 UInt8s = npt.NDArray[np.uint8]
-
-MISSING = int(np.iinfo(np.int64).min)
-"""A time, duration or flow id that the event does not have."""
-
-
-class Field(Enum):
-    """How an argument's value is stored."""
-
-    INTEGER = 0
-    """int64; quoted numbers are accepted; fractions are truncated; other values, and numbers beyond int64, are left
-    out."""
-    TRIPLE = 1
-    """[x, y, z] of integers, such as a grid, also inside a string; other shapes are left out."""
-    TEXT = 2
-    """The raw JSON text, interned."""
-
-
-FIELDS: dict[str, Field] = {
-    "correlation": Field.INTEGER,
-    "correlation_id": Field.INTEGER,
-    "External id": Field.INTEGER,
-    "external id": Field.INTEGER,
-    "device": Field.INTEGER,
-    "context": Field.INTEGER,
-    "stream": Field.INTEGER,
-    "bytes": Field.INTEGER,
-    "registers per thread": Field.INTEGER,
-    "shared memory": Field.INTEGER,
-    "graph id": Field.INTEGER,
-    "graph node id": Field.INTEGER,
-    "Sequence number": Field.INTEGER,
-    "Fwd thread id": Field.INTEGER,
-    "Bytes": Field.INTEGER,
-    "Addr": Field.INTEGER,
-    "Device Id": Field.INTEGER,
-    "Device Type": Field.INTEGER,
-    "Total Allocated": Field.INTEGER,
-    "Total Reserved": Field.INTEGER,
-    "wait_on_stream": Field.INTEGER,
-    "wait_on_cuda_event_id": Field.INTEGER,
-    "grid": Field.TRIPLE,
-    "block": Field.TRIPLE,
-    "Input Dims": Field.TEXT,
-    "Input type": Field.TEXT,
-    "Input Strides": Field.TEXT,
-    "Concrete Inputs": Field.TEXT,
-    "Call stack": Field.TEXT,
-    "name": Field.TEXT,
-    "labels": Field.TEXT,
-}
-"""The arguments that every trace needs; all others stay in the file and are decoded on request. At most 64, one
-bit each in the compiled scanner, and none with a backslash or a quote in its name."""
 
 
 @dataclass(slots=True)
@@ -142,3 +92,13 @@ class RawEvents:
 
     def __len__(self) -> int:
         return len(self.phase)
+
+
+def merge_equal(strings: Iterable[str]) -> tuple[list[str], Int32s]:
+    """Unique strings in order of first appearance, and for each old code the new one.
+
+    Raw texts are interned as bytes, and two spellings (`"A"`, `"\\u0041"`) can decode to one string.
+    """
+    codes: dict[str, int] = {}
+    mapping = [codes.setdefault(text, len(codes)) for text in strings]
+    return list(codes), np.array(mapping, np.int32)

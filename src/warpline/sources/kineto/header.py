@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from warpline.errors import UnreadableFile
+from warpline.records import dataclass
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.text import decode_raw, decode_string
 from warpline.sources.kineto.tolerant import MalformedError, StarvedError, Text

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from warpline.records import dataclass
 from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
 from warpline.sources.kineto.threads import Threads
 

@@ -15,9 +15,11 @@ import msgspec
 
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.accumulate import KEYS, Accumulator
-from warpline.sources.kineto.decimals import parse_decimal, parse_times, parse_triple
-from warpline.sources.kineto.events import FIELDS, MISSING, Field, RawEvents
+from warpline.sources.kineto.decimals import parse_decimal, parse_triple
+from warpline.sources.kineto.events import RawEvents
+from warpline.sources.kineto.fields import FIELDS, MISSING, Field
 from warpline.sources.kineto.scanner import Status, Step, address_of
+from warpline.sources.kineto.times import parse_times
 from warpline.sources.kineto.tolerant import Text
 
 BLOCK = 256 << 10

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import ctypes
 from enum import IntEnum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
-from warpline.sources.kineto.events import RawEvents
+from warpline.records import dataclass
 from warpline.sources.kineto.tolerant import Text
+
+if TYPE_CHECKING:
+    from warpline.sources.kineto.events import RawEvents
 
 
 class Status(IntEnum):
@@ -44,4 +45,8 @@ class Scanner(Protocol):
 
 def address_of(buffer: Any) -> int:
     """Where a buffer lies in memory. The caller keeps it alive and mapped."""
+    if isinstance(buffer, bytes):
+        return ctypes.cast(ctypes.c_char_p(buffer), ctypes.c_void_p).value or 0
+    import numpy as np  # noqa: PLC0415 - a file is scanned while numpy loads
+
     return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])

@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.sources.kineto.events import MISSING, Int64s, RawEvents, Sparse
+from warpline.sources.kineto.events import Int64s, RawEvents, Sparse
+from warpline.sources.kineto.fields import MISSING
 
 Rowset = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

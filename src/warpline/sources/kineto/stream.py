@@ -9,25 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, BinaryIO, Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
-from warpline.sources.kineto.arguments import read_arguments
 from warpline.sources.kineto.blocks import Window, scan_blocks
-from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import MAGIC, Inflater, ahead, too_large
 from warpline.sources.kineto.native import NativeScanner, is_available
-from warpline.sources.kineto.python_scan import PythonScanner
-from warpline.sources.kineto.scanner import Status
+from warpline.sources.kineto.scanner import Scanner, Status
 
-__all__ = ["MAX_BYTES", "ScannerName", "read_arguments", "scan_file"]
+if TYPE_CHECKING:
+    from warpline.sources.kineto.events import RawEvents
 
 ScannerName = Literal["auto", "native", "python"]
 
 MAX_BYTES: Final = 64 << 30
 """Default limit on the text of one trace: about 230 million events, more than most machines can hold."""
-WINDOW_BYTES: Final = 2 << 20
+WINDOW_BYTES: Final = 4 << 20
 """Bytes read at once: a block is still in the CPU cache when it is scanned."""
 MAX_THREADS: Final = 8
 """More threads only wait for memory: eight scan several gigabytes a second."""
@@ -81,15 +79,19 @@ def _limit() -> int:
     return int(text)
 
 
-def _new_scanner(name: ScannerName) -> NativeScanner | PythonScanner:
+def _new_scanner(name: ScannerName) -> Scanner:
     if name == "native" and not is_available():
         raise UsageError(
             "no-native-scanner", "the compiled scanner was not built", "install a C compiler and reinstall"
         )
-    return PythonScanner() if name == "python" or not is_available() else NativeScanner()
+    if name != "python" and is_available():
+        return NativeScanner()
+    from warpline.sources.kineto.python_scan import PythonScanner  # noqa: PLC0415 - numpy loads while the file is read
+
+    return PythonScanner()
 
 
-def _scan(blocks: Iterable[bytes], scanner: NativeScanner | PythonScanner, threads: int) -> RawEvents:
+def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
     with ahead(blocks) as pieces:
         window = Window(pieces)
         header, wanted = Header(), 1
@@ -116,7 +118,7 @@ def _read_tail(text: bytes, length: int, header: Header) -> None:
         read_tail(text, header)
 
 
-def _assemble(scanner: NativeScanner | PythonScanner, header: Header, truncated: bool, size: int) -> RawEvents:
+def _assemble(scanner: Scanner, header: Header, truncated: bool, size: int) -> RawEvents:
     events = scanner.events()
     if header.bare_list and len(events) and not events.phase.any():
         raise not_a_trace("its list contains objects that are not events")

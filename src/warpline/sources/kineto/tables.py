@@ -6,13 +6,16 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warpline.sources.health import HealthEntry
-from warpline.sources.kineto.events import MISSING, RawEvents
+from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.facts import devices, meta
+from warpline.sources.kineto.fields import MISSING
 from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
 from warpline.sources.kineto.threads import Threads
 from warpline.sources.rows import FAR_NS, PROFILER_STEP, Rows
@@ -55,6 +58,7 @@ SYNC_KINDS = {
 }
 LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
+STYLES = ("annotation", "gpu")
 
 
 def tables(raw: RawEvents) -> Rows:
@@ -73,22 +77,38 @@ def tables(raw: RawEvents) -> Rows:
 
     # In 2021 profiler steps were operators.
     steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
+    calls, layer = one_after_the_other({name: events(name) for name in ("runtime", "driver")})
     annotations = events("annotation").joined(steps)
     memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
-    result = {
-        "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
-        "api": _api({layer: events(layer) for layer in ("runtime", "driver")}, threads),
-        "ops": _ops(ops, threads),
-        "ranges": pl.concat(
-            [_ranges(annotations, threads), _gpu_ranges(events("gpu_annotation"), raw)], how="diagonal"
-        ),
-        "python": _named_spans(events("python"), threads),
-        "syncs": _syncs(events("sync")),
-        "memory": _memory(memory, threads),
-        "overhead": _named_spans(events("overhead"), threads),
-        "devices": devices(raw.header),
+    # Threads are numbered in the order of these tables, and words before the work is shared out: neither number may
+    # depend on the cores.
+    thread_of = {
+        name: threads.codes(part.rows) for name, part in (("api", calls), ("ops", ops), ("ranges", annotations))
     }
-    result["threads"] = threads.table()
+    styles = pl.Series(STYLES).cast(pl.Categorical)
+
+    def of_threads() -> dict[str, pl.DataFrame]:
+        return {
+            "api": _api(calls, layer, thread_of["api"], threads),
+            "ops": _ops(ops, thread_of["ops"]),
+            "ranges": _ranges(annotations, thread_of["ranges"]),
+        }
+
+    with ThreadPoolExecutor(1) as second_core:
+        others = second_core.submit(of_threads)
+        result = {
+            "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
+            "python": _named_spans(events("python"), threads),
+            "memory": _memory(memory, threads),
+            "overhead": _named_spans(events("overhead"), threads),
+            "syncs": _syncs(events("sync")),
+            "devices": devices(raw.header),
+            "threads": threads.table(),
+        }
+        gpu_ranges = _gpu_ranges(events("gpu_annotation"), raw)
+        result |= others.result()
+    result["ranges"] = pl.concat([result["ranges"], gpu_ranges], how="diagonal")
+    del styles
     health = _health(raw, known, spans_in_time)
     impossible = int((spans & recorded & ~near & known).sum())
     if impossible:
@@ -120,6 +140,8 @@ def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     centre = int(times[middle] if close else np.partition(times, middle)[middle])
     low, high = max(centre - FAR_NS, -LAST_NS), min(centre + FAR_NS, LAST_NS)
     near = (raw.time_ns >= low) & (raw.time_ns <= high) & (raw.duration_ns <= FAR_NS)
+    if near.all():
+        return near, int(times.min())
     chosen = raw.time_ns.compress(near & usable)
     return near, int(chosen.min()) if len(chosen) else centre
 
@@ -159,13 +181,13 @@ def _copy_kind(events: Selection, kernels: int) -> pl.Series:
     return found.cast(pl.String).str.replace("2", "to", literal=True).cast(pl.Categorical)
 
 
-def _api(layers: dict[str, Selection], threads: Threads) -> pl.DataFrame:
-    events, layer = one_after_the_other(layers)
+def _api(events: Selection, layer: pl.Series, thread: pl.Series, threads: Threads) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
             "layer": layer,
-            **threads.columns(events.rows),
+            "thread": thread,
+            "process": threads.processes(events.rows),
             **events.span(),
             "correlation": events.integer("correlation"),
             "external_id": events.integer("External id", "external id"),
@@ -174,11 +196,11 @@ def _api(layers: dict[str, Selection], threads: Threads) -> pl.DataFrame:
     )
 
 
-def _ops(events: Selection, threads: Threads) -> pl.DataFrame:
+def _ops(events: Selection, thread: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "thread": threads.codes(events.rows),
+            "thread": thread,
             **events.span(),
             "external_id": events.integer("External id", "external id"),
             "shapes": events.text("Input Dims"),
@@ -193,12 +215,12 @@ def _ops(events: Selection, threads: Threads) -> pl.DataFrame:
     )
 
 
-def _ranges(events: Selection, threads: Threads) -> pl.DataFrame:
+def _ranges(events: Selection, thread: pl.Series) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "style": events.constant("annotation"),
-            "thread": threads.codes(events.rows),
+            "style": events.constant(STYLES[0]),
+            "thread": thread,
             **events.span(),
             "external_id": events.integer("External id", "external id"),
             **events.arguments(),
@@ -211,7 +233,7 @@ def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
     return pl.DataFrame(
         {
             "name": events.name(),
-            "style": events.constant("gpu"),
+            "style": events.constant(STYLES[1]),
             **span,
             "gpu_start_ns": span["start_ns"],
             "gpu_end_ns": span["end_ns"],

@@ -7,11 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-
-import numpy as np
-
-from warpline.sources.kineto.events import Int32s
 
 _ESCAPE = re.compile(
     r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u([0-9a-fA-F]{4})|\\([\"\\/bfnrt])"
@@ -55,13 +50,3 @@ def decode_label(raw: bytes) -> str:
     if raw.startswith(b'"'):
         return label_of(decode_string(raw[1:-1]))
     return label_of(int(raw)) if _INTEGER.fullmatch(raw) else decode_raw(raw)
-
-
-def merge_equal(strings: Iterable[str]) -> tuple[list[str], Int32s]:
-    """Unique strings in order of first appearance, and for each old code the new one.
-
-    Raw texts are interned as bytes, and two spellings (`"A"`, `"\\u0041"`) can decode to one string.
-    """
-    codes: dict[str, int] = {}
-    mapping = [codes.setdefault(text, len(codes)) for text in strings]
-    return list(codes), np.array(mapping, np.int32)

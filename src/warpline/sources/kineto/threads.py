@@ -58,10 +58,10 @@ class Threads:
         lengths = np.diff(begins, append=len(keys))
         return pl.Series(np.repeat(codes.take(inverse) if len(known) else codes, lengths))
 
-    def columns(self, rows: npt.NDArray[np.int64]) -> dict[str, pl.Series]:
-        """Thread and process of each event."""
+    def processes(self, rows: npt.NDArray[np.int64]) -> pl.Series:
+        """Process id of each event."""
         numbers = pl.Series(self._labels, dtype=pl.String).cast(pl.Int64, strict=False)
-        return {"thread": self.codes(rows), "process": gathered(numbers, self._raw.process.take(rows))}
+        return gathered(numbers, self._raw.process.take(rows))
 
     def table(self) -> pl.DataFrame:
         """The threads met so far, with the names that metadata events give them."""

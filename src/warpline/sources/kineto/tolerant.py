@@ -8,12 +8,13 @@ other.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from mmap import mmap
 from typing import Final
 
+from warpline.records import dataclass
 from warpline.sources.kineto.decimals import parse_decimal, parse_triple
-from warpline.sources.kineto.events import FIELDS, MISSING, Field
+from warpline.sources.kineto.fields import FIELDS, MISSING, Field
 
 Text = bytes | mmap
 """The text of a trace: one window of it, or the whole file mapped."""

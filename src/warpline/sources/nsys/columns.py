@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import polars as pl
+
+from warpline.records import dataclass
 
 MAX_TIME_NS = 1 << 61
 """Seventy-three years. Larger values are damage, and would overflow when two times are added."""

@@ -12,7 +12,7 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,6 +20,7 @@ from urllib.parse import quote
 import polars as pl
 
 from warpline.errors import UnreadableFile
+from warpline.records import dataclass
 
 CHUNK_ROWS = 4096
 """Rows held as Python objects at a time; larger chunks were not faster, and would let a hostile file fill memory."""

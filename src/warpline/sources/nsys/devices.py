@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.sources.nsys.columns import Notes, process
 from warpline.sources.nsys.database import Database
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.scrub.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process

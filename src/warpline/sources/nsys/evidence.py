@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
+from warpline.records import dataclass
 from warpline.scrub.quote import MAX_INPUT_CHARS
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import READ_ERRORS, Database, open_database

@@ -7,10 +7,11 @@ and host names: only the facts named here are read.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.scrub.quote import redacted
 from warpline.sources.nsys.database import Database
 

@@ -7,10 +7,10 @@ its first kernel; the end of its output says why.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.nsys.database import Database
 from warpline.sources.nsys.strings import Strings

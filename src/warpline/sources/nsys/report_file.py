@@ -15,11 +15,11 @@ import re
 import shutil
 import subprocess
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from warpline.errors import UnreadableFile, WarplineError
+from warpline.records import dataclass
 from warpline.scrub.quote import quote
 from warpline.sources.cache_folder import cache_folder
 from warpline.sources.cache_limit import make_room

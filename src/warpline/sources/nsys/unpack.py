@@ -6,11 +6,11 @@ import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from warpline.errors import UnreadableFile, UsageError
+from warpline.records import dataclass
 from warpline.sources.detect import GZIP_MAGIC, SQLITE_MAGIC
 from warpline.sources.health import HealthEntry
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine

@@ -8,12 +8,12 @@ difference is taken, or, where the clocks drift apart, a line through the middle
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 
 Floats = npt.NDArray[np.float64]

@@ -1,0 +1,98 @@
+"""What the compiled scanner read, as arrays over its memory."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpline.sources.kineto.events import DTYPES, Int32s, RawEvents, Sparse, merge_equal
+from warpline.sources.kineto.fields import FIELDS, Field
+from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
+
+_CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
+
+
+def events_of(library: ctypes.CDLL, handle: int, owner: object) -> RawEvents:
+    """All events of a scanner; the arrays keep its owner alive."""
+    return _Memory(library, handle, owner).events()
+
+
+class _Memory:
+    """The memory of a scanner."""
+
+    def __init__(self, library: ctypes.CDLL, handle: int, owner: object) -> None:
+        self._library, self._handle, self._owner = library, handle, owner
+
+    def events(self) -> RawEvents:
+        count = self._library.scan_count(self._handle)
+        dense = [
+            self._array(self._library.scan_column(self._handle, index), dtype, count)
+            for index, dtype in enumerate(DTYPES)
+        ]
+        phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
+        categories, category_codes = merge_equal(map(decode_string, self._strings(_CATEGORIES)))
+        names, name_codes = merge_equal(map(decode_string, self._strings(_NAMES)))
+        labels, label_codes = merge_equal(map(decode_label, self._strings(_LABELS)))
+        texts, text_codes = merge_equal(map(decode_raw, self._strings(_TEXTS)))
+        fields = {key: self._field(index, kind, text_codes) for index, (key, kind) in enumerate(FIELDS.items())}
+        skipped = (ctypes.c_int64 * 3)()
+        self._library.scan_skipped(self._handle, skipped)
+        return RawEvents(
+            phase=phase,
+            category=_recode(category, category_codes, len(categories)),
+            name=_recode(name, name_codes, len(names)),
+            process=_recode(process, label_codes, len(labels)),
+            thread=_recode(thread, label_codes, len(labels)),
+            time_ns=time_ns,
+            duration_ns=duration_ns,
+            flow=flow,
+            args_offset=args_offset,
+            args_length=args_length,
+            fields=fields,
+            categories=categories,
+            names=names,
+            labels=labels,
+            texts=texts,
+            skipped=skipped[0],
+            first_skipped=skipped[1],
+        )
+
+    def _array(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
+        """An array over the scanner's memory, which it keeps alive."""
+        if not count or not address:
+            return np.empty(0, dtype)
+        memory = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
+        memory.owner = self._owner  # the array's base is `memory`
+        array: npt.NDArray[Any] = np.frombuffer(memory, dtype)
+        return array
+
+    def _strings(self, which: int) -> list[bytes]:
+        ends, arena = ctypes.c_void_p(), ctypes.c_void_p()
+        count = self._library.scan_dictionary(self._handle, which, ctypes.byref(ends), ctypes.byref(arena))
+        if not count:
+            return []
+        stops = self._array(ends.value, np.uint64, count).tolist()
+        text = ctypes.string_at(arena.value or 0, stops[-1])
+        return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
+
+    def _field(self, index: int, kind: Field, text_codes: Int32s) -> Sparse:
+        rows, values = ctypes.c_void_p(), ctypes.c_void_p()
+        count = self._library.scan_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
+        width = 3 if kind is Field.TRIPLE else 1
+        array = self._array(values.value, np.int64, count * width)
+        if kind is Field.TRIPLE:
+            array = array.reshape(-1, 3)
+        elif kind is Field.TEXT and count:
+            array = text_codes[array].astype(np.int64)
+        return Sparse(self._array(rows.value, np.uint32, count), array)
+
+
+def _recode(codes: Int32s, mapping: Int32s, unique: int) -> Int32s:
+    """Codes after equal strings were merged; unchanged in the common case that none were."""
+    if unique == len(mapping):
+        return codes
+    recoded: Int32s = np.where(codes < 0, np.int32(-1), mapping[codes])
+    return recoded
