@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.programs import SUITES, Case
-from faults.recorded import manifest_of
+from faults.recorded import manifest_of, recorded_suites
 
 BLIND_SCORES = Path(__file__).parent / "blind_scores.json"
 BLIND_FIGURES = ("right_cause", "right_step", "right_bare_step", "high_on_healthy")
@@ -232,4 +232,4 @@ def _gain(gain: float) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(page({suite: manifest_of(suite) for suite in SUITES}))
+    sys.stdout.write(page({suite: manifest_of(suite) for suite in recorded_suites()}))

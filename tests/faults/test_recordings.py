@@ -12,12 +12,12 @@ from paths import ROOT
 from faults.captures import profiled_step_ns
 from faults.page import BLIND_FIGURES, BLIND_SCORES, page
 from faults.programs import CAUSES, SUITES
-from faults.recorded import RECORDINGS, RecordedCase, manifest_of, program_file, recorded_cases
+from faults.recorded import RECORDINGS, RecordedCase, manifest_of, program_file, recorded_cases, recorded_suites
 from warpline.analyses.breakdown import device_times
 from warpline.replay import replay
 from warpline.trace.open import open_trace
 
-MANIFESTS = {suite: manifest_of(suite) for suite in SUITES}
+MANIFESTS = {suite: manifest_of(suite) for suite in recorded_suites()}
 CASES = {case.name: case for case in recorded_cases()}
 LARGEST_BYTES = 20_000_000
 """Of all recordings of the checkout."""
@@ -26,7 +26,7 @@ SAMPLED_EVERY = 8
 SAMPLE = [(case, variant) for case in CASES.values() for variant in case.kept_variants][::SAMPLED_EVERY]
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", MANIFESTS)
 def test_every_case_is_recorded_as_it_is_written(suite: str) -> None:
     recorded = [case.entry for case in recorded_cases(suite)]
     assert [entry["name"] for entry in recorded] == [case.name for case in SUITES[suite]]
@@ -35,7 +35,7 @@ def test_every_case_is_recorded_as_it_is_written(suite: str) -> None:
         assert set(entry["other_cures"]) == set(case.also)
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", MANIFESTS)
 def test_a_suite_covers_every_cause_and_has_traps(suite: str) -> None:
     entries = MANIFESTS[suite]["cases"]
     assert (MANIFESTS[suite]["schema"], MANIFESTS[suite]["suite"]) == ("warpline.faults/1", suite)
@@ -43,7 +43,7 @@ def test_a_suite_covers_every_cause_and_has_traps(suite: str) -> None:
     assert any(entry["trap"] for entry in entries)
 
 
-@pytest.mark.parametrize("suite", SUITES)
+@pytest.mark.parametrize("suite", MANIFESTS)
 def test_a_fix_helps_and_an_innocent_is_innocent(suite: str) -> None:
     for case in MANIFESTS[suite]["cases"]:
         faulty, cured = case["bare_step_ns"]["faulty"], case["bare_step_ns"]["cured"]
@@ -111,7 +111,7 @@ def test_the_page_shows_what_was_measured() -> None:
 
 def test_every_suite_but_the_first_has_its_blind_score() -> None:
     first = json.loads(BLIND_SCORES.read_text(encoding="utf-8"))["scores"]
-    assert {score["suite"] for score in first} == set(SUITES) - {"planted"}
+    assert {score["suite"] for score in first} == set(MANIFESTS) - {"planted"}
     for score in first:
         assert score["cases"] == len(SUITES[score["suite"]])
         assert all(0 <= score[figure] <= score["cases"] for figure in BLIND_FIGURES)
