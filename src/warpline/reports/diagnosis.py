@@ -124,8 +124,9 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
     if diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, ALL_PARTS, verbose=True)
+    busiest = _busiest(diagnosis)[0] if diagnosis.devices else None
     for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
-        yield _device(diagnosis, device, gaps)
+        yield _device(diagnosis, device, gaps, with_places=device is busiest)
     if judgement is not None and judgement.findings:
         yield Section("findings", "Findings", (findings.explained(found),))
     if diagnosis.audit:
@@ -264,7 +265,7 @@ def _named(parts: dict[str, int], whole: int) -> str:
     return f" ({', '.join(words)})" if words else ""
 
 
-def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
+def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps, with_places: bool) -> Section:
     columns = (
         Column("part", "part", key=True),
         Column("time_ns", "time", "ns"),
@@ -286,7 +287,7 @@ def _device(diagnosis: Diagnosis, device: DeviceTime, gaps: Gaps) -> Section:
     title = f"GPU {device.device}: {duration(whole)} ({window}), busy {share(device.busy_ns, whole)}"
     busy = tuple(Part(part, int(getattr(device, f"{part}_ns"))) for part in BUSY)
     bar = Bar(whole, (*busy, Part("idle", device.idle_ns)))
-    places = _gap_sentences(diagnosis) if device is _busiest(diagnosis)[0] else []
+    places = _gap_sentences(diagnosis) if with_places else []
     return Section(f"device_{device.device}", title, (bar, Table(columns, tuple(rows)), *places))
 
 
