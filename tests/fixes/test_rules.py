@@ -487,6 +487,8 @@ KEYS = {
     "claim",
     "lost_ns",
     "evidence_ns",
+    "device_share",
+    "effort",
     "gain",
     "new_step_ns",
     "confidence",
