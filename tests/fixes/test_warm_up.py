@@ -151,7 +151,8 @@ def thinking(pauses: list[float], *, twice: Sequence[int] = ()) -> Loop:
 def test_steps_after_the_cold_one_are_taken_as_they_are_each_part_at_its_least(tmp_path: Path) -> None:
     cold = thinking([50_000.0, 55.0, 40.0, 48.0, 52.0]).asked(tmp_path).ask("warm_up").new_step_ns.expected
     warm = thinking([40.0] * 5).asked(tmp_path).bare_step_ns.expected
-    assert cold == pytest.approx(warm, rel=0.03)
+    # The costs of recording are estimated from each trace for itself.
+    assert cold == pytest.approx(warm, rel=0.05)
 
 
 @pytest.mark.parametrize(("waits", "gone"), [(2, 0), (6, 6)])

@@ -54,10 +54,12 @@ def test_a_cold_first_step_is_set_aside(tmp_path: Path, monkeypatch: pytest.Monk
     assert len(judged_steps.steps_to_judge(trace).steps_in_view) == 2
 
 
-def test_the_verdict_of_a_recorded_cold_start_counts_from_warm_steps(tmp_path: Path) -> None:
+def test_the_verdict_of_a_recorded_cold_start_gains_the_mean_recorded_step_over_a_warm_one(tmp_path: Path) -> None:
+    """One step of 52 ms and four of 2.01 ms take 12.0 ms on average, 5.98 warm steps."""
     judgement = program_of([50_000, 0, 0, 0, 0], "aten::convolution").judged(tmp_path)
     verdict, step_ns = judgement.verdict, judgement.evidence.step_ns
-    assert (verdict.cause, verdict.fix, verdict.gain.expected) == ("cold_start", "warm_up", 1.0)
+    assert (verdict.cause, verdict.fix) == ("cold_start", "warm_up")
+    assert verdict.gain.expected == pytest.approx(5.98, rel=0.01)
     assert verdict.new_step_ns is not None
     assert step_ns == pytest.approx(verdict.new_step_ns.expected) == pytest.approx(2_010_000, rel=0.02)
 

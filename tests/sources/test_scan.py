@@ -397,7 +397,7 @@ def test_header_on_both_sides_and_damage_in_it(tmp_path: Path) -> None:
 
 def test_half_a_surrogate_pair_in_the_header_is_replaced(tmp_path: Path) -> None:
     events = both(b'{"deviceProperties":[{"id":0,"name":"A\\ud800B"}],"traceEvents":[' + GOOD + b"]}", tmp_path)
-    assert events.header["deviceProperties"] == [{"id": 0, "name": "A?B"}]
+    assert events.header["deviceProperties"] == [{"id": 0, "name": "A\ufffdB"}]
 
 
 def test_header_with_a_lost_bracket(tmp_path: Path) -> None:
