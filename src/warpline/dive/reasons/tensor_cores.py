@@ -1,4 +1,4 @@
-"""Matrix products that run on the FP32 or FP16 pipes while the tensor cores idle."""
+"""Matrix multiplications that run on the FP32 or FP16 pipes while the tensor cores idle."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def look(case: Case) -> Found | None:
 
 REASON = Reason(
     "tensor_cores_unused",
-    "Do matrix products use the tensor cores?",
+    "Do matrix multiplications use the tensor cores?",
     ("tensor", "fma"),
     "tensor pipe under 1 %, in a kernel whose name or whose loads and multiply-adds are those of a matrix product",
     look,
