@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kineto_files import annotation, call, frame, kernel, op, write
+from kineto_files import annotation, call, frame, kernel, launched, op, write
 from paths import DATA
 
 from warpline.analyses.budget import Budget, budget_of
@@ -63,3 +63,13 @@ def test_a_step_is_bound_by_the_slower_side() -> None:
 def test_the_budget_of_a_trace(trace: Trace) -> None:
     found = budget_of(trace)
     assert (found.ops, found.cpu_ns, found.gpu_ns) == (2, 200_000, 22_500)
+
+
+def test_work_that_runs_after_the_steps_that_launched_it_counts(tmp_path: Path) -> None:
+    """Three steps of 20 µs launch a kernel of 100 µs each; the device falls behind."""
+    events = []
+    for step in range(3):
+        events += launched("gemm", 20 * step + 1, 10 + 100 * step, 100, step + 1)
+        events.append(annotation(f"ProfilerStep#{step}", 20 * step, 20))
+    found = budget_of(open_trace(write(tmp_path, events)))
+    assert (found.ops, found.cpu_ns, found.gpu_ns) == (1, 20_000, 100_000)

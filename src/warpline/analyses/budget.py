@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import polars as pl
 
-from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.host_activity import SYNCHRONISE
 from warpline.analyses.kernels import in_window
 from warpline.errors import CannotAnswer
+from warpline.intervals import union
 from warpline.records import dataclass
+from warpline.trace.columns import integers
 from warpline.trace.names import named
+from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 
 
@@ -66,21 +68,26 @@ class Budget:
 
 def budget_of(trace: Trace) -> Budget:
     """The budget of a trace's median step: its launches, the CPU time between them, the GPU time of one."""
-    work = in_window(trace.gpu, trace)
+    steps = trace.steps_in_view
+    work = _work_of(steps, trace) if len(steps) else in_window(trace.gpu, trace)
     if not len(work):
         raise CannotAnswer("no-gpu-work", "cannot answer, because the trace has no GPU operations")
-    steps = trace.steps_in_view
-    if len(steps) and trace.chosen_steps is None:
-        begin, end = steps["start_ns"].min(), steps["end_ns"].max()
-        work = work.filter(pl.col("start_ns") >= begin, pl.col("start_ns") < end)
     count = max(len(steps), 1)
     calls = trace.api[work["api_id"].drop_nulls().unique().sort().to_list()]
     if not len(calls):
         raise CannotAnswer("no-launches", "cannot answer, because the trace has no launches")
     wall = steps_ns(steps, trace)
-    busy = busy_spans(work, trace.window).total_ns()
+    busy = union(integers(work["start_ns"]), integers(work["end_ns"])).total_ns()
     waited = _waited_ns(trace, calls)
     return Budget(len(calls) / count, max(wall - waited, 0) / len(calls), busy / len(calls))
+
+
+def _work_of(steps: pl.DataFrame, trace: Trace) -> pl.DataFrame:
+    """What the steps launched. A loop that only launches runs ahead of the device, so its work may run after them."""
+    moment = trace.gpu["start_ns"]
+    if not on_device(steps):
+        moment = trace.api["start_ns"].gather(trace.gpu["api_id"]).fill_null(moment)
+    return trace.gpu.filter((moment >= steps["start_ns"].min()) & (moment < steps["end_ns"].max()))
 
 
 def steps_ns(steps: pl.DataFrame, trace: Trace) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from warpline.reports.sections import Column, Report, Section, Table, Text
-from warpline.units import count, duration, speedup
+from warpline.units import duration, several, speedup
 
 if TYPE_CHECKING:
     import polars as pl
@@ -47,7 +47,7 @@ def path_report(table: pl.DataFrame, title: str) -> Report:
 def budget_report(budget: Budget, step_ns: float, graph_ns: float) -> Report:
     """The budget as sentences; gains are relative to the step."""
     slower = "dispatch on the CPU" if budget.bound == "cpu" else "the GPU"
-    launches = f"{count(round(budget.ops))} launches a step"
+    launches = f"{several(round(budget.ops), 'launch', 'launches')} a step"
     graph, fused = graph_ns, budget.fused_ns(FEWER_LAUNCHES)
     lines = [
         f"{launches} × {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
