@@ -64,12 +64,13 @@ def device_times(trace: Trace) -> list[DeviceTime]:
 
 
 def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
-    """Device, times and activity; each distinct name is matched once."""
+    """Device, times, activity, and whether it is a copy from or to the host; each distinct name is matched once."""
     names = gpu.select("kind", "name").unique()
     labels = names.with_columns(
         activity=pl.Series([PRIORITY.index(activity(kind, name)) for kind, name in names.iter_rows()], dtype=pl.UInt8)
     )
-    columns = (pl.col("device").fill_null(0), "kind", "name", "copy_kind", "start_ns", "end_ns")
+    host = matches(gpu["copy_kind"], "HtoD|DtoH|HtoH").rename("is_host_copy")
+    columns = (pl.col("device").fill_null(0), "kind", "name", host, "start_ns", "end_ns")
     return gpu.select(columns).join(labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left")
 
 
@@ -113,7 +114,7 @@ def _partition(rows: pl.DataFrame, device: int, window: Window) -> DeviceTime:
 
 def _host_copies_ns(rows: pl.DataFrame, starts: Times, ends: Times, labels: Labels, window: Window) -> int:
     """Time in which copies from or to the host run, and no other copy, computation or communication."""
-    host = matches(rows["copy_kind"], "HtoD|DtoH|HtoH").to_numpy()
+    host = rows["is_host_copy"].to_numpy()
     others = ~host & (labels != PRIORITY.index("memset"))
     return (
         _covered_ns(starts[host | others], ends[host | others], window)

@@ -66,10 +66,13 @@ class Gaps:
         return {cause: int(self.table[f"{cause}_ns"].sum()) for cause in CAUSES}
 
 
-def idle_gaps(trace: Trace, known: HostTime | None = None, within: Spans | None = None) -> list[Gaps]:
+def idle_gaps(
+    trace: Trace, known: HostTime | None = None, within: Spans | None = None, *, busiest: bool = False
+) -> list[Gaps]:
     """For every device with work, its idle stretches within the trace's window; `known` is its host's time.
 
-    With `within`, for example steps, only what of each stretch lies in each of these spans, as a row of its own.
+    With `within`, for example steps, only what of each stretch lies in each of these spans, as a row of its own. With
+    `busiest`, only the device that is idle for the shortest time.
     """
     host = known or HostTime(trace)
     gpu = trace.gpu.with_row_index("gpu_id")
@@ -79,6 +82,8 @@ def idle_gaps(trace: Trace, known: HostTime | None = None, within: Spans | None 
         _idle(trace, columns, int(device), rows, within)
         for (device,), rows in sorted(devices, key=lambda item: item[0])
     ]
+    if busiest and idle:
+        idle = [min(idle, key=lambda one: one.spans.total_ns())]
     explained = _explained(host, idle)
     return [_device_gaps(trace, columns, host, one, explained) for one in idle]
 

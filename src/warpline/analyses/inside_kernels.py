@@ -21,6 +21,7 @@ from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
+from warpline.trace.columns import integers
 from warpline.trace.names import texts
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
@@ -236,7 +237,7 @@ def _place(trace: Trace, table: pl.DataFrame, first: dict[str, Any], function: s
     nvtx = _range_around(trace, first["api_id"]) if trace.source == "nsys" else ""
     if nvtx:
         spans = _spans(trace, nvtx)
-        inside = [any(begin <= at <= end for begin, end in spans) for at in alike["order"].to_list()]
+        inside = [any(begin <= at <= end for begin, end in spans) for at in integers(alike["order"]).tolist()]
         alike = alike.filter(pl.Series(inside, dtype=pl.Boolean))
     return nvtx, len(alike.filter(pl.col("position") < first["position"])), len(alike)
 
@@ -259,6 +260,6 @@ def _range_around(trace: Trace, api_id: int | None) -> str:
 def _spans(trace: Trace, name: str) -> list[tuple[int, int]]:
     ranges = trace.ranges.filter(pl.col("name").cast(pl.String) == name)
     found = defaultdict(list)
-    for thread, begin, end in ranges.select("thread", "start_ns", "end_ns").iter_rows():
+    for thread, begin, end in ranges.select("thread", "start_ns", "end_ns").drop_nulls("end_ns").iter_rows():
         found[thread].append((begin, end))
-    return max(found.values(), key=len)
+    return max(found.values(), key=len, default=[])

@@ -93,9 +93,8 @@ class Evidence:
     @cached_property
     def idle(self) -> dict[str, int]:
         """Idle time of the busiest device by cause, over the window."""
-        devices = idle_gaps(self.trace, self.scene.host_time)
-        best = min(devices, key=lambda gaps: sum(gaps.totals().values()), default=None)
-        return best.totals() if best else dict.fromkeys(CAUSES, 0)
+        found = idle_gaps(self.trace, self.scene.host_time, busiest=True)
+        return found[0].totals() if found else dict.fromkeys(CAUSES, 0)
 
     @cached_property
     def idle_share(self) -> float:
