@@ -48,6 +48,12 @@ def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {kind: file.rename(folder / NAME.format(file.name)) for kind, file in files.items()}
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Verbs that write into the working directory write into one that goes away."""
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture(params=[False, True], ids=["plain", "coloured"])
 def colour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> bool:
     monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path))

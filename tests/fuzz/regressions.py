@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kineto_files import annotation, call, copy, kernel, launched, op
-from nsys_files import GLOBAL_PID, Export, small
+from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
 from tests.fuzz.commands import CODES, FILE, MORE_CODES, Command
 from tests.fuzz.inputs import Files
@@ -75,6 +75,15 @@ def null_kernel_name() -> Case:
 def null_kernel_name_in_a_database() -> Case:
     files = export(small(), "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET demangledName = NULL, shortName = NULL")
     return files, commands(SHOWN, ("stats", FILE, "--no-cache"))
+
+
+@case
+def kernel_without_a_launch_beside_a_range() -> Case:
+    made = small()
+    made.kernel(90, 95, "void gemm<float>(T1)", 77)
+    made.add("NVTX_EVENTS", start=5, end=70, text="forward", globalTid=GLOBAL_TID, eventType=59)
+    made.add("NVTX_EVENTS", start=71, end=None, text="forward", globalTid=GLOBAL_TID, eventType=59)
+    return export(made), commands(SHOWN, ("diagnose", FILE, "-v", "--no-why", "--no-cache"))
 
 
 @case
