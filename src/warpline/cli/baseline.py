@@ -16,16 +16,7 @@ from warpline.cli.options import (
     step_range_option,
     steps_option,
 )
-from warpline.cli.output import (
-    ReportFormat,
-    format_of,
-    json_text,
-    put_report,
-    put_text,
-    refuse_existing,
-    say,
-    short_path,
-)
+from warpline.cli.output import format_of, put_answer, refuse_existing, say, short_path
 
 if TYPE_CHECKING:
     from warpline.compare.measured import Measured
@@ -138,10 +129,7 @@ def gate(
     limits = [Budget.parse(text) for text in budgets]
     known = read_baseline(path_of(name, folder)) if name is not None else None
     found = judge(_measured(traces, steps, step_range, no_cache), known, limits, metric, least_effect / 100)
-    if chosen is ReportFormat.JSON:
-        put_text(json_text(found.to_dict()), output)
-    else:
-        put_report(gate_report(found), chosen, output)
+    put_answer(found.to_dict(), gate_report(found), chosen, output)
     return EXIT_CODES[found.outcome]
 
 

@@ -16,7 +16,7 @@ from warpline.cli.options import (
     steps_option,
     verbose_option,
 )
-from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text, refuse_existing
+from warpline.cli.output import format_of, put_answer, refuse_existing
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError
 
 
@@ -72,10 +72,7 @@ def compare(
     a, b = _sides(traces, more_a, more_b)
     opened = {path: open_with_progress(path, steps, step_range, no_cache) for path in dict.fromkeys([*a, *b])}
     found = explain([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
-    if chosen is ReportFormat.JSON:
-        put_text(json_text(found.to_dict()), output)
-    else:
-        put_report(report(found, verbose), chosen, output)
+    put_answer(found.to_dict(), report(found, verbose), chosen, output)
     return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpline.cli.output import ReportFormat, format_of, json_text, put_report, put_text
+from warpline.cli.output import format_of, put_answer
 from warpline.sources.health import HealthEntry
 
 if TYPE_CHECKING:
@@ -62,7 +62,4 @@ def compare_reports(before: Path, after: Path, verbose: bool, as_json: bool, out
 
 def _put(document: dict[str, Any], report: Report, as_json: bool, output: Path | None) -> None:
     chosen = format_of(output, as_json)
-    if chosen is ReportFormat.JSON:
-        put_text(json_text(document), output)
-    else:
-        put_report(report, chosen, output)
+    put_answer(document, report, chosen, output)

@@ -76,6 +76,14 @@ def put_report(report: Report, chosen: ReportFormat = ReportFormat.TERMINAL, out
         write_text(output, terminal.render(report, table_width() or PIPE_WIDTH).plain)
 
 
+def put_answer(answer: Any, report: Report, chosen: ReportFormat, output: Path | None) -> None:
+    """Print or write an answer: as JSON if that was chosen, else as a report."""
+    if chosen is ReportFormat.JSON:
+        put_text(json_text(answer), output)
+    else:
+        put_report(report, chosen, output)
+
+
 def put_text(text: str, output: Path | None = None) -> None:
     """Write lines of text to stdout or to a file."""
     if output is None:

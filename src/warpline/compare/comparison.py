@@ -16,7 +16,7 @@ from warpline.compare.counts import Counts
 from warpline.compare.measured import Measured, measure, median_run, side_of
 from warpline.compare.parts import Part, explain
 from warpline.compare.spread import Difference, difference, drift
-from warpline.compare.typical_step import TypicalStep
+from warpline.compare.typical_step import FEW_STEPS, TypicalStep
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
@@ -182,7 +182,7 @@ def _remarks(found: Difference, a: Compared, b: Compared, least_effect: float) -
     for name, side in (("A", a), ("B", b)):
         if not side.step.has_steps:
             remarks.append(f"{name} has no steps: the whole recording is compared")
-        elif len(side.step.lengths_ns) < 4:
+        elif len(side.step.lengths_ns) < FEW_STEPS:
             remarks.append(
                 f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
             )

@@ -19,6 +19,7 @@ from warpline.compare.align import align
 from warpline.compare.likeness import SAME_NAME, likeness
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
+from warpline.trace.columns import Bools, Int64s
 
 Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
 
@@ -109,7 +110,7 @@ def _blocks(a: Sequence[Operation], b: Sequence[Operation]) -> list[Block]:
     return blocks
 
 
-def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], Int64s]:
     """The distinct operations, and which of them each is. Ops are no part of it: kernels decide."""
     known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
     firsts, codes = [], []
@@ -134,9 +135,9 @@ def _between(pairs: Sequence[tuple[int, int]], count_a: int, count_b: int) -> It
 def _moved(
     left: list[list[int]],
     right: list[list[int]],
-    codes_a: np.ndarray[tuple[int], np.dtype[np.int64]],
-    codes_b: np.ndarray[tuple[int], np.dtype[np.int64]],
-    same: np.ndarray[tuple[int, int], np.dtype[np.bool_]],
+    codes_a: Int64s,
+    codes_b: Int64s,
+    same: Bools,
 ) -> list[Block]:
     """Pairs of one name that only changed their place; they are taken out of the two lists."""
     waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpline.dive.gains import LEAST, WAITING, cap_of, headroom, ordered
-from warpline.dive.load import USEFUL_PIPES, WORDS
+from warpline.dive.load import USEFUL_PIPES, WORDS, Side
 from warpline.dive.metrics import STALL_WORDS
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
@@ -105,34 +105,40 @@ def _at(case: Case, unit: str, whole: float) -> str:
 
 def peak_compute(case: Case) -> Found | None:
     """An arithmetic unit is the limit."""
-    load = case.load
-    if load.compute is None or load.top < WAITING or load.compute < load.top - 1e-6 or _is_balanced(case):
-        return None
-    unit = load.limiter("compute")
-    near = ", near the peak" if load.compute >= NEAR_PEAK else ""
-    return Found(
+    return _limit(
+        case,
+        "compute",
         "compute_peak",
-        f"compute-bound{near}{no_fault(case)}: {_at(case, unit, load.compute)}",
-        ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
         "Only less arithmetic helps: a lower precision that uses faster units, fewer FLOPs, or a better algorithm.",
-        (case.measured.name("sm"),),
+        "sm",
     )
 
 
 def bandwidth(case: Case) -> Found | None:
     """A memory level is the limit."""
-    load = case.load
-    if load.memory is None or load.top < WAITING or load.memory < load.top - 1e-6 or _is_balanced(case):
-        return None
-    unit = load.limiter("memory")
-    near = ", near the peak" if load.memory >= NEAR_PEAK else ""
-    return Found(
+    return _limit(
+        case,
+        "memory",
         "memory_bandwidth",
-        f"memory-bound{near}{no_fault(case)}: {_at(case, unit, load.memory)}",
-        ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
         "Only fewer bytes help: fuse with the neighbouring kernels, use a smaller data type, or keep data in a nearer "
         "cache.",
-        (case.measured.name("memory"),),
+        "memory",
+    )
+
+
+def _limit(case: Case, side: Side, reason: str, how: str, metric: str) -> Found | None:
+    """The side that is the busier one, while the kernel does not mostly wait."""
+    load = case.load
+    used = load.compute if side == "compute" else load.memory
+    if used is None or load.top < WAITING or used < load.top - 1e-6 or _is_balanced(case):
+        return None
+    near = ", near the peak" if used >= NEAR_PEAK else ""
+    return Found(
+        reason,
+        f"{side}-bound{near}{no_fault(case)}: {_at(case, load.limiter(side), used)}",
+        ordered(1.0, 1 + 0.25 * (cap_of(load) - 1), cap_of(load)),
+        how,
+        (case.measured.name(metric),),
     )
 
 
