@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import cache
 from typing import Any, Literal
 
@@ -19,6 +19,7 @@ from warpline.analyses.roofline import kernel_floors
 from warpline.analyses.roofline_entry import LATENCY_NS
 from warpline.kernels import identify
 from warpline.kernels.normalise import normalise
+from warpline.records import dataclass
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import integers

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from warpline.analyses.inside_kernels import Floors, InsideKernel, InsideKernels, inside_kernels
 from warpline.analyses.ncu_plan import by_hand
 from warpline.fixes.model import SOME_GAIN
+from warpline.records import dataclass
 from warpline.trace.trace import Trace
 
 if TYPE_CHECKING:

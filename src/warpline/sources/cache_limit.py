@@ -11,9 +11,9 @@ import re
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from warpline.records import dataclass
 from warpline.sources.cache_folder import answers_folder, cache_folder, limit_bytes, traces_folder
 from warpline.sources.private_files import REMOVING, WRITING, discard, discard_abandoned, remove
 

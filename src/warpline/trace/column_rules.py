@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import polars as pl
 from polars.datatypes import DataTypeClass
+
+from warpline.records import dataclass
 
 ID = pl.UInt32
 NAME = pl.Categorical

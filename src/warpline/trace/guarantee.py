@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 
 import numpy as np
 import polars as pl
 
+from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 from warpline.sources.rows import FAR_NS, Rows
 from warpline.sources.valid_text import valid_text

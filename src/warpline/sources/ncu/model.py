@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Literal
 
+from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 
 Source = Literal["ncu-rep", "csv-raw", "csv-details"]
