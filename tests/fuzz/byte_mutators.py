@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 import random
 import zlib
 from collections.abc import Callable
@@ -130,3 +131,20 @@ def compressed(content: bytes, chance: random.Random) -> bytes:
             )
         case _:
             return chance.choice([gzip.compress(packed), zlib.compress(content, 1), b"\x1f\x8b" + content])
+
+
+@mutation
+def packed_with_xz(content: bytes, chance: random.Random) -> bytes:
+    """As xz, whole or damaged."""
+    packed = lzma.compress(content, preset=0)
+    match chance.randrange(5):
+        case 0 | 1:
+            return packed
+        case 2:
+            return packed[: chance.randint(0, len(packed))]
+        case 3:
+            return flips(packed, chance)
+        case _:
+            return chance.choice(
+                [packed + packed, packed + b"noise", gzip.compress(packed, mtime=0), lzma.compress(packed)]
+            )

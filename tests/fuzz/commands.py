@@ -236,9 +236,9 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         return Command(
             ("gate", SEED, "--baseline", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")), MORE_CODES["gate"]
         )
-    if kind == "ncu" and "dive" in VERBS and chance.random() < 0.8:
+    if kind in {"ncu", "report"} and "dive" in VERBS and chance.random() < 0.8:
         return Command(tuple(_dive(chance)))
-    if kind == "ncu":
+    if kind in {"ncu", "report"}:
         return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
     if kind == "names" and chance.random() < 0.2:
         return Command(

@@ -28,8 +28,8 @@ from tests.fuzz.worker import chosen_commands, work, write
 CHUNK = 400
 """Inputs of one worker process; then a new one begins, so that nothing adds up."""
 CPU_LIMIT_S = 20.0
-WALL_LIMIT_S = 120.0
-"""A command that takes longer hangs. The second is for one that waits; a busy machine makes others wait too."""
+ASLEEP_LIMIT_S = 60.0
+"""A command that computes or sleeps longer hangs. Time in which it could run, but others had the CPU, does not count."""
 POLL_S = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -147,7 +147,7 @@ class Campaign:
     def _watch(self, process: subprocess.Popen[str], reached: int) -> tuple[list[Any] | None, str, int]:
         """Read what the worker says; gives the run in progress when it died or was held, why, and the next input."""
         running: list[Any] | None = None
-        began, cpu = time.monotonic(), 0.0
+        began = Spent()
         assert process.stdout is not None
         waiting = selectors.DefaultSelector()
         waiting.register(process.stdout, selectors.EVENT_READ)
@@ -158,14 +158,14 @@ class Campaign:
                     return running, "", reached
                 said = json.loads(line)
                 if "begin" in said:
-                    running, began, cpu = said["begin"], time.monotonic(), cpu_seconds(process.pid)
+                    running, began = said["begin"], spent(process.pid)
                 else:
                     self._took(said["end"])
                     running = None  # it may make a failing input small, which takes time
                     reached = said["end"][0] + 1
                     if self._over() and said["end"][1] == self.options.commands - 1:
                         return None, "", reached
-            elif running and (cpu_seconds(process.pid) - cpu > CPU_LIMIT_S or time.monotonic() - began > WALL_LIMIT_S):
+            elif running and spent(process.pid).is_over(began):
                 process.send_signal(signal.SIGUSR1)
                 time.sleep(1)
                 return running, "hang", reached
@@ -198,12 +198,32 @@ class Campaign:
         (folder / "stacks.txt").write_text(log[-20_000:], encoding="utf-8")
 
 
-def cpu_seconds(process: int) -> float:
-    """CPU time of a process so far."""
+@dataclass(frozen=True)
+class Spent:
+    """Where the time of a process has gone."""
+
+    cpu_s: float = 0.0
+    """Its own and its finished children's."""
+    queued_s: float = 0.0
+    """Ready to run while others had the CPU."""
+    at_s: float = 0.0
+    """The clock."""
+
+    def is_over(self, began: Spent) -> bool:
+        """Whether it has computed or slept for too long since then."""
+        cpu_s = self.cpu_s - began.cpu_s
+        asleep_s = self.at_s - began.at_s - cpu_s - (self.queued_s - began.queued_s)
+        return cpu_s > CPU_LIMIT_S or asleep_s > ASLEEP_LIMIT_S
+
+
+def spent(process: int) -> Spent:
+    """Where the time of a process has gone so far, over all its threads."""
+    folder, cpu, queued_ns = Path(f"/proc/{process}"), 0, 0
     with contextlib.suppress(OSError, IndexError, ValueError):
-        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS
-    return 0.0
+        fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        cpu = sum(map(int, fields[11:15]))
+        queued_ns = sum(int((task / "schedstat").read_text().split()[1]) for task in (folder / "task").iterdir())
+    return Spent(cpu / TICKS, queued_ns / 1e9, time.monotonic())
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from tests.fuzz.raw_json import written
 
 CHANGES = 8
 """At most so many changes are combined."""
-KINDS = {"document": 30, "recording": 33, "database": 26, "names": 4, "log": 2, "ncu": 3, "baseline": 2}
+KINDS = {"document": 30, "recording": 33, "database": 26, "names": 4, "log": 2, "ncu": 3, "report": 1, "baseline": 2}
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
     "trace",
@@ -83,6 +83,8 @@ def _seed(kind: str, chance: random.Random) -> str:
             return "training"
         case "ncu":
             return chance.choice(list(texts.PAGES))
+        case "report":
+            return chance.choice(list(seeds.reports()))
         case _:
             return str(chance.randrange(1000))
 
@@ -97,7 +99,7 @@ def _change(kind: str, chance: random.Random) -> str:
         "ncu": mutators.LINES,
         "baseline": ["damaged"],
     }
-    share = 0.06 if kind in {"document", "recording"} else 0.12
+    share = {"document": 0.06, "recording": 0.06, "report": 1.0}.get(kind, 0.12)
     return (
         "bytes " + chance.choice(list(mutators.BYTES))
         if chance.random() < share
@@ -129,6 +131,8 @@ def build(recipe: Recipe) -> Files:
                 texts.mutated(texts.PAGES[recipe.seed], chosen),
                 texts.PAGES[recipe.seed].encode(),
             )
+        case "report":
+            suffix, content, seed = ".ncu-rep", seeds.reports()[recipe.seed], seeds.reports()[recipe.seed]
         case _:
             suffix, content = ".txt", texts.mutated(texts.names(recipe.seed), chosen)
     if recipe.padded and suffix in {".json", ".sqlite"}:

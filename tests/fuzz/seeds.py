@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from kineto_files import AUTOGRAD, MAIN, PROCESS, Event, annotation, call, copy, frame, kernel, memset, op
+from ncu_files import block, message
+from ncu_files import report as ncu_report
 from nsys_files import GENERATIONS, GLOBAL_PID, GLOBAL_TID, GLOBAL_WORKER, Export, small
 from nvprof_files import LAUNCH, NvprofFile
 from paths import DATA, SUITES
@@ -263,6 +265,17 @@ def _cut(content: bytes) -> bytes:
     database.commit()
     database.execute("VACUUM")
     return database.serialize()
+
+
+@cache
+def reports() -> dict[str, bytes]:
+    """Reports of Nsight Compute by name; their payloads are made up, which NVIDIA's reader refuses."""
+    session = message({8: message({1: b"Nsight Compute Target", 2: b"2025.3.1.0"}), 11: b"ncu -o x python train.py"})
+    return {
+        "one": ncu_report(block(1, b"kernel" * 9, session, (4321, "/usr/bin/python3"))),
+        "two": ncu_report(block(0, b"", session), block(2, bytes(200), process=(4321, "python"))),
+        "none": ncu_report(block()),
+    }
 
 
 @cache

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import secrets
+import time
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from tests.fuzz import commands, inputs, mutators, oracles, regressions
 from tests.fuzz.commands import FILE, Command
 from tests.fuzz.execute import attempt
+from tests.fuzz.harness import Spent, spent
 from tests.fuzz.worker import keep
 from warpline.analyses.stats import REPORTS
 from warpline.cli.main import VERBS
@@ -115,3 +118,23 @@ def test_a_defect_is_found_made_small_and_kept(tmp_path: Path, monkeypatch: pyte
     (folder,) = tmp_path.iterdir()
     assert (folder / "reproduce.txt").read_text().startswith("warpline diagnose trace.json --no-why --no-cache\n")
     assert len(json.loads((folder / "trace.json").read_text())["traceEvents"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("later", "over"),
+    [
+        (Spent(cpu_s=5, queued_s=900, at_s=910), False),
+        (Spent(cpu_s=21, queued_s=0, at_s=22), True),
+        (Spent(cpu_s=1, queued_s=30, at_s=95), True),
+    ],
+)
+def test_a_hang_is_time_computed_or_slept_and_never_time_in_the_queue(later: Spent, over: bool) -> None:
+    assert later.is_over(Spent()) is over
+
+
+def test_time_of_a_process_is_split() -> None:
+    before = spent(os.getpid())
+    time.sleep(0.05)
+    after = spent(os.getpid())
+    assert after.at_s - before.at_s >= 0.05
+    assert after.cpu_s >= before.cpu_s > 0

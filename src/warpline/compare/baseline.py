@@ -25,6 +25,8 @@ SCHEMA = "warpline.baseline/1"
 FOLDER = Path("baselines")
 LARGEST_BYTES = 64_000_000
 """A larger file is no baseline of ours."""
+LARGEST_AMOUNT = 1e15
+"""Nanoseconds of 11 days: no recording takes longer, and no count of a step is larger."""
 
 
 def path_of(name: str, folder: Path) -> Path:
@@ -126,19 +128,29 @@ def _setting(row: dict[str, Any]) -> Setting:
 
 
 def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> Measured:
-    ends = np.cumsum(np.array(row["lengths_ns"], np.int64))
+    lengths = [int(_amount(length)) for length in row["lengths_ns"]]
+    _amount(sum(lengths))
+    ends = np.cumsum(lengths, dtype=np.int64)
     sequence = [int(place) for place in row["sequence"]]
-    exposed = np.array(row["exposed_ns"], np.float64)
-    if not len(ends) or len(exposed) != len(sequence) or min(sequence, default=0) < 0 or not np.isfinite(exposed).all():
+    exposed = np.array([_amount(length) for length in row["exposed_ns"]], np.float64)
+    if not len(ends) or len(exposed) != len(sequence) or min(sequence, default=0) < 0:
         raise ValueError("lengths")
     step = TypicalStep(
         operations=tuple(operations[place] for place in sequence),
         exposed_ns=exposed,
-        idle_ns={cause: float(row["idle_ns"][cause]) for cause in CAUSES},
+        idle_ns={cause: _amount(row["idle_ns"][cause]) for cause in CAUSES},
         spans=Spans(np.append(0, ends[:-1]), ends),
         averaged=int(row["averaged"]),
-        step_ns=float(row["step_ns"]),
+        step_ns=_amount(row["step_ns"]),
         device=0,
         has_steps=bool(row["has_steps"]),
     )
-    return Measured(str(row["file"]), setting, step, {name: float(row["counts"][name]) for name in KINDS})
+    return Measured(str(row["file"]), setting, step, {name: _amount(row["counts"][name]) for name in KINDS})
+
+
+def _amount(value: Any) -> float:
+    """A time or a count; ValueError for what no program reaches, so that sums and differences stay numbers."""
+    amount = float(value)
+    if not 0 <= amount <= LARGEST_AMOUNT:
+        raise ValueError("amount")
+    return amount
