@@ -30,6 +30,12 @@ def size(value_bytes: float) -> str:
     return f"{value_bytes:.0f} B"
 
 
+def flop_rate(value: float) -> str:
+    """FLOPs per second: 35.3 TFLOP/s, 0.729 TFLOP/s, 2,164 TFLOP/s."""
+    tera = value / 1e12
+    return f"{_digits(tera) if tera >= 1 else f'{tera:.3g}'} TFLOP/s"
+
+
 def share(part: float, whole: float) -> str:
     """A part of a whole in percent; a dash if the whole is zero."""
     return f"{100 * part / whole:.1f} %" if whole else "–"

@@ -70,7 +70,24 @@ def test_a_chip_that_nobody_measured_has_its_data_sheet() -> None:
 
 def test_types_that_a_chip_lacks_have_no_peak() -> None:
     assert roof_of("V100-SXM2").compute("bf16", "tensor") is None
-    assert roof_of("GB10").compute("bf16", "tensor") is None
+    assert roof_of("GB10").compute("fp8", "tensor") is None
+
+
+def test_a_figure_that_others_measured_is_a_ceiling_and_no_limit() -> None:
+    roof = roof_of("GB10")
+    tf32 = roof.compute("tf32", "tensor")
+    assert tf32 is not None
+    assert (tf32.value, tf32.origin) == (42.5e12, "measured by others")
+    assert roof.compute("tf32", "tensor", on_paper=True) is None
+    assert roofline(2 * 8192**3, 0, 1e-3, "GB10", dtype="tf32").possible, "no data sheet says that it is not"
+    assert not roofline(0, 1e9, 1e-3, "GB10", dtype="tf32").possible, "1 TB/s from a memory of 273 GB/s"
+
+
+def test_a_name_without_its_form_factor_is_the_sxm_module() -> None:
+    assert chip_named("H100").name == "H100-SXM"
+    assert chip_named("H800").compute == (9, 0)
+    with pytest.raises(UsageError, match="several"):
+        chip_named("A100")
 
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"schema": "other/1"}'])

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from warpline.cli.kernel import kernel
+from warpline.cli.main import run
 from warpline.errors import UsageError
 from warpline.kernels import identify
 from warpline.reports.kernel import kernel_report
@@ -52,3 +53,15 @@ def test_any_identity_can_be_shown(name: str) -> None:
     with console.capture() as capture:
         console.print(kernel_report(identify(name)))
     assert capture.get()
+
+
+@pytest.mark.parametrize("device", ["GB10", "sm121", "12.1", "NVIDIA GB10"])
+def test_a_chip_is_as_good_as_its_architecture(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["kernel", "cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4", "--device", device]) == 0
+    assert "an Ampere kernel on an sm121 chip (a compatibility kernel)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("device", ["nothing", "MI300X", "A100"])
+def test_what_has_no_architecture_is_refused(device: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["kernel", "x", "--device", device]) == 2
+    assert "bad-architecture" in capsys.readouterr().err

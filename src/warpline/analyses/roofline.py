@@ -159,7 +159,8 @@ def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
             known = known and part.unit != MATRIX
             continue
         compute_ns = max(compute_ns, part.count / peak.value * 1e9)
-        hard_ns = max(hard_ns, part.count / (paper or peak).value * 1e9)
+        if paper is not None:  # Only the data sheet is a limit: a measured figure may be surpassed.
+            hard_ns = max(hard_ns, part.count / paper.value * 1e9)
     memory_ns = work.bytes / bandwidth.value * 1e9
     paper_bandwidth = roof.bandwidth(work.link, on_paper=True) or bandwidth
     cached = roof.chip.cache_bytes if work.link == DRAM else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpline.hardware import Roof
+from warpline.hardware import Figure, Roof
 
 if TYPE_CHECKING:
     from warpline.analyses.roofline_entry import Entry, RooflineTable
@@ -69,14 +69,18 @@ def entry_dict(entry: Entry, table: RooflineTable) -> dict[str, Any]:
     }
 
 
-def ceilings_dict(roof: Roof) -> dict[str, Any]:
-    """Every ceiling in use, with its source."""
+def ceilings_of(roof: Roof) -> dict[str, Figure]:
+    """Every ceiling in use, by its name."""
     figures = {f"{dtype} {unit}": roof.compute(dtype, unit) for dtype, unit in _PIPES}
     links = {link: roof.bandwidth(link) for link in ("dram", "l2", "h2d", "d2h", "nvlink")}
+    return {name: figure for name, figure in (figures | links).items() if figure is not None}
+
+
+def ceilings_dict(roof: Roof) -> dict[str, Any]:
+    """Every ceiling in use, with its source."""
     return {
         name: {"value": figure.value, "source": figure.source, "measured": figure.measured}
-        for name, figure in (figures | links).items()
-        if figure is not None
+        for name, figure in ceilings_of(roof).items()
     }
 
 

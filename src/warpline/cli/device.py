@@ -79,10 +79,10 @@ def _list(as_json: bool) -> None:
     say(f"{'chip':22}{'compute':>8}{'SMs':>6}{'bf16 or fp16':>14}{'fp32':>8}{'memory':>9}  ceilings")
     for roof in roofs:
         chip = roof.chip
-        half = chip.tensor.get("bf16") or chip.tensor.get("fp16")
+        half = chip.tensor.get("bf16") or chip.tensor.get("fp16") or chip.reported.get("bf16")
         cells = (f"{half.value / 1e12:,.4g}" if half else "–", f"{chip.vector['fp32'].value / 1e12:,.4g}")
         memory = f"{chip.bandwidth['dram'].value / 1e9:,.0f}"
-        source = "measured" if roof.ceilings is not None else "data sheet"
+        source = "measured" if roof.ceilings is not None else half.origin if half is not None else "data sheet"
         version = f"{chip.compute[0]}.{chip.compute[1]}"
         say(f"{chip.name:22}{version:>8}{chip.sm_count:>6}{cells[0]:>14}{cells[1]:>8}{memory:>9}  {source}")
     say("dense TFLOP/s and GB/s; next: warpline device NAME")
@@ -102,6 +102,7 @@ def _as_dict(roof: Roof) -> dict[str, Any]:
         "l2_bytes": chip.l2_bytes,
         "tensor": figures(chip.tensor),
         "vector": figures(chip.vector),
+        "reported": figures(chip.reported),
         "bandwidth": figures(chip.bandwidth),
         "measured": (
             {"origin": roof.ceilings.origin, "date": roof.ceilings.date, "values": roof.ceilings.values}

@@ -13,7 +13,7 @@ from warpline.errors import UsageError
 
 @click.command()
 @click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Kernel names; - reads them from stdin.")
-@click.option("--device", metavar="ARCH", help="Check the fit to this architecture (sm90).")
+@click.option("--device", metavar="ARCH|CHIP", help="Check the fit to this architecture (sm90) or chip (GB10).")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 def kernel(
     names: tuple[str, ...],
@@ -30,6 +30,8 @@ def kernel(
       warpline kernel cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4
 
       warpline kernel nvjet_tst_128x256_64x4_2x1_v_bz_coopA_TNN --device sm90
+
+      warpline kernel cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4 --device GB10
 
       warpline stats trace.json.gz -r cuda_gpu_kern_sum --format csv | cut -d, -f9- | warpline kernel - --json
     """
@@ -67,6 +69,16 @@ def _arch(device: str | None) -> str | None:
     if device is None:
         return None
     digits = device.lower().removeprefix("sm").removeprefix("_").replace(".", "")
-    if not digits.rstrip("af").isdigit():
-        raise UsageError("bad-architecture", f"{device} is not an architecture", "write it as sm90 or 9.0")
-    return f"sm{digits.rstrip('af')}"
+    if digits.rstrip("af").isdigit():
+        return f"sm{digits.rstrip('af')}"
+    from warpline.hardware.chips import chip_named  # noqa: PLC0415 - the tables load only when they are used
+
+    try:
+        chip = chip_named(device)
+    except UsageError as error:
+        what = f"{device} is neither an architecture nor one known chip"
+        raise UsageError("bad-architecture", what, "write it as sm90, 9.0 or GB10") from error
+    if chip.vendor != "nvidia":
+        raise UsageError("bad-architecture", f"{chip.name} has no compute capability", "name an NVIDIA chip")
+    major, minor = chip.compute
+    return f"sm{major}{minor}"

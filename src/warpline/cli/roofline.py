@@ -6,20 +6,33 @@ from pathlib import Path
 
 import click
 
+from warpline.cli.amounts import Amount, Time
 from warpline.cli.options import (
     json_option,
     no_cache_option,
     open_with_progress,
     step_range_option,
     steps_option,
-    trace_argument,
 )
 from warpline.cli.output import print_json, put_report, refuse_existing, say, write_text
-from warpline.errors import UsageError
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError
 
 
 @click.command()
-@trace_argument
+@click.argument(
+    "trace", type=click.Path(path_type=Path), required=False, metavar="[TRACE]", help="A profile; - reads stdin."
+)
+@click.option("--flops", type=Amount(), help="Without a trace: the FLOPs of the matmuls (1.1e12, 137G).")
+@click.option("--bytes", "bytes_", type=Amount(), help="Without a trace: the bytes to move (402MB).")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="OP SIZES",
+    help='Without a trace: an op, as "mm 8192x8192x8192" or "relu 8192x16384"; several add up.',
+)
+@click.option("--time", "time_ns", type=Time(), help="Without a trace: the measured time (31.139ms, 383us).")
+@click.option("--dtype", metavar="TYPE", help="Without a trace: the data type of the matmuls.  [default: bf16]")
 @click.option(
     "--by",
     type=click.Choice(["op", "kernel"]),
@@ -35,7 +48,12 @@ from warpline.errors import UsageError
 @step_range_option
 @no_cache_option
 def roofline(
-    trace: Path,
+    trace: Path | None,
+    flops: float | None,
+    bytes_: float | None,
+    shapes: tuple[str, ...],
+    time_ns: float | None,
+    dtype: str | None,
     by: str,
     as_json: bool,
     top: int,
@@ -58,7 +76,16 @@ def roofline(
       warpline roofline trace.json.gz --by kernel --top 40
 
       warpline roofline trace.json.gz --device H100-SXM --plot roofline.svg
+
+      warpline roofline --shape "mm 8192x8192x8192" --dtype tf32 --time 31.139ms --device GB10
+
+      warpline roofline --flops 828.9G --time 383us --device H100 --dtype fp16
     """
+    if trace is None or any(given is not None for given in (flops, bytes_, time_ns, dtype)) or shapes:
+        if trace is not None:
+            raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")
+        _envelope(flops, bytes_, shapes, time_ns, dtype, device, as_json)
+        return
     from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.roofline import report, to_dict  # noqa: PLC0415
     from warpline.reports.roofline_plot import svg  # noqa: PLC0415
@@ -74,3 +101,34 @@ def roofline(
         print_json(to_dict(table, str(trace)))
         return
     put_report(report(table, str(trace), top))
+
+
+def _envelope(
+    flops: float | None,
+    bytes_: float | None,
+    shapes: tuple[str, ...],
+    time_ns: float | None,
+    dtype: str | None,
+    device: str | None,
+    as_json: bool,
+) -> None:
+    from warpline.analyses.envelope import envelope  # noqa: PLC0415
+
+    if flops is None and bytes_ is None and not shapes:
+        raise UsageError("no-work", "give a trace, or --flops, --bytes or --shape", "see warpline roofline --help")
+    answer = envelope(
+        flops=flops or 0.0,
+        bytes=bytes_ or 0.0,
+        shapes=shapes,
+        dtype=dtype or "bf16",
+        device=device,
+        time_ns=time_ns,
+    )
+    if as_json:
+        print_json(answer.to_dict())
+    else:
+        from warpline.reports.envelope import envelope_report  # noqa: PLC0415
+
+        put_report(envelope_report(answer))
+    if answer.verdict == "impossible":
+        raise click.exceptions.Exit(EXIT_INCONCLUSIVE)

@@ -17,6 +17,8 @@ VECTOR = "vector"
 DRAM = "dram"
 L2 = "l2"
 PCIE = "pcie"
+BY_OTHERS = "measured by others"
+"""How the source of a reported figure begins."""
 
 _TABLES = ("nvidia.toml", "amd.toml")
 _TERA, _GIGA, _MEGA = 1e12, 1e9, 1 << 20
@@ -30,6 +32,13 @@ class Figure:
     value: float
     source: str
     measured: bool = False
+
+    @property
+    def origin(self) -> str:
+        """Where the number comes from, in a few words."""
+        if self.measured:
+            return "measured"
+        return BY_OTHERS if self.source.startswith(BY_OTHERS) else "data sheet"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,8 @@ class Chip:
     vector: dict[str, Figure] = field(repr=False)
     bandwidth: dict[str, Figure] = field(repr=False)
     """Keys are `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
+    reported: dict[str, Figure] = field(repr=False, default_factory=dict)
+    """Tensor figures that others measured, by data type, where the data sheet has none: ceilings, but no limits."""
     last_level_bytes: int = 0
     """Cache in front of the memory, beyond the L2 (AMD's Infinity Cache); 0 if there is none."""
 
@@ -67,9 +78,12 @@ def chips() -> tuple[Chip, ...]:
 
 
 def chip_named(name: str) -> Chip:
-    """The chip of that name (`H200-SXM`), of a driver's name (`NVIDIA H200`), or with that prefix (`MI300`)."""
+    """The chip of that name (`H200-SXM`), of a driver's name (`NVIDIA H200`), or with that prefix (`MI300`).
+
+    A name without its form factor means the SXM module, as in NVIDIA's data sheets: `H100` is `H100-SXM`.
+    """
     wanted = _plain(name)
-    named = [chip for chip in chips() if _plain(chip.name) == wanted]
+    named = [chip for chip in chips() if _plain(chip.name) in (wanted, wanted + "sxm")]
     named = named or [chip for chip in chips() if chip.is_called(name)]
     named = named or [chip for chip in chips() if _plain(chip.name).startswith(wanted)]
     if len(named) == 1:
@@ -112,5 +126,10 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
             link: Figure(entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else source)
             for link, key in links.items()
             if key in entry
+        },
+        reported={
+            dtype: Figure(figure["tflops"] * _TERA, sources[figure["source"]])
+            for figure in entry.get("reported", ())
+            for dtype in figure["dtypes"]
         },
     )

@@ -1,6 +1,6 @@
 """The roof of one device: the ceiling of each unit and memory, and the minimum time of work under it.
 
-A ceiling is the measured one if there is a measurement, otherwise the data sheet's.
+A ceiling is the measured one if there is a measurement, otherwise the data sheet's, otherwise what others measured.
 """
 
 from __future__ import annotations
@@ -54,6 +54,7 @@ class Roof:
         else:
             measured = self._measured(_MEASURED_GEMM.get(dtype, ""))
             paper = self.chip.tensor.get(dtype)
+            measured = measured or (None if paper else self.chip.reported.get(dtype))
         return paper if on_paper or measured is None else measured
 
     def bandwidth(self, link: str, *, on_paper: bool = False) -> Figure | None:
@@ -85,6 +86,8 @@ class RooflinePoint:
     bytes_per_second: float
     ceiling_flops_per_second: float
     """The FLOP/s that the roof allows at this intensity."""
+    ridge: float
+    """FLOPs per byte from which arithmetic bounds the work, and no longer the memory."""
     floor_seconds: float
     roof_pct: float
     bound: Bound
@@ -133,12 +136,13 @@ def roofline(
     roof = roof_of(device)
     compute, memory = roof.compute(dtype, unit), roof.bandwidth(DRAM)
     if compute is None or memory is None:
-        known = ", ".join(sorted(roof.chip.tensor if unit == TENSOR else roof.chip.vector))
+        known = ", ".join(sorted({**roof.chip.tensor, **roof.chip.reported} if unit == TENSOR else roof.chip.vector))
         raise UsageError("no-peak", f"the {unit} peak in {dtype} is unknown for {roof.chip.name}", f"known: {known}")
     paper, paper_memory = roof.compute(dtype, unit, on_paper=True), roof.bandwidth(DRAM, on_paper=True)
     compute_seconds, memory_seconds = flops / compute.value, bytes / memory.value
     floor = max(compute_seconds, memory_seconds)
-    hard_floor = max(flops / (paper or compute).value, bytes / (paper_memory or memory).value)
+    # Only the data sheet is a limit: a measured figure may be surpassed.
+    hard_floor = max(flops / paper.value if paper else 0.0, bytes / paper_memory.value if paper_memory else 0.0)
     intensity = flops / bytes if bytes else None
     ceiling = compute.value if intensity is None else min(compute.value, intensity * memory.value)
     return RooflinePoint(
@@ -150,6 +154,7 @@ def roofline(
         flops_per_second=flops / seconds,
         bytes_per_second=bytes / seconds,
         ceiling_flops_per_second=ceiling,
+        ridge=compute.value / memory.value,
         floor_seconds=floor,
         roof_pct=100 * floor / seconds,
         bound="compute" if compute_seconds >= memory_seconds else "memory",

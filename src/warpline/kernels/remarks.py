@@ -47,9 +47,16 @@ def _fit(identity: KernelIdentity, device_arch: str | None) -> str | None:
     kernel, device = sm_number(identity.arch), sm_number(device_arch)
     if kernel is None or device is None or not identity.tensor_core or kernel >= device:
         return None
-    if kernel >= 90 or not 90 <= device < 120:
+    if kernel >= 90 or device < 90:
         return None
     kernel_name = _NAMES.get(kernel, f"an sm{kernel}")
+    if device >= 120:
+        # sm_120 and sm_121 have neither wgmma nor tcgen05: their tensor cores run mma.sync, as the older ones do.
+        return (
+            f"{kernel_name} kernel on an sm{device} chip (a compatibility kernel): mma.sync is that chip's own "
+            "instruction too, so no tensor peak is lost to it; tile and stages were chosen for the older chip, and "
+            "fp4 and block-scaled fp8 need newer kernels"
+        )
     if device == 90:
         return f"{kernel_name} kernel on a Hopper chip: at most {PRE_HOPPER_SHARE} of its tensor peak"
     return f"{kernel_name} kernel on a Blackwell chip: its instructions cannot reach the tensor peak (no tcgen05)"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from warpline.analyses.roofline import FINE, IMPOSSIBLE, Entry, RooflineTable
-from warpline.analyses.roofline_json import ceilings_dict, step_headroom_ns
+from warpline.analyses.roofline_json import ceilings_of, step_headroom_ns
 from warpline.hardware import Roof
 from warpline.reports.roofline_plot import character_plot, marked, shape_label
 from warpline.reports.sections import (
@@ -77,16 +77,16 @@ def _ceilings(table: RooflineTable) -> Iterator[Text]:
     if table.roof is None:
         yield Text(f"No peaks are known for {table.device}: rates only. Name a chip with --device.", "strong")
         return
-    ceilings = ceilings_dict(table.roof)
+    ceilings = ceilings_of(table.roof)
     used = {entry.math for entry in table.entries if entry.math}
     shown = [name for name in ceilings if name in used or name == "dram"]
     words = []
     for name in shown:
         figure = ceilings[name]
-        rate = f"{figure['value'] / 1e12:.4g} {'TB/s' if name == 'dram' else 'TFLOP/s'}"
-        words.append(f"{name} {rate}{'' if figure['measured'] else ' (data sheet)'}")
+        rate = f"{figure.value / 1e12:.4g} {'TB/s' if name == 'dram' else 'TFLOP/s'}"
+        words.append(f"{name} {rate}{'' if figure.measured else f' ({figure.origin})'}")
     yield Text("Ceilings: " + ", ".join(words))
-    yield from (Text(source, "quiet") for source in sorted({ceilings[name]["source"] for name in shown}))
+    yield from (Text(source, "quiet") for source in sorted({ceilings[name].source for name in shown}))
 
 
 def _coverage(table: RooflineTable) -> Text:
@@ -175,7 +175,7 @@ def device_report(roof: Roof) -> Report:
         Column("what", "what", key=True),
         Column("data_sheet", "data sheet", "number"),
         Column("measured", "measured", "number"),
-        Column("source", "source of the data sheet's"),
+        Column("source", "source"),
     )
     rows: list[tuple[Value, ...]] = []
     for unit, figures in (("tensor", chip.tensor), ("vector", chip.vector)):
@@ -183,6 +183,8 @@ def device_report(roof: Roof) -> Report:
             best = roof.compute(dtype, unit)
             measured = f"{best.value / 1e12:,.4g}" if best and best.measured else None
             rows.append((f"{dtype} {unit} (TFLOP/s)", f"{figure.value / 1e12:,.4g}", measured, figure.source))
+    for dtype, figure in chip.reported.items():
+        rows.append((f"{dtype} tensor (TFLOP/s)", None, f"{figure.value / 1e12:,.4g}", figure.source))
     for link, figure in chip.bandwidth.items():
         best = roof.bandwidth("h2d" if link == "pcie" else link)
         measured = f"{best.value / 1e9:,.4g}" if best and best.measured else None

@@ -1,0 +1,108 @@
+"""The roofline on the back of an envelope, as sections."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from warpline.analyses.envelope import Envelope, unit_of
+from warpline.reports.sections import (
+    Column,
+    Command,
+    Commands,
+    Content,
+    Fact,
+    Facts,
+    Note,
+    Notes,
+    Report,
+    Section,
+    Table,
+)
+from warpline.units import duration, flop_rate, size
+
+
+def envelope_report(answer: Envelope) -> Report:
+    """The verdict, the figures and, for several pieces, a row for each."""
+    content: list[Content] = [Facts(tuple(Fact(label, text) for label, text in _facts(answer)))]
+    note = _note(answer)
+    if note is not None:
+        content.insert(0, Notes((note,)))
+    sections = [Section("envelope", "Roofline", tuple(content), is_lead=True)]
+    if len(answer.items) > 1:
+        sections.append(Section("items", "Pieces", (_table(answer),)))
+    sections.append(Section("next", "Next", (Commands(tuple(_next(answer))),)))
+    return Report(_title(answer), tuple(sections))
+
+
+def _title(answer: Envelope) -> str:
+    place = answer.device or "no device given"
+    if answer.time_ns is None:
+        floor = f"at least {duration(answer.floor_ns)}" if answer.floor_ns is not None else "rates only"
+        return f"{place}, {answer.dtype}: {floor}" + (f" ({answer.bound}-bound)" if answer.bound else "")
+    time = duration(answer.time_ns)
+    if answer.verdict == "impossible":
+        return f"{place}, {answer.dtype}: {time} is impossible; the floor is {duration(answer.hard_ns)}"
+    share = f", {answer.roof_pct:.1f} % of the roof ({answer.bound}-bound)" if answer.roof_pct is not None else ""
+    return f"{place}, {answer.dtype}: {time}{share}"
+
+
+def _facts(answer: Envelope) -> Iterator[tuple[str, str]]:
+    amounts = [f"{answer.flops / 1e9:,.4g} GFLOP"] if answer.flops else []
+    yield "work", ", ".join([*amounts, size(answer.bytes)] if answer.bytes else amounts)
+    if answer.intensity is not None and answer.flops:
+        place = ""
+        if answer.ridge is not None:
+            side = "below" if answer.intensity < answer.ridge else "above"
+            place = f"; the ridge of {answer.dtype} matmuls is at {answer.ridge:,.1f}, so this is {side} it"
+        yield "intensity", f"{answer.intensity:,.4g} FLOP/B{place}"
+    elif answer.ridge is not None and answer.flops:
+        yield "ridge", f"{answer.ridge:,.1f} FLOP/B for {answer.dtype} matmuls; the bytes were not given"
+    if answer.flops_per_second is not None and answer.bytes_per_second is not None:
+        rates = [flop_rate(answer.flops_per_second)] if answer.flops else []
+        rates += [f"{size(answer.bytes_per_second)}/s"] if answer.bytes else []
+        yield "attained", ", ".join(rates)
+    if answer.floor_ns is not None:
+        yield "floor", f"{duration(answer.floor_ns)} at the ceilings"
+    for name, figure, rate in (
+        (f"{answer.dtype} {unit_of(answer.dtype)}", answer.compute, flop_rate),
+        ("memory", answer.memory, lambda value: f"{size(value)}/s"),
+    ):
+        if figure is not None:
+            yield name, f"{rate(figure.value)} ({figure.origin}: {figure.source.removeprefix(figure.origin + ': ')})"
+
+
+def _note(answer: Envelope) -> Note | None:
+    if answer.verdict == "impossible" and answer.time_ns:
+        why = "the time, the work or the type is wrong"
+        ratio = answer.hard_ns / answer.time_ns
+        return Note("error", "impossible", f"{ratio:.3g} times faster than the chip's limit: {why}")
+    if answer.verdict == "in_cache":
+        return Note("warning", "in-cache", "faster than memory: only possible if the data were in the cache")
+    if answer.verdict == "above_measured":
+        return Note("warning", "above-measured", "faster than the measured ceiling, within the data sheet's")
+    if answer.device and answer.floor_ns is None:
+        return Note("warning", "no-ceiling", f"no {answer.dtype} peak is known for {answer.device}: rates only")
+    return None
+
+
+def _table(answer: Envelope) -> Table:
+    columns = (
+        Column("floor_ns", "floor", "ns"),
+        Column("bound", "bound"),
+        Column("flops", "FLOP", "number"),
+        Column("bytes", "bytes", "bytes"),
+        Column("name", "what", key=True),
+    )
+    rows = tuple(
+        (item.floor_ns, item.bound or "?", f"{item.flops:,.4g}", item.bytes, item.name) for item in answer.items
+    )
+    return Table(columns, rows)
+
+
+def _next(answer: Envelope) -> Iterator[Command]:
+    if answer.device is None:
+        yield Command("warpline roofline … --device H200", "compare with a chip; warpline device lists them")
+    else:
+        yield Command(f"warpline device {shlex.quote(answer.device)}", "every ceiling and its source")
+    yield Command("warpline roofline TRACE", "the same for every op of a recorded program")
