@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
-.PHONY: demo test check lint format bench score ranges fuzz fuzz-native clean help
+.PHONY: browser page demo test check lint format bench score ranges fuzz fuzz-native clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -23,7 +23,17 @@ $(VENV)/developing: $(VENV)/installed
 demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
 	$(BIN)/warpline demo
 
-test: $(VENV)/developing  ## run the tests
+page/node_modules/installed: page/package-lock.json
+	@if command -v npm >/dev/null; then cd page && npm ci --silent && touch node_modules/installed; else echo "no npm: the page's own tests are skipped"; fi
+
+page: page/node_modules/installed $(VENV)/installed  ## build the page of `warpline report` into the package
+	$(BIN)/python page/typescript.py
+	cd page && npm run --silent check && npm run --silent build
+
+browser:  ## install Chromium for the tests of the page, where that is possible
+	@command -v chromium >/dev/null || { test "$$(id -u)" = 0 && command -v apt-get >/dev/null && apt-get install -qq -y chromium >/dev/null; } || echo "no Chromium: the tests of the page in a browser are skipped"
+
+test: $(VENV)/developing page/node_modules/installed browser  ## run the tests
 	$(BIN)/python -m compileall -q src faults
 	$(BIN)/python -m pytest -n auto --dist worksteal
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import AUTOGRAD, annotation, call, copy, frame, kernel, launched, op, write
-from paths import DATA
+from paths import DATA, RECORDINGS
 
 from warpline.analyses import host_time
 from warpline.analyses.breakdown import device_times
-from warpline.analyses.gaps import CAUSES, idle_gaps
+from warpline.analyses.gaps import CAUSES, Gaps, idle_gaps
 from warpline.analyses.host_time import HostTime
 from warpline.sources.rows import Rows
 from warpline.trace.build import build
@@ -371,3 +372,42 @@ def test_of_many_threads_the_moments_asked_about_are_explained_as_of_few(rows: R
             for thread, spans in many.with_label(label).items():
                 assert spans.starts.tolist() == found[thread].starts.tolist()
                 assert spans.ends.tolist() == found[thread].ends.tolist()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_parts_of_a_gap_follow_one_another_and_fill_it(tmp_path: Path, name: str) -> None:
+    (gaps,) = idle_gaps(open_trace(write(tmp_path, FIRST + CASES[name][0])))
+    assert_filled(gaps)
+
+
+def assert_filled(gaps: Gaps) -> None:
+    """Spans are in order, each gap is exactly its spans, and their sums are the totals."""
+    spans, table = gaps.spans, gaps.table
+    lengths = spans.ends - spans.starts
+    assert (lengths > 0).all()
+    assert (spans.starts[1:] >= spans.ends[:-1]).all()
+    gap_starts, gap_ends = table["start_ns"].to_numpy(), table["end_ns"].to_numpy()
+    assert (spans.starts >= gap_starts[spans.gaps]).all()
+    assert (spans.ends <= gap_ends[spans.gaps]).all()
+    filled = np.bincount(spans.gaps, lengths, len(table)).astype(np.int64)
+    assert (filled == gap_ends - gap_starts).all()
+    summed = {cause: int(lengths[spans.causes == number].sum()) for number, cause in enumerate(CAUSES)}
+    assert summed == gaps.totals()
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name)
+def test_the_spans_of_every_recording_sum_to_its_totals(file: Path) -> None:
+    for gaps in idle_gaps(open_trace(file, cache=False)):
+        assert_filled(gaps)
+
+
+def test_the_order_of_causes_is_that_of_time(tmp_path: Path) -> None:
+    """Idle from 20 to 58 µs: in a synchronising call until 30, in Python until the launch at 50, then latency."""
+    events = [call("cudaStreamSynchronize", 12, 18, 9), *launched("next", 50, 58, 5, 2)]
+    (gaps,) = idle_gaps(open_trace(write(tmp_path, FIRST + events)))
+    spans = gaps.spans
+    order = [
+        (CAUSES[cause], (end - start) // 1000)
+        for cause, start, end in zip(spans.causes.tolist(), spans.starts.tolist(), spans.ends.tolist(), strict=True)
+    ]
+    assert order == [("sync", 10), ("dispatch", 20), ("launch_latency", 8)]

@@ -27,6 +27,7 @@ OWN_MOVES = re.compile(r"\x1b\[(?:\?25[lh]|2K|1A)|\r(?!\n)")
 FILES = ("kineto", "nsys")
 COMMANDS: dict[str, list[list[str]]] = {
     "diagnose": [["--why"], ["-v"]],
+    "report": [["-f"]],
     "compare": [["-v"]],
     "stats": [["-r", ",".join(REPORTS)], ["-r", ",".join(REPORTS), "--format", "csv"]],
     "sql": [[]],

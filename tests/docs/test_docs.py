@@ -79,6 +79,7 @@ ANSWERS = {
     "gate": [DEMO, "--budget", "step_ms<=100"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
     "path": [DEMO],
+    "report": [DEMO, "-o", os.devnull, "-f"],
     "roofline": [DEMO],
     "scrub": ["--check", DEMO],
     "sql": [DEMO],

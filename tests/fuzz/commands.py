@@ -168,6 +168,19 @@ def _budget(chance: random.Random) -> Sequence[str]:
     ]
 
 
+def _report(chance: random.Random) -> Sequence[str]:
+    return [
+        "report",
+        FILE,
+        "-o",
+        OUTPUT + ".html",
+        "-f",
+        *_maybe(chance, 0.5, "--json"),
+        *_steps(chance),
+        *_cached(chance),
+    ]
+
+
 def _doctor(chance: random.Random) -> Sequence[str]:
     return ["doctor", FILE, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
 
@@ -216,6 +229,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "compare": (_compare, 5),
     "gate": (_gate, 4),
     "baseline": (_baseline, 3),
+    "report": (_report, 8),
     "doctor": (_doctor, 9),
     "scrub": (_scrub, 12),
 }

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
 from rich.console import Console
 
+from warpline.reports import html, markdown, terminal
 from warpline.reports import json as json_renderer
-from warpline.reports import markdown, terminal
 from warpline.reports.sections import (
     Bar,
     Column,
@@ -69,6 +70,7 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
     "terminal": as_terminal,
     "narrow terminal": lambda report: as_terminal(report, 40),
     "markdown": markdown.render,
+    "html": html.render,
     "json": as_json,
 }
 PEOPLE = [name for name in RENDERERS if name != "json"]
@@ -105,7 +107,7 @@ def test_no_line_ends_with_a_space(text: str) -> None:
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
-@pytest.mark.parametrize("name", ["terminal", "markdown"])
+@pytest.mark.parametrize("name", ["terminal", "markdown", "html"])
 def test_numbers_have_one_notation(name: str) -> None:
     shown = RENDERERS[name](REPORT)
     for number in ("1.41×", "15.6×", "1.36–1.43×", "2.00×", "5.62 ms", "1.00 µs", "1,312", "45.6 %", "–"):
@@ -138,6 +140,18 @@ def test_markdown_escapes_what_it_would_act_on() -> None:
     assert r"\<script\>" in row
     # Six columns: the bar in the name starts no seventh.
     assert len(row.replace(r"\|", "").strip("|").split("|")) == 6
+
+
+def test_html_has_no_markup_of_a_text() -> None:
+    shown = html.render(REPORT)
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown
+    assert " style=" not in shown  # which the page's policy would refuse
+
+
+def test_a_bar_in_html_adds_up_to_its_width() -> None:
+    widths = [float(width) for width in re.findall(r'class="part[^"]*" x="[^"]*" width="([^"]*)"', html.render(REPORT))]
+    assert widths == [2500, 7500]
 
 
 def test_json_has_the_values_and_their_units() -> None:

@@ -12,34 +12,20 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline.analyses.breakdown import activity, idle_spans
+from warpline.analyses.gap_spans import CAUSES, GapSpans
 from warpline.analyses.host_activity import FIRST_LAUNCH_NS, OS_BLOCK, OS_READ, WAITING, Activity
 from warpline.analyses.host_time import HostTime
-from warpline.analyses.steps import covered_before
-from warpline.intervals import Spans, intersection, pieces, union
+from warpline.intervals import Spans, complement, intersection, pieces, union
 from warpline.records import dataclass
-from warpline.trace.columns import NONE, integers
+from warpline.trace.columns import NONE, Int64s, integers
 from warpline.trace.names import named
 from warpline.trace.trace import Trace, Window
 
-Int64s = npt.NDArray[np.int64]
+__all__ = ["CAUSES", "GapSpans", "Gaps", "idle_gaps", "loading_spans"]
 
-CAUSES = (
-    "dispatch",
-    "sync",
-    "transfer",
-    "input",
-    "memory",
-    "comm",
-    "cold_start",
-    "launch_latency",
-    "dependency",
-    "profiler",
-    "unknown",
-)
 NAMED_WAITS, NAMED_WAIT = 3, 0.1
 """Calls of the operating system that are named for a cause, and the share of it that each must have."""
 QUEUED_GAP_NS = 20_000
@@ -57,6 +43,8 @@ class Gaps:
     device: int
     table: pl.DataFrame
     """One row per gap: start_ns, end_ns, the operation that ended it (`gpu_id`), and `<cause>_ns` for each cause."""
+    spans: GapSpans
+    """The parts behind those sums, in the order in which they happened."""
     os_waits: dict[str, dict[str, int]]
     """For the causes `input` and `unknown`, the calls of the operating system in which the thread that launches most
     spent a part of them, with the time in each, the longest first."""
@@ -126,7 +114,9 @@ class _Idle:
     calls: Int64s
     called: Int64s
     launch: Int64s
-    """The call's begin within the gap."""
+    """The call's begin within the gap …"""
+    done: Int64s
+    """… and its end."""
     callers: Int64s
 
     def before_launch(self) -> Int64s:
@@ -145,9 +135,10 @@ def _idle(trace: Trace, columns: _Columns, device: int, rows: pl.DataFrame, with
     calls = columns.call[ended_by]
     called = np.where(calls != NONE, columns.start[calls], idle.ends)
     launch = np.clip(called, idle.starts, idle.ends)
+    done = np.clip(np.where(calls != NONE, columns.end[calls], idle.ends), launch, idle.ends)
     # No operation starts at the end of selected steps; the busiest thread's activity gives the cause.
     callers = np.where(ended_by == NONE, columns.busiest_thread, columns.thread[calls])
-    return _Idle(device, idle, whole, ended_by, calls, called, launch, callers)
+    return _Idle(device, idle, whole, ended_by, calls, called, launch, done, callers)
 
 
 def _explained(host: HostTime, idle: list[_Idle]) -> dict[int, dict[str, Spans]]:
@@ -174,22 +165,19 @@ def _device_gaps(
     trace: Trace, columns: _Columns, host: HostTime, one: _Idle, explained: dict[int, dict[str, Spans]]
 ) -> Gaps:
     idle = one.spans
-    parts = {cause: np.zeros(len(idle), np.int64) for cause in CAUSES}
-    _split_waiting(one, explained, parts)
-    _split_after_launch(columns, one, host.threads, parts)
-    _waiting_for_peers(trace.gpu, one.ended_by, parts)
-    explained_ns = sum(parts[cause] for cause in CAUSES if cause != "unknown")
-    parts["unknown"] = (idle.ends - idle.starts) - explained_ns
+    labelled = [*_before_launch(one, explained), *_within_calls(columns, one, host.threads)]
+    spans = _ordered(columns, trace.gpu, one, labelled)
+    parts = spans.totals(len(idle))
     table = pl.DataFrame(
         {
             "start_ns": idle.starts,
             "end_ns": idle.ends,
             "gpu_id": pl.Series(one.ended_by).replace(NONE, None),
-            **{f"{cause}_ns": values for cause, values in parts.items()},
+            **{f"{cause}_ns": parts[number] for number, cause in enumerate(CAUSES)},
         }
     )
-    totals = {cause: int(parts[cause].sum()) for cause in CAUSES}
-    return Gaps(one.device, table, _os_waits(trace, columns.busiest_thread, idle, totals))
+    totals = {cause: int(parts[number].sum()) for number, cause in enumerate(CAUSES)}
+    return Gaps(one.device, table, spans, _os_waits(trace, columns.busiest_thread, idle, totals))
 
 
 def _os_waits(trace: Trace, thread: int, idle: Spans, totals: dict[str, int]) -> dict[str, dict[str, int]]:
@@ -216,60 +204,87 @@ def _next_operation(rows: pl.DataFrame, idle: Spans) -> Int64s:
     return np.where(begins, np.append(numbers, NONE)[slot], NONE)
 
 
-def _split_waiting(one: _Idle, explained: dict[int, dict[str, Spans]], parts: dict[str, Int64s]) -> None:
-    """The part before the launch, by what the launching thread was doing; empty without a launch."""
-    rows = one.before_launch()
-    for caller, mine in _groups(one.callers[rows]):
-        gaps = rows[mine]
-        for label, spans in explained[caller].items():
-            if len(spans):
-                parts[label][gaps] += covered_before(spans, one.launch[gaps]) - covered_before(
-                    spans, one.spans.starts[gaps]
-                )
-
-
-def _waiting_for_peers(gpu: pl.DataFrame, ended_by: Int64s, parts: dict[str, Int64s]) -> None:
-    """A collective that was launched in time, and does not start on an idle device, waits for communication."""
-    waiting = np.flatnonzero(parts["dependency"] > 0)
-    if not len(waiting):
-        return
-    names = gpu["name"].gather(ended_by[waiting]).cast(pl.String)
-    known = {name: activity("kernel", name) == "comm" for name in names.unique().to_list()}
-    mine = waiting[np.array([known[name] for name in names.to_list()], bool)]
-    parts["comm"][mine] += parts["dependency"][mine]
-    parts["dependency"][mine] = 0
-
-
 def _busiest_thread(trace: Trace) -> int:
     counts = trace.api["thread"].drop_nulls().value_counts(sort=True)
     return int(counts["thread"][0]) if len(counts) else NONE
 
 
-def _split_after_launch(columns: _Columns, one: _Idle, threads: dict[int, Activity], parts: dict[str, Int64s]) -> None:
-    """The part from the launch on: within the call, by what the call did; after it, latency or a dependency."""
-    idle, launch, linked = one.spans, one.launch, one.calls != NONE
-    returned = np.where(linked, columns.end[one.calls], idle.ends)
-    done = np.clip(returned, launch, idle.ends)
-    callers = columns.thread[one.calls]
-    spent = np.zeros(len(idle), np.int64)
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """Parts of gaps with one cause; they do not overlap."""
+
+    cause: str
+    gaps: Int64s
+    starts: Int64s
+    ends: Int64s
+
+
+def _covered(cause: str, gaps: Int64s, starts: Int64s, ends: Int64s, spans: Spans | None) -> Iterator[_Labelled]:
+    """What of these parts of gaps lies in the spans."""
+    if spans is not None and len(spans):
+        which, _, begins, beyond = pieces(starts, ends, spans)
+        yield _Labelled(cause, gaps[which], begins, beyond)
+
+
+def _before_launch(one: _Idle, explained: dict[int, dict[str, Spans]]) -> Iterator[_Labelled]:
+    """The part before the launch, by what the launching thread was doing; empty without a launch."""
+    rows = one.before_launch()
+    for caller, mine in _groups(one.callers[rows]):
+        gaps = rows[mine]
+        for label, spans in explained[caller].items():
+            yield from _covered(label, gaps, one.spans.starts[gaps], one.launch[gaps], spans)
+
+
+def _within_calls(columns: _Columns, one: _Idle, threads: dict[int, Activity]) -> Iterator[_Labelled]:
+    """The part within the launching call, by what the call did."""
     # A call that began before the gap, and returns in it, holds the device up as one that begins in it.
-    within = np.flatnonzero(linked & (done > launch))
+    callers = columns.thread[one.calls]
+    within = np.flatnonzero((one.calls != NONE) & (one.done > one.launch))
     within = within[np.argsort(callers[within], kind="stable")]
     for caller, rows in _groups(callers[within]):
-        mine = within[rows]
-        for label in WITHIN_A_CALL:
-            spans = threads[caller].labels[label] if caller in threads else None
-            if spans is None or not len(spans):
-                continue
-            inside = covered_before(spans, done[mine]) - covered_before(spans, launch[mine])
-            if label in parts:
-                parts[label][mine] += inside
-            spent[mine] += inside
+        gaps = within[rows]
+        for label in WITHIN_A_CALL if caller in threads else ():
+            cause = label if label in CAUSES else "unknown"
+            yield from _covered(cause, gaps, one.launch[gaps], one.done[gaps], threads[caller].labels.get(label))
+
+
+def _ordered(columns: _Columns, gpu: pl.DataFrame, one: _Idle, labelled: list[_Labelled]) -> GapSpans:
+    """All parts of all gaps by begin: what has a label, and between that what the rest of its gap means."""
+    linked, unknown = one.calls != NONE, CAUSES.index("unknown")
+    spent = np.zeros(len(one.spans), np.int64)
+    for part in labelled:
+        np.add.at(spent, part.gaps, np.where(part.starts >= one.launch[part.gaps], part.ends - part.starts, 0))
     # What a call takes beyond an ordinary launch, and nothing recorded explains, stays unknown.
-    rest = (done - launch) - spent
-    parts["launch_latency"] += np.where(linked & (rest <= FIRST_LAUNCH_NS), rest, 0)
-    after = idle.ends - done
+    usual = linked & (one.done - one.launch - spent <= FIRST_LAUNCH_NS)
+    in_call = np.where(usual, CAUSES.index("launch_latency"), unknown)
+    every = np.arange(len(one.spans))
+    rest_gaps = np.concatenate([every] * 3)
+    rest_starts = np.concatenate([one.spans.starts, one.launch, one.done])
+    rest_ends = np.concatenate([one.launch, one.done, one.spans.ends])
+    rest_causes = np.concatenate([np.full(len(every), unknown), in_call, _after_call(columns, gpu, one)])
+    told = [*labelled, _Labelled("unknown", every[:0], every[:0], every[:0])]
+    starts, ends, gaps = (np.concatenate([getattr(part, name) for part in told]) for name in ("starts", "ends", "gaps"))
+    causes = np.repeat([CAUSES.index(part.cause) for part in told], [len(part.gaps) for part in told])
+    if len(every):
+        free = complement(union(starts, ends), int(one.spans.starts[0]), int(one.spans.ends[-1]))
+        which, _, begins, beyond = pieces(rest_starts, rest_ends, free)
+        starts, ends = np.concatenate([starts, begins]), np.concatenate([ends, beyond])
+        gaps, causes = np.concatenate([gaps, rest_gaps[which]]), np.concatenate([causes, rest_causes[which]])
+    order = np.flatnonzero(ends > starts)
+    order = order[np.argsort(starts[order], kind="stable")]
+    return GapSpans(starts[order], ends[order], gaps[order], causes[order]).merged()
+
+
+def _after_call(columns: _Columns, gpu: pl.DataFrame, one: _Idle) -> Int64s:
+    """The cause after the launching call has returned: latency, or a dependency on other GPU activity."""
+    returned = np.where(one.calls != NONE, columns.end[one.calls], one.spans.ends)
     queued = one.whole.ends - np.clip(returned, one.whole.starts, one.whole.ends)
-    waited_in_queue = linked & (one.called < one.whole.starts) & (queued > QUEUED_GAP_NS)
-    parts["dependency"] += np.where(waited_in_queue, after, 0)
-    parts["launch_latency"] += np.where(linked & ~waited_in_queue, after, 0)
+    waited = (one.calls != NONE) & (one.called < one.whole.starts) & (queued > QUEUED_GAP_NS)
+    causes = np.where(waited, CAUSES.index("dependency"), CAUSES.index("launch_latency"))
+    rows = np.flatnonzero(waited)
+    if len(rows):
+        # A collective that was launched in time, and does not start on an idle device, waits for communication.
+        names = gpu["name"].gather(one.ended_by[rows]).cast(pl.String)
+        known = {name: activity("kernel", name) == "comm" for name in names.unique().to_list()}
+        causes[rows[np.array([known[name] for name in names.to_list()], bool)]] = CAUSES.index("comm")
+    return causes

@@ -18,6 +18,7 @@ from warpline.inert import inert
 
 VERBS = {
     "diagnose": "diagnose",
+    "report": "report",
     "run": "run",
     "compare": "compare",
     "baseline": "baseline",

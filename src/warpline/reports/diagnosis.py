@@ -97,7 +97,7 @@ def _first_screen(diagnosis: Diagnosis) -> Iterator[Section]:
             "verdict", "Verdict", (*_verdict(judgement), *plans.brief(*_planned(judgement), BRIEF_PLAN)), is_lead=True
         )
     if diagnosis.devices:
-        bar, places = _bar(*_busiest(diagnosis), diagnosis), _gap_sentences(diagnosis, is_brief=True)
+        bar, places = device_bar(*busiest(diagnosis), diagnosis), _gap_sentences(diagnosis, is_brief=True)
         yield Section("time", "Where the time goes", (bar, *places[:1]), is_lead=True)
     elif diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, BRIEF_PARTS)
@@ -124,9 +124,9 @@ def _everything(diagnosis: Diagnosis, top: int) -> Iterator[Section]:
             yield Section("fixes", "Fixes, each replayed alone", (findings.all_fixes(found),))
     if diagnosis.cpu is not None:
         yield cpu_time.section(diagnosis.cpu, ALL_PARTS, verbose=True)
-    busiest = _busiest(diagnosis)[0] if diagnosis.devices else None
+    most_used = busiest(diagnosis)[0] if diagnosis.devices else None
     for device, gaps in zip(diagnosis.devices, diagnosis.gaps, strict=True):
-        yield _device(diagnosis, device, gaps, with_places=device is busiest)
+        yield _device(diagnosis, device, gaps, with_places=device is most_used)
     if judgement is not None and judgement.findings:
         yield Section("findings", "Findings", (findings.explained(found),))
     if diagnosis.audit:
@@ -207,11 +207,13 @@ def _brief_fixes(judgement: Judgement) -> Iterator[Content]:
         yield Text(f"{found[0].fix}: {findings.brief_advice(found[0].how)}", "advice")
 
 
-def _busiest(diagnosis: Diagnosis) -> tuple[DeviceTime, Gaps]:
+def busiest(diagnosis: Diagnosis) -> tuple[DeviceTime, Gaps]:
+    """The device that is busy longest, and its gaps."""
     return max(zip(diagnosis.devices, diagnosis.gaps, strict=True), key=lambda pair: pair[0].busy_ns)
 
 
-def _bar(device: DeviceTime, gaps: Gaps, diagnosis: Diagnosis) -> Bar:
+def device_bar(device: DeviceTime, gaps: Gaps, diagnosis: Diagnosis) -> Bar:
+    """Where a device's time goes; the caption has the causes of its idle time."""
     devices = len(diagnosis.devices)
     busy = {part: int(getattr(device, f"{part}_ns")) for part in BUSY}
     parts = tuple(Part(name, value) for name, value in (*busy.items(), ("idle", device.idle_ns)))
@@ -237,7 +239,7 @@ def _window(diagnosis: Diagnosis, whole: int) -> str:
 
 def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:
     """What runs in each kind of gap; briefly, only if it fills most of the gaps and they are most of the idle time."""
-    device, gaps = _busiest(diagnosis)
+    device, gaps = busiest(diagnosis)
     totals = gaps.totals()
     return [
         Text(

@@ -1,0 +1,59 @@
+"""Writes the data contract as TypeScript: `python page/typescript.py` makes page/src/contract.ts anew."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from warpline.reports.page import contract
+
+TARGET = Path(__file__).parent / "src" / "contract.ts"
+HEAD = "// Written by page/typescript.py from src/warpline/reports/page/contract.py; do not edit.\n"
+SIMPLE = {str: "string", int: "number", float: "number", bool: "boolean", type(None): "null"}
+
+
+def typescript() -> str:
+    """Every type of the contract, in its order."""
+    blocks = [HEAD]
+    for name, value in vars(contract).items():
+        if typing.get_origin(value) is typing.Literal:
+            blocks.append(f"export type {name} = {_type(value)};\n")
+        elif dataclasses.is_dataclass(value):
+            blocks.append("\n".join(_interface(typing.cast(type, value))))
+    return "\n".join(blocks)
+
+
+def _interface(record: type) -> Iterator[str]:
+    hints = typing.get_type_hints(record)
+    yield f"/** {inspect.getdoc(record)} */"
+    yield f"export interface {record.__name__} {{"
+    for field in dataclasses.fields(record):
+        yield f"  readonly {field.name}: {_type(hints[field.name])};"
+    yield "}\n"
+
+
+def _type(hint: Any) -> str:
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if hint in SIMPLE:
+        return SIMPLE[hint]
+    if origin is typing.Literal:
+        return " | ".join(f'"{word}"' for word in inner)
+    if origin in {typing.Union, types.UnionType}:
+        return " | ".join(map(_type, inner))
+    if origin is tuple and inner[-1] is not Ellipsis:
+        return f"readonly [{', '.join(map(_type, inner))}]"
+    if origin in {list, tuple}:
+        element = _type(inner[0])
+        return f"readonly ({element})[]" if " " in element else f"readonly {element}[]"
+    if dataclasses.is_dataclass(hint):
+        return str(typing.cast(type, hint).__name__)
+    raise TypeError(f"no TypeScript for {hint}")
+
+
+if __name__ == "__main__":
+    TARGET.write_text(typescript())

@@ -1,0 +1,48 @@
+"""The causes of idle time, and the parts of a device's gaps in order of time, each with one cause."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.records import dataclass
+from warpline.trace.columns import Int64s
+
+CAUSES = (
+    "dispatch",
+    "sync",
+    "transfer",
+    "input",
+    "memory",
+    "comm",
+    "cold_start",
+    "launch_latency",
+    "dependency",
+    "profiler",
+    "unknown",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GapSpans:
+    """The parts of all gaps in order of time, each with one cause; together they are exactly the gaps."""
+
+    starts: Int64s
+    ends: Int64s
+    gaps: Int64s
+    """Row of `Gaps.table` that each is a part of."""
+    causes: Int64s
+    """Position in `CAUSES`."""
+
+    def merged(self) -> GapSpans:
+        """The same, with neighbours of one gap and one cause as one."""
+        if not len(self.starts):
+            return self
+        new = (self.gaps[1:] != self.gaps[:-1]) | (self.causes[1:] != self.causes[:-1])
+        first, last = np.append(True, new), np.append(new, True)
+        return GapSpans(self.starts[first], self.ends[last], self.gaps[first], self.causes[first])
+
+    def totals(self, count: int) -> Int64s:
+        """Time of each cause (a row) in each of so many gaps (a column)."""
+        found = np.zeros((len(CAUSES), count), np.int64)
+        np.add.at(found, (self.causes, self.gaps), self.ends - self.starts)
+        return found

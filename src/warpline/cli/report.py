@@ -1,0 +1,80 @@
+"""``warpline report``: the diagnosis and the timeline as one HTML file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from warpline.cli.options import (
+    force_option,
+    json_option,
+    no_cache_option,
+    open_with_progress,
+    step_range_option,
+    steps_option,
+    trace_argument,
+)
+from warpline.cli.output import print_json, refuse_existing, say, short_path, write_text
+
+SCHEMA = "warpline.page/1"
+SUFFIXES = (".gz", ".json", ".sqlite", ".nsys-rep")
+
+
+@click.command()
+@trace_argument
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file. Default: TRACE.html here.",
+)
+@force_option
+@json_option
+@steps_option
+@step_range_option
+@click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@no_cache_option
+def report(
+    trace: Path,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    steps: str | None,
+    step_range: str | None,
+    why: bool | None,
+    no_cache: bool,
+) -> None:
+    """Write one HTML file with the verdict, the findings and a timeline; it opens offline in any browser.
+
+    Examples:
+
+      warpline report trace.json.gz
+
+      warpline report trace.json.gz -o report.html --steps 1:3
+
+      warpline report trace.json.gz -o report.html -f --json
+    """
+    file = output or Path(f"{_stem(trace)}.html")
+    refuse_existing(file, force)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
+    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.reports.page.document import page  # noqa: PLC0415
+
+    made = page(diagnose(opened, why), again=shlex.join(["warpline", "diagnose", short_path(trace)]))
+    write_text(file, made.html)
+    size = file.stat().st_size
+    if as_json:
+        print_json({"schema": SCHEMA, "file": str(file), "bytes": size, "events": made.events})
+    else:
+        say(f"{file}: {size / 1e6:.2f} MB, {made.events:,} events; open it in a browser")
+
+
+def _stem(trace: Path) -> str:
+    """The file's name without its suffixes."""
+    name = trace.name
+    for suffix in SUFFIXES:
+        name = name.removesuffix(suffix)
+    return name if name not in {"", "-"} else "report"

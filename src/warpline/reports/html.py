@@ -1,0 +1,129 @@
+"""Sections as HTML: plain elements with classes, no style and no script, every text escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from html import escape
+
+from warpline.inert import inert, inert_lines
+from warpline.reports.sections import (
+    Bar,
+    Commands,
+    Content,
+    Facts,
+    Figure,
+    Findings,
+    Notes,
+    Report,
+    Section,
+    Table,
+    Text,
+)
+from warpline.reports.values import shown
+from warpline.units import duration, share
+
+BAR_WIDTH = 10_000
+"""Units of a bar's drawing; the page stretches it."""
+_NOT_A_WORD = re.compile(r"[^a-z0-9]+")
+
+
+def render(report: Report) -> str:
+    """The whole report as a heading and sections."""
+    return "\n".join([f"<h1>{text(report.title)}</h1>", *map(section, report.sections)]) + "\n"
+
+
+def text(words: str) -> str:
+    """Text of a file or of a report as the text of an element, never of an attribute: nothing in it is markup."""
+    return escape(inert(words), quote=False)
+
+
+def word(name: str) -> str:
+    """A name as a part of a class or an id."""
+    return _NOT_A_WORD.sub("-", name.lower()).strip("-")
+
+
+def section(one: Section) -> str:
+    """One section with its title."""
+    inner = "\n".join(html for content in one.content for html in parts(content))
+    return f'<section id="{word(one.name)}" class="section"><h2>{text(one.title)}</h2>\n{inner}</section>'
+
+
+def parts(content: Content) -> Iterator[str]:
+    """The elements of one piece of content."""
+    match content:
+        case Text():
+            yield f'<p class="{content.tone}">{text(content.text)}</p>'
+        case Facts():
+            pairs = "".join(f"<dt>{text(fact.label)}</dt><dd>{text(fact.text)}</dd>" for fact in content.facts)
+            yield f"<dl>{pairs}</dl>"
+        case Notes():
+            notes = "".join(
+                f'<li class="{note.severity}"><b>{note.severity}</b> '
+                f"<code>{text(note.code)}</code> {text(note.text)}</li>"
+                for note in content.notes
+            )
+            yield f'<ul class="notes">{notes}</ul>'
+        case Bar():
+            yield bar(content)
+        case Figure():
+            caption = f"<figcaption>{text(content.caption)}</figcaption>" if content.caption else ""
+            yield f"<figure><pre>{escape(inert_lines(content.text))}</pre>{caption}</figure>"
+        case Table():
+            yield table(content)
+        case Findings():
+            for entry in content.entries:
+                lines = [f"<h3>{text(entry.name)}</h3>", f"<p>{text(entry.text)}</p>"]
+                lines += [f'<p class="where">{text(entry.where)}</p>'] if entry.where else []
+                lines += [f'<p class="how">{text(entry.how)}</p>'] if entry.how else []
+                yield f'<article class="finding">{"".join(lines)}</article>'
+        case Commands():
+            items = "".join(
+                f"<li><code>{text(one.command)}</code> {text(one.purpose)}</li>" for one in content.commands
+            )
+            yield f'<ul class="commands">{items}</ul>'
+
+
+def bar(content: Bar) -> str:
+    """A bar drawn to scale, whose parts sum to the whole, and a legend with their times."""
+    drawn, listed, before = [], [], 0
+    for part in content.parts:
+        kind, length = word(part.name), f"{duration(part.value_ns)}, {share(part.value_ns, content.whole_ns)}"
+        left, right = (BAR_WIDTH * ns / max(content.whole_ns, 1) for ns in (before, before + part.value_ns))
+        before += part.value_ns
+        if not part.value_ns:
+            continue
+        title = f"{text(part.name)}: {length}"
+        drawn.append(
+            f'<rect class="part {kind}" x="{left:.1f}" width="{right - left:.1f}" height="10">'
+            f"<title>{title}</title></rect>"
+        )
+        listed.append(
+            f'<li><svg class="swatch" viewBox="0 0 1 1" aria-hidden="true"><rect class="part {kind}" '
+            f'width="1" height="1"/></svg>{text(part.name)} <b>{share(part.value_ns, content.whole_ns)}</b> '
+            f"<span>{duration(part.value_ns)}</span></li>"
+        )
+    caption = f"<figcaption>{text(content.caption)}</figcaption>" if content.caption else ""
+    return (
+        f'<figure class="bar"><svg viewBox="0 0 {BAR_WIDTH} 10" preserveAspectRatio="none" aria-hidden="true">'
+        f'{"".join(drawn)}</svg><ul class="legend">{"".join(listed)}</ul>{caption}</figure>'
+    )
+
+
+def table(content: Table) -> str:
+    """A table; numbers are aligned right."""
+    sides = [' class="number"' if column.is_right else "" for column in content.columns]
+    head = "".join(
+        f'<th scope="col"{side}>{text(column.title)}</th>' for column, side in zip(content.columns, sides, strict=True)
+    )
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td{side}>{text(shown(value, column.unit))}</td>"
+            for value, column, side in zip(row, content.columns, sides, strict=True)
+        )
+        + "</tr>"
+        for row in content.rows
+    )
+    note = f'<p class="quiet">({text(content.hidden_note)})</p>' if content.hidden_note else ""
+    return f'<div class="wide"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>{note}'

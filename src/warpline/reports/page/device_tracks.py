@@ -1,0 +1,107 @@
+"""Devices as tracks: one per stream, the idle gaps by cause, and what the device waited for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.gap_spans import CAUSES
+from warpline.analyses.gaps import Gaps
+from warpline.inert import inert
+from warpline.reports.page.contract import Launch, Track, TrackKind
+from warpline.reports.page.names import Names
+from warpline.reports.page.rows import Pack, Rows, numbered
+from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.trace import Trace
+
+NO_STREAM = -1
+LAUNCH_COLUMNS = (
+    *("grid_x", "grid_y", "grid_z", "block_x", "block_y", "block_z"),
+    *("registers", "shared_bytes", "bytes", "source_memory", "target_memory"),
+)
+
+
+class DeviceTracks:
+    """Adds the tracks of all devices."""
+
+    def __init__(self, trace: Trace, pack: Pack, names: Names) -> None:
+        self._trace, self._pack, self._names = trace, pack, names
+        self.launches: list[Launch] = []
+
+    def add_streams(self, ops: Int64s, calls: Int64s) -> Int64s:
+        """Operations, each linked with the call that launched it, else with its op."""
+        gpu = self._trace.gpu
+        names = numbered(gpu, ["kind", "name", "short_name"], self._names.gpu)
+        launches = numbered(gpu, LAUNCH_COLUMNS, self._launch)
+        call, op = np.append(calls, NONE)[integers(gpu["api_id"])], np.append(ops, NONE)[integers(gpu["op_id"])]
+        return self._by_stream(gpu, "stream", names, launches, np.where(call != NONE, call, op))
+
+    def add_syncs(self, calls: Int64s) -> None:
+        """What the device recorded of synchronisation, by stream."""
+        syncs = self._trace.syncs.filter(pl.col("end_ns") > pl.col("start_ns"))
+        names = numbered(syncs, ["kind"], lambda kind: self._names.number(kind.replace("_", " "), "sync"))
+        if len(syncs):
+            self._by_stream(syncs, "waits", names, None, np.append(calls, NONE)[integers(syncs["api_id"])])
+
+    def add_idle(self, gaps: Sequence[Gaps], operations: Int64s) -> None:
+        """Idle time by cause in order of time, each part linked with the operation that ended its gap."""
+        causes = np.array(
+            [self._names.number(f"idle: {words}", "idle", words, cause) for cause, words in cause_words().items()]
+        )
+        for one in gaps:
+            spans = one.spans
+            ended_by = np.append(operations, NONE)[integers(one.table["gpu_id"])[spans.gaps]]
+            rows = Rows(
+                np.zeros(len(spans.starts), np.int64),
+                spans.starts,
+                spans.ends,
+                causes[spans.causes],
+                links=ended_by,
+            )
+            self._pack.add([Track("idle", "idle, by cause", 0, [], device=one.device)], rows)
+
+    def _by_stream(
+        self, frame: pl.DataFrame, label: str, names: Int64s, arguments: Int64s | None, links: Int64s
+    ) -> Int64s:
+        device, stream = integers(frame["device"], 0), integers(frame["stream"], NO_STREAM)
+        keys, track = np.unique(np.stack([device, stream]), axis=1, return_inverse=True)
+        kind: TrackKind = "gpu" if label == "stream" else "syncs"
+        tracks = [
+            Track(kind, label if number == NO_STREAM else f"{label} {number}", 0, [], device=of)
+            for of, number in keys.T.tolist()
+        ]
+        starts, ends = integers(frame["start_ns"]), integers(frame["end_ns"])
+        return self._pack.add(tracks, Rows(track.ravel(), starts, ends, names, None, arguments, links))
+
+    def _launch(self, *row: int | str | None) -> int:
+        if all(value is None for value in row):
+            return 0
+        grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared, moved, source, target = row
+        self.launches.append(
+            Launch(
+                _three(grid_x, grid_y, grid_z),
+                _three(block_x, block_y, block_z),
+                _whole(registers),
+                _whole(shared),
+                _whole(moved),
+                inert(source) if isinstance(source, str) else None,
+                inert(target) if isinstance(target, str) else None,
+            )
+        )
+        return len(self.launches)
+
+
+def cause_words() -> dict[str, str]:
+    """Each cause of idle time, in words."""
+    return {cause: cause.replace("_", " ") for cause in CAUSES}
+
+
+def _whole(value: int | str | None) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _three(*values: int | str | None) -> tuple[int, int, int] | None:
+    x, y, z = (_whole(value) for value in values)
+    return None if x is None else (x, y if y is not None else 1, z if z is not None else 1)

@@ -1,0 +1,155 @@
+"""The rows of all tracks in the order in which the page keeps them: by track, lane and begin."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from warpline.records import dataclass
+from warpline.reports.page.contract import Track
+from warpline.reports.page.planes import planes, zigzag
+from warpline.trace.columns import NONE, Int64s
+
+MOST_LANES = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """The rows of one table, before they are put in order."""
+
+    track: Int64s
+    """Position among the tracks that they are added with."""
+    starts: Int64s
+    ends: Int64s
+    names: Int64s
+    depth: Int64s | None = None
+    """Lane within the track; computed where it is not known."""
+    arguments: Int64s | None = None
+    links: Int64s | None = None
+    """The row that each belongs to, as a position on the page; NONE for none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    new_lane: Any
+    starts: Int64s
+    ends: Int64s
+    names: Int64s
+    arguments: Int64s
+    links: Int64s
+
+    def packed(self, zero_ns: int) -> bytes:
+        """Begin as the difference to the end before it, duration, name, argument, and link as a difference."""
+        before = np.where(self.new_lane, zero_ns, np.append(zero_ns, self.ends[:-1])[: len(self.ends)])
+        return b"".join(
+            [
+                planes(zigzag(self.starts - before)),
+                planes(self.ends - self.starts),
+                planes(self.names),
+                planes(self.arguments),
+                planes(zigzag(np.diff(self.links, prepend=NONE))),
+            ]
+        )
+
+
+class Pack:
+    """Tracks and their rows."""
+
+    def __init__(self) -> None:
+        self.tracks: list[Track] = []
+        self.count = 0
+        self._parts: list[_Part] = []
+
+    @property
+    def parts(self) -> int:
+        """Number of tables added."""
+        return len(self._parts)
+
+    def add(self, tracks: Sequence[Track], rows: Rows) -> Int64s:
+        """Add one table; the result is where each of its rows lies on the page."""
+        depth = np.minimum(_lanes(rows), MOST_LANES - 1)
+        order = np.lexsort((rows.starts, depth, rows.track))
+        place = np.empty(len(order), np.int64)
+        place[order] = self.count + np.arange(len(order))
+        lane = rows.track * MOST_LANES + depth
+        sizes = np.bincount(lane, minlength=len(tracks) * MOST_LANES).reshape(len(tracks), MOST_LANES)
+        for track, counts in zip(tracks, sizes, strict=True):
+            used = np.flatnonzero(counts)
+            lanes = counts[: used[-1] + 1].tolist() if len(used) else []
+            self.tracks.append(replace(track, part=len(self._parts), lanes=lanes))
+        ordered = lane[order]
+        nothing = np.zeros(len(order), np.int64)
+        self._parts.append(
+            _Part(
+                np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)],
+                rows.starts[order],
+                rows.ends[order],
+                rows.names[order],
+                nothing if rows.arguments is None else rows.arguments[order],
+                nothing + NONE if rows.links is None else rows.links[order],
+            )
+        )
+        self.count += len(order)
+        return place
+
+    def relink(self, places: Int64s, links: Int64s) -> None:
+        """Give the rows of the table added last, at these places within it, these links."""
+        self._parts[-1].links[places] = links
+
+    def extent(self) -> tuple[int, int] | None:
+        """The first begin and the last end of all rows; None without rows."""
+        filled = [part for part in self._parts if len(part.starts)]
+        if not filled:
+            return None
+        return min(int(part.starts.min()) for part in filled), max(int(part.ends.max()) for part in filled)
+
+    def packed(self, zero_ns: int, first: int, beyond: int) -> bytes:
+        """Some of the parts as bytes."""
+        return b"".join(part.packed(zero_ns) for part in self._parts[first:beyond])
+
+
+def _lanes(rows: Rows) -> Int64s:
+    """The lane of each row, such that rows of a lane follow one another and their ends ascend."""
+    depth = rows.depth if rows.depth is not None else np.zeros(len(rows.starts), np.int64)
+    order = np.lexsort((rows.starts, depth, rows.track))
+    track, lane, starts, ends = (values[order] for values in (rows.track, depth, rows.starts, rows.ends))
+    same = (track[1:] == track[:-1]) & (lane[1:] == lane[:-1])
+    limit = starts[1:] if rows.depth is None else ends[1:]
+    overlapping = np.unique(track[1:][same & (limit < ends[:-1])])
+    result = depth.copy()
+    for number in overlapping.tolist():
+        mine = np.flatnonzero(rows.track == number)
+        mine = mine[np.lexsort((-rows.ends[mine], rows.starts[mine]))]
+        result[mine] = _first_free(rows.starts[mine], rows.ends[mine])
+    return result
+
+
+def _first_free(starts: Int64s, ends: Int64s) -> Int64s:
+    """For rows by begin that overlap, the first lane that is free."""
+    busy_until: list[int] = []
+    lanes = np.zeros(len(starts), np.int64)
+    for position, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
+        lane = 0
+        while lane < len(busy_until) and busy_until[lane] > start and lane < MOST_LANES:
+            lane += 1
+        if lane == len(busy_until):
+            busy_until.append(end)
+        busy_until[min(lane, MOST_LANES - 1)] = end
+        lanes[position] = lane
+    return lanes
+
+
+def numbered(frame: pl.DataFrame, keys: Sequence[str], number: Callable[..., int]) -> Int64s:
+    """One number a row, computed once for each distinct combination of keys."""
+    if not len(frame):
+        return np.zeros(0, np.int64)
+    distinct = frame.select(keys).unique(maintain_order=True)
+    numbers = pl.Series("number", [number(*row) for row in distinct.rows()], dtype=pl.Int64)
+    joined = frame.select(keys).join(
+        distinct.with_columns(numbers), on=keys, how="left", nulls_equal=True, maintain_order="left"
+    )
+    return joined["number"].to_numpy()

@@ -1,0 +1,150 @@
+"""The top of the page, which is all there without a script: verdict, time, plan, findings and health, as HTML."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.estimate import Estimate
+from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.model import Finding
+from warpline.reports import html
+from warpline.reports.diagnosis import BUSY, busiest, device_bar
+from warpline.reports.findings import in_order, places
+from warpline.reports.plan import short_name
+from warpline.reports.sections import Bar, Part, Report
+from warpline.units import duration, share, speedup
+
+ROW_HEIGHT, BAR_HEIGHT, BAR_LEFT, PLAN_WIDTH = 26, 16, 230, 1000
+"""The drawing of the plan, in its own units."""
+IN_TOP = {"verdict", "plan", "findings", "health", "fixes"}
+"""Sections of the full report that the top of the page shows; the others are below, folded."""
+
+
+def time_bar(diagnosis: Diagnosis) -> str:
+    """Where the time of the busiest device goes: busy by activity and idle by cause, which sum to the window."""
+    if not diagnosis.devices:
+        return ""
+    device, gaps = busiest(diagnosis)
+    busy = [Part(name, int(getattr(device, f"{name}_ns"))) for name in BUSY]
+    idle = sorted((Part(name, ns) for name, ns in gaps.totals().items()), key=lambda part: -part.value_ns)
+    words = [Part(part.name.replace("_", " "), part.value_ns) for part in (*busy, *idle)]
+    bar = Bar(device.window_ns, tuple(words), device_bar(device, gaps, diagnosis).caption)
+    return f'<section id="time"><h2>Where the time goes</h2>{html.bar(bar)}</section>'
+
+
+def plan(diagnosis: Diagnosis) -> str:
+    """The step now and after each fix, each on top of the last, as a waterfall."""
+    judgement = diagnosis.judgement
+    if judgement is None or not judgement.plan:
+        return ""
+    now_ns = judgement.evidence.step_ns
+    steps = [("now", "", Estimate(now_ns, now_ns, now_ns))]
+    steps += [(short_name(step.fix), speedup(step.gain.expected), step.new_step_ns) for step in judgement.plan]
+    scale = (PLAN_WIDTH - BAR_LEFT - 190) / max(now_ns, *(after.expected for _, _, after in steps))
+    drawn, before = [], now_ns
+    for row, (name, gain, after) in enumerate(steps):
+        drawn.append(_plan_row(row, name, gain, after, before, scale))
+        before = after.expected
+    listed = "".join(
+        f"<li>{html.text(name)}: {duration(after.expected)}"
+        + (f" ({gain} in all, {duration(after.low)} to {duration(after.high)})" if gain else "")
+        + "</li>"
+        for name, gain, after in steps
+    )
+    height = ROW_HEIGHT * len(steps)
+    return (
+        '<section id="plan"><h2>Plan <small>each fix on top of the last, step time without a profiler</small></h2>'
+        f'<svg class="waterfall" viewBox="0 0 {PLAN_WIDTH} {height}" aria-hidden="true">{"".join(drawn)}</svg>'
+        f'<ol class="for-readers">{listed}</ol></section>'
+    )
+
+
+def _plan_row(row: int, name: str, gain: str, after: Estimate, before: float, scale: float) -> str:
+    top, middle = row * ROW_HEIGHT + 5, row * ROW_HEIGHT + 5 + BAR_HEIGHT / 2
+    right, was = BAR_LEFT + after.expected * scale, BAR_LEFT + before * scale
+    saved = f'<rect class="saved" x="{right:.1f}" y="{top}" width="{max(was - right, 0):.1f}" height="{BAR_HEIGHT}"/>'
+    number = duration(after.expected)
+    label_x = max(was, right) + 8
+    return (
+        f'<text x="{BAR_LEFT - 10}" y="{middle}" class="name">{html.text(name)}</text>{saved}'
+        f'<rect class="step" x="{BAR_LEFT}" y="{top}" width="{max(right - BAR_LEFT, 1):.1f}" height="{BAR_HEIGHT}"/>'
+        f'<text x="{label_x:.1f}" y="{middle}"><tspan class="strong">{number}</tspan>'
+        + (f'<tspan class="quiet" dx="8">{gain} in all</tspan>' if gain else "")
+        + "</text>"
+    )
+
+
+def findings(diagnosis: Diagnosis) -> str:
+    """Each finding: the claim, the gain, the lines to change and how."""
+    judgement = diagnosis.judgement
+    if judgement is None or not judgement.findings:
+        return ""
+    cards = "".join(
+        _finding(number, finding) for number, finding in enumerate(in_order(judgement.findings, judgement.verdict))
+    )
+    return f'<section id="findings"><h2>Findings</h2><div class="cards">{cards}</div></section>'
+
+
+def _finding(number: int, finding: Finding) -> str:
+    gain = finding.gain
+    shown = {
+        "gain": "cannot tell"
+        if finding.cannot_tell
+        else f"{speedup(gain.expected)} ({speedup(gain.low)} to {speedup(gain.high)})",
+        "new step": duration(finding.new_step_ns.expected),
+        "confidence": finding.confidence,
+        "where": places(finding.where).removeprefix("in "),
+    }
+    facts = "".join(f"<dt>{name}</dt><dd>{html.text(words)}</dd>" for name, words in shown.items() if words)
+    verify = f'<p class="verify">Verify: {html.text(finding.verify)}</p>' if finding.verify else ""
+    return (
+        f'<article class="finding" data-finding="{number}"><h3>{html.text(short_name(finding.fix))}'
+        f" <small>{html.text(finding.rule.replace('_', ' '))}</small></h3><p>{html.text(finding.claim)}</p>"
+        f'<dl>{facts}</dl><pre class="how">{html.text(finding.how)}</pre>{verify}</article>'
+    )
+
+
+def details(full: Report) -> Iterator[str]:
+    """The other sections of the full report, folded."""
+    for section in full.sections:
+        if section.name not in IN_TOP:
+            inner = "".join(element for content in section.content for element in html.parts(content))
+            summary = f"<summary>{html.text(section.title)}</summary>"
+            yield f'<details id="{html.word(section.name)}">{summary}{inner}</details>'
+
+
+def health(full: Report) -> str:
+    """What makes the profile doubtful; nothing if it is fine."""
+    return "".join(html.section(section) for section in full.sections if section.name == "health")
+
+
+def verdict(diagnosis: Diagnosis, full: Report) -> str:
+    """The verdict, or what the page shows instead."""
+    known = [section for section in full.sections if section.name == "verdict"]
+    if known:
+        said = "".join(element for content in known[0].content for element in html.parts(content))
+    elif diagnosis.devices:
+        said = '<p class="strong">No verdict: the trace was not replayed.</p>'
+    else:
+        said = '<p class="strong">The trace has no GPU activity.</p>'
+    return f'<section id="verdict" aria-label="Verdict">{said}{_step(diagnosis)}</section>'
+
+
+def _step(diagnosis: Diagnosis) -> str:
+    """The step time, recorded and without the profiler, and how busy each device is."""
+    facts: dict[str, str] = {}
+    judgement = diagnosis.judgement
+    if judgement is not None:
+        question = judgement.evidence.question
+        facts["step without a profiler"] = duration(judgement.evidence.step_ns)
+        facts["step as recorded"] = duration(question.replay.measured_step_ns)
+    elif diagnosis.trace.step_ns is not None:
+        facts["step"] = duration(diagnosis.trace.step_ns)
+    if len(diagnosis.steps):
+        facts["steps"] = str(len(diagnosis.steps))
+    for device in diagnosis.devices[:1]:
+        facts["GPU busy"] = share(device.busy_ns, device.window_ns)
+    if len(diagnosis.devices) > 1:
+        facts["devices"] = str(len(diagnosis.devices))
+    pairs = "".join(f"<div><dt>{name}</dt><dd>{html.text(value)}</dd></div>" for name, value in facts.items())
+    return f'<dl class="figures">{pairs}</dl>' if pairs else ""
