@@ -77,6 +77,22 @@ def test_the_largest_gain_wins() -> None:
     assert judge(finding("hidden_sync", 1.4), finding("fp32_gemm", 3.0)).why is None
 
 
+def test_of_a_fix_with_too_wide_a_range_only_the_least_gain_counts() -> None:
+    # torch.compile is expected to gain 3.0×, and known to gain 1.1×: a graph at 1.5× with a narrow range comes first.
+    vague = replace(
+        finding("uncompiled", 3.0, confidence="medium"),
+        gain=Estimate(1.1, 3.0, 8.0),
+        new_step_ns=Estimate(400_000, 1_000_000, 2_700_000),
+    )
+    graph = finding("launch_bound", 1.5)
+    assert vague.is_vague
+    verdict = judge(vague, graph)
+    assert verdict.fix == "cuda_graph"
+    assert verdict.why is not None
+    assert "more certain" in verdict.why
+    assert judge(vague).fix == "torch_compile"
+
+
 def test_the_first_step_of_the_plan_is_the_verdict_and_says_why() -> None:
     # TF32 is a setting and saves 1.0 of 3 ms; prefetching takes a few lines and saves 1.5.
     verdict = judge(finding("slow_input", 2.0), finding("fp32_gemm", 1.5))

@@ -54,6 +54,11 @@ class Finding:
         """Whether the trace cannot even tell that the fix gains something."""
         return is_useless(self.new_step_ns, self.gain)
 
+    @property
+    def known_gain(self) -> float:
+        """The gain that counts beside others: the expected one, or the least one where only that is known."""
+        return self.gain.low if self.is_vague else self.gain.expected
+
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""
         return asdict(self)

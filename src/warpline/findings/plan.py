@@ -1,7 +1,8 @@
 """The plan: the order in which fixes are best made, each replayed on top of the ones before it.
 
 The largest expected saving comes next, but a fix of less effort where that saves at least half as much. A fix that can
-be made only in part until another one is made comes after it. Nothing else is preferred.
+be made only in part until another one is made comes after it. Nothing else is preferred. Of a fix whose range is so wide
+that only its least gain is known, that one counts.
 """
 
 from __future__ import annotations
@@ -157,7 +158,7 @@ def _large(worth: Sequence[Finding]) -> list[Finding]:
 
 def _options(findings: Iterable[Finding]) -> list[Option]:
     causes = list(CAUSES)
-    return [Option(all_fixes()[one.fix], one.gain.expected, causes.index(one.cause), one.effort) for one in findings]
+    return [Option(all_fixes()[one.fix], one.known_gain, causes.index(one.cause), one.effort) for one in findings]
 
 
 def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
