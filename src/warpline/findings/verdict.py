@@ -57,10 +57,11 @@ def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdi
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
     expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
-    sentence = (
-        f"{CAUSES[chosen.cause]}: {claim}; {all_fixes()[chosen.fix].subject(state.framework)} would bring the step "
-        f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})."
+    change = (
+        f"{all_fixes()[chosen.fix].subject(state.framework)} would bring the step "
+        f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})"
     )
+    sentence = f"{CAUSES[chosen.cause]}: {claim}; {_might_gain(chosen, state) if chosen.is_vague else change}."
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after, first.why)
 
 
