@@ -38,3 +38,16 @@ def test_a_kernel_s_name_tells_its_layout(tmp_path: Path, layout: str, found: bo
 
     rules = {finding.rule for finding in judged(tmp_path, body).findings}
     assert ("channels_first" in rules) == found
+
+
+def test_no_layout_is_advised_where_there_are_no_tensor_cores(tmp_path: Path) -> None:
+    def body(program: Program) -> None:
+        for _ in range(4):
+            program.op(
+                "aten::miopen_convolution",
+                ("miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f3x2_stride1", 1000),
+                shapes=[[64, 256, 56, 56], [256, 256, 3, 3]],
+            )
+        program.wait()
+
+    assert "channels_first" not in {finding.rule for finding in judged(tmp_path, body).findings}

@@ -69,6 +69,12 @@ def test_each_oddity_is_named(tmp_path: Path, code: str) -> None:
     assert codes(write(tmp_path, events)).get(code) == severity
 
 
+def test_a_step_whose_work_runs_after_it_is_not_empty(tmp_path: Path) -> None:
+    events = [annotation("ProfilerStep#1", 0, 50), annotation("ProfilerStep#2", 50, 50)]
+    events += [*launched("a", 10, 200, 100, 1), *launched("b", 60, 300, 100, 2)]
+    assert "empty-steps" not in codes(write(tmp_path, events))
+
+
 def test_launches_while_a_graph_is_captured_lack_nothing(tmp_path: Path) -> None:
     capture = [
         call("cudaStreamBeginCapture_v10000", 2500, 5, 900),

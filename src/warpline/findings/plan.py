@@ -1,7 +1,7 @@
 """The plan: the order in which fixes are best made, each replayed on top of the ones before it.
 
 The largest expected saving comes next, but a fix of less effort where that saves at least half as much. A fix that can
-be made only in part until another one is made comes after it. Nothing else is preferred. Of a fix whose range is so wide
+be made only in part until another one is made comes after it. Nothing else is preferred. If a fix's range is so wide
 that only its least gain is known, that one counts.
 """
 

@@ -67,7 +67,7 @@ def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdi
 
 def _continued(sentence: str) -> str:
     """A sentence as it goes on after a colon; an abbreviation keeps its capitals."""
-    return sentence if sentence[:2].isupper() else sentence[0].lower() + sentence[1:]
+    return sentence if sentence[1:2].isupper() else sentence[0].lower() + sentence[1:]
 
 
 def _is_mostly_communication(state: State) -> bool:

@@ -11,6 +11,7 @@ from warpline.fixes.words import listed
 from warpline.kernels import KernelIdentity
 from warpline.replay.costs import shares
 from warpline.replay.costs.cost import PESSIMISTIC
+from warpline.replay.patterns.precision import has_tensor_cores
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
@@ -48,14 +49,14 @@ def apply(bench: Workbench, case: int) -> int:
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & ~scene.once(_along_one_dimension)
     transposes = np.flatnonzero(scene.kernels_where(_transposing) & usable)
-    first = np.flatnonzero(scene.kernels_where(_channels_first) & usable)
+    first = np.flatnonzero(scene.kernels_where(_channels_first) & usable & has_tensor_cores(scene))
     if not len(transposes) + len(first):
         return 0
     bench.remove_work(transposes, dispatch=False)
     if case != PESSIMISTIC or not len(transposes):
         now = bench.graph.duration[first]
         bench.shorten(first, now * shares.CHANNELS_LAST.at(case), scene.floor_ns()[first])
-    norms = np.flatnonzero(scene.kernels_where(_batch_norm_channels_first) & usable)
+    norms = np.flatnonzero(scene.kernels_where(_batch_norm_channels_first) & usable & has_tensor_cores(scene))
     bench.shorten(norms, bench.graph.duration[norms] * shares.BATCH_NORM_CHANNELS_LAST.at(case))
     return len(transposes) + len(first) + len(norms)
 
@@ -89,6 +90,7 @@ FIX = Fix(
             "gain what was measured on an H200."
         ),
         "In the worst case only the transpose kernels disappear.",
+        "Without tensor cores (older chips, AMD) only the transpose kernels disappear.",
         "1-D convolutions (conv1d) do not change: their tensors have no such layout.",
     ),
     effort="setting",

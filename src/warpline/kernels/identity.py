@@ -58,6 +58,9 @@ class DataTypes:
         return {"a": self.a, "b": self.b, "out": self.out, "acc": self.acc}
 
 
+AMD_LIBRARIES = frozenset(("miopen", "tensile", "composable_kernel"))
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """A part of the name and its meaning."""
@@ -112,6 +115,11 @@ class KernelIdentity:
     def known(self) -> bool:
         """Whether the class was decoded."""
         return self.kernel_class != "unknown"
+
+    @property
+    def is_amd(self) -> bool:
+        """Whether the name proves a kernel for AMD's devices."""
+        return self.library in AMD_LIBRARIES or "gfx" in (self.arch or "")
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract of ``warpline kernel``."""

@@ -24,7 +24,9 @@ def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tupl
     found: list[str] = []
     matrix = identity.kernel_class in ("gemm", "conv")
     if matrix and identity.tensor_core is False and identity.op != "gemv":
-        if identity.dtype.a == "f32":
+        if identity.is_amd:
+            found.append("runs without the matrix cores (MFMA)")
+        elif identity.dtype.a == "f32":
             found.append(
                 "fp32 on CUDA cores: allow TF32 (torch.set_float32_matmul_precision('high')) or use bf16, "
                 "to use the tensor cores"

@@ -24,7 +24,7 @@ def build(file: Path, rows: Rows) -> Trace:
     link(tables)
     hand_back_memory()
     tables["steps"] = find_steps(tables)
-    found = check(tables) + check_steps(tables["steps"], tables["gpu"])
+    found = check(tables) + check_steps(tables)
     said = rows.health + _unsaid(repairs.health(), rows.health)
     tables["health"] = _health_table(said + _unsaid(found, said))
     facts = {"source": rows.source, **rows.meta}

@@ -41,14 +41,18 @@ def check(tables: Tables) -> list[HealthEntry]:
         return [entry for entries in cores.map(lambda part: part(tables), checks) for entry in entries]
 
 
-def check_steps(steps: pl.DataFrame, gpu: pl.DataFrame) -> list[HealthEntry]:
-    """Steps in which the device is idle throughout."""
+def check_steps(tables: Tables) -> list[HealthEntry]:
+    """Steps in which the device is idle throughout, and which launch nothing that runs later."""
+    steps, gpu = tables["steps"], tables["gpu"]
     if not len(steps) or not len(gpu):
         return []
     spans = union(integers(gpu["start_ns"]), integers(gpu["end_ns"]))
     starts, ends = integers(steps["start_ns"]), integers(steps["end_ns"])
     busy = np.searchsorted(spans.ends, starts, side="right") < np.searchsorted(spans.starts, ends, side="left")
-    empty_steps = steps["index"].to_numpy()[~busy]
+    calls = gpu["api_id"].drop_nulls().unique()
+    launches = np.sort(integers(tables["api"]["start_ns"].gather(calls)))
+    launching = np.searchsorted(launches, starts) < np.searchsorted(launches, ends)
+    empty_steps = steps["index"].to_numpy()[~busy & ~launching]
     if not len(empty_steps):
         return []
     which = ", ".join(str(step) for step in empty_steps[:5]) + (" …" if len(empty_steps) > 5 else "")

@@ -16,6 +16,8 @@ from warpline.trace.names import matches
 from warpline.work.parse import recorded_types
 
 MATRIX_CLASSES = {"gemm", "conv"}
+FIRST_WITH_TENSOR_CORES = 7
+"""Compute capability of Volta."""
 FIRST_WITH_NEW_TYPES = 8
 """Compute capability from which NVIDIA's chips have TF32 and bf16 (Ampere)."""
 HALF_TYPES = {"f16", "bf16"}
@@ -98,7 +100,12 @@ def on_amd(scene: Scene) -> bool:
 
 
 def _is_amd(identity: KernelIdentity) -> bool:
-    return identity.library in {"miopen", "tensile", "composable_kernel"} or "gfx" in (identity.arch or "")
+    return identity.is_amd
+
+
+def has_tensor_cores(scene: Scene) -> bool:
+    """Whether the chip may have NVIDIA's tensor cores: no AMD chip, and none known to be older than Volta."""
+    return not on_amd(scene) and _nvidia_major(scene) not in range(1, FIRST_WITH_TENSOR_CORES)
 
 
 def _nvidia_major(scene: Scene) -> int:
