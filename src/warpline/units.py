@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _TIME_STEPS = ((1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs"))
 _BYTE_STEPS = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
+_FLOP_STEPS = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _ROUNDS_UP = 0.9995
 """From this part of a unit on, three digits round to the whole unit: 999.6 µs are 1.00 ms."""
 
@@ -34,6 +35,14 @@ def flop_rate(value: float) -> str:
     """FLOPs per second: 35.3 TFLOP/s, 0.729 TFLOP/s, 2,164 TFLOP/s."""
     tera = value / 1e12
     return f"{_digits(tera) if tera >= 1 else f'{tera:.3g}'} TFLOP/s"
+
+
+def flops(value: float) -> str:
+    """Floating-point operations: 950, 30.7 k, 12.4 T."""
+    for step, unit in _FLOP_STEPS:
+        if abs(value) >= step * _ROUNDS_UP:
+            return f"{_digits(value / step)} {unit}"
+    return f"{value:.0f}"
 
 
 def share(part: float, whole: float) -> str:

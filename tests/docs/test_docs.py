@@ -78,6 +78,7 @@ ANSWERS = {
     "doctor": ["nsys profile python train.py"],
     "gate": [DEMO, "--budget", "step_ms<=100"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
+    "ops": [DEMO, "--group", "shape"],
     "path": [DEMO],
     "report": [DEMO, "-o", os.devnull, "-f"],
     "roofline": [DEMO],

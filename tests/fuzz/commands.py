@@ -143,6 +143,12 @@ def _roofline(chance: random.Random) -> Sequence[str]:
     return ["roofline", FILE, *more, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
+def _ops(chance: random.Random) -> Sequence[str]:
+    group = ["--group", chance.choice(["shape", "module", "stack", "line"])] if chance.random() < 0.5 else []
+    sort = ["--sort", chance.choice(["gpu", "cpu", "cpu-self", "calls", "roof"])] if chance.random() < 0.4 else []
+    return ["ops", FILE, *group, *sort, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
 def _whatif(chance: random.Random) -> Sequence[str]:
     from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - only where it is needed
 
@@ -224,6 +230,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "sql": (_sql, 9),
     "path": (_path, 8),
     "roofline": (_roofline, 9),
+    "ops": (_ops, 8),
     "whatif": (_whatif, 7),
     "budget": (_budget, 5),
     "compare": (_compare, 5),

@@ -89,7 +89,7 @@ def kernel_floors(trace: Trace, device: str | None = None) -> dict[int, tuple[fl
     known = [piece for piece in gathered.pieces if piece.work is not None]
     numbers = gathered.gpu["row"].to_list()
     floors: dict[int, tuple[float, str]] = {}
-    for piece, work, _math, floor in _priced(gathered, known, roof_of(chip) if chip else None):
+    for piece, work, _math, floor in priced(gathered, known, roof_of(chip) if chip else None):
         rows = [position for position in piece.rows if gathered.rows[position].kind == "kernel"]
         worked_ns = sum(gathered.rows[position].time_ns for position in rows)
         if not floor.known or not worked_ns or work.link != DRAM:
@@ -190,7 +190,7 @@ def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, ti
     entry.estimate = entry.estimate or work.estimate
 
 
-def _priced(
+def priced(
     gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None
 ) -> Iterator[tuple[Piece, Work, tuple[str, str], _Floor]]:
     """Each piece with its FLOPs and bytes, the type and unit of its arithmetic, and its floor."""
@@ -207,7 +207,7 @@ def _priced(
 
 def _by_op(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
     entries: dict[tuple[str, ...], Entry] = {}
-    for piece, work, math, floor in _priced(gathered, pieces, roof):
+    for piece, work, math, floor in priced(gathered, pieces, roof):
         key = (piece.op, piece.shapes, piece.dtypes, *math)
         if key not in entries:
             label = " ".join(math).strip()
@@ -219,7 +219,7 @@ def _by_op(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> li
 def _by_kernel(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
     """Kernels of one call share its FLOPs and bytes in proportion to their time; a memset gets none."""
     entries: dict[tuple[str, ...], Entry] = {}
-    for piece, work, math, floor in _priced(gathered, pieces, roof):
+    for piece, work, math, floor in priced(gathered, pieces, roof):
         rows = [gathered.rows[position] for position in piece.rows]
         copies_only = all(row.kind != "kernel" for row in rows)
         worked_ns = sum(row.time_ns for row in rows if copies_only or row.kind == "kernel")

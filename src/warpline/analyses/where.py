@@ -98,6 +98,14 @@ class UserFrames:
         """The frames as text; null for NONE."""
         return self.python["name"].gather(ids(frames)).cast(pl.String)
 
+    def stack_above(self, frame: int, most: int) -> list[str]:
+        """The user's frames from this one outwards, at most so many."""
+        rows: list[int] = []
+        while frame != NONE and len(rows) < most:
+            rows.append(frame)
+            frame = int(self._own_or_above[self._parents[frame]])
+        return self.names(np.array(rows, np.int64)).to_list()
+
     def sites(self, threads: Int64s, moments: Int64s) -> pl.Series:
         """The innermost user frames as text, each with the line that was running, where that is known."""
         if self._frames is None:

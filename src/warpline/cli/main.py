@@ -28,6 +28,7 @@ VERBS = {
     "kernel": "kernel",
     "dive": "dive",
     "metric": "metric",
+    "ops": "ops",
     "roofline": "roofline",
     "device": "device",
     "bench": "bench",

@@ -23,6 +23,7 @@ from warpline.trace.trace import Window
 from warpline.units import duration
 
 if TYPE_CHECKING:
+    from warpline.analyses.ops import OpsTable
     from warpline.analyses.roofline_entry import RooflineTable
     from warpline.findings.diagnosis import Diagnosis
     from warpline.replay.whatif import Prediction
@@ -149,6 +150,21 @@ class Trace(TableProperties):
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
         return roofline_table(self.linked, by=by, device=device)
+
+    def ops_table(
+        self,
+        *,
+        group: Literal["shape", "module", "stack", "line"] | None = None,
+        sort: str | None = None,
+        device: str | None = None,
+    ) -> OpsTable:
+        """Calls, CPU and GPU time (self and total), work and line of each op, as torch's `key_averages()` counts them.
+
+        >>> trace.ops_table(group="shape").frame.select("name", "group", "calls", "gpu_self_ns")
+        """
+        from warpline.analyses.ops import ops_table  # noqa: PLC0415 - loads when it is used
+
+        return ops_table(self.linked, group=group, sort=sort, device=device)
 
     def stats(self, report: str) -> pl.DataFrame:
         """A report of `nsys stats`, with its columns, order and rounding.
