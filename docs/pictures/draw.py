@@ -1,4 +1,4 @@
-"""Draws docs/pictures/demo.svg: what `warpline demo` prints, as a picture without outside fonts."""
+"""Draws the pictures: what `warpline demo` prints (demo.svg), without outside fonts, and its step (step.svg)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.terminal_theme import MONOKAI
 
+from warpline.exports.step_picture import step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.diagnosis import report
 from warpline.reports.terminal import render
@@ -23,7 +24,9 @@ def main() -> None:
         trace = open_trace(path)
     trace.path = Path("demo.json.gz")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
-    answer = report(diagnose(trace, why=True), again="warpline demo")
+    diagnosis = diagnose(trace, why=True)
+    Path(__file__).with_name("step.svg").write_text(step_picture(diagnosis))
+    answer = report(diagnosis, again="warpline demo")
     console.print(render(answer, WIDTH), soft_wrap=True, end="")
     picture = console.export_svg(title="warpline demo", theme=MONOKAI)
     picture = re.sub(r"@font-face \{.*?\}", "", picture, flags=re.DOTALL)

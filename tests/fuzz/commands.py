@@ -224,6 +224,21 @@ def _baseline(chance: random.Random) -> Sequence[str]:
     return ["baseline", "save", "x", FILE, "--folder", OUTPUT, *_steps(chance), *_cached(chance)]
 
 
+def _export(chance: random.Random) -> Sequence[str]:
+    suffix = chance.choice([".pftrace", ".perfetto.json", ".perfetto.json.gz", ".speedscope.json", ".svg", ".svg"])
+    more = ["--what", chance.choice(["timeline", "time", "roofline"])] if suffix == ".svg" else []
+    return [
+        "export",
+        FILE,
+        *("-o", OUTPUT + suffix, "-f"),
+        *more,
+        *_maybe(chance, 0.5, "--json"),
+        *_maybe(chance, 0.3, "--no-why"),
+        *_steps(chance),
+        *_cached(chance),
+    ]
+
+
 MAKERS: dict[str, tuple[Maker, int]] = {
     "diagnose": (_diagnose, 18),
     "stats": (_stats, 14),
@@ -233,6 +248,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "ops": (_ops, 8),
     "whatif": (_whatif, 7),
     "budget": (_budget, 5),
+    "export": (_export, 7),
     "compare": (_compare, 5),
     "gate": (_gate, 4),
     "baseline": (_baseline, 3),

@@ -137,7 +137,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     thread = _thread(trace)
     if thread is None:
         return None
-    events = _events(trace, thread)
+    events = thread_events(trace).filter(pl.col("thread") == thread).drop("thread")
     starts, ends = integers(events["start_ns"]), integers(events["end_ns"])
     steps = trace.steps_in_view.filter(_any_inside(trace.steps_in_view, starts, ends))
     windows = (
@@ -148,7 +148,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     order = order_for_nesting(np.zeros_like(starts), starts, ends)
     events, starts, ends = events[order], starts[order], ends[order]
     tree = nest(np.zeros_like(starts), starts, ends, clock_tick_ns(starts, ends))
-    begins, lengths = _segments(starts, ends, windows)
+    begins, lengths = segments(starts, ends, windows)
     owners = tree.innermost(np.zeros_like(begins), begins)
     parts = _parts(_described(events, tree.parents), _gaps(events, starts, begins), owners, lengths)
     window_ns = int(lengths.sum())
@@ -179,19 +179,19 @@ def _thread(trace: Trace) -> int | None:
     return None
 
 
-def _events(trace: Trace, thread: int) -> pl.DataFrame:
-    """Ops, frames, ranges and calls of the thread: origin, name, start and end."""
+def thread_events(trace: Trace) -> pl.DataFrame:
+    """Ops, frames, ranges and calls of all threads: origin, name, thread, start and end."""
     tables = {"op": trace.ops, "python": trace.python, "range": trace.ranges, "call": trace.api, "os": trace.osrt}
     parts = [
-        table.filter(pl.col("thread") == thread, pl.col("end_ns").is_not_null()).select(
-            pl.lit(origin).alias("origin"), pl.col("name").cast(pl.String), "start_ns", "end_ns"
+        table.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()).select(
+            pl.lit(origin).alias("origin"), pl.col("name").cast(pl.String), "thread", "start_ns", "end_ns"
         )
         for origin, table in tables.items()
     ]
     return pl.concat(parts).filter(~((pl.col("origin") == "range") & pl.col("name").str.contains(r"^ProfilerStep")))
 
 
-def _segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:
+def segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:
     """The stretches between any two neighbouring begins or ends within the windows: where each begins, and its length.
 
     Windows that overlap count once.

@@ -37,6 +37,7 @@ VERBS = {
     "path": "path",
     "budget": "path",
     "whatif": "whatif",
+    "export": "export",
     "demo": "diagnose",
 }
 """Each verb and its module, in the order of the help."""

@@ -25,6 +25,7 @@ from warpline.units import duration
 if TYPE_CHECKING:
     from warpline.analyses.ops import OpsTable
     from warpline.analyses.roofline_entry import RooflineTable
+    from warpline.exports.formats import Exported, Picture
     from warpline.findings.diagnosis import Diagnosis
     from warpline.replay.whatif import Prediction
     from warpline.trace.columns import Bools
@@ -183,6 +184,16 @@ class Trace(TableProperties):
         from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - loads when it is used
 
         return dispatch_path(self.linked, op)
+
+    def export(self, file: str | Path, picture: Picture = "timeline") -> Exported:
+        """Write the trace with its diagnosis for another viewer, by the end of the name: Perfetto (`.pftrace`,
+        `.perfetto.json`), speedscope (`.speedscope.json`), or a picture (`.svg`). A file of that name is overwritten.
+
+        >>> trace.export("trace.pftrace").bars
+        """
+        from warpline.exports.formats import export  # noqa: PLC0415 - loads when it is used
+
+        return export(self.linked, Path(file), picture)
 
     def __repr__(self) -> str:
         return inert(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")

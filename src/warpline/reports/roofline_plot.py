@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from html import escape
 from typing import Any
 
 from warpline.analyses.roofline import Entry, RooflineTable
 from warpline.hardware import Roof
-from warpline.inert import inert
 from warpline.records import dataclass
+from warpline.reports.drawing import document, label, xml
 
 WIDTH, HEIGHT = 960, 600
 LEFT, RIGHT, TOP, BOTTOM = 80, 270, 56, 64
-FONT = 'font-family="sans-serif" font-size="11"'
 LABELLED = 12
 LEAST_SHARE = 0.001
 """Entries with a smaller share of the GPU time are not drawn."""
 COLOURS = {"compute": "#1b7f3b", "memory": "#1769aa", "latency": "#8a3fa0", "": "#777777"}
-ROOF_COLOUR = "#c0392b"
+DESCRIPTION = (
+    "Rate over arithmetic intensity of each op or kernel, below the device's ceilings; both axes are logarithmic."
+)
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _MARKS = "123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -96,18 +96,13 @@ def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float
     )
 
 
-def _xml(text: str) -> str:
-    """Text for SVG: XML allows no control characters."""
-    return escape(inert(text))
-
-
 def svg(table: RooflineTable, title: str) -> str:
     """The plot as SVG text; only axes and a remark if nothing can be drawn."""
     entries = drawable(table)
     memory = table.roof.bandwidth("dram") if table.roof else None
     if table.roof is None or memory is None or not entries:
         reason = "no peaks are known for this device" if table.roof is None else "no entry has both FLOPs and bytes"
-        return _document([f'<text x="40" y="80" font-size="14">{_xml(reason)}</text>'], title)
+        return _document([f'<text x="40" y="80">{xml(reason)}</text>'], title)
     roofs = _roofs(table, table.roof)
     axes = _axes(entries, roofs, memory.value)
     parts = _grid(axes)
@@ -126,15 +121,7 @@ def svg(table: RooflineTable, title: str) -> str:
 
 
 def _document(parts: list[str], title: str) -> str:
-    return "\n".join(
-        [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {FONT}>',
-            f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
-            f'<text x="{LEFT}" y="28" font-size="16" font-weight="bold">{_xml(title)}</text>',
-            *parts,
-            "</svg>\n",
-        ]
-    )
+    return document(WIDTH, HEIGHT, f"Roofline: {title}", DESCRIPTION, [label(LEFT, 28, title, "title"), *parts])
 
 
 def _pixel(axes: Axes, intensity: float, rate: float) -> tuple[float, float]:
@@ -147,12 +134,12 @@ def _grid(axes: Axes) -> list[str]:
     for power in range(axes.x_low, axes.x_high + 1):
         x, low = _pixel(axes, 10.0**power, 10.0**axes.y_low)
         _, high = _pixel(axes, 10.0**power, 10.0**axes.y_high)
-        parts.append(f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" stroke="#e5e5e5"/>')
+        parts.append(f'<line x1="{x:.1f}" y1="{low:.1f}" x2="{x:.1f}" y2="{high:.1f}" class="rule"/>')
         parts.append(f'<text x="{x:.1f}" y="{low + 18:.1f}" text-anchor="middle">{_power(power)}</text>')
     for power in range(axes.y_low, axes.y_high + 1):
         left, y = _pixel(axes, 10.0**axes.x_low, 10.0**power)
         right, _ = _pixel(axes, 10.0**axes.x_high, 10.0**power)
-        parts.append(f'<line x1="{left:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
+        parts.append(f'<line x1="{left:.1f}" y1="{y:.1f}" x2="{right:.1f}" y2="{y:.1f}" class="rule"/>')
         parts.append(f'<text x="{left - 8:.1f}" y="{y + 4:.1f}" text-anchor="end">{_tera(power)}</text>')
     middle = f'x="{(LEFT + WIDTH - RIGHT) / 2}" y="{HEIGHT - 18}" text-anchor="middle"'
     parts.append(f"<text {middle}>arithmetic intensity (FLOP per byte)</text>")
@@ -172,23 +159,21 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
     angle = -math.degrees(math.atan2(y1 - y2, x2 - x1))
     at_x, at_y = x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1) - 6
     turned = f'transform="rotate({angle:.1f} {at_x:.1f} {at_y:.1f})"'
-    parts.append(
-        f'<text x="{at_x:.1f}" y="{at_y:.1f}" fill="{ROOF_COLOUR}" {turned}>memory {bandwidth / 1e12:.4g} TB/s</text>'
-    )
+    parts.append(f'<text x="{at_x:.1f}" y="{at_y:.1f}" class="roof" {turned}>memory {bandwidth / 1e12:.4g} TB/s</text>')
     for name, value in roofs:
         x1, y = _pixel(axes, value / bandwidth, value)
         x2, _ = _pixel(axes, 10.0**axes.x_high, value)
         parts.append(_line(x1, y, x2, y))
         parts.append(
-            f'<text x="{x2:.1f}" y="{y + 14:.1f}" text-anchor="end" fill="{ROOF_COLOUR}">'
-            f"{_xml(name)} {value / 1e12:,.4g} TFLOP/s</text>"
+            f'<text x="{x2:.1f}" y="{y + 14:.1f}" text-anchor="end" class="roof">'
+            f"{xml(name)} {value / 1e12:,.4g} TFLOP/s</text>"
         )
     return parts
 
 
 def _line(x1: float, y1: float, x2: float, y2: float) -> str:
     place = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
-    return f'<line {place} stroke="{ROOF_COLOUR}" stroke-width="1.5"/>'
+    return f'<line {place} class="roof" stroke-width="1.5"/>'
 
 
 def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns: float) -> str:
@@ -199,12 +184,12 @@ def _point(axes: Axes, entry: Entry, largest: float, rank: int | None, total_ns:
     share = f"{100 * entry.time_ns / total_ns:.1f} % of GPU time"
     tip = f"{entry.name} {shape_label(entry.shapes)}: {share}{roof}, {entry.bound}-bound"
     label = (
-        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" font-size="10" font-weight="bold">{rank}</text>'
+        f'<text x="{x:.1f}" y="{y + 4:.1f}" text-anchor="middle" class="small bold">{rank}</text>'
         if rank is not None
         else ""
     )
     return (
-        f'<g><title>{_xml(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
+        f'<g><title>{xml(tip)}</title><circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:.1f}" fill="{colour}" '
         f'fill-opacity="0.45" stroke="{colour}"/>{label}</g>'
     )
 
@@ -221,15 +206,15 @@ def _legend(entries: list[Entry], table: RooflineTable) -> list[str]:
         name = " ".join(filter(None, (entry.name.removeprefix("aten::"), shape_label(entry.shapes))))
         name = name if len(name) <= 34 else name[:33] + "…"
         roof = f", {entry.roof_pct:.0f} % of roof" if entry.roof_pct is not None else ""
-        parts.append(f'<text x="{x}" y="{y}" font-weight="bold">{rank + 1}</text>')
-        parts.append(f'<text x="{x + 18}" y="{y}">{_xml(name)}</text>')
+        parts.append(f'<text x="{x}" y="{y}" class="bold">{rank + 1}</text>')
+        parts.append(f'<text x="{x + 18}" y="{y}">{xml(name)}</text>')
         detail = f"{100 * entry.time_ns / table.total_ns:.1f} % of time{roof}"
-        parts.append(f'<text x="{x + 18}" y="{y + 13}" fill="#666666">{_xml(detail)}</text>')
+        parts.append(f'<text x="{x + 18}" y="{y + 13}" class="dim">{xml(detail)}</text>')
         y += 32
     left_out = len(table.entries) - len(entries)
     if left_out:
         remark = f"{left_out} small or without arithmetic not drawn"
-        parts.append(f'<text x="{x}" y="{HEIGHT - 18}" fill="#666666">{remark}</text>')
+        parts.append(f'<text x="{x}" y="{HEIGHT - 18}" class="dim">{remark}</text>')
     return parts
 
 

@@ -1,0 +1,165 @@
+"""Time by call stack: CPU time of each thread, and GPU time by the stack that launched it.
+
+A thread's ranges, Python frames, ops and API calls are one tree by time: an op inside a frame is its child, and a frame
+inside an op (a custom autograd function) likewise. Each moment belongs to the innermost of them, so that the times of a
+thread's stacks sum to the time in which anything is open on it, and nothing is counted twice.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.cpu_time import segments, thread_events
+from warpline.records import dataclass
+from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.names import distinct
+from warpline.trace.nesting import Nest, clock_tick_ns, nest, order_for_nesting
+from warpline.trace.trace import Trace
+
+NO_LAUNCH = "(no launch recorded)"
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """A tree of calls: a node for each distinct stack, after the node of its caller."""
+
+    name: str
+    frames: tuple[str, ...]
+    """Distinct names of frames, ops, calls and kernels."""
+    frame: Int64s
+    """Of each node, its position in `frames`."""
+    parent: Int64s
+    """Of each node, the node of its caller, or NONE."""
+    self_ns: Int64s
+    """Time of each node itself, without what it calls."""
+
+    @property
+    def total_ns(self) -> int:
+        """Time of all stacks."""
+        return int(self.self_ns.sum())
+
+    def node_totals(self) -> Int64s:
+        """Time of each node with what it calls."""
+        totals = self.self_ns.copy()
+        for node in range(len(totals) - 1, -1, -1):
+            if self.parent[node] != NONE:
+                totals[self.parent[node]] += totals[node]
+        return totals
+
+
+def cpu_stacks(trace: Trace) -> list[Stacks]:
+    """For each thread with events in the window, or in the whole recording if no steps were chosen: its stacks."""
+    events = _Events(trace)
+    if not len(events.codes):
+        return []
+    window = trace.window
+    whole = int(events.nest.starts.min()), int(events.nest.ends.max())
+    span = (window.start_ns, window.end_ns) if trace.chosen_steps is not None else whole
+    found = []
+    for thread in np.unique(events.nest.lanes).tolist():
+        mine = events.nest.lanes == thread
+        begins, lengths = segments(events.nest.starts[mine], events.nest.ends[mine], [span])
+        owners = events.nest.innermost(np.full_like(begins, thread), begins)
+        inside = owners != NONE
+        self_ns = np.bincount(owners[inside], lengths[inside], len(mine)).astype(np.int64)
+        stacks = events.stacks(f"CPU {thread_title(trace, thread)}", mine, self_ns)
+        if stacks.total_ns:
+            found.append(stacks)
+    return sorted(found, key=lambda stacks: -stacks.total_ns)
+
+
+def gpu_stacks(trace: Trace) -> Stacks | None:
+    """Durations of GPU operations by the stack that launched them, with the operation as the innermost frame.
+
+    Operations that run at the same time count each. None without GPU work in the window.
+    """
+    gpu = trace.gpu
+    starts, ends = integers(gpu["start_ns"]), integers(gpu["end_ns"])
+    window = trace.window
+    rows = np.flatnonzero((starts >= window.start_ns) & (starts < max(window.end_ns, window.start_ns + 1)))
+    if not len(rows):
+        return None
+    events = _Events(trace)
+    calls = integers(gpu["api_id"])[rows]
+    threads, moments = (np.append(integers(trace.api[name]), NONE)[calls] for name in ("thread", "start_ns"))
+    owners = events.nest.innermost(threads, moments) if len(events.codes) else np.full(len(rows), NONE, np.int64)
+    needed = np.zeros(len(events.codes), bool)
+    needed[owners[owners != NONE]] = True
+    above = events.nest.parents[needed]
+    while len(above):
+        above = np.unique(above[above != NONE])
+        needed[above] = True
+        above = events.nest.parents[above]
+    callers = events.stacks("GPU time", needed, np.zeros(len(needed), np.int64))
+    names, which = distinct(gpu["name"])
+    known = {name: code for code, name in enumerate(callers.frames)}
+    for name in [*names.to_list(), NO_LAUNCH]:
+        known.setdefault(name, len(known))
+    code_of = np.array([known[name] for name in names.to_list()], np.int64)
+    nodes = np.where(owners == NONE, NONE, events.node_of(needed)[owners])
+    frame, parent, self_ns = callers.frame, callers.parent, callers.self_ns
+    if (nodes == NONE).any():
+        nodes = np.where(nodes == NONE, len(frame), nodes)
+        frame, parent, self_ns = np.append(frame, known[NO_LAUNCH]), np.append(parent, NONE), np.append(self_ns, 0)
+    leaves, leaf = np.unique(nodes * len(known) + code_of[which[rows]], return_inverse=True)
+    times = np.bincount(leaf, (ends - starts)[rows], len(leaves)).astype(np.int64)
+    return Stacks(
+        "GPU time",
+        tuple(known),
+        np.concatenate([frame, leaves % len(known)]),
+        np.concatenate([parent, leaves // len(known)]),
+        np.concatenate([self_ns, times]),
+    )
+
+
+class _Events:
+    """The events of all threads as one tree, and their names as numbers."""
+
+    def __init__(self, trace: Trace) -> None:
+        events = thread_events(trace)
+        lanes, starts, ends = (integers(events[name]) for name in ("thread", "start_ns", "end_ns"))
+        order = order_for_nesting(lanes, starts, ends)
+        lanes, starts, ends = lanes[order], starts[order], ends[order]
+        self.nest: Nest = nest(lanes, starts, ends, clock_tick_ns(starts, ends))
+        self.names, self.codes = distinct(events["name"].cast(pl.Categorical)[order])
+
+    def stacks(self, name: str, chosen: Bools, self_ns: Int64s) -> Stacks:
+        """The chosen events, with all their callers, as a tree; `self_ns` is of each event."""
+        nodes, parent, code = self._merged(chosen)
+        times = np.bincount(nodes[chosen], self_ns[chosen], len(parent)).astype(np.int64)
+        used, frame = np.unique(code, return_inverse=True)
+        return Stacks(name, tuple(self.names.gather(used).to_list()), frame.astype(np.int64), parent, times)
+
+    def node_of(self, chosen: Bools) -> Int64s:
+        """The node of each chosen event in the tree of `stacks`."""
+        return self._merged(chosen)[0]
+
+    def _merged(self, chosen: Bools) -> tuple[Int64s, Int64s, Int64s]:
+        """For each event its node, and for each node its caller and name: events with the same names from the outermost
+        on are one node. Callers are merged before what they call."""
+        rows = np.flatnonzero(chosen)
+        rows = rows[np.argsort(self.nest.depths[rows], kind="stable")]
+        depths = self.nest.depths[rows]
+        nodes = np.full(len(self.codes) + 1, NONE, np.int64)
+        parents, codes, count = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
+        bounds = np.flatnonzero(np.diff(depths, prepend=-1, append=-1)).tolist()
+        for first, beyond in pairwise(bounds):
+            level = rows[first:beyond]
+            keys = (nodes[self.nest.parents[level]] + 1) * (len(self.names) + 1) + self.codes[level]
+            distinct_keys, which = np.unique(keys, return_inverse=True)
+            nodes[level] = count + which
+            parents.append(distinct_keys // (len(self.names) + 1) - 1)
+            codes.append(distinct_keys % (len(self.names) + 1))
+            count += len(distinct_keys)
+        return nodes[:-1], np.concatenate(parents), np.concatenate(codes)
+
+
+def thread_title(trace: Trace, thread: int) -> str:
+    """`thread 399 (python3)`: the thread's number, and its name where the file has one."""
+    name, number = (str(trace.threads[column][thread] or "") for column in ("name", "tid"))
+    if name.startswith("thread"):
+        return name
+    return " ".join(filter(None, ("thread", number, f"({name})" if name not in {"", number} else "")))

@@ -1,0 +1,100 @@
+"""``warpline export``: the trace and its diagnosis for other viewers, and as pictures."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from warpline.cli.options import (
+    json_option,
+    no_cache_option,
+    open_with_progress,
+    step_range_option,
+    steps_option,
+    trace_argument,
+)
+from warpline.cli.output import print_json, refuse_existing, say
+from warpline.units import size
+
+if TYPE_CHECKING:
+    from warpline.exports.formats import Exported, Picture
+
+SCHEMA = "warpline.export/1"
+
+
+@click.command()
+@trace_argument
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    required=True,
+    metavar="FILE",
+    help="Write .pftrace, .perfetto.json, .perfetto.json.gz, .speedscope.json or .svg; repeat for several files.",
+)
+@click.option("-f", "--force", is_flag=True, help="Overwrite files.")
+@click.option(
+    "--what",
+    type=click.Choice(["timeline", "time", "roofline"]),
+    default="timeline",
+    help="Draw one step, where the time goes, or the roofline (.svg).",
+)
+@json_option
+@steps_option
+@step_range_option
+@click.option("--why/--no-why", default=None, help="Replay the trace for findings; default: if quick.")
+@no_cache_option
+def export(
+    trace: Path,
+    output: tuple[Path, ...],
+    force: bool,
+    what: Picture,
+    as_json: bool,
+    steps: str | None,
+    step_range: str | None,
+    why: bool | None,
+    no_cache: bool,
+) -> None:
+    """Write the trace with its diagnosis for Perfetto or speedscope, or draw it as SVG; the file's name says which.
+
+    Perfetto (https://ui.perfetto.dev) shows steps, findings and idle causes as tracks beside streams, ranges, ops,
+    Python frames and API calls, with arrows from launches to kernels. speedscope (https://www.speedscope.app) shows
+    flame graphs of GPU time by the stack that launched it, and of each thread's CPU time.
+
+    Examples:
+
+      warpline export trace.json.gz -o trace.pftrace
+
+      warpline export trace.json.gz -o stacks.speedscope.json --steps 1:
+
+      warpline export trace.json.gz -o step.svg --steps 2
+
+      warpline export trace.json.gz -o roofline.svg --what roofline -f
+    """
+    from warpline.exports.formats import export as write  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.exports.formats import export_format  # noqa: PLC0415
+
+    for file in output:
+        export_format(file)
+        refuse_existing(file, force)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
+    written = [write(opened, file, what, why) for file in output]
+    if as_json:
+        print_json({"schema": SCHEMA, "files": [{**asdict(one), "file": str(one.file)} for one in written]})
+        return
+    for one in written:
+        say(_line(one))
+
+
+def _line(one: Exported) -> str:
+    """What was written, and how to look at it."""
+    wrote = f"wrote {one.file} ({size(one.size_bytes)}"
+    if one.format == ".svg":
+        return f"{wrote})"
+    if one.format == ".speedscope.json":
+        return f"{wrote}, {one.bars:,} stacks): open it at https://www.speedscope.app"
+    return f"{wrote}, {one.bars:,} bars, {one.arrows:,} arrows): open it at https://ui.perfetto.dev"

@@ -1,0 +1,115 @@
+"""Formats by the end of a file's name, and how each is written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Literal
+
+from warpline.errors import UsageError, WarplineError
+from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.inert import inert_json
+from warpline.records import dataclass
+from warpline.trace.trace import Trace
+
+Picture = Literal["timeline", "time", "roofline"]
+
+
+class Format(StrEnum):
+    """The end of the file's name."""
+
+    PFTRACE = ".pftrace"
+    PERFETTO_JSON = ".perfetto.json"
+    PERFETTO_JSON_GZ = ".perfetto.json.gz"
+    SPEEDSCOPE = ".speedscope.json"
+    SVG = ".svg"
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A file that was written."""
+
+    file: Path
+    format: Format
+    size_bytes: int
+    tracks: int = 0
+    """Tracks of a timeline, or profiles of flame graphs."""
+    bars: int = 0
+    """Bars of a timeline, or distinct stacks of flame graphs."""
+    arrows: int = 0
+
+
+def export_format(file: Path) -> Format:
+    """The format that the file's name asks for."""
+    name = file.name.lower()
+    for known in Format:
+        if name.endswith(known):
+            return known
+    hint = f"end the name in {', '.join(Format)}"
+    raise UsageError("unknown-format", f"cannot tell the format of {file.name}", hint)
+
+
+def export(trace: Trace, file: Path, picture: Picture = "timeline", why: bool | None = None) -> Exported:
+    """Write the trace, or the steps in view, in the format that the file's name asks for.
+
+    `why` is that of `diagnose`: whether the trace is replayed for findings, which a timeline shows.
+    """
+    known = export_format(file)
+    if known is Format.SPEEDSCOPE:
+        return _write_stacks(trace, file)
+    if known is Format.SVG:
+        return _put(file, known, [_drawn(trace, picture, why).encode()])
+    return _write_timeline(diagnose(trace, why), file, known)
+
+
+def _write_timeline(diagnosis: Diagnosis, file: Path, known: Format) -> Exported:
+    from warpline.exports.chrome import chrome_json  # noqa: PLC0415 - each format loads when it is used
+    from warpline.exports.pftrace import pftrace  # noqa: PLC0415
+    from warpline.exports.tracks import timeline  # noqa: PLC0415
+
+    shown = timeline(diagnosis)
+    parts = (
+        pftrace(shown) if known is Format.PFTRACE else (part.encode("utf-8", "replace") for part in chrome_json(shown))
+    )
+    return _put(file, known, parts, len(shown.tracks), shown.bar_count, shown.arrow_count)
+
+
+def _write_stacks(trace: Trace, file: Path) -> Exported:
+    from warpline.analyses.stacks import cpu_stacks, gpu_stacks  # noqa: PLC0415
+    from warpline.exports.speedscope import speedscope  # noqa: PLC0415
+
+    gpu = gpu_stacks(trace)
+    profiles = [*([gpu] if gpu is not None else []), *cpu_stacks(trace)]
+    if not profiles:
+        raise WarplineError("no-stacks", "the trace has no events on a CPU thread and no GPU activity", "record more")
+    text = inert_json(json.dumps(speedscope(profiles, trace.path.name), ensure_ascii=False))
+    stacks = sum(int((profile.self_ns > 0).sum()) for profile in profiles)
+    return _put(file, Format.SPEEDSCOPE, [text.encode("utf-8", "replace")], len(profiles), stacks)
+
+
+def _drawn(trace: Trace, picture: Picture, why: bool | None) -> str:
+    if picture == "roofline":
+        from warpline.analyses.roofline import roofline_table  # noqa: PLC0415
+        from warpline.reports.roofline_plot import svg  # noqa: PLC0415
+
+        table = roofline_table(trace)
+        return svg(table, f"{trace.path.name} on {table.device}")
+    from warpline.exports.step_picture import step_picture  # noqa: PLC0415
+    from warpline.exports.time_picture import time_picture  # noqa: PLC0415
+
+    draw: Callable[[Diagnosis], str] = step_picture if picture == "timeline" else time_picture
+    return draw(diagnose(trace, why))
+
+
+def _put(
+    file: Path, known: Format, parts: Iterable[bytes], tracks: int = 0, bars: int = 0, arrows: int = 0
+) -> Exported:
+    try:
+        with gzip.open(file, "wb", 6) if known is Format.PERFETTO_JSON_GZ else file.open("wb") as stream:
+            stream.writelines(parts)
+        return Exported(file, known, file.stat().st_size, tracks, bars, arrows)
+    except OSError as error:
+        raise WarplineError("cannot-write", f"{file}: {error.strerror}", "name another file") from error

@@ -1,0 +1,185 @@
+"""One step as a picture: ranges, ops and API calls of the busiest threads, the streams, and idle time by cause."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.breakdown import activity
+from warpline.exports.timeline import Timeline, Track
+from warpline.exports.tracks import ANSWER, timeline
+from warpline.findings.diagnosis import Diagnosis
+from warpline.intervals import union
+from warpline.records import dataclass
+from warpline.reports.drawing import BUSY_COLOURS, IDLE_COLOURS, document, fitted, label, legend, words
+from warpline.trace.columns import integers
+from warpline.trace.trace import Window
+from warpline.units import duration
+
+WIDTH, GUTTER, RIGHT, TOP = 1200, 150, 16, 70
+ROW, BAR_HEIGHT = 20, 15
+SHOWN_TABLES = {"ranges": "var(--range)", "ops": "var(--ops)", "api": "var(--api)", "gpu": "", "idle": ""}
+MOST_THREADS, MOST_STREAMS, MOST_DEPTH = 3, 6, 3
+MERGED_PX = 0.2
+"""Bars of one colour that are closer than this are drawn as one."""
+TICKS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of the picture."""
+
+    name: str
+    track: Track
+    bars: pl.DataFrame
+    """Those within the window."""
+
+
+def step_picture(diagnosis: Diagnosis) -> str:
+    """The picture as SVG: of the chosen steps, else of the step of median length, else of the whole recording."""
+    window, what = _window(diagnosis)
+    whole = timeline(diagnosis)
+    title = " · ".join(filter(None, (diagnosis.trace.path.name, what, diagnosis.device_name)))
+    parts, y = [label(12, 28, title, "title"), *_axis(window)], float(TOP)
+    for group, rows in _groups(whole, window):
+        parts.append(label(12, y + 12, fitted(group, GUTTER * 1.9), ""))
+        y += ROW
+        for row in rows:
+            parts.append(label(24, y + 12, row.name, "dim"))
+            parts += _bars(row, window, y)
+            y += ROW
+        parts.append(f'<line class="rule" x1="12" x2="{WIDTH - RIGHT}" y1="{y + 2:g}" y2="{y + 2:g}"/>')
+        y += 8
+    parts.append(
+        f'<path class="rule" fill="none" stroke-dasharray="2 3" d="{_grid(window, TOP - 8, y - 8)}"/>',
+    )
+    entries, y = legend(12, y + 18, WIDTH - 24, _legend(whole, window))
+    return document(WIDTH, y, title, _sentence(diagnosis, window), [*parts, *entries])
+
+
+def _window(diagnosis: Diagnosis) -> tuple[Window, str]:
+    steps = diagnosis.steps
+    if diagnosis.trace.chosen_steps is not None or not len(steps):
+        window = diagnosis.trace.window
+        return window, f"{duration(window.length_ns)} recorded"
+    lengths = integers(steps["length_ns"])
+    middle = int(np.argsort(lengths, kind="stable")[len(lengths) // 2])
+    start = int(steps["start_ns"][middle])
+    return Window(start, start + int(lengths[middle])), f"step {middle} ({duration(int(lengths[middle]))} recorded)"
+
+
+def _groups(whole: Timeline, window: Window) -> Iterator[tuple[str, list[_Row]]]:
+    groups: dict[str, list[_Row]] = {}
+    for track in whole.tracks:
+        if track.table not in SHOWN_TABLES or track.group == ANSWER:
+            continue
+        inside = track.bars.filter((pl.col("end_ns") > window.start_ns) & (pl.col("start_ns") < window.end_ns))
+        if len(inside):
+            groups.setdefault(track.group, []).extend(_rows(track, inside))
+    threads = 0
+    for group, rows in groups.items():
+        is_thread = all(row.track.table not in {"gpu", "idle"} for row in rows)
+        threads += is_thread
+        if is_thread and threads > MOST_THREADS:
+            continue
+        yield group, rows if is_thread else _first_streams(rows)
+
+
+def _first_streams(rows: list[_Row]) -> list[_Row]:
+    streams = sorted((row for row in rows if row.track.table == "gpu"), key=lambda row: -len(row.bars))[:MOST_STREAMS]
+    return [row for row in rows if row.track.table == "idle"] + [
+        row for row in rows if any(row is one for one in streams)
+    ]
+
+
+def _rows(track: Track, inside: pl.DataFrame) -> Iterator[_Row]:
+    """The outermost bars on one line, those within them on the next, up to `MOST_DEPTH`."""
+    depths = _depths(inside)
+    for depth in range(min(int(depths.max()) + 1, MOST_DEPTH if track.table in {"ranges", "ops"} else 1)):
+        yield _Row(track.name if depth == 0 else "", track, inside.filter(pl.Series(depths == depth)))
+
+
+def _depths(bars: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    depths = np.zeros(len(bars), np.int64)
+    open_ends: list[int] = []
+    for place, (start, end) in enumerate(bars.select("start_ns", "end_ns").iter_rows()):
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        depths[place] = len(open_ends)
+        open_ends.append(end)
+    return depths
+
+
+def _bars(row: _Row, window: Window, y: float) -> Iterator[str]:
+    scale = (WIDTH - GUTTER - RIGHT) / max(window.length_ns, 1)
+    merged_ns = int(MERGED_PX / scale)
+    for colour, bars in _coloured(row):
+        starts = np.clip(integers(bars["start_ns"]), window.start_ns, window.end_ns)
+        ends = np.clip(integers(bars["end_ns"]), window.start_ns, window.end_ns)
+        spans = union(starts, ends + merged_ns)
+        lefts = GUTTER + (spans.starts - window.start_ns) * scale
+        widths = (spans.ends - merged_ns - spans.starts) * scale
+        path = "".join(
+            f"M{left:.2f} {y:g}h{width:.2f}v{BAR_HEIGHT}h{-width:.2f}z"
+            for left, width in zip(lefts.tolist(), widths.tolist(), strict=True)
+        )
+        yield f'<path fill="{colour}" d="{path}"/>'
+        for start, end, name in zip(starts.tolist(), ends.tolist(), bars["name"].to_list(), strict=True):
+            shown = fitted(words(name) if row.track.table == "idle" else name, (end - start) * scale - 6)
+            if shown:
+                yield label(round(GUTTER + (start - window.start_ns) * scale + 3, 1), y + 11.5, shown, "on")
+
+
+def _coloured(row: _Row) -> Iterator[tuple[str, pl.DataFrame]]:
+    """The bars of a line by colour."""
+    if row.track.table == "idle":
+        for (cause,), bars in sorted(row.bars.group_by("name"), key=lambda item: str(item[0])):
+            yield IDLE_COLOURS[str(cause)], bars
+    elif row.track.table == "gpu":
+        yield from ((BUSY_COLOURS[kind], bars) for kind, bars in _by_activity(row.bars).items())
+    else:
+        yield SHOWN_TABLES[row.track.table], row.bars
+
+
+def _by_activity(bars: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    known = {(kind, name): activity(kind, name) for kind, name in bars.select("kind", "name").unique().iter_rows()}
+    kinds = pl.Series([known[pair] for pair in bars.select("kind", "name").iter_rows()])
+    return {kind: bars.filter(kinds == kind) for kind in BUSY_COLOURS if (kinds == kind).any()}
+
+
+def _axis(window: Window) -> Iterator[str]:
+    for at, time_ns in _ticks(window):
+        yield label(at, TOP - 16, duration(time_ns) if time_ns else "0", "dim", "middle")
+
+
+def _grid(window: Window, top: float, bottom: float) -> str:
+    return "".join(f"M{at:.1f} {top:g}V{bottom:g}" for at, _ in _ticks(window))
+
+
+def _ticks(window: Window) -> Iterator[tuple[float, int]]:
+    """Round times from the begin of the window, at most about `TICKS`."""
+    least = max(window.length_ns / TICKS, 1)
+    power = 10 ** int(np.floor(np.log10(least)))
+    step = int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least))
+    for time_ns in range(0, window.length_ns + 1, max(step, 1)):
+        yield round(GUTTER + time_ns / max(window.length_ns, 1) * (WIDTH - GUTTER - RIGHT), 1), time_ns
+
+
+def _legend(whole: Timeline, window: Window) -> list[tuple[str, str]]:
+    """The colours in use."""
+    found: dict[str, str] = {}
+    for _, rows in _groups(whole, window):
+        for row in rows:
+            if row.track.table == "gpu":
+                found |= {kind: BUSY_COLOURS[kind] for kind in _by_activity(row.bars)}
+            elif row.track.table == "idle":
+                found |= {f"idle: {words(cause)}": IDLE_COLOURS[cause] for cause in row.bars["name"].unique().to_list()}
+    order = [*BUSY_COLOURS, *(f"idle: {words(cause)}" for cause in IDLE_COLOURS)]
+    return [(name, found[name]) for name in order if name in found]
+
+
+def _sentence(diagnosis: Diagnosis, window: Window) -> str:
+    verdict = diagnosis.verdict
+    return f"{duration(window.length_ns)} of the recording. {verdict.sentence if verdict else ''}".strip()
