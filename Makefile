@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
-.PHONY: browser page demo test check lint format bench score ranges fuzz fuzz-native clean help
+.PHONY: browser page demo docs test check lint format bench score ranges fuzz fuzz-native clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -48,6 +48,9 @@ check: lint test  ## everything that must hold before a commit: ruff, mypy, impo
 format: $(VENV)/developing  ## format the code, sort imports and fix what can be fixed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(VENV)/developing  ## build the docs site in build/site
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 bench: $(VENV)/developing  ## measure speed and memory; results go to benchmarks/results
 	$(BIN)/python benchmarks/run.py
