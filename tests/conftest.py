@@ -17,8 +17,9 @@ settings.load_profile("unhurried")
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No test reads or fills the user's cache, or knows the width of the terminal that it is run in."""
+    """No test reads or fills the user's cache or history, or knows the width of the terminal that it is run in."""
     monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("WARPLINE_HISTORY", str(tmp_path_factory.mktemp("history") / "history.sqlite"))
     monkeypatch.delenv("COLUMNS", raising=False)
 
 

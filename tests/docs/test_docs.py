@@ -77,6 +77,7 @@ ANSWERS = {
     "diagnose": [DEMO],
     "doctor": ["nsys profile python train.py"],
     "gate": [DEMO, "--budget", "step_ms<=100"],
+    "history": ["demo"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
     "ops": [DEMO, "--group", "shape"],
     "path": [DEMO],
@@ -108,6 +109,9 @@ def fields(answer: Any, by_name: set[str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("command", ANSWERS)
 def test_every_field_of_an_answer_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if command == "history":
+        run(["gate", DEMO, "--budget", "step_ms<=100", "--name", "demo"])
+        capsys.readouterr()
     run([command, *ANSWERS[command], "--json"])
     answer = json.loads(capsys.readouterr().out)
     page = (ROOT / "docs" / "commands" / f"{command}.md").read_text()

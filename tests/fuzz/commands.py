@@ -15,6 +15,7 @@ WITHOUT_INPUT = {
     "run": "runs a program; tests/cli/test_run.py has its failures",
     "bench": "runs a program",
     "demo": "reads no file but the bundled one",
+    "history": "reads the local record; tests/compare/test_history.py damages it",
 }
 """Verbs that are left out, and why."""
 TEXT_VERBS = {"kernel", "device", "metric"}
@@ -55,6 +56,7 @@ QUERIES = [
     "selec",
     "select nothing from gpu",
 ]
+ASKED = ["peak_memory_mb<=1", "peak_reserved_mb<=1", "roof_pct>=10", "ncu:gemm:sm__cycles_active.avg<=1"]
 STEPS = ["0:1", "1:", "-1", ":2", "0:99", "5:1", "99999999999999999999:", "x", "1:2:3", ""]
 CODES = frozenset({0, 1, 2})
 """Documented exit codes: fine, failed, usage."""
@@ -216,8 +218,9 @@ def _dive(chance: random.Random) -> Sequence[str]:
 
 
 def _gate(chance: random.Random) -> Sequence[str]:
-    limit = chance.choice(["step_ms<=12", "syncs<=0", "idle_pct<=10", "nonsense<=1", "step_ms<=x"])
-    return ["gate", FILE, "--budget", limit, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    limit = chance.choice(["step_ms<=12", "syncs<=0", "idle_pct<=10", "nonsense<=1", "step_ms<=x", *ASKED])
+    files = [*_maybe(chance, 0.3, "--junit", OUTPUT + ".xml"), *_maybe(chance, 0.3, "--comment", OUTPUT + ".md")]
+    return ["gate", FILE, "--budget", limit, *files, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
 def _baseline(chance: random.Random) -> Sequence[str]:

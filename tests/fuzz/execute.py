@@ -159,6 +159,7 @@ def _surroundings(folder: Path) -> Iterator[None]:
     """The input's folder as working folder, a cache of its own, and errors with their traceback."""
     before, variables = Path.cwd(), dict(os.environ)
     os.environ.update({"WARPLINE_CACHE": str(folder / ".cache"), "WARPLINE_DEBUG": "1"})
+    os.environ["WARPLINE_HISTORY"] = str(folder / ".history.sqlite")
     os.environ.pop("COLUMNS", None)
     os.chdir(folder)
     try:

@@ -88,8 +88,10 @@ class GpuProfile:
         return open_trace(file, cache=False)
 
     def _gate(self, trace: Trace) -> Gate | None:
-        from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415 - loads when it is used
-        from warpline.compare.gate import Budget, judge  # noqa: PLC0415
+        from warpline.compare.asked_numbers import asked_numbers  # noqa: PLC0415 - loads when it is used
+        from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
+        from warpline.compare.budgets import Budget  # noqa: PLC0415
+        from warpline.compare.gate import judge  # noqa: PLC0415
         from warpline.compare.measured import measure  # noqa: PLC0415
 
         limits = dict(self._limits)
@@ -104,7 +106,7 @@ class GpuProfile:
                 raise pytest.UsageError(f"the marker warpline takes max_NUMBER and min_NUMBER, not {key}")
             budgets.append(Budget.parse(f"{number}{signs[side]}{limit}"))
         baseline = read_baseline(path_of(name, self._baselines)) if name is not None else None
-        return judge([measure(trace)], baseline, budgets, metric)
+        return judge([measure(trace)], baseline, budgets, metric, more=asked_numbers(budgets, trace, ()))
 
     def _fail(self, gate: Gate, trace: Trace) -> None:
         from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used

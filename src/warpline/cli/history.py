@@ -1,0 +1,67 @@
+"""``warpline history``: the trend of a program over all runs of its gate, and where it changed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from warpline.cli.baseline import folder_option
+from warpline.cli.options import force_option, json_option, output_option
+from warpline.cli.output import format_of, put_answer, refuse_existing, say, write_text
+from warpline.errors import UsageError
+
+
+@click.command()
+@click.argument("name", required=False, metavar="[NAME]")
+@click.option("--number", default="step_ms", metavar="NUMBER", help="The number to show; gate records every one.")
+@click.option(
+    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the level that matters."
+)
+@click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the trend into this file.")
+@folder_option
+@json_option
+@output_option
+@force_option
+def history(
+    name: str | None,
+    number: str,
+    least_effect: float,
+    svg: Path | None,
+    folder: Path,
+    as_json: bool,
+    output: Path | None,
+    force: bool,
+) -> None:
+    """Show how a number of the gate developed, run by run, and where its level changed.
+
+    Every run of warpline gate is recorded. NAME is the baseline, or the --name given to the gate.
+
+    Examples:
+
+      warpline history train
+
+      warpline history train --number launches --svg launches.svg
+    """
+    from warpline.compare.history import names_in, read_history  # noqa: PLC0415 - numpy loads only when it is used
+    from warpline.reports.history import report  # noqa: PLC0415
+    from warpline.reports.history_plot import history_svg  # noqa: PLC0415
+    from warpline.sources.local_record import record_file  # noqa: PLC0415
+
+    refuse_existing(output, force)
+    refuse_existing(svg, force)
+    chosen = format_of(output, as_json)
+    if not 0 <= least_effect < 100:
+        raise UsageError("bad-effect", f"the least effect is a percentage, not {least_effect}")
+    path, project = record_file(), folder.resolve().parent
+    known = names_in(path, project)
+    if name is None and len(known) == 1:
+        name = known[0]
+    if name is None or name not in known:
+        what = "no gate has run here yet" if not known else f"name one of {', '.join(known)}"
+        raise UsageError("no-history", f"there is no history of {name or 'this project'}", what)
+    found = read_history(path, project, name, number, least_effect / 100)
+    if svg is not None:
+        write_text(svg, history_svg(found))
+        say(f"warpline: the picture is {svg}", err=True)
+    put_answer(found.to_dict(), report(found), chosen, output)

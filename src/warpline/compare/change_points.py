@@ -1,0 +1,138 @@
+"""Change points of a series: where its level changed for good, or for a while.
+
+Binary segmentation on ranks: of all points after which the ranks differ from those before, the most unusual one is
+tested by permutation. If it is chance, so is the window in the middle that differs most from the rest (circular binary
+segmentation: Olshen and others, Biostatistics 2004), which finds a slowdown that was taken back. Each piece is then
+searched again. Ranks make it robust to outliers and to the shape of the noise. With few points it abstains: no order of
+them would be unusual.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from warpline.trace.columns import Floats, Int64s
+
+FALSE_ALARM = 0.005
+"""How often a series without a change may be given one that lasts, and as often one that was taken back."""
+SHORTEST = 3
+"""Points of a level: two alike may be chance."""
+LEAST_POINTS = 12
+"""Below so many points there is no answer: the most unusual of all orders is not rare enough."""
+MOST_POINTS = 200
+"""Only the last so many are searched: the work grows with their square."""
+PERMUTATIONS = 1999
+Windows = tuple[Int64s, Int64s]
+"""First points of windows, and the points behind their last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """Consecutive points without a change among them."""
+
+    first: int
+    beyond: int
+    median: float
+
+
+def levels(values: Sequence[float], least_effect: float) -> list[Level]:
+    """The levels of the series, in order; neighbours differ by `least_effect` at least, as a share."""
+    series = np.asarray(values, np.float64)
+    if len(series) < LEAST_POINTS:
+        return [_level(series, 0, len(series))] if len(series) else []
+    offset = max(0, len(series) - MOST_POINTS)
+    cuts = sorted(offset + cut for cut in _cuts(series[offset:], 0))
+    edges = _placed(series, [0, *cuts, len(series)])
+    found: list[Level] = []
+    for first, beyond in pairwise(edges):
+        level = _level(series, first, beyond)
+        if found and not _is_apart(series, found[-1], level, least_effect):
+            level = _level(series, found.pop().first, beyond)
+        found.append(level)
+    return found
+
+
+def _level(series: Floats, first: int, beyond: int) -> Level:
+    return Level(first, beyond, float(np.median(series[first:beyond])))
+
+
+def _placed(series: Floats, edges: list[int]) -> list[int]:
+    """The same with each cut where the levels on its sides fit best: ranks tell that there is one, values where."""
+    placed = list(edges)
+    for cut in range(1, len(edges) - 1):
+        first, beyond = placed[cut - 1], placed[cut + 1]
+        places = range(first + SHORTEST, beyond - SHORTEST + 1)
+        if places:
+            placed[cut] = min(places, key=lambda place: _misfit(series[first:place]) + _misfit(series[place:beyond]))
+    return placed
+
+
+def _misfit(values: Floats) -> float:
+    return float(np.abs(values - np.median(values)).sum())
+
+
+def _is_apart(series: Floats, left: Level, right: Level, least_effect: float) -> bool:
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - loads when it is used
+
+    if abs(right.median - left.median) < least_effect * abs(left.median):
+        return False
+    test = mannwhitneyu(series[left.first : left.beyond], series[right.first : right.beyond])
+    few = min(left.beyond - left.first, right.beyond - right.first) <= SHORTEST
+    return few or float(test.pvalue) <= FALSE_ALARM
+
+
+def _cuts(series: Floats, offset: int) -> list[int]:
+    """Change points by recursion; after the first, a false one needs a true one before it."""
+    if len(series) < 2 * SHORTEST:
+        return []
+    from scipy.stats import rankdata  # noqa: PLC0415 - loads when it is used
+
+    ranks = rankdata(series)
+    inner = _ends_of_change(ranks, _windows(len(ranks), for_good=True))
+    inner = inner or _ends_of_change(ranks, _windows(len(ranks), for_good=False))
+    edges = [0, *inner, len(series)]
+    found = [offset + cut for cut in inner]
+    for start, stop in pairwise(edges) if inner else ():
+        found += _cuts(series[start:stop], offset + start)
+    return found
+
+
+def _ends_of_change(ranks: Floats, windows: Windows) -> list[int]:
+    """Where the most unusual window begins and ends, if chance rarely gives one like it."""
+    first, beyond = windows
+    if not len(first) or ranks.min() == ranks.max():
+        return []
+    own = _deviations(ranks, first, beyond)
+    best = int(np.argmax(own))
+    draw = np.random.default_rng(0)
+    allowed = math.floor(FALSE_ALARM * (PERMUTATIONS + 1)) - 1
+    for _ in range(PERMUTATIONS):
+        if _deviations(draw.permutation(ranks), first, beyond).max() >= own[best] * (1 - 1e-9):
+            allowed -= 1
+            if allowed < 0:
+                return []
+    return [cut for cut in (int(first[best]), int(beyond[best])) if 0 < cut < len(ranks)]
+
+
+def _windows(count: int, for_good: bool) -> Windows:
+    """The windows that leave whole levels on their sides: those that reach to the end, or all others."""
+    if for_good:
+        first = np.arange(SHORTEST, count - SHORTEST + 1)
+        return first, np.full(len(first), count)
+    first, beyond = np.triu_indices(count + 1, SHORTEST)
+    fits = (first >= SHORTEST) & (count - beyond >= SHORTEST)
+    return first[fits], beyond[fits]
+
+
+def _deviations(ranks: Floats, first: Int64s, beyond: Int64s) -> Floats:
+    """How many standard deviations the sum of each window's ranks is from what chance gives."""
+    count, inside = len(ranks), beyond - first
+    sums = np.append(0.0, np.cumsum(ranks - ranks.mean()))
+    variance = ranks.var() * inside * (count - inside) / (count - 1)
+    result: Floats = np.abs(sums[beyond] - sums[first]) / np.sqrt(variance)
+    return result

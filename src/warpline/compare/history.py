@@ -1,0 +1,144 @@
+"""The history of a program: every run of the gate, in order, and where the level of a number changed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from warpline.compare.budgets import numbers_of
+from warpline.compare.change_points import LEAST_POINTS, Level, levels
+from warpline.compare.gate import Gate
+from warpline.compare.measured import median_run
+from warpline.errors import UsageError
+from warpline.sources.local_record import append, rows
+
+SCHEMA = "warpline.history/1"
+COMMIT_VARIABLES = ("GITHUB_SHA", "CI_COMMIT_SHA", "BUILD_SOURCEVERSION", "GIT_COMMIT")
+"""Where CI systems put the commit, which is the label of a run by default."""
+LONGEST_TEXT = 200
+SHOWN_COMMIT = 12
+
+
+@dataclass(frozen=True, slots=True)
+class GateRun:
+    """One run of the gate."""
+
+    at: str
+    """UTC, ISO 8601."""
+    name: str
+    label: str
+    outcome: str
+    device: str
+    numbers: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """One number of a program over all runs of its gate."""
+
+    name: str
+    number: str
+    runs: tuple[GateRun, ...]
+    """Those that have the number, the oldest first."""
+    levels: tuple[Level, ...]
+
+    @property
+    def values(self) -> list[float]:
+        """The number in each run."""
+        return [run.numbers[self.number] for run in self.runs]
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are enough runs to look for changes."""
+        return len(self.runs) >= LEAST_POINTS
+
+    @property
+    def changes(self) -> list[tuple[GateRun, float, float]]:
+        """The first run of each new level, with the level before and the new one."""
+        pairs = zip(self.levels, self.levels[1:], strict=False)
+        return [(self.runs[after.first], before.median, after.median) for before, after in pairs]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract."""
+        return {
+            "schema": SCHEMA,
+            "name": self.name,
+            "number": self.number,
+            "runs": [
+                {
+                    "at": run.at,
+                    "label": run.label,
+                    "outcome": run.outcome,
+                    "device": run.device,
+                    "value": run.numbers[self.number],
+                }
+                for run in self.runs
+            ],
+            "enough": self.enough,
+            "levels": [{"first": one.first, "beyond": one.beyond, "median": one.median} for one in self.levels],
+            "changes": [
+                {"at": run.at, "label": run.label, "before": before, "after": after}
+                for run, before, after in self.changes
+            ],
+        }
+
+
+def remember(path: Path, gate: Gate, project: Path, name: str, label: str | None, metric: str) -> None:
+    """Append a run of the gate."""
+    numbers = {key: round(value, 6) for key, value in numbers_of(median_run(gate.runs)).items()}
+    numbers |= {check.budget.number: round(check.value, 6) for check in gate.checks if math.isfinite(check.value)}
+    devices = ", ".join(dict.fromkeys(gate.runs[0].setting.devices))
+    shown = next((os.environ[key][:SHOWN_COMMIT] for key in COMMIT_VARIABLES if os.environ.get(key)), "")
+    now = datetime.now(UTC).isoformat(timespec="milliseconds")
+    append(
+        path,
+        "insert into runs (at, project, name, label, outcome, metric, device, recordings, numbers)"
+        " values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            now,
+            str(project.resolve()),
+            name,
+            (shown if label is None else label)[:LONGEST_TEXT],
+            gate.outcome,
+            metric,
+            devices[:LONGEST_TEXT],
+            len(gate.runs),
+            json.dumps(numbers),
+        ),
+    )
+
+
+def names_in(path: Path, project: Path) -> list[str]:
+    """The programs of a project that have a history."""
+    found = rows(path, "select distinct name from runs where project = ? order by name", (str(project.resolve()),))
+    return [str(name) for (name,) in found]
+
+
+def read_history(path: Path, project: Path, name: str, number: str, least_effect: float) -> History:
+    """The history of one number; runs on another device than the last are left out."""
+    query = "select at, name, label, outcome, device, numbers from runs where project = ? and name = ? order by id"
+    runs = [_run(row) for row in rows(path, query, (str(project.resolve()), name))]
+    kept = [run for run in runs if run is not None]
+    have = sorted({key for run in kept for key in run.numbers})
+    if kept and number not in have:
+        raise UsageError("no-number", f"no run of {name} has {number!r}", f"the numbers are {', '.join(have)}")
+    chosen = [run for run in kept if number in run.numbers and run.device == kept[-1].device]
+    values = [run.numbers[number] for run in chosen]
+    return History(name, number, tuple(chosen), tuple(levels(values, least_effect)))
+
+
+def _run(row: Sequence[Any]) -> GateRun | None:
+    """A run as it was written; None if something else was."""
+    at, name, label, outcome, device, numbers = map(str, row)
+    try:
+        written = json.loads(numbers)
+        known = {str(key): float(value) for key, value in written.items() if math.isfinite(float(value))}
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError):
+        return None
+    return GateRun(at, name, label, outcome, device, known)

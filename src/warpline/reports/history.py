@@ -1,0 +1,105 @@
+"""A history as sections: the trend as a drawing, its levels, and the runs at which they changed."""
+
+from __future__ import annotations
+
+from warpline.compare.change_points import LEAST_POINTS
+from warpline.compare.comparison import percent
+from warpline.compare.history import History
+from warpline.reports.sections import Column, Content, Figure, Report, Section, Table, Text
+from warpline.units import several
+
+COLUMNS_SHOWN, ROWS_SHOWN = 64, 9
+LISTED = 10
+
+
+def report(history: History) -> Report:
+    """The trend of one number."""
+    lead: list[Content] = [Text(sentence(history), "strong")]
+    if history.runs:
+        lead.append(Figure(_drawing(history), f"{history.number}, one column a run, the newest on the right"))
+    sections = [Section("trend", "Trend", tuple(lead), is_lead=True)]
+    if len(history.levels) > 1:
+        sections.append(Section("levels", "Levels", (_levels(history),)))
+    if history.runs:
+        sections.append(Section("runs", "Last runs", (_runs(history),)))
+    return Report(f"{history.name}: {several(len(history.runs), 'run')} of the gate", tuple(sections))
+
+
+def sentence(history: History) -> str:
+    """What the history shows."""
+    if not history.runs:
+        return f"No run of the gate of {history.name} is recorded here."
+    latest = f"{history.number} is {history.values[-1]:.4g}"
+    if not history.enough:
+        there = several(len(history.runs), "run")
+        return f"{latest}. Whether its level changed is unknown: {there} so far, and {LEAST_POINTS} are needed."
+    if not history.changes:
+        return f"{latest}, and its level has not changed over {several(len(history.runs), 'run')}."
+    run, before, after = history.changes[-1]
+    change = f" ({percent(after / before)})" if before else ""
+    return f"{latest}. Its level last changed from {before:.4g} to {after:.4g}{change}, {_when(run.at, run.label)}."
+
+
+def _when(at: str, label: str) -> str:
+    return f"at {label} ({at[:16].replace('T', ' ')} UTC)" if label else f"on {at[:16].replace('T', ' ')} UTC"
+
+
+def _drawing(history: History) -> str:
+    """Points as o, levels as lines, and the first run of a new level as a bar."""
+    values = history.values[-COLUMNS_SHOWN:]
+    offset = len(history.values) - len(values)
+    middle = {place - offset: level.median for level in history.levels for place in range(level.first, level.beyond)}
+    low, high = min(values), max(values)
+    reach = (high - low) or 1.0
+    cells = [[" "] * len(values) for _ in range(ROWS_SHOWN)]
+    starts = {level.first - offset for level in history.levels[1:]}
+
+    def row_of(value: float) -> int:
+        return round((high - min(max(value, low), high)) / reach * (ROWS_SHOWN - 1))
+
+    for column, value in enumerate(values):
+        if column in starts:
+            for row in cells:
+                row[column] = "¦"
+        if column in middle:
+            cells[row_of(middle[column])][column] = "─"
+        cells[row_of(value)][column] = "o"
+    labels = {0: f"{high:.4g}", ROWS_SHOWN - 1: f"{low:.4g}"}
+    return "\n".join(f"{labels.get(place, ''):>10} {''.join(row)}".rstrip() for place, row in enumerate(cells))
+
+
+def _levels(history: History) -> Table:
+    columns = (
+        Column("at", "from", key=True),
+        Column("label", "label"),
+        Column("runs", "runs", "count"),
+        Column("median", "median", "number"),
+        Column("change", "change", aligned="right"),
+    )
+    before = [None, *(level.median for level in history.levels)]
+    rows = tuple(
+        (
+            history.runs[level.first].at[:16].replace("T", " "),
+            history.runs[level.first].label,
+            level.beyond - level.first,
+            round(level.median, 6),
+            percent(level.median / last) if last else None,
+        )
+        for level, last in zip(history.levels, before, strict=False)
+    )
+    return Table(columns, rows)
+
+
+def _runs(history: History) -> Table:
+    columns = (
+        Column("at", "at (UTC)", key=True),
+        Column("label", "label"),
+        Column("outcome", "outcome"),
+        Column("value", history.number, "number"),
+    )
+    last = history.runs[-LISTED:]
+    rows = tuple(
+        (run.at[:19].replace("T", " "), run.label, run.outcome, run.numbers[history.number]) for run in reversed(last)
+    )
+    hidden = len(history.runs) - len(last)
+    return Table(columns, rows, hidden, f"{several(hidden, 'older run')}; --json has all" if hidden else "")
