@@ -1,4 +1,4 @@
-"""What the steps of a run are made of, as far as a fix changes it: kernels by kind, launches, copies, waits, streams."""
+"""What the steps of a run are made of, as far as a fix changes it: kernels, launches, copies, waits, streams."""
 
 from __future__ import annotations
 
