@@ -62,3 +62,9 @@ def test_drift_is_a_trend_and_not_noise() -> None:
     noise = np.random.default_rng(5).normal(0, 1, 30)
     assert drift(np.linspace(100, 110, 30) + noise / 10, LEAST) == pytest.approx(0.07, abs=0.02)
     assert drift(100 + noise, LEAST) is None
+
+
+def test_equal_step_times_do_not_weaken_few_steps() -> None:
+    a = (RunTime(100_000.0, 1_000_000.0, np.array([1_200_000, 1_200_000, 1_264_000, 1_270_000, 1_300_000])),)
+    b = (RunTime(100_000.0, 10_000.0, np.array([110_000, 112_000, 112_000, 113_000, 115_000])),)
+    assert difference(a, b, 0.02).verdict == "faster"
