@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from warpline.errors import WarplineError
     from warpline.findings.diagnosis import Diagnosis
     from warpline.findings.model import Finding, Verdict
-    from warpline.front.functions import diagnose, whatif
+    from warpline.front.functions import diagnose, memory_use, whatif
     from warpline.front.functions import open_trace as open  # noqa: A004
     from warpline.front.steps import Steps
     from warpline.front.trace import Trace
@@ -47,6 +47,7 @@ __all__ = [
     "diagnose",
     "dive",
     "identify",
+    "memory_use",
     "open",
     "profile",
     "region",
@@ -75,6 +76,7 @@ _HOMES = {
     "diagnose": ("warpline.front.functions", "diagnose"),
     "dive": ("warpline.dive", ""),
     "identify": ("warpline.kernels", "identify"),
+    "memory_use": ("warpline.front.functions", "memory_use"),
     "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),
     "region": ("warpline.capture.marks", "region"),

@@ -14,6 +14,7 @@ from typing import Any
 
 import click
 import pytest
+import snapshot_files
 from paths import ROOT
 
 from warpline.cli.main import VERBS, app, run
@@ -107,12 +108,15 @@ def fields(answer: Any, by_name: set[str]) -> Iterator[str]:
             yield from fields(list(value.values()) if name in by_name and value else value, by_name)
 
 
-@pytest.mark.parametrize("command", ANSWERS)
-def test_every_field_of_an_answer_is_documented(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("command", [*ANSWERS, "memory"])
+def test_every_field_of_an_answer_is_documented(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     if command == "history":
         run(["gate", DEMO, "--budget", "step_ms<=100", "--name", "demo"])
         capsys.readouterr()
-    run([command, *ANSWERS[command], "--json"])
+    given = ANSWERS[command] if command in ANSWERS else [str(snapshot_files.write(tmp_path, snapshot_files.leaking()))]
+    run([command, *given, "--json"])
     answer = json.loads(capsys.readouterr().out)
     page = (ROOT / "docs" / "commands" / f"{command}.md").read_text()
     documented = set(re.findall(r"\w+", page))

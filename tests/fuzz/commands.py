@@ -136,6 +136,16 @@ def _path(chance: random.Random) -> Sequence[str]:
     return ["path", FILE, *op, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
+def _memory(chance: random.Random) -> Sequence[str]:
+    more = [
+        *_maybe(chance, 0.5, "--by", chance.choice(["op", "module", "line"])),
+        *_maybe(chance, 0.3, "-v"),
+        *_maybe(chance, 0.2, "--svg", OUTPUT + ".svg"),
+        *_maybe(chance, 0.1, "--device", chance.choice(["cuda:0", "cpu", "x"])),
+    ]
+    return ["memory", FILE, *more, *_maybe(chance, 0.4, "--json"), *_steps(chance), *_cached(chance)]
+
+
 def _roofline(chance: random.Random) -> Sequence[str]:
     more = [
         *_maybe(chance, 0.5, "--by", "kernel"),
@@ -247,6 +257,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "stats": (_stats, 14),
     "sql": (_sql, 9),
     "path": (_path, 8),
+    "memory": (_memory, 6),
     "roofline": (_roofline, 9),
     "ops": (_ops, 8),
     "whatif": (_whatif, 7),
@@ -276,6 +287,8 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         return Command(
             ("gate", SEED, "--baseline", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")), MORE_CODES["gate"]
         )
+    if kind == "snapshot":
+        return Command(tuple(_memory(chance)))
     if kind in {"ncu", "report"} and "dive" in VERBS and chance.random() < 0.8:
         return Command(tuple(_dive(chance)))
     if kind in {"ncu", "report"}:

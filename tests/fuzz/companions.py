@@ -4,12 +4,34 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import random
+from collections.abc import Callable
 from typing import Any
 
 from tests.fuzz import byte_mutators, seeds, values
 from tests.fuzz.raw_json import written
 
+PICKLED = [
+    None,
+    True,
+    -1,
+    0,
+    1 << 62,
+    -(1 << 80),
+    1.5,
+    float("nan"),
+    "",
+    "\x1b[2J[red]\u202e",
+    b"x",
+    (),
+    [],
+    {},
+    {1: 2},
+    len,
+    {3},
+]
+"""Values for a pickle: two of them would be imported or called."""
 COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_frame")
 
 
@@ -80,6 +102,17 @@ def _look() -> dict[str, Any]:
 def damaged(document: Any, chance: random.Random) -> bytes:
     """The document with up to three values replaced or gone."""
     document = json.loads(json.dumps(document))
+    _damage(document, chance, values.anything)
+    return written(document).encode("utf-8", "surrogatepass")
+
+
+def damaged_pickle(document: Any, chance: random.Random) -> bytes:
+    """The same for a pickle, with values that JSON has not."""
+    _damage(document, chance, lambda chance: chance.choice(PICKLED))
+    return pickle.dumps(document, chance.choice([2, 4, 4, 5]))
+
+
+def _damage(document: Any, chance: random.Random, value: Callable[[random.Random], Any]) -> None:
     for _ in range(chance.randint(0, 3)):
         place, key = _place(document, chance)
         if place is None:
@@ -87,8 +120,7 @@ def damaged(document: Any, chance: random.Random) -> bytes:
         if chance.random() < 0.2:
             del place[key]
         else:
-            place[key] = values.anything(chance)
-    return written(document).encode("utf-8", "surrogatepass")
+            place[key] = value(chance)
 
 
 def _place(document: Any, chance: random.Random) -> tuple[Any, Any]:

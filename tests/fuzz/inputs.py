@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import pickle
 import random
 import sqlite3
 from dataclasses import dataclass, field, replace
@@ -14,7 +15,17 @@ from tests.fuzz.raw_json import written
 
 CHANGES = 8
 """At most so many changes are combined."""
-KINDS = {"document": 30, "recording": 33, "database": 26, "names": 4, "log": 2, "ncu": 3, "report": 1, "baseline": 2}
+KINDS = {
+    "document": 30,
+    "recording": 33,
+    "database": 26,
+    "names": 4,
+    "log": 2,
+    "ncu": 3,
+    "report": 1,
+    "baseline": 2,
+    "snapshot": 3,
+}
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
     "trace",
@@ -81,6 +92,8 @@ def _seed(kind: str, chance: random.Random) -> str:
             return chance.choice(list(texts.LOGS))
         case "baseline":
             return "training"
+        case "snapshot":
+            return chance.choice(list(seeds.SNAPSHOTS))
         case "ncu":
             return chance.choice(list(texts.PAGES))
         case "report":
@@ -98,6 +111,7 @@ def _change(kind: str, chance: random.Random) -> str:
         "log": mutators.LINES,
         "ncu": mutators.LINES,
         "baseline": ["damaged"],
+        "snapshot": ["damaged"],
     }
     share = {"document": 0.06, "recording": 0.06, "report": 1.0}.get(kind, 0.12)
     return (
@@ -125,6 +139,10 @@ def build(recipe: Recipe) -> Files:
                 companions.damaged(json.loads(seeds.baseline()), chance),
                 seeds.documents()["training"].encode(),
             )
+        case "snapshot":
+            chance = random.Random("".join(own_seed for _, own_seed in recipe.changes))
+            seed = pickle.dumps(seeds.SNAPSHOTS[recipe.seed]())
+            suffix, content = ".pickle", companions.damaged_pickle(seeds.SNAPSHOTS[recipe.seed](), chance)
         case "ncu":
             suffix, content, seed = (
                 ".csv",

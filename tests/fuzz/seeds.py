@@ -19,6 +19,8 @@ from nsys_files import GENERATIONS, GLOBAL_PID, GLOBAL_TID, GLOBAL_WORKER, Expor
 from nvprof_files import LAUNCH, NvprofFile
 from paths import DATA, SUITES
 from scan_samples import OF_2021, TODAY
+from snapshot_files import leaking
+from snapshot_files import training as snapshot_of_training
 
 from warpline.cli.main import run
 
@@ -28,6 +30,10 @@ EVERY = 6
 """One recording in so many is used: reading one takes longer than most commands."""
 ROWS = 40
 """Likewise to this many rows a table."""
+
+
+SNAPSHOTS = {"training": snapshot_of_training, "leaking": leaking}
+"""Memory snapshots, as plain values."""
 
 
 def training() -> dict[str, Any]:

@@ -37,6 +37,7 @@ VERBS = {
     "scrub": "scrub",
     "path": "path",
     "budget": "path",
+    "memory": "memory",
     "whatif": "whatif",
     "export": "export",
     "demo": "diagnose",

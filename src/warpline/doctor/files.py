@@ -16,7 +16,7 @@ from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, Kind, detect
+from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
 from warpline.sources.ncu.lines import Unpacked
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
@@ -69,7 +69,7 @@ def _examine(path: Path, name: str) -> list[Check]:
     if unpacked is not None:
         return unpacked
     kind = detect(path)
-    if kind in (Kind.KINETO, Kind.KINETO_GZ, Kind.NVPROF, Kind.NVPROF_GZ, Kind.EXECUTION_TRACE):
+    if kind in (Kind.KINETO, Kind.KINETO_GZ, Kind.NVPROF, Kind.NVPROF_GZ, Kind.EXECUTION_TRACE, *SNAPSHOT_KINDS):
         return _timeline(path)
     if kind in (Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ):
         return _stale(path) + examine_recording(path)

@@ -13,6 +13,7 @@ from warpline.hardware import roofline as roofline_of_numbers
 from warpline.trace.open import open_trace as open_linked
 
 if TYPE_CHECKING:
+    from warpline.analyses.memory import MemoryUse
     from warpline.findings.diagnosis import Diagnosis
     from warpline.replay.whatif import Prediction
 
@@ -45,6 +46,24 @@ def whatif(path: str | Path, *fixes: str) -> Prediction:
     >>> warpline.whatif("trace.json.gz", "tf32").gain.expected
     """
     return open_trace(path).whatif(*fixes)
+
+
+def memory_use(path: str | Path, *, steps: str | None = None, step_range: str | None = None) -> MemoryUse:
+    """Where the memory goes, from a trace or from torch's memory snapshot, which is read without executing it.
+
+    >>> warpline.memory_use("snapshot.pickle").devices[0].peak.allocated_bytes
+    """
+    from warpline.sources.detect import SNAPSHOT_KINDS, detect  # noqa: PLC0415 - loads when it is used
+
+    file = Path(path)
+    if detect(file) not in SNAPSHOT_KINDS:
+        return open_trace(file, steps=steps, step_range=step_range).memory_use()
+    if steps or step_range:
+        raise UsageError("no-steps", "a memory snapshot has no steps to choose from", "leave out steps")
+    from warpline.analyses.memory import memory_of_snapshot  # noqa: PLC0415
+    from warpline.sources.snapshot import read_snapshot  # noqa: PLC0415
+
+    return memory_of_snapshot(read_snapshot(file))
 
 
 @wraps(roofline_of_numbers)

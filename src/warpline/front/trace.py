@@ -23,6 +23,7 @@ from warpline.trace.trace import Window
 from warpline.units import duration
 
 if TYPE_CHECKING:
+    from warpline.analyses.memory import MemoryUse
     from warpline.analyses.ops import OpsTable
     from warpline.analyses.roofline_entry import RooflineTable
     from warpline.exports.formats import Exported, Picture
@@ -194,6 +195,15 @@ class Trace(TableProperties):
         from warpline.exports.formats import export  # noqa: PLC0415 - loads when it is used
 
         return export(self.linked, Path(file), picture)
+
+    def memory_use(self) -> MemoryUse:
+        """Peak, growth and owners of the memory of each device, with the curve as arrays.
+
+        >>> trace.memory_use().devices[0].peak.allocated_bytes
+        """
+        from warpline.analyses.memory import memory_of_trace  # noqa: PLC0415 - loads when it is used
+
+        return memory_of_trace(self.linked)
 
     def __repr__(self) -> str:
         return inert(f"<Trace {self.file.name}: {self.source}, {self._device}, {self.steps.summary}, {self._size}>")

@@ -41,18 +41,24 @@ class Kind(enum.Enum):
     NCU_CSV_XZ = "ncu-csv-xz"
     EXECUTION_TRACE = "execution-trace"
     """JSON of torch's execution-trace observer (Chakra): ops and tensors, no times."""
+    MEMORY_SNAPSHOT = "memory-snapshot"
+    """Pickle, as torch writes its memory snapshots."""
+    MEMORY_SNAPSHOT_GZ = "memory-snapshot-gz"
     DIRECTORY = "directory"
     UNKNOWN = "unknown"
 
 
 NCU_KINDS = frozenset(kind for kind in Kind if kind.value.startswith("ncu-"))
 """Reports of Nsight Compute and their pages: no timelines."""
+SNAPSHOT_KINDS = frozenset({Kind.MEMORY_SNAPSHOT, Kind.MEMORY_SNAPSHOT_GZ})
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
 REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
 
+_PICKLE = re.compile(rb"\x80[\x02-\x05]")
+"""Begin of a pickle: an instruction, and the protocol's number."""
 _OTHER_PACKING = {
     XZ_MAGIC: ("xz", "xz -d"),
     b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
@@ -75,6 +81,7 @@ _PACKED = {
     Kind.NVPROF: Kind.NVPROF_GZ,
     Kind.NCU_CSV: Kind.NCU_CSV_GZ,
     Kind.NCU_REP: Kind.NCU_REP_GZ,
+    Kind.MEMORY_SNAPSHOT: Kind.MEMORY_SNAPSHOT_GZ,
 }
 _PACKED_WITH_XZ = {Kind.NCU_CSV: Kind.NCU_CSV_XZ, Kind.NCU_REP: Kind.NCU_REP_XZ}
 _XZ_MEMORY_BYTES = 256 << 20
@@ -157,6 +164,8 @@ def _plain_kind(head: bytes, path: Path) -> Kind:
         return Kind.NVPROF if all(table in head for table in _NVPROF_TABLES) else Kind.NSYS_SQLITE
     if head.startswith(NCU_MAGIC):
         return Kind.NCU_REP
+    if _PICKLE.match(head):
+        return Kind.MEMORY_SNAPSHOT
     # A byte or two may precede it where a browser or a dashboard spoiled the download.
     if REPORT_MAGIC in head[:64]:
         return Kind.QDREP if path.suffix == ".qdrep" else Kind.NSYS_REP

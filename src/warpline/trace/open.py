@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from warpline.errors import UnreadableFile
 from warpline.sources.cache_folder import content_key, limit_bytes, traces_folder
-from warpline.sources.detect import NCU_KINDS, Kind, detect
+from warpline.sources.detect import NCU_KINDS, SNAPSHOT_KINDS, Kind, detect
 from warpline.trace.beside import COMPANIONS, Beside
 from warpline.trace.memory import hand_back_memory
 
@@ -115,6 +115,10 @@ def _read(file: Path, kind: Kind, scanner: Scanner, when_scanned: Callable[[], N
             "not-a-trace",
             f"{file} is a report of Nsight Compute: it has counters of single kernels, and no timeline",
             f"warpline dive {file.name}",
+        )
+    if kind in SNAPSHOT_KINDS:
+        raise UnreadableFile(
+            "not-a-trace", f"{file} is a Python pickle, as torch's memory snapshots are", f"warpline memory {file.name}"
         )
     what = _WITHOUT_TIMELINE.get(kind, f"a file of kind {kind.value}, which has no timeline")
     raise UnreadableFile("not-a-trace", f"{file} is {what}", "give a torch.profiler trace or an nsys export")

@@ -19,8 +19,10 @@ METRICS = "GPU_METRICS"
 SYNC_KINDS = {1: "event", 2: "stream_wait_event", 3: "stream", 4: "context"}
 # ENUM_CUDA_DEV_MEM_EVENT_OPER
 FREED = 1
-CUDA_DEVICE_TYPE = 1
-"""torch's DeviceType for CUDA, as the ``memory`` table counts."""
+CPU_DEVICE_TYPE, CUDA_DEVICE_TYPE = 0, 1
+"""torch's DeviceType, as the ``memory`` table counts."""
+# ENUM_CUDA_MEM_KIND: pageable and pinned.
+HOST_KINDS = [0, 1]
 
 
 def read_syncs(database: Database, ordinals: Ordinals, notes: Notes) -> pl.DataFrame:
@@ -81,14 +83,15 @@ def read_faults(database: Database, ordinals: Ordinals, notes: Notes) -> pl.Data
 def read_memory(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     """The ``memory`` table: CUDA allocations and frees (``--cuda-memory-usage=true``)."""
     frame = database.fetch(
-        MEMORY, ["start", "globalPid", "deviceId", "address", "bytes", "memoryOperationType"]
+        MEMORY, ["start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType"]
     ).filter(pl.col("start").is_not_null())
     freed = pl.col("memoryOperationType") == FREED
+    on_host = pl.col("memKind").is_in(HOST_KINDS).fill_null(False)
     return frame.select(
         pl.col("start").alias("time_ns"),
         pl.when(freed).then(-pl.col("bytes")).otherwise(pl.col("bytes")).alias("bytes"),
-        ordinals.device("deviceId", "globalPid"),
-        pl.lit(CUDA_DEVICE_TYPE, pl.Int32).alias("device_type"),
+        pl.when(~on_host).then(ordinals.device("deviceId", "globalPid")).alias("device"),
+        pl.when(on_host).then(CPU_DEVICE_TYPE).otherwise(CUDA_DEVICE_TYPE).cast(pl.Int32).alias("device_type"),
         pl.col("address"),
     ).sort("time_ns", maintain_order=True)
 

@@ -1,0 +1,150 @@
+"""The allocations of a memory snapshot of torch, in the same form as those of a trace."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+from warpline.analyses.memory.allocations import Allocations
+from warpline.analyses.where import LIBRARY
+from warpline.records import dataclass
+from warpline.sources.snapshot.read import ACTIONS, Block, History, Snapshot, Stack
+from warpline.trace.columns import Int64s
+
+_ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
+_GROWS = [ACTIONS.index(name) for name in ("segment_alloc", "segment_map")]
+_SHRINKS = [ACTIONS.index(name) for name in ("segment_free", "segment_unmap")]
+_OOM = ACTIONS.index("oom")
+_LIBRARY = re.compile(LIBRARY)
+_OP = re.compile(r"at::_ops::(\w+?)::(?:call|redispatch)")
+"""The frame of C++ in which the dispatcher calls an op; recorded with `stacks="all"`."""
+IN_USE = "active_allocated"
+
+
+@dataclass(frozen=True, slots=True)
+class OutOfMemory:
+    """An allocation that failed."""
+
+    device: str
+    wanted_bytes: int
+    free_bytes: int | None
+    """What CUDA still had free."""
+    unused_bytes: int
+    """What the allocator held and did not use."""
+    line: str | None
+
+
+def allocations_of_snapshot(snapshot: Snapshot) -> list[Allocations]:
+    """One entry per device that has segments or a history."""
+    places = [_place(stack) for stack in snapshot.stacks]
+    devices = sorted({*snapshot.segments, *snapshot.histories})
+    return [_of_device(snapshot, device, places) for device in devices]
+
+
+def failures_of(snapshot: Snapshot) -> list[OutOfMemory]:
+    """Every out-of-memory in the history."""
+    found = []
+    for device, history in snapshot.histories.items():
+        allocated, reserved = _levels(snapshot, device, history)
+        for row in np.flatnonzero(history.action == _OOM).tolist():
+            free = int(history.free_bytes[row])
+            found.append(
+                OutOfMemory(
+                    f"cuda:{device}",
+                    max(int(history.size_bytes[row]), 0),
+                    free if free >= 0 else None,
+                    max(int(reserved[row] - allocated[row]), 0),
+                    _place(snapshot.stacks[history.stack[row]])[1],
+                )
+            )
+    return found
+
+
+def _of_device(snapshot: Snapshot, device: int, places: list[tuple[str | None, str | None]]) -> Allocations:
+    history = snapshot.histories.get(device, _no_history())
+    allocated, reserved = _levels(snapshot, device, history)
+    rows = _events(history)
+    older = _older_blocks(snapshot, device, history)
+    began = int(allocated[0] - _change(history)[0]) if len(allocated) else sum(block.requested_bytes for block in older)
+    held = int(reserved[0] - _reserved_change(history)[0]) if len(reserved) else _reserved_end(snapshot, device)
+    first = np.full(len(older), 0, np.int64)
+    time_ns = history.time_ns if history.time_ns is not None else np.arange(len(history.action), dtype=np.int64)
+    stacks = np.concatenate([np.array([block.stack for block in older], np.int64), history.stack[rows]])
+    where = [places[stack] for stack in stacks.tolist()]
+    return Allocations(
+        f"cuda:{device}",
+        "tensors",
+        np.concatenate([first, time_ns[rows]]),
+        np.concatenate([np.array([block.requested_bytes for block in older], np.int64), _change(history)[rows]]),
+        np.concatenate([np.array([block.address for block in older], np.int64), history.address[rows]]),
+        np.concatenate([first + began, allocated[rows]]),
+        np.concatenate([first + held, reserved[rows]]),
+        began,
+        True,
+        pl.DataFrame(
+            {
+                "op": pl.Series([op for op, _ in where], dtype=pl.String),
+                "module": pl.Series([None] * len(where), dtype=pl.String),
+                "line": pl.Series([line for _, line in where], dtype=pl.String),
+            }
+        ),
+    )
+
+
+def _no_history() -> History:
+    nothing = np.empty(0, np.int64)
+    return History(nothing, nothing, nothing, None, nothing, nothing)
+
+
+def _events(history: History) -> Int64s:
+    """Rows that allocate or free: of a free that is requested and then completed, the first."""
+    return np.flatnonzero(_change(history) != 0)
+
+
+def _change(history: History) -> Int64s:
+    """By how much each entry changes what is allocated."""
+    size = np.maximum(history.size_bytes, 0)
+    freed = history.action == _REQUESTED
+    if not freed.any():
+        freed = history.action == _COMPLETED  # the request was not recorded (skip_actions)
+    return np.where(history.action == _ALLOC, size, np.where(freed, -size, 0))
+
+
+def _reserved_change(history: History) -> Int64s:
+    size = np.maximum(history.size_bytes, 0)
+    return np.where(np.isin(history.action, _GROWS), size, np.where(np.isin(history.action, _SHRINKS), -size, 0))
+
+
+def _levels(snapshot: Snapshot, device: int, history: History) -> tuple[Int64s, Int64s]:
+    """Allocated and reserved bytes after each entry: the history is a ring, so that only its end is known."""
+    in_use = sum(block.requested_bytes for block in _blocks(snapshot, device) if block.state == IN_USE)
+    changes, reserved = np.cumsum(_change(history)), np.cumsum(_reserved_change(history))
+    if not len(changes):
+        return changes, reserved
+    allocated = changes + (in_use - int(changes[-1]))
+    held = reserved + (_reserved_end(snapshot, device) - int(reserved[-1]))
+    return allocated - min(int(allocated.min()), 0), held - min(int(held.min()), 0)
+
+
+def _reserved_end(snapshot: Snapshot, device: int) -> int:
+    return sum(segment.size_bytes for segment in snapshot.segments.get(device, []))
+
+
+def _blocks(snapshot: Snapshot, device: int) -> list[Block]:
+    return [block for segment in snapshot.segments.get(device, []) for block in segment.blocks]
+
+
+def _older_blocks(snapshot: Snapshot, device: int, history: History) -> list[Block]:
+    """Blocks in use that the history says nothing about: they were allocated before it begins."""
+    told = set(history.address[_events(history)].tolist())
+    return [block for block in _blocks(snapshot, device) if block.state == IN_USE and block.address not in told]
+
+
+def _place(stack: Stack) -> tuple[str | None, str | None]:
+    """The outermost op, and the innermost frame of the user's code, as `file(line): function`."""
+    ops = [found[1] for frame in stack if (found := _OP.search(frame.function))]
+    lines = (f"{frame.file}({frame.line}): {frame.function}" for frame in stack if frame.file.endswith(".py"))
+    line = next((line for line in lines if not _LIBRARY.search(line)), None)
+    return (f"aten::{ops[-1]}" if ops else None), line

@@ -1,0 +1,236 @@
+"""Reads a pickle without running it: only dicts, lists, tuples, texts, bytes, numbers, truth values and None are built.
+
+A pickle is a program for a small stack machine, and some of its instructions import and call anything. This machine has
+no such instruction: a file that needs one is refused. The format is that of Python's `pickletools`, protocols 2 to 5.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+Plain: TypeAlias = Any
+"""What such a pickle holds: `None`, bool, int, float, str, bytes, and lists, tuples and dicts of these."""
+
+MAX_CONTAINERS = 10_000_000
+"""A history of a million allocations has three million: their dicts, and a tuple or two each."""
+MAX_MARKS = 1_000
+"""Containers that are open at once: a snapshot has six."""
+MAX_INTEGER_BYTES = 16
+SMALL_KEY = 1 << 32
+"""Integers below it are spread over a dict; larger ones could be chosen to collide."""
+
+_CALLS = {
+    **{0x63: "GLOBAL", 0x93: "STACK_GLOBAL", 0x52: "REDUCE", 0x69: "INST", 0x6F: "OBJ", 0x81: "NEWOBJ"},
+    **{0x92: "NEWOBJ_EX", 0x62: "BUILD", 0x82: "EXT1", 0x83: "EXT2", 0x84: "EXT4", 0x50: "PERSID", 0x51: "BINPERSID"},
+}
+"""Instructions that import, call or change something outside of the pickle."""
+_PROTOCOLS = range(2, 6)
+
+
+class UnsafePickle(Exception):
+    """The pickle would run code."""
+
+
+class DamagedPickle(Exception):
+    """The pickle is cut short, is no pickle, or is beyond a limit."""
+
+
+def load_plain(content: bytes) -> Plain:
+    """The value in a pickle of plain values; `UnsafePickle` or `DamagedPickle` for any other file."""
+    return _Machine(content).run()
+
+
+class _Machine:
+    """The stack machine: its stack, the stacks below each open mark, and the memo."""
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+        self.at = 0
+        self.stack: list[Plain] = []
+        self.below: list[list[Plain]] = []
+        self.memo: dict[int, Plain] = {}
+        self.containers = 0
+        self.done = False
+
+    def run(self) -> Plain:
+        content, instructions = self.content, _INSTRUCTIONS
+        if len(content) < 2 or content[0] != 0x80 or content[1] not in _PROTOCOLS:
+            raise DamagedPickle("it is not a pickle of protocol 2 to 5")
+        try:
+            while not self.done:
+                code = content[self.at]
+                self.at += 1
+                instruction = instructions[code]
+                if instruction is None:
+                    self._refuse(code)
+                else:
+                    instruction(self)
+            return self.stack.pop()
+        except (IndexError, struct.error) as error:
+            reason = "it ends too early" if self.at >= len(content) else f"it makes no sense at byte {self.at:,}"
+            raise DamagedPickle(reason) from error
+        except (KeyError, TypeError, AttributeError, ValueError) as error:
+            raise DamagedPickle(f"it makes no sense at byte {self.at:,}") from error
+
+    def _refuse(self, code: int) -> None:
+        if code in _CALLS:
+            raise UnsafePickle(f"{_CALLS[code]} at byte {self.at - 1:,}")
+        raise DamagedPickle(f"instruction 0x{code:02x} at byte {self.at - 1:,} is none of a memory snapshot")
+
+    def take(self, count: int) -> bytes:
+        """The next bytes of the file."""
+        end = self.at + count
+        if end > len(self.content):
+            self.at = len(self.content)
+            raise DamagedPickle("it ends too early")
+        taken = self.content[self.at : end]
+        self.at = end
+        return taken
+
+    def number(self, count: int) -> int:
+        """An unsigned number of so many bytes."""
+        return int.from_bytes(self.take(count), "little")
+
+    def made(self, container: Plain) -> None:
+        """Puts a new container on the stack."""
+        self.containers += 1
+        if self.containers > MAX_CONTAINERS:
+            raise DamagedPickle(f"it has more than {MAX_CONTAINERS:,} lists and dicts")
+        self.stack.append(container)
+
+    def marked(self) -> list[Plain]:
+        """What lies above the last mark."""
+        items = self.stack
+        self.stack = self.below.pop()
+        return items
+
+
+def _mark(machine: _Machine) -> None:
+    if len(machine.below) >= MAX_MARKS:
+        raise DamagedPickle("it is nested too deeply")
+    machine.below.append(machine.stack)
+    machine.stack = []
+
+
+def _tuple(machine: _Machine, count: int) -> None:
+    stack = machine.stack
+    if len(stack) < count:
+        raise IndexError
+    items = tuple(stack[len(stack) - count :])
+    del stack[len(stack) - count :]
+    machine.made(items)
+
+
+def _append(machine: _Machine) -> None:
+    item = machine.stack.pop()
+    _list(machine).append(item)
+
+
+def _appends(machine: _Machine) -> None:
+    items = machine.marked()
+    _list(machine).extend(items)
+
+
+def _list(machine: _Machine) -> list[Plain]:
+    target = machine.stack[-1]
+    if not isinstance(target, list):
+        raise TypeError
+    return target
+
+
+def _set_item(machine: _Machine) -> None:
+    value = machine.stack.pop()
+    key = machine.stack.pop()
+    _set(machine, [key, value])
+
+
+def _set_items(machine: _Machine) -> None:
+    _set(machine, machine.marked())
+
+
+def _set(machine: _Machine, items: list[Plain]) -> None:
+    target = machine.stack[-1]
+    if not isinstance(target, dict) or len(items) % 2:
+        raise TypeError
+    for place in range(0, len(items), 2):
+        key = items[place]
+        if not isinstance(key, str) and not (isinstance(key, int) and -SMALL_KEY < key < SMALL_KEY):
+            raise TypeError
+        target[key] = items[place + 1]
+
+
+def _integer(machine: _Machine) -> None:
+    count = machine.number(1)
+    if count > MAX_INTEGER_BYTES:
+        raise ValueError
+    machine.stack.append(int.from_bytes(machine.take(count), "little", signed=True))
+
+
+def _signed(machine: _Machine) -> None:
+    machine.stack.append(int.from_bytes(machine.take(4), "little", signed=True))
+
+
+def _text(machine: _Machine, width: int) -> None:
+    machine.stack.append(machine.take(machine.number(width)).decode("utf-8", "surrogatepass"))
+
+
+def _bytes(machine: _Machine, width: int) -> None:
+    machine.stack.append(machine.take(machine.number(width)))
+
+
+def _memoize(machine: _Machine) -> None:
+    machine.memo[len(machine.memo)] = machine.stack[-1]
+
+
+def _put(machine: _Machine, width: int) -> None:
+    machine.memo[machine.number(width)] = machine.stack[-1]
+
+
+def _get(machine: _Machine, width: int) -> None:
+    machine.stack.append(machine.memo[machine.number(width)])
+
+
+def _stop(machine: _Machine) -> None:
+    machine.done = True
+
+
+_Instruction = Callable[[_Machine], Any]
+_BY_CODE: dict[int, _Instruction] = {
+    0x80: lambda machine: machine.take(1),  # PROTO
+    0x95: lambda machine: machine.take(8),  # FRAME
+    0x2E: _stop,
+    0x28: _mark,
+    0x7D: lambda machine: machine.made({}),
+    0x5D: lambda machine: machine.made([]),
+    0x29: lambda machine: machine.stack.append(()),
+    0x74: lambda machine: machine.made(tuple(machine.marked())),
+    0x85: lambda machine: _tuple(machine, 1),
+    0x86: lambda machine: _tuple(machine, 2),
+    0x87: lambda machine: _tuple(machine, 3),
+    0x61: _append,
+    0x65: _appends,
+    0x73: _set_item,
+    0x75: _set_items,
+    0x71: lambda machine: _put(machine, 1),
+    0x72: lambda machine: _put(machine, 4),
+    0x94: _memoize,
+    0x68: lambda machine: _get(machine, 1),
+    0x6A: lambda machine: _get(machine, 4),
+    0x4A: _signed,
+    0x4B: lambda machine: machine.stack.append(machine.number(1)),
+    0x4D: lambda machine: machine.stack.append(machine.number(2)),
+    0x8A: _integer,
+    0x47: lambda machine: machine.stack.append(struct.unpack(">d", machine.take(8))[0]),
+    0x8C: lambda machine: _text(machine, 1),
+    0x58: lambda machine: _text(machine, 4),
+    0x8D: lambda machine: _text(machine, 8),
+    0x43: lambda machine: _bytes(machine, 1),
+    0x42: lambda machine: _bytes(machine, 4),
+    0x8E: lambda machine: _bytes(machine, 8),
+    0x4E: lambda machine: machine.stack.append(None),
+    0x88: lambda machine: machine.stack.append(True),
+    0x89: lambda machine: machine.stack.append(False),
+}
+_INSTRUCTIONS: list[_Instruction | None] = [_BY_CODE.get(code) for code in range(256)]

@@ -1,0 +1,270 @@
+"""A memory snapshot as arrays: the history of each device's allocator, its segments and blocks, and the stacks."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpline.errors import UnreadableFile
+from warpline.records import dataclass
+from warpline.sources.detect import GZIP_MAGIC
+from warpline.sources.nsys.unpack import most_bytes
+from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
+
+Int64s = npt.NDArray[np.int64]
+
+MAX_BYTES = 2 << 30
+"""A snapshot is read whole, and takes several times its size in memory."""
+MAX_VISITED = 50_000_000
+"""Entries, blocks and frames: one that the file names again and again is counted each time."""
+MAX_FRAMES = 200
+"""Frames of a stack that are kept, the innermost first."""
+LARGEST = (1 << 62) - 1
+NO_STACK = 0
+
+ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "oom",
+    "snapshot",
+)
+"""What torch's allocator records; see `torch.cuda.memory._snapshot`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One frame of a stack, of Python or C++."""
+
+    file: str
+    line: int
+    function: str
+
+
+Stack = tuple[Frame, ...]
+
+
+@dataclass(slots=True)
+class Block:
+    """A piece of a segment at the time of the snapshot."""
+
+    address: int
+    size_bytes: int
+    requested_bytes: int
+    """What was asked for, before rounding; the size itself where the file does not tell."""
+    state: str
+    """active_allocated, active_awaiting_free, active_pending_free or inactive."""
+    stack: int
+    """Position in `Snapshot.stacks`."""
+
+
+@dataclass(slots=True)
+class Segment:
+    """Memory from one cudaMalloc."""
+
+    address: int
+    size_bytes: int
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class History:
+    """What the allocator of one device did, in order."""
+
+    action: Int64s
+    """Position in ACTIONS."""
+    address: Int64s
+    size_bytes: Int64s
+    time_ns: Int64s | None
+    """From the first entry; None where the file has no times (before torch 2.1)."""
+    stack: Int64s
+    free_bytes: Int64s
+    """For `oom`: what CUDA still had free; -1 elsewhere."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """A whole snapshot."""
+
+    segments: dict[int, list[Segment]]
+    """By device."""
+    histories: dict[int, History]
+    """By device."""
+    stacks: list[Stack]
+    """Each stack once; the first is empty."""
+    marks: list[tuple[int, int, str]] = field(default_factory=list)
+    """Begin, end (ns, as in the histories) and name of record_function ranges, where they were recorded."""
+    skipped: int = 0
+    """Entries and blocks that are no dicts, or lack a size."""
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot without executing it; `UnreadableFile` for any other or hostile file."""
+    try:
+        return _Reader().read(load_plain(_content(path)))
+    except UnsafePickle as error:
+        raise UnreadableFile(
+            "unsafe-pickle",
+            f"{path} would run code if Python loaded it ({error}), which no memory snapshot does; nothing was run",
+            "write it with torch.cuda.memory._dump_snapshot(), and do not load this file elsewhere",
+        ) from error
+    except DamagedPickle as error:
+        raise UnreadableFile(
+            "not-a-snapshot",
+            f"{path} is not a memory snapshot of torch: {error}",
+            "write it with torch.cuda.memory._dump_snapshot()",
+        ) from error
+
+
+def _content(path: Path) -> bytes:
+    limit = min(MAX_BYTES, most_bytes())
+    try:
+        with path.open("rb") as file:
+            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+        with gzip.open(path) if packed else path.open("rb") as stream:
+            content: bytes = stream.read(limit + 1)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
+    except OSError as error:
+        raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror}") from error
+    if len(content) > limit:
+        raise DamagedPickle(f"it has more than {limit:,} bytes; record fewer entries (max_entries)")
+    return content
+
+
+class _Reader:
+    """Walks over the plain values; what is not as torch writes it is skipped and counted."""
+
+    def __init__(self) -> None:
+        self.stacks: list[Stack] = [()]
+        self.stack_of: dict[int, int] = {}
+        self.frame_of: dict[int, Frame] = {}
+        self.kept: list[Plain] = []
+        """Keeps the lists alive whose identity is a key."""
+        self.visited = 0
+        self.skipped = 0
+
+    def read(self, document: Plain) -> Snapshot:
+        if isinstance(document, list):
+            document = {"segments": document}  # torch.cuda.memory_snapshot() gives segments alone
+        if not isinstance(document, dict) or not ({"segments", "device_traces"} & document.keys()):
+            raise DamagedPickle("it has neither segments nor device_traces")
+        segments: dict[int, list[Segment]] = {}
+        for entry in self._dicts(document.get("segments")):
+            segments.setdefault(_whole(entry, "device") or 0, []).append(self._segment(entry))
+        traces = document.get("device_traces")
+        histories: dict[int, History] = {}
+        first_us: int | None = None
+        for device, trace in enumerate(traces if isinstance(traces, list) else []):
+            entries = [entry for entry in self._dicts(trace) if entry.get("action") in ACTIONS]
+            if entries:
+                times = [time for entry in entries if (time := _whole(entry, "time_us")) is not None]
+                first_us = min([*times, *([first_us] if first_us is not None else [])], default=None)
+                histories[device] = self._history(entries)
+        for history in histories.values():
+            if history.time_ns is not None:
+                history.time_ns -= (first_us or 0) * 1_000
+        marks = self._marks(document.get("external_annotations"), first_us or 0)
+        return Snapshot(segments, histories, self.stacks, marks, self.skipped)
+
+    def _dicts(self, items: Plain) -> list[dict[str, Any]]:
+        if not isinstance(items, list | tuple):
+            return []
+        self.visited += len(items)
+        if self.visited > MAX_VISITED:
+            raise DamagedPickle(f"it has more than {MAX_VISITED:,} entries")
+        found = [item for item in items if isinstance(item, dict)]
+        self.skipped += len(items) - len(found)
+        return found
+
+    def _segment(self, entry: dict[str, Any]) -> Segment:
+        address = _whole(entry, "address") or 0
+        made = Segment(address, _whole(entry, "total_size") or 0)
+        place = address
+        for block in self._dicts(entry.get("blocks")):
+            size = _whole(block, "size")
+            if size is None:
+                self.skipped += 1
+                continue
+            old = block.get("history")  # before torch 2.1
+            inner = old[0] if isinstance(old, list) and old and isinstance(old[0], dict) else {}
+            requested = _whole(block, "requested_size")
+            requested = requested if requested is not None else _whole(inner, "real_size")
+            at = _whole(block, "address")
+            made.blocks.append(
+                Block(
+                    place if at is None else at,
+                    size,
+                    size if requested is None else requested,
+                    str(block.get("state")),
+                    self._stack(block.get("frames", inner.get("frames"))),
+                )
+            )
+            place = min((place if at is None else at) + size, LARGEST)
+        return made
+
+    def _history(self, entries: list[dict[str, Any]]) -> History:
+        def column(name: str) -> Int64s:
+            found = (_whole(entry, name) for entry in entries)
+            return np.array([-1 if value is None else value for value in found], np.int64)
+
+        times = column("time_us")
+        return History(
+            np.array([ACTIONS.index(entry["action"]) for entry in entries], np.int64),
+            column("addr"),
+            column("size"),
+            times * 1_000 if len(times) and (times >= 0).all() and times.max() < LARGEST // 1_000 else None,
+            np.array([self._stack(entry.get("frames")) for entry in entries], np.int64),
+            column("device_free"),
+        )
+
+    def _stack(self, frames: Plain) -> int:
+        if not isinstance(frames, list | tuple) or not frames:
+            return NO_STACK
+        known = self.stack_of.get(id(frames))
+        if known is not None:
+            return known
+        made = tuple(self._frame(frame) for frame in self._dicts(frames[:MAX_FRAMES]))
+        self.kept.append(frames)
+        self.stack_of[id(frames)] = len(self.stacks)
+        self.stacks.append(made)
+        return len(self.stacks) - 1
+
+    def _frame(self, entry: dict[str, Any]) -> Frame:
+        known = self.frame_of.get(id(entry))
+        if known is None:
+            made = Frame(str(entry.get("filename")), _whole(entry, "line") or 0, str(entry.get("name")))
+            known = self.frame_of[id(entry)] = made
+            self.kept.append(entry)
+        return known
+
+    def _marks(self, entries: Plain, first_us: int) -> list[tuple[int, int, str]]:
+        """Ranges, from the begins and ends that torch records with `global_record_annotations`."""
+        begun: dict[str, list[int]] = {}
+        found = []
+        for entry in self._dicts(entries):
+            time, name = _whole(entry, "time_us"), entry.get("name")
+            if time is None or not isinstance(name, str) or not 0 <= time - first_us < LARGEST // 1_000:
+                continue
+            at = (time - first_us) * 1_000
+            if entry.get("stage") == "START":
+                begun.setdefault(name, []).append(at)
+            elif entry.get("stage") == "END" and begun.get(name):
+                found.append((begun[name].pop(), at, name))
+        return sorted(found)
+
+
+def _whole(entry: dict[str, Any], name: str) -> int | None:
+    """A number of the entry, if it is whole and in range."""
+    value = entry.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST else None

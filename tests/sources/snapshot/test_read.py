@@ -1,0 +1,142 @@
+"""Snapshots as arrays, old and new, whole and damaged."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import snapshot_files
+from hypothesis import given
+from hypothesis import strategies as st
+from snapshot_files import MIB, entry, write
+
+from warpline.cli.main import run
+from warpline.errors import UnreadableFile, WarplineError
+from warpline.front.functions import memory_use
+from warpline.sources.detect import Kind, detect
+from warpline.sources.snapshot import read, read_snapshot
+
+
+def test_histories_segments_and_stacks(tmp_path: Path) -> None:
+    found = read_snapshot(write(tmp_path, snapshot_files.training()))
+    assert list(found.histories) == [0]
+    history = found.histories[0]
+    assert history.size_bytes.tolist()[:3] == [3 * MIB, 20 * MIB, 2 * MIB]
+    assert history.time_ns is not None
+    assert history.time_ns.tolist() == [0, 100_000, 200_000, 300_000, 310_000, 400_000, 500_000]
+    assert [len(segment.blocks) for segment in found.segments[0]] == [2, 2]
+    assert found.stacks[history.stack[0]][1].function == "forward"
+    assert found.skipped == 0
+
+
+def test_a_snapshot_without_times_or_addresses_of_blocks(tmp_path: Path) -> None:
+    """As torch 1.13 and 2.0 wrote it: the frames of a block lie in its history."""
+    old = {
+        "segments": [
+            {
+                "address": 4096,
+                "total_size": 2048,
+                "blocks": [
+                    {
+                        "size": 512,
+                        "state": "active_allocated",
+                        "history": [{"addr": 4096, "real_size": 400, "frames": snapshot_files.TRAIN}],
+                    },
+                    {"size": 1536, "state": "inactive"},
+                ],
+            }
+        ],
+        "device_traces": [[{"action": "alloc", "addr": 4096, "size": 400, "stream": 0, "frames": []}]],
+    }
+    found = read_snapshot(write(tmp_path, old))
+    assert found.histories[0].time_ns is None
+    blocks = found.segments[0][0].blocks
+    assert [(block.address, block.requested_bytes) for block in blocks] == [(4096, 400), (4608, 1536)]
+    assert found.stacks[blocks[0].stack][0].function == "linear"
+    assert memory_use(write(tmp_path, old)).devices[0].peak.allocated_bytes == 400
+
+
+def test_packed_and_bare_lists_of_segments_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "snapshot.pickle.gz"
+    path.write_bytes(gzip.compress(pickle.dumps(snapshot_files.training()["segments"])))
+    assert detect(path) is Kind.MEMORY_SNAPSHOT_GZ
+    assert memory_use(path).devices[0].peak.allocated_bytes == 3 * MIB
+
+
+def test_a_hostile_pickle_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Runs:
+        def __reduce__(self) -> Any:
+            return os.system, ("touch was-run",)
+
+    monkeypatch.chdir(tmp_path)
+    path = write(tmp_path, {"segments": Runs()})
+    assert run(["memory", str(path)]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("warpline: unsafe-pickle: ")
+    assert err.count("\n") == 1
+    assert "nothing was run" in err
+    assert not (tmp_path / "was-run").exists()
+
+
+@pytest.mark.parametrize("value", [None, 3, "segments", {}, {"a": 1}, (1, 2)])
+def test_other_pickles_are_refused(value: Any, tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="not a memory snapshot"):
+        read_snapshot(write(tmp_path, value))
+
+
+def test_entries_that_are_named_again_and_again_are_counted_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(read, "MAX_VISITED", 1000)
+    blocks = [snapshot_files.block(0, 512, 512, "inactive")] * 30
+    path = write(tmp_path, {"segments": [{"address": 0, "total_size": 1, "blocks": blocks}] * 40})
+    with pytest.raises(UnreadableFile, match="more than 1,000"):
+        read_snapshot(path)
+
+
+def test_a_file_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPLINE_MAX_BYTES", "1000")
+    path = tmp_path / "snapshot.pickle.gz"
+    path.write_bytes(gzip.compress(pickle.dumps({"segments": ["x" * 100_000]})))
+    with pytest.raises(UnreadableFile, match="more than 1,000 bytes"):
+        read_snapshot(path)
+
+
+ODD = st.sampled_from([None, -1, True, 0, 1 << 62, 1 << 70, -(1 << 70), "x", b"", [], {}, 1.5, float("nan"), (), [[]]])
+
+
+@given(data=st.data())
+def test_odd_values_anywhere_give_an_answer_or_an_error(data: st.DataObject, tmp_path_factory: Any) -> None:
+    snapshot = data.draw(st.sampled_from([snapshot_files.training, snapshot_files.leaking]))()
+    for _ in range(data.draw(st.integers(1, 4))):
+        node: Any = snapshot
+        for _ in range(data.draw(st.integers(1, 5))):
+            keys = list(node) if isinstance(node, dict) else list(range(len(node))) if isinstance(node, list) else []
+            if not keys:
+                break
+            key = data.draw(st.sampled_from(keys))
+            if not isinstance(node[key], dict | list) or data.draw(st.booleans()):
+                node[key] = data.draw(ODD)
+                break
+            node = node[key]
+    path = write(tmp_path_factory.mktemp("odd"), snapshot)
+    try:
+        answer = memory_use(path)
+    except WarplineError:
+        return
+    for device in answer.devices:
+        assert device.peak.allocated_bytes >= 0
+        assert (device.curve.allocated_bytes <= device.peak.allocated_bytes).all()
+
+
+def test_a_snapshot_is_no_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = write(tmp_path, {"segments": [], "device_traces": [[entry("alloc", 1, 2, 3)]]})
+    assert run(["diagnose", str(path)]) == 1
+    assert "warpline memory snapshot.pickle" in capsys.readouterr().err
