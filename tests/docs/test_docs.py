@@ -81,6 +81,7 @@ ANSWERS = {
     "history": ["demo"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
     "ops": [DEMO, "--group", "shape"],
+    "parts": [DEMO],
     "path": [DEMO],
     "report": [DEMO, "-o", os.devnull, "-f"],
     "roofline": [DEMO],

@@ -161,6 +161,11 @@ def _ops(chance: random.Random) -> Sequence[str]:
     return ["ops", FILE, *group, *sort, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
+def _parts(chance: random.Random) -> Sequence[str]:
+    by = ["--by", chance.choice(["module", "range", "role", "class"])] if chance.random() < 0.6 else []
+    return ["parts", FILE, *by, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+
+
 def _whatif(chance: random.Random) -> Sequence[str]:
     from warpline.fixes.registry import all_fixes  # noqa: PLC0415 - only where it is needed
 
@@ -260,6 +265,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "memory": (_memory, 6),
     "roofline": (_roofline, 9),
     "ops": (_ops, 8),
+    "parts": (_parts, 8),
     "whatif": (_whatif, 7),
     "budget": (_budget, 5),
     "export": (_export, 7),

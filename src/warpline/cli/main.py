@@ -30,6 +30,7 @@ VERBS = {
     "dive": "dive",
     "metric": "metric",
     "ops": "ops",
+    "parts": "parts",
     "roofline": "roofline",
     "device": "device",
     "bench": "bench",

@@ -25,6 +25,7 @@ from warpline.units import duration
 if TYPE_CHECKING:
     from warpline.analyses.memory import MemoryUse
     from warpline.analyses.ops import OpsTable
+    from warpline.analyses.parts import PartsTable
     from warpline.analyses.roofline_entry import RooflineTable
     from warpline.exports.formats import Exported, Picture
     from warpline.findings.diagnosis import Diagnosis
@@ -167,6 +168,17 @@ class Trace(TableProperties):
         from warpline.analyses.ops import ops_table  # noqa: PLC0415 - loads when it is used
 
         return ops_table(self.linked, group=group, sort=sort, device=device)
+
+    def parts(
+        self, *, by: Literal["module", "range", "role", "class"] | None = None, device: str | None = None
+    ) -> PartsTable:
+        """The time window by module, range, role or class of kernels, and the gaps; the sum is the window.
+
+        >>> trace.parts(by="role").frame.select("part", "gpu_ns", "share", "verdict")
+        """
+        from warpline.analyses.parts import parts_table  # noqa: PLC0415 - loads when it is used
+
+        return parts_table(self.linked, by=by, device=device)
 
     def stats(self, report: str) -> pl.DataFrame:
         """A report of `nsys stats`, with its columns, order and rounding.

@@ -78,6 +78,7 @@ def _next(table: OpsTable, path: str) -> Section:
         [Command(f"warpline ops {quoted} --group shape", "a row for each shape")] if table.group != "shape" else []
     )
     commands += [
+        Command(f"warpline parts {quoted}", "the step by module, range or role"),
         Command(f"warpline roofline {quoted}", "how far each op is from the roofline"),
     ]
     return Section("next", "Next", (Commands(tuple(commands)),))

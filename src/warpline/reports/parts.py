@@ -1,0 +1,115 @@
+"""The step in parts as sections."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import polars as pl
+
+from warpline.analyses.parts import GAPS, PartsTable
+from warpline.kernels import normalise
+from warpline.reports.roofline_plot import shape_label
+from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
+from warpline.units import duration, several, share
+
+LISTED_SHAPES = 12
+_COLUMNS = (
+    Column("gpu_ns", "GPU time", "ns"),
+    Column("share", "share", "share"),
+    Column("per_step_ns", "per step", "ns"),
+    Column("calls", "calls", "count", priority=4),
+    Column("mean_ns", "mean", "ns", priority=3),
+    Column("idle_inside_ns", "idle inside", "ns", priority=2),
+    Column("launches", "launches", "count", priority=3),
+    Column("roof_pct", "% roof", "number", priority=2),
+)
+_VERDICT = Column("verdict", "verdict")
+_KERNEL_SHARE = Column("kernel_share", "of kernels", "share")
+
+
+def parts_report(table: PartsTable, path: str, top: int) -> Report:
+    """The parts, the classes of kernels, and which kernel ran for which shapes."""
+    sections = [
+        Section("parts", f"By {table.by}", (_table(table.frame, _COLUMNS, table.by, top), _note(table)), is_lead=True)
+    ]
+    if table.by != "class":
+        columns = (_COLUMNS[0], _KERNEL_SHARE, *_COLUMNS[1:])
+        sections.append(Section("classes", "By class of kernels", (_table(table.classes, columns, "class", top),)))
+    if len(table.shapes):
+        sections.append(Section("shapes", "Kernels by shape", tuple(_shapes(table))))
+    sections.append(_next(table, path))
+    steps = several(table.steps, "step") if table.steps else "no steps"
+    title = f"{path} · {table.device} · {steps} · {duration(table.window_ns)}"
+    return Report(title, tuple(sections))
+
+
+def _table(frame: pl.DataFrame, columns: tuple[Column, ...], key: str, top: int) -> Table:
+    shown = [column for column in columns if frame[column.name].null_count() < len(frame)]
+    parts, rest = frame.filter(pl.col("verdict").is_not_null()), frame.filter(pl.col("verdict").is_null())
+    listed = pl.concat([parts.head(top), rest])
+    rows = tuple(
+        (*(_cell(row, column.name) for column in shown), row["part"], row["verdict"]) for row in listed.to_dicts()
+    )
+    hidden = len(parts) - min(top, len(parts))
+    note = f"{hidden:,} more, {duration(int(parts[top:]['gpu_ns'].sum()))}: --top {len(parts)}" if hidden else ""
+    return Table((*shown, Column("part", key, key=True), _VERDICT), rows, hidden, note)
+
+
+def _cell(row: dict[str, Any], name: str) -> Value:
+    value: Value = row[name]
+    return f"{value:.1f}" if name == "roof_pct" and isinstance(value, float) else value
+
+
+def _note(table: PartsTable) -> Text:
+    busy = int(table.frame.filter(pl.col("verdict").is_not_null())["gpu_ns"].sum())
+    return Text(
+        f"The rows sum to {duration(table.window_ns)}. Overlapping operations count once. idle inside: gaps within a "
+        f"part, included in the row {GAPS}. FLOPs and bytes are known for {share(table.known_ns, busy)} of GPU time.",
+        "quiet",
+    )
+
+
+def _shapes(table: PartsTable) -> list[Text | Table]:
+    columns = (
+        Column("time_ns", "time", "ns"),
+        Column("count", "count", "count", priority=3),
+        Column("mean_ns", "mean", "ns", priority=2),
+        Column("roof_pct", "% roof", "number", priority=2),
+        Column("op", "op and shapes", key=True),
+        Column("kernel", "kernel"),
+        Column("grid", "grid", priority=3),
+    )
+    rows = tuple(
+        (
+            row["time_ns"],
+            row["count"],
+            row["mean_ns"],
+            _cell(row, "roof_pct"),
+            " ".join(filter(None, (row["op"] or "(no op)", shape_label(row["shapes"] or "")))),
+            normalise(row["kernel"]).base[:60],
+            row["grid"],
+        )
+        for row in table.shapes.head(LISTED_SHAPES).to_dicts()
+    )
+    hidden = len(table.shapes) - len(rows)
+    content: list[Text | Table] = [
+        Table(columns, rows, hidden, f"{hidden:,} more: --json lists them" if hidden else "")
+    ]
+    known = table.shapes.filter(pl.col("shapes").is_not_null())
+    by_op = (
+        known.group_by("op").agg(pl.col("shapes").n_unique(), pl.col("kernel").n_unique()).filter(pl.col("kernel") > 1)
+    )
+    for op, shapes, kernels in by_op.sort("shapes", "op", descending=[True, False]).head(1).iter_rows():
+        content.append(Text(f"The library chooses by shape: {kernels} kernels for {shapes} shapes of {op}.", "quiet"))
+    return content
+
+
+def _next(table: PartsTable, path: str) -> Section:
+    quoted = shlex.quote(path)
+    other = "role" if table.by != "role" else "class"
+    commands = [
+        Command(f"warpline parts {quoted} --by {other}", f"the same by {other}"),
+        Command(f"warpline ops {quoted} --group shape", "each op with each shape"),
+    ]
+    return Section("next", "Next", (Commands(tuple(commands)),))
