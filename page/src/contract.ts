@@ -44,6 +44,8 @@ export interface Launch {
   readonly moved_bytes: number | null;
   readonly source: string | null;
   readonly target: string | null;
+  readonly floor_ns: number | null;
+  readonly bound: string | null;
 }
 
 /** The inputs of an op, as JSON texts of the profiler. */

@@ -1,40 +1,61 @@
-/** The page's program: colours, contents, the timeline, then the panels. The text above them is there without it. */
+/** The page's program: colours, the timeline, then Python frames and panels. The text above them is there without it. */
 
-import type { Panels } from "./contract";
+import type { Panels, Timeline as Head } from "./contract";
 import { found, make } from "./dom";
-import type { Page } from "./page";
 import { PANELS } from "./panels/registry";
 import { themeButton } from "./theme";
-import { json } from "./unpack";
+import { Timeline } from "./timeline/timeline";
+import { block, json } from "./unpack";
 
 /** When each stage was reached, in milliseconds since the page was opened; read by tests and benchmarks. */
 const marks: Record<string, number> = { begin: performance.now() };
+const reached = (stage: string): void => { marks[stage] = performance.now(); };
+const nextFrame = (): Promise<void> => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 
 function contents(): void {
-  const links = [...document.querySelectorAll<HTMLElement>("main section[id], #details")].flatMap((section) => {
+  const links = [...document.querySelectorAll<HTMLElement>("main section[id]")].flatMap((section) => {
     const title = section.querySelector("h2")?.firstChild?.textContent ?? section.getAttribute("aria-label");
     return title && section.childElementCount ? [make("a", { href: `#${section.id}` }, title)] : [];
   });
   found("contents").replaceChildren(...links);
 }
 
-async function panels(page: Page): Promise<void> {
+async function openTimeline(): Promise<Timeline> {
+  const bytes = await block("data-timeline");
+  reached("inflated");
+  const length = new DataView(bytes.buffer).getUint32(0, true);
+  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Head;
+  const timeline = new Timeline(head, bytes, 4 + length, found("timeline"));
+  reached("drawn");
+  contents();
+  for (const card of document.querySelectorAll<HTMLElement>("[data-finding]")) {
+    const number = Number(card.dataset["finding"]);
+    card.append(make("button", { type: "button", class: "jump", onclick: () => timeline.showFinding(number) }, "Show on the timeline"));
+  }
+  void nextFrame().then(() => reached("painted"));
+  return timeline;
+}
+
+/** Python frames are most of a trace, and folded: they come after the first paint, as the panels do. */
+async function openRest(timeline: Timeline): Promise<void> {
+  await nextFrame();
+  timeline.addRest(await block("data-python"));
   const data = await json<Panels>("data-panels");
   for (const panel of PANELS) {
     const mine = data[panel.name];
     if (!mine) continue;
     const body = make("div", { class: "body" });
     found("panels").append(make("section", { id: panel.name, class: "section" }, make("h2", {}, panel.title), body));
-    panel.draw(mine, body, page);
+    panel.draw(mine, body, timeline);
   }
   contents();
+  reached("complete");
 }
 
 document.querySelector("header")?.append(themeButton());
-const page: Page = { goTo: () => undefined, search: () => undefined };
-
-document.addEventListener("DOMContentLoaded", () => {
-  void panels(page).then(() => { marks["complete"] = performance.now(); });
+const parsed = new Promise<void>((done) => document.addEventListener("DOMContentLoaded", () => done()));
+void openTimeline().then(async (timeline) => {
+  Object.assign(window, { warpline: { marks, timeline } });
+  await parsed;
+  await openRest(timeline);
 });
-
-Object.assign(window, { warpline: { marks, page } });

@@ -4,7 +4,7 @@ import { make } from "./dom";
 
 const KEY = "warpline-theme";
 type Theme = "light" | "dark";
-const system = matchMedia("(prefers-color-scheme: dark)");
+const system = (): MediaQueryList => matchMedia("(prefers-color-scheme: dark)");
 const listeners: (() => void)[] = [];
 
 function chosen(): Theme | null {
@@ -16,7 +16,7 @@ function chosen(): Theme | null {
   }
 }
 
-export const isDark = (): boolean => (document.documentElement.dataset["theme"] ?? (system.matches ? "dark" : "light")) === "dark";
+export const isDark = (): boolean => (document.documentElement.dataset["theme"] ?? (system().matches ? "dark" : "light")) === "dark";
 
 /** Call this when the colours change. */
 export function onThemeChange(listener: () => void): void {
@@ -39,7 +39,7 @@ export function themeButton(): HTMLElement {
     try { localStorage.setItem(KEY, next); } catch { /* as above */ }
     tell();
   });
-  system.addEventListener("change", tell);
+  system().addEventListener("change", tell);
   name();
   return button;
 }

@@ -92,6 +92,10 @@ class Launch:
     moved_bytes: int | None
     source: str | None
     target: str | None
+    floor_ns: int | None
+    """Time below which the roofline does not let it go; null where the work is unknown."""
+    bound: str | None
+    """What bounds it: compute, memory or latency."""
 
 
 @dataclass(frozen=True, slots=True)

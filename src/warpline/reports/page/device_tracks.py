@@ -9,6 +9,8 @@ import polars as pl
 
 from warpline.analyses.gap_spans import CAUSES
 from warpline.analyses.gaps import Gaps
+from warpline.analyses.roofline import kernel_floors
+from warpline.errors import CannotAnswer
 from warpline.inert import inert
 from warpline.reports.page.contract import Launch, Track, TrackKind
 from warpline.reports.page.names import Names
@@ -22,6 +24,10 @@ LAUNCH_COLUMNS = (
     *("registers", "shared_bytes", "bytes", "source_memory", "target_memory"),
 )
 
+BOUNDS = ("compute", "memory", "latency")
+MOST_FLOORS = 200_000
+"""Operations up to which the roofline is computed: about 10 µs each."""
+
 
 class DeviceTracks:
     """Adds the tracks of all devices."""
@@ -34,7 +40,7 @@ class DeviceTracks:
         """Operations, each linked with the call that launched it, else with its op."""
         gpu = self._trace.gpu
         names = numbered(gpu, ["kind", "name", "short_name"], self._names.gpu)
-        launches = numbered(gpu, LAUNCH_COLUMNS, self._launch)
+        launches = numbered(self._with_floors(gpu), (*LAUNCH_COLUMNS, "floor_ns", "bound"), self._launch)
         call, op = np.append(calls, NONE)[integers(gpu["api_id"])], np.append(ops, NONE)[integers(gpu["op_id"])]
         return self._by_stream(gpu, "stream", names, launches, np.where(call != NONE, call, op))
 
@@ -75,10 +81,22 @@ class DeviceTracks:
         starts, ends = integers(frame["start_ns"]), integers(frame["end_ns"])
         return self._pack.add(tracks, Rows(track.ravel(), starts, ends, names, None, arguments, links))
 
+    def _with_floors(self, gpu: pl.DataFrame) -> pl.DataFrame:
+        """The operations with the time that the roofline allows, to two digits: equal launches stay equal."""
+        try:
+            floors = kernel_floors(self._trace) if len(gpu) <= MOST_FLOORS else {}
+        except CannotAnswer:
+            floors = {}
+        times, bounds = np.full(len(gpu), NONE), np.full(len(gpu), NONE)
+        for row, (floor_ns, bound) in floors.items():
+            times[row], bounds[row] = rounded(floor_ns), BOUNDS.index(bound)
+        known = pl.Series(times).replace(NONE, None), pl.Series(bounds).replace(NONE, None)
+        return gpu.with_columns(floor_ns=known[0], bound=known[1])
+
     def _launch(self, *row: int | str | None) -> int:
         if all(value is None for value in row):
             return 0
-        grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared, moved, source, target = row
+        grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared, moved, source, target, floor, bound = row
         self.launches.append(
             Launch(
                 _three(grid_x, grid_y, grid_z),
@@ -88,9 +106,16 @@ class DeviceTracks:
                 _whole(moved),
                 inert(source) if isinstance(source, str) else None,
                 inert(target) if isinstance(target, str) else None,
+                _whole(floor),
+                BOUNDS[bound] if isinstance(bound, int) else None,
             )
         )
         return len(self.launches)
+
+
+def rounded(floor_ns: float) -> int:
+    """The time to two digits."""
+    return int(float(f"{floor_ns:.1e}"))
 
 
 def cause_words() -> dict[str, str]:

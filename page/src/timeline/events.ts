@@ -1,0 +1,167 @@
+/**
+ * The rows of the timeline in typed arrays: lane after lane, sorted by begin. A lane is one line of one track.
+ *
+ * No levels of detail are stored. A prefix sum of durations gives how much of any column of pixels is covered, and the
+ * longest row of each block of 64 gives its colour, so that drawing costs as much as there are pixels, not rows.
+ */
+
+import type { Timeline, Track } from "../contract";
+import { planes, unzigzag } from "../unpack";
+
+const BLOCK = 64;
+/** A column with many blocks looks at so many of them at most. */
+const MOST_BLOCKS = 64;
+
+export interface Lane {
+  readonly group: Group;
+  readonly depth: number;
+  /** Its rows are from `first` up to `beyond`. */
+  readonly first: number;
+  readonly beyond: number;
+  ready: boolean;
+}
+
+/** A track and its lanes. */
+export interface Group {
+  readonly track: Track;
+  readonly lanes: readonly Lane[];
+  open: boolean;
+}
+
+export const NONE = -1;
+
+export class Events {
+  readonly start: Float64Array;
+  readonly end: Float64Array;
+  /** Duration of all rows before a row. */
+  readonly sum: Float64Array;
+  readonly name: Uint16Array | Uint32Array;
+  readonly argument: Uint32Array;
+  readonly link: Int32Array;
+  /** Rows with each name. */
+  readonly counts: Uint32Array;
+  readonly groups: readonly Group[];
+  readonly lanes: readonly Lane[];
+  private readonly longestOf: Uint32Array;
+
+  constructor(readonly head: Timeline) {
+    const n = head.events;
+    this.start = new Float64Array(n);
+    this.end = new Float64Array(n);
+    this.sum = new Float64Array(n + 1);
+    this.name = head.names.length < 65536 ? new Uint16Array(n) : new Uint32Array(n);
+    this.argument = new Uint32Array(n);
+    this.link = new Int32Array(n);
+    this.counts = new Uint32Array(head.names.length);
+    this.longestOf = new Uint32Array(Math.ceil(n / BLOCK));
+    let at = 0;
+    this.groups = head.tracks.map((track) => {
+      const lanes: Lane[] = [], group: Group = { track, lanes, open: track.kind !== "python" };
+      track.lanes.forEach((count, depth) => lanes.push({ group, depth, first: at, beyond: (at += count), ready: false }));
+      return group;
+    });
+    this.lanes = this.groups.flatMap((group) => group.lanes);
+  }
+
+  /** Reads the parts from `first` up to `beyond`; their columns begin at `at`. */
+  read(bytes: Uint8Array, at: number, first: number, beyond: number): void {
+    for (let part = first; part < beyond; part++) at = this.readPart(bytes, at, this.lanes.filter((lane) => lane.group.track.part === part));
+  }
+
+  private readPart(bytes: Uint8Array, at: number, lanes: readonly Lane[]): number {
+    const { start, end, sum, name, argument, link, counts } = this;
+    const lo = lanes[0]?.first ?? 0, hi = lanes[lanes.length - 1]?.beyond ?? 0, n = hi - lo;
+    for (const column of [start, end, name, argument]) at = planes(bytes, at, n, column, lo);
+    const steps = new Float64Array(n);
+    at = planes(bytes, at, n, steps, 0);
+    for (let i = 0, linked = NONE; i < n; i++) link[lo + i] = linked += unzigzag(steps[i]!);
+    let total = sum[lo] ?? 0;
+    for (const lane of lanes) {
+      let before = 0;
+      for (let i = lane.first; i < lane.beyond; i++) {
+        const duration = end[i]!;
+        start[i] = before += unzigzag(start[i]!);
+        end[i] = before += duration;
+        sum[i + 1] = total += duration;
+        counts[name[i]!]!++;
+      }
+      lane.ready = true;
+    }
+    for (let block = Math.floor(lo / BLOCK); block * BLOCK < hi; block++) {
+      let best = Math.max(block * BLOCK, lo);
+      for (let i = best + 1, stop = Math.min(hi, (block + 1) * BLOCK); i < stop; i++) if (this.duration(i) > this.duration(best)) best = i;
+      this.longestOf[block] = best;
+    }
+    return at;
+  }
+
+  duration(i: number): number {
+    return this.end[i]! - this.start[i]!;
+  }
+
+  text(i: number): string {
+    return this.head.names[this.name[i]!]!.text;
+  }
+
+  label(i: number): string {
+    const name = this.head.names[this.name[i]!]!;
+    return name.short || name.text;
+  }
+
+  /** First row of the lane that ends after `time`. */
+  after(lane: Lane, time: number): number {
+    let low = lane.first, high = lane.beyond;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (this.end[middle]! > time) high = middle; else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** First row after `i` that begins at `time` or later: doubling steps, then halves. */
+  leap(i: number, beyond: number, time: number): number {
+    const { start } = this;
+    let step = 1, low = i;
+    while (low + step < beyond && start[low + step]! < time) { low += step; step *= 2; }
+    let high = Math.min(beyond, low + step);
+    low++;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if (start[middle]! < time) low = middle + 1; else high = middle;
+    }
+    return low;
+  }
+
+  /** The longest row from `i` up to `j`; among very many, the longest of some blocks. */
+  longest(i: number, j: number): number {
+    let best = i, most = this.duration(i);
+    const see = (k: number): void => {
+      const length = this.duration(k);
+      if (length > most) { most = length; best = k; }
+    };
+    const first = Math.ceil(i / BLOCK), last = Math.floor(j / BLOCK);
+    if (last <= first) {
+      for (let k = i + 1; k < j; k++) see(k);
+      return best;
+    }
+    for (let k = i + 1; k < first * BLOCK; k++) see(k);
+    const stride = Math.max(1, Math.floor((last - first) / MOST_BLOCKS));
+    for (let block = first; block < last; block += stride) see(this.longestOf[block]!);
+    for (let k = last * BLOCK; k < j; k++) see(k);
+    return best;
+  }
+
+  laneOf(i: number): Lane {
+    let low = 0, high = this.lanes.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.lanes[middle]!.first <= i) low = middle; else high = middle - 1;
+    }
+    while (this.lanes[low]!.beyond <= i) low++;
+    return this.lanes[low]!;
+  }
+
+  kind(i: number): Track["kind"] {
+    return this.laneOf(i).group.track.kind;
+  }
+}

@@ -1,0 +1,85 @@
+/** Where each lane is: devices first, which stay in place while threads scroll, then threads, the busiest first. */
+
+import type { TrackKind } from "../contract";
+import type { Events, Group, Lane } from "./events";
+
+export const GUTTER = 148, RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
+/** Height above the lanes. */
+export const TOP = RULER + STEPS;
+/** Lanes of a folded track that are drawn. */
+const FOLDED_LANES = 14;
+/** Devices' rows stay in place if they take no more than this share of the height. */
+const MOST_PINNED = 0.5;
+const DEVICE_KINDS: readonly TrackKind[] = ["gpu", "idle", "syncs"];
+const THREAD_KINDS: readonly TrackKind[] = ["api", "ops", "ranges", "python"];
+const LABELS: Partial<Record<TrackKind, string>> = { api: "CUDA API", ops: "ops", ranges: "ranges", python: "Python" };
+
+export interface Row {
+  readonly y: number;
+  readonly height: number;
+  readonly title?: string;
+  readonly lane?: Lane;
+  readonly label?: string;
+  /** The track that a click on the label folds or unfolds. */
+  readonly toggles?: Group;
+  readonly thin?: boolean;
+}
+
+export class Layout {
+  readonly rows: Row[] = [];
+  /** Height of the rows that do not scroll. */
+  readonly pinned: number;
+  readonly height: number;
+  private readonly rowOf = new Map<Lane, Row>();
+  private y = 0;
+
+  constructor(events: Events, viewHeight: number) {
+    const { groups, head } = events;
+    for (const device of distinct(groups.map((group) => group.track.device))) {
+      this.add(HEAD, { title: `GPU ${device}` });
+      for (const kind of DEVICE_KINDS) for (const group of groups) if (group.track.device === device && group.track.kind === kind) this.addGroup(group, group.track.label);
+    }
+    const devices = this.y;
+    for (const thread of busiestFirst(groups)) {
+      this.add(HEAD, { title: head.threads[thread] ?? "thread" });
+      for (const kind of THREAD_KINDS) for (const group of groups) if (group.track.thread === thread && group.track.kind === kind) this.addGroup(group, LABELS[kind] ?? kind);
+    }
+    this.height = this.y;
+    this.pinned = devices > viewHeight * MOST_PINNED ? 0 : devices;
+  }
+
+  of(lane: Lane): Row | undefined {
+    return this.rowOf.get(lane);
+  }
+
+  private add(height: number, more: Omit<Row, "y" | "height">): void {
+    const row: Row = { y: this.y, height, ...more };
+    this.rows.push(row);
+    if (row.lane) this.rowOf.set(row.lane, row);
+    this.y += height;
+  }
+
+  private addGroup(group: Group, label: string): void {
+    const lanes = group.lanes, from = this.y;
+    if (!lanes.length) return;
+    const folds = lanes.length > 1 || group.track.kind === "python";
+    for (const lane of group.open ? lanes : lanes.slice(0, FOLDED_LANES)) {
+      const first = lane.depth === 0;
+      this.add(group.open ? LANE : THIN, { lane, ...(first ? { label } : {}), ...(first && folds ? { toggles: group } : {}), ...(group.open ? {} : { thin: true }) });
+    }
+    this.y = Math.max(this.y, from + LANE) + 5;
+  }
+}
+
+const distinct = (values: readonly (number | null)[]): number[] => [...new Set(values.filter((value) => value !== null))].sort((a, b) => a - b);
+
+/** Threads with ranges or Python and API calls first, then by their API calls. */
+function busiestFirst(groups: readonly Group[]): number[] {
+  const size = (thread: number, kinds: readonly TrackKind[]): number =>
+    groups.filter((group) => group.track.thread === thread && kinds.includes(group.track.kind)).reduce((sum, group) => sum + group.track.lanes.reduce((a, b) => a + b, 0), 0);
+  const rank = new Map(distinct(groups.map((group) => group.track.thread)).map((thread) => {
+    const calls = size(thread, ["api"]);
+    return [thread, { main: calls > 0 && size(thread, ["ranges", "python"]) > 0 ? 1 : 0, calls, ops: size(thread, ["ops"]) }];
+  }));
+  return [...rank].sort(([, a], [, b]) => b.main - a.main || b.calls - a.calls || b.ops - a.ops).map(([thread]) => thread);
+}

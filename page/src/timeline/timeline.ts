@@ -1,0 +1,284 @@
+/** The timeline: keeps what is chosen, draws when something changes, and answers to the rest of the page. */
+
+import type { Timeline as Head } from "../contract";
+import { draw, make } from "../dom";
+import type { Page } from "../page";
+import { onThemeChange } from "../theme";
+import { count, duration, several } from "../words";
+import { fromHash, toHash } from "./address";
+import { Picture } from "./canvas";
+import { paint, toCss, type Paint } from "./colours";
+import { Details } from "./details";
+import { Events, NONE } from "./events";
+import { furnish, type Furniture } from "./furniture";
+import { listen } from "./input";
+import { HEAD, LANE, TOP } from "./layout";
+import { currentLook, type Look } from "./look";
+import { Minimap } from "./minimap";
+import { Overlay } from "./overlay";
+import { Relations } from "./relations";
+import { Search } from "./search";
+import { totalsElement } from "./totals";
+import { TimeWindow } from "./window";
+
+const WRITE_ADDRESS_MS = 400;
+
+export class Timeline implements Page {
+  readonly events: Events;
+  readonly time: TimeWindow;
+  readonly picture: Picture;
+  readonly relations: Relations;
+  readonly search_: Search;
+  readonly parts: Furniture;
+  chosen = NONE;
+  hovered = NONE;
+  range: readonly [number, number] | null = null;
+  private readonly overlay: Overlay;
+  private readonly minimap: Minimap;
+  private readonly details: Details;
+  private look!: Look;
+  private paint!: Paint;
+  private colours!: Uint32Array;
+  private pending = false;
+  private writing = 0;
+  /** Gaps of a cause, the largest first, and how far the reader has gone through them. */
+  private gaps: { readonly rows: number[]; at: number } | null = null;
+
+  constructor(readonly head: Head, bytes: Uint8Array, at: number, section: HTMLElement) {
+    this.events = new Events(head);
+    this.events.read(bytes, at, 0, head.early_parts);
+    this.parts = furnish(section);
+    this.time = new TimeWindow(Math.max(1, head.length_ns), () => this.redraw());
+    this.picture = new Picture(this.parts.view, this.events, this.time);
+    this.overlay = new Overlay(this.parts.over, this.picture);
+    this.minimap = new Minimap(this.parts.map, this.events, this.time);
+    this.relations = new Relations(this.events);
+    this.search_ = new Search(this.events);
+    this.details = new Details(this.events, this.relations, (i) => this.choose(i, true), (text) => this.search(text));
+    this.dress();
+    this.legend();
+    this.resize();
+    this.openAddress();
+    new ResizeObserver(() => this.resize()).observe(this.parts.stage);
+    onThemeChange(() => { this.dress(); this.redraw(); });
+    addEventListener("hashchange", () => this.openAddress());
+    listen(this);
+  }
+
+  /** Adds the parts that come after the first paint. */
+  addRest(bytes: Uint8Array): void {
+    const parts = this.head.tracks.reduce((most, track) => Math.max(most, track.part + 1), 0);
+    this.events.read(bytes, 0, this.head.early_parts, parts);
+    if (this.parts.find.value) this.seek(this.parts.find.value);
+    const { event } = fromHash(location.hash);
+    if (event !== undefined && this.chosen === NONE) this.openAddress();
+    if (this.chosen !== NONE) this.choose(this.chosen);
+    this.redraw();
+  }
+
+  goTo(startNs: number, endNs: number): void {
+    const margin = (endNs - startNs) * 0.05;
+    this.parts.stage.scrollIntoView({ block: "nearest" });
+    this.time.glide(startNs - margin, endNs + margin);
+  }
+
+  search(text: string): void {
+    this.parts.find.value = text;
+    this.seek(text);
+    this.parts.stage.scrollIntoView({ block: "nearest" });
+    this.next(1);
+  }
+
+  /** Highlights what a finding names, and goes to the first; without names, through the gaps that it removes. */
+  showFinding(number: number): void {
+    const spot = this.head.spots.find((one) => one.finding === number);
+    if (!spot) return;
+    this.parts.stage.scrollIntoView({ block: "center" });
+    if (!spot.names.length) { this.throughGaps(spot.cause); return; }
+    this.parts.find.value = "";
+    this.search_.seekNames(spot.names);
+    this.afterSearch();
+    this.next(1);
+  }
+
+  redraw(): void {
+    if (this.pending) return;
+    this.pending = true;
+    requestAnimationFrame(() => { this.pending = false; this.draw(); });
+  }
+
+  private draw(): void {
+    this.picture.draw(this.look, this.paint, this.colours, this.search_.matches);
+    this.minimap.draw(this.look);
+    this.drawOver();
+    this.parts.span.textContent = duration(this.time.span);
+    clearTimeout(this.writing);
+    this.writing = setTimeout(() => this.writeAddress(), WRITE_ADDRESS_MS) as unknown as number;
+  }
+
+  drawOver(): void {
+    const { chosen, hovered, range, relations } = this, has = chosen !== NONE;
+    this.overlay.draw({ chosen, hovered, range, family: has ? relations.family(chosen) : [], arrows: has ? this.arrows : [] }, this.look);
+  }
+
+  private arrows: ReturnType<Relations["arrows"]> = [];
+
+  private dress(): void {
+    this.look = currentLook();
+    this.paint = paint(this.head.names, this.look.dark, this.look.paper);
+    this.minimap.forget();
+    this.colourMatches();
+  }
+
+  private colourMatches(): void {
+    const { full, faded } = this.paint, { matches } = this.search_;
+    this.colours = matches ? full.map((colour, name) => (matches.names[name] ? colour : faded[name]!)) : full;
+  }
+
+  private resize(): void {
+    const ratio = window.devicePixelRatio || 1, box = this.parts.stage.getBoundingClientRect();
+    this.picture.resize(box.width, box.height, ratio);
+    this.overlay.resize(ratio);
+    this.minimap.resize(ratio);
+    this.draw();
+  }
+
+  /** A button for each cause of idle time that there is: through its gaps, the largest first. */
+  private legend(): void {
+    for (const [number, name] of this.head.names.entries()) {
+      if (name.cause === null || !this.events.counts[number]) continue;
+      const { cause } = name, swatch = draw("svg", { class: "swatch", viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { class: `part ${cause.replaceAll("_", "-")} cause`, width: 1, height: 1 }));
+      this.parts.legend.append(make("li", {}, make("button", { type: "button", class: "plain", title: "Go through these gaps, the largest first", onclick: () => this.throughGaps(cause) }, swatch, name.short || name.text)));
+    }
+  }
+
+  throughGaps(cause: string): void {
+    const { events } = this, numbers = this.head.names.flatMap((name, number) => (name.cause === cause ? [number] : []));
+    this.parts.find.value = `idle: ${cause.replaceAll("_", " ")}`;
+    this.search_.seekNames(numbers);
+    const rows: number[] = [];
+    for (const lane of events.lanes) if (lane.group.track.kind === "idle") for (let i = lane.first; i < lane.beyond; i++) if (numbers.includes(events.name[i]!)) rows.push(i);
+    rows.sort((a, b) => events.duration(b) - events.duration(a));
+    this.gaps = { rows, at: -1 };
+    this.afterSearch();
+    this.nextGap();
+  }
+
+  nextGap(): void {
+    const { gaps } = this;
+    if (!gaps?.rows.length) return;
+    gaps.at = (gaps.at + 1) % gaps.rows.length;
+    this.choose(gaps.rows[gaps.at]!, true);
+    this.parts.found.textContent = `gap ${count(gaps.at + 1)} of ${count(gaps.rows.length)}, the largest first: G for the next`;
+  }
+
+  seek(text: string): void {
+    this.gaps = null;
+    this.search_.seek(text);
+    this.afterSearch();
+  }
+
+  private afterSearch(): void {
+    const { found, next, previous } = this.parts, { matches, total } = this.search_;
+    found.textContent = matches ? several(total, "match", "matches") : "";
+    next.disabled = previous.disabled = !total;
+    this.colourMatches();
+    this.redraw();
+  }
+
+  next(way: 1 | -1): void {
+    const found = this.search_.next(way, this.chosen, way > 0 ? this.time.start : this.time.end);
+    if (found !== NONE) this.choose(found, true);
+  }
+
+  /** Selects a row and describes it; with `reveal`, moves the view there if needed. */
+  choose(i: number, reveal = false): void {
+    const { panel } = this.parts, { events } = this;
+    this.chosen = i;
+    this.arrows = i === NONE ? [] : this.relations.arrows(i);
+    panel.hidden = i === NONE && !this.range;
+    if (i !== NONE) {
+      const kind = this.head.names[events.name[i]!]!, pixel = this.paint.full[events.name[i]!]!;
+      const swatch = draw("svg", { class: "swatch", viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { width: 1, height: 1, fill: toCss([pixel & 255, (pixel >>> 8) & 255, (pixel >>> 16) & 255]) }));
+      this.show(make("h3", {}, swatch, kind.cause !== null ? kind.text : events.label(i)), this.details.same(i), this.details.element(i));
+      if (reveal) this.reveal(i);
+    } else if (this.range) this.describeRange();
+    this.redraw();
+  }
+
+  selectRange(range: readonly [number, number] | null): void {
+    this.range = range && [Math.max(0, Math.min(...range)), Math.min(this.time.length, Math.max(...range))];
+    if (this.range) { this.chosen = NONE; this.arrows = []; }
+    this.parts.panel.hidden = !this.range && this.chosen === NONE;
+    if (this.range) this.describeRange();
+    this.redraw();
+  }
+
+  private describeRange(): void {
+    const [start, end] = this.range!;
+    const zoom = make("button", { type: "button", onclick: () => this.time.glide(start, end) }, "Zoom here");
+    this.show(make("h3", {}, `Selected ${duration(end - start)}`), zoom, totalsElement(this.events, start, end, (text) => this.search(text)));
+  }
+
+  private show(title: HTMLElement, beside: HTMLElement, body: HTMLElement): void {
+    const close = make("button", { type: "button", class: "close", "aria-label": "Close", onclick: () => { this.selectRange(null); this.choose(NONE); this.parts.view.focus({ preventScroll: true }); } }, "×");
+    this.parts.panel.replaceChildren(make("div", { class: "title" }, title, beside, close), body);
+  }
+
+  private reveal(i: number): void {
+    const { events, time, picture } = this, lane = events.laneOf(i), length = events.duration(i), begin = events.start[i]!;
+    if (!lane.group.open) { lane.group.open = true; picture.place(); }
+    const around = Math.max(length * 8, 40_000);
+    if (length > time.span * 0.9 || length / time.span < 0.004) time.glide(Math.max(0, begin - around), Math.min(time.length, begin + length + around));
+    else if (begin < time.start || begin + length > time.end) time.glide(begin + length / 2 - time.span / 2, begin + length / 2 + time.span / 2);
+    this.scrollTo([i, ...this.relations.family(i)]);
+  }
+
+  /** Scrolls the threads so that these rows are on the screen; the first counts if they do not fit. */
+  private scrollTo(rows: readonly number[]): void {
+    const { picture } = this, { pinned } = picture.layout, room = picture.height - TOP - pinned;
+    const ys = rows.map((k) => picture.layout.of(this.events.laneOf(k))).filter((row) => row !== undefined && row.y >= pinned).map((row) => row!.y);
+    if (!ys.length) return;
+    let low = Math.min(...ys), high = Math.max(...ys) + LANE;
+    if (high - low > room) { low = ys[0]!; high = low + LANE; }
+    if (low - picture.scroll < pinned) picture.scroll = low - pinned - HEAD;
+    else if (high - picture.scroll > pinned + room) picture.scroll = Math.min(low - pinned - HEAD, high - pinned - room + 6);
+  }
+
+  toggle(kind: "python"): void {
+    const mine = this.events.groups.filter((group) => group.track.kind === kind), open = !mine.some((group) => group.open);
+    for (const group of mine) group.open = open;
+    this.picture.place();
+    this.redraw();
+  }
+
+  fit(i: number): void {
+    const margin = this.events.duration(i) * 0.15 + 200;
+    this.time.glide(this.events.start[i]! - margin, this.events.end[i]! + margin);
+  }
+
+  /** Where the link of the selected row leads. */
+  followLink(): void {
+    const { chosen, relations, events } = this;
+    if (chosen === NONE) return;
+    const linked = events.link[chosen]!;
+    const to = linked !== NONE ? linked : relations.launched(chosen)[0] ?? (events.kind(chosen) === "ops" ? relations.backwardOf(chosen)[0] ?? relations.workOf(chosen)[0] : undefined);
+    if (to !== undefined) this.choose(to, true);
+  }
+
+  private openAddress(): void {
+    const { at, event, range } = fromHash(location.hash);
+    if (at && at[1] > at[0]) this.time.move(at[0], at[1]);
+    if (range) this.selectRange(range);
+    if (event !== undefined && event < this.head.events && this.events.laneOf(event).ready) this.choose(event);
+    if (at || range || event !== undefined) this.parts.stage.scrollIntoView({ block: "center" });
+  }
+
+  private writeAddress(): void {
+    const { time, chosen, range } = this, whole = time.start <= 0 && time.end >= time.length;
+    const hash = toHash({ ...(whole ? {} : { at: [time.start, time.end] as const }), ...(chosen !== NONE ? { event: chosen } : {}), ...(range ? { range } : {}) });
+    if (!hash && !/^#(at|event|range)=/.test(location.hash)) return;
+    try { history.replaceState(null, "", hash ? `#${hash}` : location.href.split("#")[0]!); } catch { /* a sandboxed frame has no history */ }
+  }
+}
+

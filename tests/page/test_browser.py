@@ -1,0 +1,279 @@
+"""The page in a real browser: what a reader does with pointer and keys. Chromium is installed by `make browser`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from paths import ROOT
+from small_pages import EDGES
+
+from warpline.findings.diagnosis import diagnose
+from warpline.reports.page.document import page as make_page
+from warpline.trace.open import open_trace
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: make browser"),
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.long,
+]
+FLAGS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+]
+PATIENCE_S = 60
+"""A loaded machine may need it; a page takes a second."""
+KERNEL = """() => { const t = warpline.timeline, lane = t.events.lanes.find((l) => l.group.track.kind === 'gpu');
+  const i = t.events.after(lane, t.time.length * 0.42); t.time.move(t.events.start[i] - 2e5, t.events.start[i] + 2e5); return i; }"""
+
+
+class Opened:
+    """A page in a tab, and everything that it said and asked for."""
+
+    def __init__(self, tab: Any, file: Path, address: str = "") -> None:
+        self.tab, self.said, self.asked = tab, [], []
+        tab.on("console", lambda message: self.said.append(message.text))
+        tab.on("pageerror", lambda error: self.said.append(str(error)))
+        tab.on("request", lambda request: self.asked.append(request.url))
+        tab.goto(file.as_uri() + address)
+        self.until("() => Boolean(window.warpline?.marks.complete && window.warpline.marks.painted)")
+
+    def until(self, question: str) -> None:
+        """Wait until it holds; the page's policy forbids the eval that Playwright would use."""
+        end = time.monotonic() + PATIENCE_S
+        while not self.tab.evaluate(question):
+            assert time.monotonic() < end, (question, self.said)
+            self.tab.wait_for_timeout(20)
+
+    def ask(self, expression: str) -> Any:
+        """The value of an expression, in which `t` is the timeline; what was pending is drawn first."""
+        self.tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        return self.tab.evaluate(f"() => {{ const t = warpline.timeline; return {expression}; }}")
+
+    @property
+    def span(self) -> float:
+        return float(self.ask("t.time.span"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as driver:
+        launched = driver.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("page") / "demo.html"
+    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.gz", cache=False)
+    file.write_text(make_page(diagnose(trace, True)).html)
+    return file
+
+
+@pytest.fixture
+def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
+    contexts = []
+
+    def opened(file: Path, address: str = "", **options: Any) -> Opened:
+        context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **options)
+        contexts.append(context)
+        return Opened(context.new_page(), file, address)
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+@pytest.fixture
+def page(open_page: Callable[..., Opened], demo: Path) -> Iterator[Opened]:
+    opened = open_page(demo)
+    yield opened
+    assert opened.said == []
+    assert [url for url in opened.asked if not url.startswith("file:")] == []
+
+
+def box_of(page: Opened, event: int) -> tuple[float, float]:
+    """A point on a row, on the screen."""
+    page.ask("t.parts.stage.scrollIntoView({block: 'center'})")
+    box = page.ask(f"t.picture.box({event})")
+    frame = page.ask("(({x, y}) => ({x, y}))(t.parts.view.getBoundingClientRect())")
+    return frame["x"] + (box["x"] + box["right"]) / 2, frame["y"] + box["y"] + box["height"] / 2
+
+
+def test_it_opens_with_the_verdict_and_without_a_word(page: Opened) -> None:
+    assert "Dispatch-bound" in page.tab.inner_text("#verdict")
+    assert page.tab.inner_text("nav").split("\n")[0] == "Verdict"
+    assert page.ask("t.head.events") > 10_000
+    assert page.ask("t.picture.layout.rows.length") > 10
+    assert page.ask("t.events.lanes.every((lane) => lane.ready)")
+
+
+def test_a_kernel_is_clicked_and_its_arrow_followed(page: Opened) -> None:
+    kernel = page.tab.evaluate(KERNEL)
+    page.tab.mouse.click(*box_of(page, kernel))
+    assert page.ask("t.chosen") == kernel
+    panel = page.tab.inner_text(".event")
+    for word in ("duration", "grid × block", "launched by", "op", "shapes", "roofline", "library"):
+        assert word in panel
+    call = page.ask("t.events.link[t.chosen]")
+    assert page.ask("t.arrows") == [[call, kernel]]
+    page.tab.keyboard.press("l")
+    assert page.ask("t.chosen") == call
+    assert page.ask("t.events.kind(t.chosen)") == "api"
+    assert page.ask("t.arrows") == [[call, kernel]]
+    page.tab.keyboard.press("l")
+    assert page.ask("t.events.kind(t.chosen)") == "ops"
+
+
+def test_backward_is_linked_with_forward(page: Opened) -> None:
+    op = page.ask(
+        "(() => { for (const l of t.events.lanes) if (l.group.track.kind === 'ops') for (let i = l.first; i < l.beyond; i++) if (t.events.link[i] >= 0) return i; return -1; })()"
+    )
+    forward = page.ask(f"(t.choose({op}, true), t.events.link[{op}])")
+    assert [forward, op] in page.ask("t.arrows")
+    assert "backward of" in page.tab.inner_text(".event")
+    page.ask(f"t.choose({forward}, true)")
+    assert "differentiated by" in page.tab.inner_text(".event")
+
+
+def test_wheel_and_drag_zoom_and_pan(page: Opened) -> None:
+    whole = page.span
+    kernel = page.tab.evaluate(KERNEL)
+    x, y = box_of(page, kernel)
+    page.ask("t.time.move(0, t.time.length)")
+    before = page.ask("scrollY")
+    page.tab.mouse.move(x, y)
+    page.tab.mouse.wheel(0, -200)
+    page.until(f"() => scrollY < {before}")  # without the focus, a wheel scrolls the page
+    assert page.span == whole
+    x, y = box_of(page, kernel)
+    page.ask("t.parts.view.focus({preventScroll: true})")
+    page.tab.mouse.move(x, y)
+    page.tab.mouse.wheel(0, -240)
+    page.until(f"() => warpline.timeline.time.span < {whole * 0.7}")
+    zoomed = page.span
+    page.tab.keyboard.down("Control")
+    page.tab.mouse.wheel(0, -100)
+    page.tab.keyboard.up("Control")
+    page.until(f"() => warpline.timeline.time.span < {zoomed * 0.7}")
+    zoomed, start = page.span, page.ask("t.time.start")
+    page.tab.mouse.move(x, y + 200)
+    page.tab.mouse.down()
+    page.tab.mouse.move(x - 150, y + 200, steps=4)
+    page.tab.mouse.up()
+    assert page.ask("t.time.start") > start
+    assert page.span == pytest.approx(zoomed)
+
+
+def test_everything_works_with_the_keyboard(page: Opened) -> None:
+    for _ in range(60):
+        page.tab.keyboard.press("Tab")
+        if page.ask("document.activeElement === t.parts.view"):
+            break
+    assert page.ask("document.activeElement === t.parts.view")
+    whole = page.span
+    page.tab.keyboard.press("w")
+    assert page.span < whole
+    start = page.ask("t.time.start")
+    page.tab.keyboard.press("d")
+    assert page.ask("t.time.start") > start
+    page.tab.keyboard.press("Enter")
+    first = page.ask("t.chosen")
+    assert page.ask("t.events.kind(t.chosen)") == "gpu"
+    page.tab.keyboard.press("ArrowRight")
+    assert page.ask("t.chosen") == first + 1
+    page.tab.keyboard.press("f")
+    assert page.span < whole / 10
+    page.tab.keyboard.press("Escape")
+    assert page.ask("t.chosen") == -1
+    page.tab.keyboard.press("0")
+    assert page.span == pytest.approx(whole, rel=0.03)
+    page.tab.keyboard.press("?")
+    assert page.tab.is_visible("dialog")
+    page.tab.keyboard.press("Escape")
+    assert not page.tab.is_visible("dialog")
+    page.tab.keyboard.press("p")
+    assert page.ask("t.events.groups.some((group) => group.track.kind === 'python' && group.open)")
+
+
+def test_a_search_counts_and_walks(page: Opened) -> None:
+    page.ask("t.parts.find.focus()")
+    page.tab.keyboard.type("gemm")
+    counted = int(re.sub(r"\D", "", page.tab.inner_text(".tools output")))
+    assert counted == page.ask("t.search_.total") > 0
+    page.tab.keyboard.press("Enter")
+    first = page.ask("t.chosen")
+    page.tab.keyboard.press("Enter")
+    assert page.ask("t.events.start[t.chosen]") >= page.ask(f"t.events.start[{first}]")
+    assert "gemm" in page.ask("(t.events.text(t.chosen) + t.events.label(t.chosen)).toLowerCase()")
+
+
+def test_a_range_has_totals_that_sum(page: Opened) -> None:
+    page.ask("(t.parts.view.focus(), t.time.move(2e7, 3e7))")
+    page.tab.keyboard.press("r")
+    shown = page.tab.inner_text(".event")
+    for word in ("Selected 10.0 ms", "On the GPU", "GPU idle", "API calls"):
+        assert word in shown
+    # One stream: what it ran and why it was idle are the whole range.
+    total = page.ask("""(() => { let sum = 0; for (const l of t.events.lanes) if (['gpu', 'idle'].includes(l.group.track.kind))
+        for (let i = l.first; i < l.beyond; i++) sum += Math.max(0, Math.min(3e7, t.events.end[i]) - Math.max(2e7, t.events.start[i])); return sum; })()""")
+    assert total == pytest.approx(1e7, abs=2)
+
+
+def test_a_link_leads_to_a_moment(page: Opened, open_page: Callable[..., Opened], demo: Path) -> None:
+    kernel = page.tab.evaluate(KERNEL)
+    page.ask(f"t.choose({kernel})")
+    page.until("() => location.hash.includes('event=')")
+    there = open_page(demo, page.ask("location.hash"))
+    assert there.ask("t.chosen") == kernel
+    assert there.span == pytest.approx(page.span, rel=1e-3)
+
+
+def test_findings_and_causes_lead_to_their_events(page: Opened) -> None:
+    page.tab.click("[data-finding='0'] .jump")
+    assert page.ask("t.chosen") >= 0
+    assert page.ask("t.head.spots[0].names.includes(t.events.name[t.chosen])")
+    page.tab.click("#timeline .legend button >> nth=0")
+    largest = page.ask("t.events.duration(t.chosen)")
+    assert page.ask("t.events.kind(t.chosen)") == "idle"
+    page.tab.keyboard.press("Tab")
+    page.ask("t.nextGap()")
+    assert page.ask("t.events.duration(t.chosen)") <= largest
+
+
+def test_colours_follow_the_system_and_the_button(open_page: Callable[..., Opened], demo: Path) -> None:
+    dark = open_page(demo, color_scheme="dark")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert dark.ask(ground) == "rgb(21, 24, 28)"
+    assert dark.ask("t.look.dark") is True
+    dark.tab.click(".theme")
+    assert dark.ask(ground) == "rgb(251, 251, 250)"
+    assert dark.ask("t.look.dark") is False
+    assert dark.said == []
+
+
+def test_it_prints(page: Opened) -> None:
+    assert page.tab.pdf().startswith(b"%PDF-")
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_every_trace_opens(name: str, open_page: Callable[..., Opened], tmp_path: Path) -> None:
+    file = tmp_path / "edge.html"
+    file.write_text(make_page(diagnose(open_trace(EDGES[name](tmp_path), cache=False), True)).html)
+    page = open_page(file)
+    assert page.said == []
+    assert page.ask("window.evil") is None
+    for key in ("Enter", "l", "w", "r", "0", "Escape"):
+        page.ask("t.parts.view.focus()")
+        page.tab.keyboard.press(key)
+    assert page.ask("t.picture.took.draw") >= 0
+    assert page.said == []
+    assert [url for url in page.asked if not url.startswith("file:")] == []

@@ -1,0 +1,120 @@
+"""The page as text: one file that loads nothing, with the numbers of every other report."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import zlib
+from collections.abc import Callable
+from html import unescape
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from paths import ROOT
+from small_pages import EDGES, EVIL
+
+from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.reports import markdown, terminal
+from warpline.reports.diagnosis import report
+from warpline.reports.page.document import page
+from warpline.trace.open import open_trace
+from warpline.units import duration, share, speedup
+
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+
+
+def made(file: Path) -> str:
+    return page(diagnose(open_trace(file, cache=False), True)).html
+
+
+def block(html: str, name: str) -> bytes:
+    (text,) = re.findall(rf'<script type="application/octet-stream" id="data-{name}">([^<]*)</script>', html)
+    return zlib.decompress(base64.b64decode(text), -zlib.MAX_WBITS)
+
+
+@pytest.fixture(scope="module")
+def demo() -> Diagnosis:
+    return diagnose(open_trace(DEMO, cache=False), True)
+
+
+@pytest.fixture(scope="module")
+def html(demo: Diagnosis) -> str:
+    return page(demo).html
+
+
+def plain(text: str) -> str:
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", text)).replace("\\", "").replace("**", "").split())
+
+
+FORMATS: dict[str, Callable[[Diagnosis], str]] = {
+    "terminal": lambda one: plain(terminal.render(report(one, True), 200).plain),
+    "markdown": lambda one: plain(markdown.render(report(one, True))),
+    "html": lambda one: plain(page(one).html.partition('<script type="application')[0]),
+}
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_every_format_shows_the_numbers_of_the_json(name: str, demo: Diagnosis) -> None:
+    shown, answer = FORMATS[name](demo), json.loads(json.dumps(demo.to_dict(), default=str))
+    verdict = answer["verdict"]
+    expected = [verdict["sentence"]]
+    for finding in answer["findings"]:
+        expected += [
+            finding["claim"],
+            speedup(finding["gain"]["expected"]),
+            duration(finding["new_step_ns"]["expected"]),
+        ]
+    expected += [duration(step["new_step_ns"]["expected"]) for step in answer["plan"]]
+    (device,) = answer["devices"]
+    for ns in (*device["busy"].values(), *device["idle"].values()):
+        expected += [duration(ns), share(ns, device["window_ns"])] if ns else []
+    expected += [entry["message"] for entry in answer["trace"]["health"]]
+    assert [text for text in expected if " ".join(text.split()) not in shown] == []
+
+
+def test_the_parts_of_the_bar_sum_to_the_window(html: str) -> None:
+    bar = html[html.index('id="time"') : html.index("</svg>", html.index('id="time"'))]
+    parts = [(float(x), float(width)) for x, width in re.findall(r'x="([\d.]+)" width="([\d.]+)"', bar)]
+    assert sum(width for _, width in parts) == pytest.approx(10_000, abs=1)
+    assert all(after[0] == pytest.approx(sum(before), abs=0.2) for before, after in pairwise(parts))
+
+
+def test_the_policy_allows_one_script_and_one_style_by_hash_and_no_request(html: str) -> None:
+    (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)
+    (script,) = re.findall(r"<script>(.*?)</script>", html, flags=re.DOTALL)
+    (style,) = re.findall(r"<style>(.*?)</style>", html, flags=re.DOTALL)
+    for kind, content in (("script", script), ("style", style)):
+        digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert "unsafe" not in policy
+    assert "default-src 'none'" in policy
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', html)
+    assert " style=" not in html.partition("<script")[0]
+
+
+def test_the_blocks_hold_every_row(html: str) -> None:
+    first = block(html, "timeline")
+    size = int.from_bytes(first[:4], "little")
+    head = json.loads(first[4 : 4 + size])
+    assert head["events"] == sum(sum(track["lanes"]) for track in head["tracks"])
+    trace = open_trace(DEMO, cache=False)
+    rows = {
+        kind: sum(sum(track["lanes"]) for track in head["tracks"] if track["kind"] == kind)
+        for kind in ("gpu", "api", "ops", "python")
+    }
+    assert rows == {kind: len(trace.table(kind)) for kind in rows}
+    assert len(json.loads(block(html, "panels"))["steps"]["lengths_ns"]) == 4
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_a_page_is_made_of_every_trace(name: str, tmp_path: Path) -> None:
+    html = made(EDGES[name](tmp_path))
+    assert html.count("<script") == 4
+    assert html.count("</script") == 4
+    assert "<img" not in html
+    assert EVIL not in html
+    assert "\u202e" not in html
+    assert len(html) < 400_000
