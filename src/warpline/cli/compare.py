@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,8 +17,12 @@ from warpline.cli.options import (
     steps_option,
     verbose_option,
 )
-from warpline.cli.output import format_of, put_answer, refuse_existing
-from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+from warpline.cli.output import format_of, put_answer, refuse_existing, say
+from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
+
+if TYPE_CHECKING:
+    from warpline.compare.prediction import Outcome
+    from warpline.trace.trace import Trace
 
 
 @click.command()
@@ -31,6 +36,7 @@ from warpline.errors import EXIT_INCONCLUSIVE, UsageError
 @click.option(
     "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the step that matters."
 )
+@click.option("--no-history", is_flag=True, help="Do not record which prediction came true.")
 @json_option
 @output_option
 @force_option
@@ -43,6 +49,7 @@ def compare(
     more_a: tuple[Path, ...],
     more_b: tuple[Path, ...],
     least_effect: float,
+    no_history: bool,
     as_json: bool,
     output: Path | None,
     force: bool,
@@ -72,8 +79,21 @@ def compare(
     a, b = _sides(traces, more_a, more_b)
     opened = {path: open_with_progress(path, steps, step_range, no_cache) for path in dict.fromkeys([*a, *b])}
     found = explain([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
+    if found.outcome is not None and not no_history:
+        _remember(opened[a[0]], opened[b[0]], found.outcome)
     put_answer(found.to_dict(), report(found, verbose), chosen, output)
     return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
+
+
+def _remember(a: Trace, b: Trace, outcome: Outcome) -> None:
+    """Append to the local record. That it cannot be written changes no answer."""
+    from warpline.compare.prediction import remember_outcome  # noqa: PLC0415
+    from warpline.sources.local_record import record_file  # noqa: PLC0415
+
+    try:
+        remember_outcome(record_file(), a, b, outcome)
+    except WarplineError as error:
+        say(f"warpline: not recorded: {error.line()}", err=True)
 
 
 def _sides(traces: tuple[Path, ...], a: tuple[Path, ...], b: tuple[Path, ...]) -> tuple[list[Path], list[Path]]:

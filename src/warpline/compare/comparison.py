@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
 from warpline.trace.trace import Trace
 from warpline.units import duration, several
+
+if TYPE_CHECKING:
+    from warpline.compare.prediction import Outcome
 
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
@@ -81,6 +84,8 @@ class Comparison:
     """What changed, the largest first; the changes and `unexplained_ns` sum to `change_ns`."""
     unexplained_ns: int
     """Change of idle time without a known cause."""
+    outcome: Outcome | None = None
+    """What the replay of A predicted for the fix that B has; None if no fix is recognised."""
 
     @property
     def change_ns(self) -> int:
@@ -131,6 +136,7 @@ class Comparison:
                 for part in self.parts
             ],
             "unexplained_ns": self.unexplained_ns,
+            "outcome": self.outcome.to_dict() if self.outcome else None,
         }
 
     def __repr__(self) -> str:
@@ -142,8 +148,19 @@ class Comparison:
 
 
 def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
-    """Compare the runs of A with those of B."""
-    return compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+    """Compare the runs of A with those of B, and recognise the fix that was made."""
+    found = compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+    if found.verdict == "not_comparable" or not found.parts or all(not part.change_ns for part in found.parts):
+        return found
+    from warpline.compare.prediction import outcome  # noqa: PLC0415 - the replay loads only when it is needed
+
+    ends = (_of_median(a, found.a), _of_median(b, found.b))
+    return replace(found, outcome=outcome(*ends, found.a.step, found.b.step))
+
+
+def _of_median(traces: Sequence[Trace], side: Compared) -> Trace:
+    median = median_run(side.measured)
+    return next(trace for trace, run in zip(traces, side.measured, strict=True) if run is median)
 
 
 def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect: float = LEAST_EFFECT) -> Comparison:

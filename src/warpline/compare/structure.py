@@ -24,7 +24,9 @@ class Structure:
 
     kernels: Counter[str]
     """By name, in the typical step."""
-    busy_ns: float
+    step_ns: float
+    copy_ns: float
+    """Time of copies that no kernel hides."""
     calls: dict[str, float]
     """API calls: launches, graph launches, waits, allocations, frees."""
     copies: dict[tuple[str, str, str], tuple[float, float]]
@@ -37,6 +39,13 @@ class Structure:
     def count(self, *classes: str) -> int:
         """Kernels of these classes."""
         return sum(times for name, times in self.kernels.items() if identify(name).kernel_class in classes)
+
+    def copied(self, way: str, memory: str | None = None) -> tuple[float, float]:
+        """Copies in one direction, with this kind of memory on the host: how many, and how many bytes."""
+        chosen = [
+            moved for (kind, *ends), moved in self.copies.items() if kind == way and (not memory or memory in ends)
+        ]
+        return sum(count for count, _ in chosen), sum(size for _, size in chosen)
 
     @property
     def total(self) -> int:
@@ -78,7 +87,10 @@ def structure_of(trace: Trace, step: TypicalStep) -> Structure:
     cold = find_cold_steps(trace) if trace.chosen_steps is None else None
     return Structure(
         kernels=Counter(one.name for one in step.operations if one.kind == "kernel"),
-        busy_ns=float(step.exposed_ns.sum()),
+        step_ns=step.step_ns,
+        copy_ns=sum(
+            float(time) for one, time in zip(step.operations, step.exposed_ns, strict=True) if one.kind == "memcpy"
+        ),
         calls={kind: len(api.filter(named(pattern))) / len(steps) for kind, pattern in CALLS.items()}
         | {"waits": len(api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async")))) / len(steps)},
         copies={

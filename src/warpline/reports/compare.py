@@ -36,6 +36,8 @@ OUTCOMES = {
 def report(comparison: Comparison, verbose: bool = False) -> Report:
     """The comparison; `verbose` lists every part."""
     lead: list[Content] = [Text(comparison.sentence, "strong"), *_in_words(comparison)]
+    if comparison.outcome is not None:
+        lead.append(Text(comparison.outcome.sentence))
     if comparison.reasons:
         severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"
         lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
