@@ -29,17 +29,17 @@ def main() -> int:
     for case in recorded_cases():
         if not case.is_kept or CURED not in case.kept_variants:
             continue
-        traces = [open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED)]
-        steps = [measure(trace).step for trace in traces]
+        a, b = (open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED))
+        step_a, step_b = measure(a).step, measure(b).step
         made = case.entry["fix"] or case.entry["innocent"]
         if with_predictions:
-            found = outcome(*traces, *steps)
+            found = outcome(a, b, step_a, step_b)
             named = found.fixes if found else ()
             if found is not None and found.held is not None:
                 score["in range" if found.held else "outside"] += 1
                 print(f"{case.name}: {found.sentence}", flush=True)
         else:
-            named = applied_fixes(*(structure_of(*pair) for pair in zip(traces, steps, strict=True)))
+            named = applied_fixes(structure_of(a, step_a), structure_of(b, step_b))
         answer = "right" if named == (made,) else "wrong" if named else "not named"
         score[answer] += 1
         if answer != "right":

@@ -40,7 +40,7 @@ def _cuda_graph(a: Structure, b: Structure) -> bool:
 
 
 def _torch_compile(a: Structure, b: Structure) -> bool:
-    return _fused(b) > _fused(a) and b.total <= a.total
+    return _fused(b) > _fused(a)
 
 
 def _fused(one: Structure) -> int:

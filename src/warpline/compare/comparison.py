@@ -173,8 +173,8 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     found = difference(side_of(a), side_of(b), least_effect)
     parts, unexplained = explain(mine.step, other.step)
     hindered = _hindered([*a, *b])
-    remarks = [*hindered, *_remarks(found, mine, other, least_effect)]
     verdict: Verdict = "not_comparable" if hindered else found.verdict
+    remarks = [*hindered, *_remarks(found, verdict, mine, other, least_effect)]
     return Comparison(
         verdict,
         tuple(remarks),
@@ -194,7 +194,7 @@ def _hindered(runs: Sequence[Measured]) -> list[str]:
     return list(dict.fromkeys(reason for run in runs[1:] for reason in obstacles(first, run.setting)))
 
 
-def _remarks(found: Difference, a: Compared, b: Compared, least_effect: float) -> list[str]:
+def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, least_effect: float) -> list[str]:
     remarks = []
     for name, side in (("A", a), ("B", b)):
         if not side.step.has_steps:
@@ -208,7 +208,7 @@ def _remarks(found: Difference, a: Compared, b: Compared, least_effect: float) -
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
         remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
-    if found.verdict == "inconclusive":
+    if verdict == "inconclusive":
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"
             if found.more_runs
