@@ -87,7 +87,145 @@ export interface StepTimes {
   readonly starts_ns: readonly number[];
 }
 
+/** A number with its 80 % range. */
+export interface Spread {
+  readonly low: number;
+  readonly expected: number;
+  readonly high: number;
+}
+
+/** A fix that can be ticked. */
+export interface Fix {
+  readonly name: string;
+  readonly words: string;
+  readonly effort: string;
+  readonly confidence: string;
+  readonly claim: string;
+}
+
+/** The step after some fixes together. */
+export interface Replayed {
+  readonly fixes: readonly number[];
+  readonly step_ns: Spread;
+}
+
+/** Steps replayed beforehand, for the panel `whatif`. */
+export interface WhatIf {
+  readonly step_ns: number;
+  readonly fixes: readonly Fix[];
+  readonly replayed: readonly Replayed[];
+  readonly planned: readonly number[];
+  readonly file: string;
+}
+
+/** An op or kernel below the roofline. */
+export interface Dot {
+  readonly name: string;
+  readonly shapes: string;
+  readonly calls: number;
+  readonly time_ns: number;
+  readonly intensity: number;
+  readonly flops_per_second: number;
+  readonly roof_pct: number | null;
+  readonly bound: string;
+}
+
+/** A limit of the device. */
+export interface Ceiling {
+  readonly name: string;
+  readonly value: number;
+  readonly source: string;
+}
+
+/** For the panel `roofline`. */
+export interface Roofline {
+  readonly device: string;
+  readonly total_ns: number;
+  readonly drawn_ns: number;
+  readonly memory: Ceiling;
+  readonly compute: readonly Ceiling[];
+  readonly dots: readonly Dot[];
+}
+
+/** A column that can be sorted and filtered. */
+export interface TableColumn {
+  readonly title: string;
+  readonly unit: "text" | "count" | "ns" | "bytes" | "bytes_per_second" | "share" | "gain" | "number";
+  readonly group: boolean;
+  readonly sums: boolean;
+}
+
+/** One table of the panel `tables`. */
+export interface DataTable {
+  readonly title: string;
+  readonly columns: readonly TableColumn[];
+  readonly rows: readonly (readonly (string | number | null)[])[];
+  readonly left_out: number;
+}
+
+/** For the panel `tables`. */
+export interface Tables {
+  readonly tables: readonly DataTable[];
+}
+
+/** A tree of calls; a node comes after its caller. */
+export interface Flame {
+  readonly name: string;
+  readonly frames: readonly string[];
+  readonly frame: readonly number[];
+  readonly parent: readonly number[];
+  readonly total_ns: readonly number[];
+}
+
+/** For the panel `flame`. */
+export interface Flames {
+  readonly flames: readonly Flame[];
+}
+
+/** Where the calculator of the panel `budget` starts. */
+export interface BudgetInputs {
+  readonly launches: number;
+  readonly cpu_ns: number;
+  readonly gpu_ns: number;
+  readonly graph_launch_ns: number;
+  readonly graph_gap_ns: number;
+  readonly step_ns: number | null;
+  readonly graph_ns: number | null;
+}
+
+/** Memory of one device over time. */
+export interface Curve {
+  readonly title: string;
+  readonly times_ns: readonly number[];
+  readonly allocated_bytes: readonly number[];
+  readonly reserved_bytes: readonly number[];
+}
+
+/** For the panel `memory`. */
+export interface Memory {
+  readonly curves: readonly Curve[];
+}
+
+/** How a number of the page was made. */
+export interface Provenance {
+  readonly number: string;
+  readonly value: string;
+  readonly how: string;
+}
+
+/** For the panel `numbers`. */
+export interface Numbers {
+  readonly entries: readonly Provenance[];
+}
+
 /** One field per panel; null where the trace has nothing to show there. */
 export interface Panels {
+  readonly whatif: WhatIf | null;
   readonly steps: StepTimes | null;
+  readonly tables: Tables | null;
+  readonly roofline: Roofline | null;
+  readonly flame: Flames | null;
+  readonly budget: BudgetInputs | null;
+  readonly memory: Memory | null;
+  readonly numbers: Numbers | null;
 }

@@ -96,3 +96,25 @@ def write(folder: Path, events: list[Event], **header: Any) -> Path:
     path = folder / "trace.json"
     path.write_text(json.dumps(document, indent=2))
     return path
+
+
+def memory(time: float, allocated: int, reserved: int, *, device: int = 0) -> Event:
+    """An allocation, with the allocator's totals after it."""
+    args = {
+        "Device Type": 1,
+        "Device Id": device,
+        "Addr": 1,
+        "Bytes": 1,
+        "Total Allocated": allocated,
+        "Total Reserved": reserved,
+    }
+    return {
+        "ph": "i",
+        "cat": "cpu_instant_event",
+        "s": "t",
+        "name": "[memory]",
+        "pid": PROCESS,
+        "tid": MAIN,
+        "ts": time,
+        "args": args,
+    }

@@ -99,7 +99,7 @@ def gpu_stacks(trace: Trace) -> Stacks | None:
     for name in [*names.to_list(), NO_LAUNCH]:
         known.setdefault(name, len(known))
     code_of = np.array([known[name] for name in names.to_list()], np.int64)
-    nodes = np.where(owners == NONE, NONE, events.node_of(needed)[owners])
+    nodes = np.append(events.node_of(needed), NONE)[owners]
     frame, parent, self_ns = callers.frame, callers.parent, callers.self_ns
     if (nodes == NONE).any():
         nodes = np.where(nodes == NONE, len(frame), nodes)

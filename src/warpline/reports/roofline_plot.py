@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from warpline.analyses.roofline import Entry, RooflineTable
-from warpline.hardware import Roof
+from warpline.hardware import Figure, Roof
 from warpline.records import dataclass
 from warpline.reports.drawing import document, label, xml
 
@@ -73,7 +73,7 @@ def _one_shape(shape: list[Any]) -> str:
     return "×".join(map(str, shape))
 
 
-def _roofs(table: RooflineTable, roof: Roof) -> list[tuple[str, float]]:
+def ceilings(table: RooflineTable, roof: Roof) -> list[tuple[str, Figure]]:
     """Horizontal ceilings of the types in use, highest first."""
     names = dict.fromkeys(entry.math for entry in drawable(table) if entry.math)
     found = []
@@ -81,8 +81,12 @@ def _roofs(table: RooflineTable, roof: Roof) -> list[tuple[str, float]]:
         dtype, unit = name.split(" ", 1)
         figure = roof.compute(dtype, unit)
         if figure is not None:
-            found.append((name, figure.value))
-    return sorted(found, key=lambda item: -item[1])
+            found.append((name, figure))
+    return sorted(found, key=lambda item: -item[1].value)
+
+
+def _roofs(table: RooflineTable, roof: Roof) -> list[tuple[str, float]]:
+    return [(name, figure.value) for name, figure in ceilings(table, roof)]
 
 
 def _axes(entries: list[Entry], roofs: list[tuple[str, float]], bandwidth: float) -> Axes:

@@ -152,7 +152,203 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class Spread:
+    """A number with its 80 % range."""
+
+    low: float
+    expected: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """A fix that can be ticked."""
+
+    name: str
+    """As `warpline whatif --fix` takes it."""
+    words: str
+    effort: str
+    confidence: str
+    """Empty for a fix of the plan that has no finding: alone it gains too little."""
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The step after some fixes together."""
+
+    fixes: list[int]
+    """Positions in `WhatIf.fixes`, in rising order."""
+    step_ns: Spread
+
+
+@dataclass(frozen=True, slots=True)
+class WhatIf:
+    """Steps replayed beforehand, for the panel `whatif`."""
+
+    step_ns: float
+    """Without a profiler, before any fix."""
+    fixes: list[Fix]
+    replayed: list[Replayed]
+    planned: list[int]
+    """The fixes of the plan, in its order."""
+    file: str
+    """The trace, for the command that replays another combination."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """An op or kernel below the roofline."""
+
+    name: str
+    shapes: str
+    calls: int
+    time_ns: float
+    intensity: float
+    """FLOPs per byte."""
+    flops_per_second: float
+    roof_pct: float | None
+    bound: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """A limit of the device."""
+
+    name: str
+    value: float
+    """FLOP/s, or bytes/s for the memory."""
+    source: str
+    """Measured, or from the data sheet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roofline:
+    """For the panel `roofline`."""
+
+    device: str
+    total_ns: float
+    """GPU time of everything, drawn or not."""
+    drawn_ns: float
+    memory: Ceiling
+    compute: list[Ceiling]
+    dots: list[Dot]
+
+
+@dataclass(frozen=True, slots=True)
+class TableColumn:
+    """A column that can be sorted and filtered."""
+
+    title: str
+    unit: Literal["text", "count", "ns", "bytes", "bytes_per_second", "share", "gain", "number"]
+    group: bool = False
+    """Whether rows can be grouped by it."""
+    sums: bool = False
+    """Whether a group shows the sum of its rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class DataTable:
+    """One table of the panel `tables`."""
+
+    title: str
+    columns: list[TableColumn]
+    """The first names the row."""
+    rows: list[list[str | float | None]]
+    left_out: int
+    """Rows that are not here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """For the panel `tables`."""
+
+    tables: list[DataTable]
+
+
+@dataclass(frozen=True, slots=True)
+class Flame:
+    """A tree of calls; a node comes after its caller."""
+
+    name: str
+    frames: list[str]
+    frame: list[int]
+    """Of each node, its position in `frames`."""
+    parent: list[int]
+    """Of each node, its caller; -1 for none."""
+    total_ns: list[int]
+    """Of each node, with what it calls."""
+
+
+@dataclass(frozen=True, slots=True)
+class Flames:
+    """For the panel `flame`."""
+
+    flames: list[Flame]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetInputs:
+    """Where the calculator of the panel `budget` starts."""
+
+    launches: float
+    cpu_ns: float
+    """Per launch."""
+    gpu_ns: float
+    """Per launch."""
+    graph_launch_ns: float
+    """To launch a CUDA graph."""
+    graph_gap_ns: float
+    """Between two kernels of a graph."""
+    step_ns: float | None
+    """The replayed step, with which `diagnose` answers."""
+    graph_ns: float | None
+    """The same as a CUDA graph."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curve:
+    """Memory of one device over time."""
+
+    title: str
+    times_ns: list[int]
+    allocated_bytes: list[int]
+    reserved_bytes: list[int]
+    """Empty where the profile has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """For the panel `memory`."""
+
+    curves: list[Curve]
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """How a number of the page was made."""
+
+    number: str
+    value: str
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """For the panel `numbers`."""
+
+    entries: list[Provenance]
+
+
+@dataclass(frozen=True, slots=True)
 class Panels:
     """One field per panel; null where the trace has nothing to show there."""
 
+    whatif: WhatIf | None = None
     steps: StepTimes | None = None
+    tables: Tables | None = None
+    roofline: Roofline | None = None
+    flame: Flames | None = None
+    budget: BudgetInputs | None = None
+    memory: Memory | None = None
+    numbers: Numbers | None = None

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 from warpline.findings.diagnosis import Diagnosis
+from warpline.reports.page.budget_panel import budget_panel
 from warpline.reports.page.contract import Panels, StepTimes
+from warpline.reports.page.flame_panel import flame_panel
+from warpline.reports.page.memory_panel import memory_panel
+from warpline.reports.page.numbers_panel import numbers_panel
+from warpline.reports.page.roofline_panel import roofline_panel
+from warpline.reports.page.tables_panel import tables_panel
+from warpline.reports.page.whatif_panel import whatif_panel
 
 
 def panels(diagnosis: Diagnosis, zero_ns: int) -> Panels:
     """The data of all panels; `zero_ns` is the timeline's zero."""
-    return Panels(steps=_steps(diagnosis, zero_ns))
+    return Panels(
+        whatif=whatif_panel(diagnosis),
+        steps=_steps(diagnosis, zero_ns),
+        tables=tables_panel(diagnosis),
+        roofline=roofline_panel(diagnosis),
+        flame=flame_panel(diagnosis),
+        budget=budget_panel(diagnosis),
+        memory=memory_panel(diagnosis, zero_ns),
+        numbers=numbers_panel(diagnosis),
+    )
 
 
 def _steps(diagnosis: Diagnosis, zero_ns: int) -> StepTimes | None:

@@ -1,0 +1,57 @@
+/** The dispatch budget, live: can the CPU launch as fast as the GPU computes, and what would a CUDA graph or fusion give? */
+
+import type { BudgetInputs } from "../contract";
+import { make } from "../dom";
+import { count, duration, speedup } from "../words";
+
+export interface Inputs { readonly launches: number; readonly cpu_ns: number; readonly gpu_ns: number; readonly fewer: number }
+export interface Budget {
+  readonly dispatch_ns: number; readonly work_ns: number; readonly step_ns: number; readonly graph_ns: number; readonly fused_ns: number;
+  readonly bound: "CPU" | "GPU"; readonly crossover: number | null;
+}
+
+/** The numbers of `warpline budget`; those of the replay where the inputs are the trace's own. */
+export function budgetOf(data: BudgetInputs, { launches, cpu_ns, gpu_ns, fewer }: Inputs): Budget {
+  const dispatch_ns = launches * cpu_ns, work_ns = launches * gpu_ns;
+  const own = launches === data.launches && cpu_ns === data.cpu_ns && gpu_ns === data.gpu_ns;
+  return {
+    dispatch_ns, work_ns,
+    step_ns: own && data.step_ns !== null ? data.step_ns : Math.max(dispatch_ns, work_ns),
+    graph_ns: own && data.graph_ns !== null ? data.graph_ns : data.graph_launch_ns + work_ns + launches * data.graph_gap_ns,
+    fused_ns: Math.max(dispatch_ns / fewer, work_ns),
+    bound: dispatch_ns > work_ns ? "CPU" : "GPU",
+    crossover: cpu_ns ? work_ns / cpu_ns : null,
+  };
+}
+
+export function budget(data: BudgetInputs, element: HTMLElement): void {
+  const answer = make("div", { role: "status", "aria-live": "polite" });
+  const now: { -readonly [key in keyof Inputs]: Inputs[key] } = { launches: data.launches, cpu_ns: data.cpu_ns, gpu_ns: data.gpu_ns, fewer: 4 };
+  const field = (label: string, key: keyof Inputs, scale: number, least: number): [HTMLElement, HTMLInputElement] => {
+    const written = (value: number): string => String(Math.round((value / scale) * 100) / 100);
+    const start = now[key], input = make("input", { type: "number", min: least, step: "any", value: written(start) });
+    input.addEventListener("input", () => {
+      const value = Number(input.value);
+      input.setAttribute("aria-invalid", String(!(Number.isFinite(value) && value >= least)));
+      if (!Number.isFinite(value) || value < least) return;
+      // What is shown is rounded: the same text means the trace's own number.
+      now[key] = input.value === written(start) ? start : value * scale;
+      show();
+    });
+    return [make("label", {}, `${label} `, input), input];
+  };
+  const fields = [field("Launches per step", "launches", 1, 1), field("CPU time per launch, µs", "cpu_ns", 1e3, 0), field("GPU time per launch, µs", "gpu_ns", 1e3, 0), field("Fusion: times fewer launches", "fewer", 1, 1)];
+  const starts = fields.map(([, input]) => input.value);
+  const reset = make("button", { type: "button", onclick: () => fields.forEach(([, input], place) => { input.value = starts[place] ?? ""; input.dispatchEvent(new Event("input")); }) }, "This trace");
+  function show(): void {
+    const found = budgetOf(data, now), line = (name: string, value: string): Node[] => [make("dt", {}, name), make("dd", {}, value)];
+    const gain = (ns: number): string => `${duration(ns)} (${speedup(found.step_ns / Math.max(ns, 1))})`;
+    answer.replaceChildren(
+      make("p", { class: "strong" }, `Bound by ${found.bound === "CPU" ? "dispatch on the CPU" : "the GPU"}: a step takes ${duration(found.step_ns)}.`),
+      make("dl", {}, ...line("to dispatch", duration(found.dispatch_ns)), ...line("to run", duration(found.work_ns)),
+        ...(found.crossover === null ? [] : line("crossover", `the GPU is the limit below ${count(found.crossover)} launches for the same GPU time`)),
+        ...line("as one CUDA graph", gain(found.graph_ns)), ...line(`with ${now.fewer} times fewer launches`, gain(found.fused_ns))));
+  }
+  element.append(make("div", { class: "budget" }, make("div", { class: "fields" }, ...fields.map(([label]) => label), make("p", {}, reset)), answer));
+  show();
+}

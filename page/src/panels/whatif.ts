@@ -1,0 +1,85 @@
+/** Tick fixes and see the step that was replayed with them: each alone, and combinations of the plan's. */
+
+import type { Replayed, WhatIf } from "../contract";
+import { draw, make } from "../dom";
+import { duration, speedup } from "../words";
+
+const WIDTH = 1000, LEFT = 70, RIGHT = 190, BAR = 22, GAP = 12;
+
+/** What was replayed with exactly these fixes. */
+export function replayed(data: WhatIf, chosen: ReadonlySet<number>): Replayed | undefined {
+  return data.replayed.find((one) => one.fixes.length === chosen.size && one.fixes.every((fix) => chosen.has(fix)));
+}
+
+/** The command that replays a combination. */
+export function command(data: WhatIf, chosen: ReadonlySet<number>): string {
+  const fixes = [...chosen].sort((a, b) => a - b).map((fix) => `--fix ${data.fixes[fix]?.name ?? ""}`);
+  return ["warpline whatif", quoted(data.file), ...fixes].join(" ");
+}
+
+const quoted = (file: string): string => (/^[\w./:@%+=-]+$/.test(file) ? file : `'${file.replaceAll("'", `'"'"'`)}'`);
+
+export function whatif(data: WhatIf, element: HTMLElement): void {
+  const chosen = new Set<number>(), boxes: HTMLInputElement[] = [];
+  const answer = make("div", { class: "whatif-answer", role: "status", "aria-live": "polite" });
+  const show = (): void => {
+    boxes.forEach((box, fix) => { box.checked = chosen.has(fix); });
+    answer.replaceChildren(...result(data, chosen));
+  };
+  const choose = (fixes: readonly number[]): void => { chosen.clear(); for (const fix of fixes) chosen.add(fix); show(); };
+  const list = make("fieldset", { class: "fixes" }, make("legend", {}, "Fixes"));
+  data.fixes.forEach((fix, number) => {
+    const box = make("input", { type: "checkbox", onchange: () => { if (!chosen.delete(number)) chosen.add(number); show(); } });
+    boxes.push(box);
+    const place = data.planned.indexOf(number);
+    const words = [fix.effort, fix.confidence ? `${fix.confidence} confidence` : "no finding alone", place >= 0 ? `plan ${place + 1}` : ""].filter(Boolean);
+    list.append(make("label", { title: fix.claim }, box, make("b", {}, fix.words),
+      make("span", { class: "quiet" }, ` ${words.join(", ")}`)));
+  });
+  const buttons = make("p", { class: "buttons" },
+    make("button", { type: "button", onclick: () => choose([]) }, "None"), " ",
+    ...(data.planned.length ? [make("button", { type: "button", onclick: () => choose(data.planned) }, "The plan")] : []));
+  element.append(make("div", { class: "whatif" }, make("div", {}, list, buttons), answer));
+  choose(data.planned.slice(0, 1));
+}
+
+function result(data: WhatIf, chosen: ReadonlySet<number>): Node[] {
+  if (!chosen.size) return [sentence(`The step takes ${duration(data.step_ns)} without a profiler. Tick a fix.`), picture(data)];
+  const found = replayed(data, chosen);
+  if (!found) {
+    return [
+      sentence("This combination was not replayed for this page."),
+      make("p", { class: "quiet" }, "Fixes overlap, so their gains do not multiply. This command replays it:"),
+      make("pre", {}, command(data, chosen)),
+      picture(data),
+    ];
+  }
+  const { low, expected, high } = found.step_ns, gain = data.step_ns / expected;
+  return [
+    sentence(`${duration(data.step_ns)} → ${duration(expected)}, ${speedup(gain)}`),
+    make("p", { class: "quiet" }, `The 80 % range of the step is ${duration(low)} to ${duration(high)} (${speedup(data.step_ns / high)} to ${speedup(data.step_ns / low)}). ` +
+      (data.step_ns / high < 1 ? "It includes no gain." : "Replayed on this trace's graph, without a profiler.")),
+    picture(data, found),
+  ];
+}
+
+const sentence = (text: string): HTMLElement => make("p", { class: "strong" }, text);
+
+/** The step now and after, with the range as a line. */
+function picture(data: WhatIf, after?: Replayed): SVGElement {
+  const longest = Math.max(data.step_ns, after?.step_ns.high ?? 0), scale = (WIDTH - LEFT - RIGHT) / longest;
+  const chart = draw("svg", { viewBox: `0 0 ${WIDTH} ${2 * BAR + 2 * GAP}`, class: "chart", "aria-hidden": "true" });
+  const bar = (row: number, name: string, ns: number, kind: string): void => {
+    const y = row * (BAR + GAP) + 2;
+    chart.append(draw("text", { x: LEFT - 10, y: y + BAR / 2, class: "end" }, name), draw("rect", { x: LEFT, y, width: ns * scale, height: BAR, class: kind }));
+  };
+  bar(0, "now", data.step_ns, "before");
+  chart.append(draw("text", { x: LEFT + data.step_ns * scale + 8, y: BAR / 2 + 2 }, duration(data.step_ns)));
+  if (after) {
+    const { low, expected, high } = after.step_ns, y = BAR + GAP + 2 + BAR / 2;
+    bar(1, "after", expected, "after");
+    chart.append(draw("path", { class: "whisker", d: `M${LEFT + low * scale} ${y}H${LEFT + high * scale}M${LEFT + low * scale} ${y - 6}v12M${LEFT + high * scale} ${y - 6}v12` }));
+    chart.append(draw("text", { x: LEFT + high * scale + 8, y }, duration(expected)));
+  }
+  return chart;
+}

@@ -1,0 +1,84 @@
+"""How each number of the page was made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from warpline.findings.diagnosis import Diagnosis
+from warpline.reports.page.contract import Numbers, Provenance
+from warpline.units import duration, several, share
+
+FOUND_BY = {
+    "profiler_step": "the profiler's own step marks",
+    "range": "a range that fills the program's loop",
+    "python": "calls of a Python function that fill the program's loop",
+    "repetition": "GPU activity that repeats",
+    "optimizer": "the optimizer's steps",
+}
+
+
+def numbers_panel(diagnosis: Diagnosis) -> Numbers:
+    """The numbers that the page shows at its top, and where each comes from."""
+    return Numbers([*_steps(diagnosis), *_replay(diagnosis), *_device(diagnosis)])
+
+
+def _steps(diagnosis: Diagnosis) -> Iterator[Provenance]:
+    steps = diagnosis.trace.steps_in_view
+    if len(steps):
+        found_by = FOUND_BY.get(str(steps["found_by"][0]), str(steps["found_by"][0]))
+        yield Provenance("Steps", several(len(steps), "step"), f"Found by {found_by}.")
+    if diagnosis.trace.step_ns is not None:
+        how = "The median length of the steps, with what the profiler adds."
+        yield Provenance("Step as recorded", duration(diagnosis.trace.step_ns), how)
+
+
+def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
+    judgement = diagnosis.judgement
+    if judgement is None:
+        return
+    question = judgement.evidence.question
+    bare = question.bare_step_ns
+    source = (
+        "Timed without a profiler by `warpline run`."
+        if question.bare_step_from == "measured"
+        else "Estimated: the replay without the profiler's cost of each op and call."
+    )
+    yield Provenance(
+        "Step without a profiler",
+        f"{duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)})",
+        f"{source} All gains refer to this step.",
+    )
+    replayed = question.replay
+    yield Provenance(
+        "Replay",
+        f"{several(replayed.marks.count, 'step')}, error {replayed.error_pct:.2f} %",
+        f"The trace as a graph of {several(len(replayed.graph), 'node')} (CPU segments, API calls, GPU activity) and "
+        f"what waits for what. Unchanged, it gives {duration(replayed.replayed_step_ns)} for a measured "
+        f"{duration(replayed.measured_step_ns)}.",
+    )
+    yield Provenance(
+        "Gains and ranges",
+        several(len(judgement.findings), "finding"),
+        "Each fix changes the graph, which is replayed: old step time over new step time. Ranges are made to hold 80 % "
+        "of measured gains; docs/ranges.md says how often they did.",
+    )
+    if judgement.audit:
+        how = "Answers that the trace contradicts are withdrawn or downgraded before they are shown."
+        yield Provenance("Audit", several(len(judgement.audit), "objection"), how)
+
+
+def _device(diagnosis: Diagnosis) -> Iterator[Provenance]:
+    for device in diagnosis.devices:
+        yield Provenance(
+            f"GPU {device.device} busy",
+            f"{share(device.busy_ns, device.window_ns)} of {duration(device.window_ns)}",
+            "The union of all its kernels, copies, memsets and graphs; the window runs from the first to the last of "
+            "them, or over the selected steps. Busy and idle sum to the window, and their parts to them, exactly.",
+        )
+    if diagnosis.devices:
+        yield Provenance(
+            "Idle by cause",
+            "",
+            "What the launching thread does until the launch; then launch latency, or what the GPU waits for. Each "
+            "nanosecond has one cause.",
+        )

@@ -1,0 +1,70 @@
+"""Tables to sort, filter and group: ops and kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import polars as pl
+
+from warpline.analyses.kernels import top_kernels
+from warpline.analyses.ops import ops_table
+from warpline.findings.diagnosis import Diagnosis
+from warpline.reports.page.contract import DataTable, TableColumn, Tables
+
+MOST_ROWS = 500
+
+
+def tables_panel(diagnosis: Diagnosis) -> Tables | None:
+    """Every table with rows; None without any."""
+    found = list(_tables(diagnosis))
+    return Tables(found) if found else None
+
+
+def _tables(diagnosis: Diagnosis) -> Iterator[DataTable]:
+    if len(diagnosis.trace.ops):
+        yield _ops(ops_table(diagnosis.trace).frame)
+    kernels = top_kernels(diagnosis.trace)
+    if len(kernels):
+        yield _kernels(kernels)
+
+
+def _ops(ops: pl.DataFrame) -> DataTable:
+    columns = {
+        "name": TableColumn("op", "text"),
+        "kind": TableColumn("kind", "text", group=True),
+        "calls": TableColumn("calls", "count", sums=True),
+        "gpu_self_ns": TableColumn("GPU self", "ns", sums=True),
+        "gpu_total_ns": TableColumn("GPU total", "ns"),
+        "cpu_self_ns": TableColumn("CPU self", "ns", sums=True),
+        "cpu_total_ns": TableColumn("CPU total", "ns"),
+        "launches": TableColumn("launches", "count"),
+        "roof": TableColumn("of the roof", "share"),
+        "line": TableColumn("line", "text", group=True),
+    }
+    file = pl.col("file").str.replace_all("\\", "/", literal=True).str.split("/").list.last()
+    line = pl.when(pl.col("file").is_not_null()).then(pl.format("{}:{}", file, "line"))
+    # Only what ran on a device has a GPU time: a table without one sorts by CPU time.
+    present = [name for name in columns if not name.startswith("gpu") or ops["gpu_total_ns"].is_not_null().any()]
+    shown = ops.with_columns(roof=pl.col("roof_pct") / 100, line=line)
+    return data_table("Ops", shown, {name: columns[name] for name in present})
+
+
+def _kernels(kernels: pl.DataFrame) -> DataTable:
+    columns = {
+        "name": TableColumn("kernel", "text"),
+        "class": TableColumn("class", "text", group=True),
+        "dtype": TableColumn("type", "text", group=True),
+        "count": TableColumn("calls", "count", sums=True),
+        "total_ns": TableColumn("total", "ns", sums=True),
+        "share": TableColumn("share", "share", sums=True),
+        "mean_ns": TableColumn("mean", "ns"),
+        "min_ns": TableColumn("shortest", "ns"),
+        "max_ns": TableColumn("longest", "ns"),
+    }
+    return data_table("Kernels", kernels, columns)
+
+
+def data_table(title: str, frame: pl.DataFrame, columns: dict[str, TableColumn]) -> DataTable:
+    """The frame's first rows with these columns, the first of which names a row."""
+    shown = frame.select(*columns).head(MOST_ROWS)
+    return DataTable(title, list(columns.values()), [list(row) for row in shown.iter_rows()], len(frame) - len(shown))

@@ -1,0 +1,72 @@
+"""The step after fixes that a reader may tick: each alone, and every combination of the plan's fixes."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from warpline.errors import CannotAnswer
+from warpline.estimate import Estimate
+from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.model import Finding
+from warpline.fixes.registry import all_fixes
+from warpline.fixes.whatif import held
+from warpline.reports.findings import in_order
+from warpline.reports.page.contract import Fix, Replayed, Spread, WhatIf
+from warpline.reports.plan import short_name
+
+MOST_COMBINED = 4
+"""Fixes of the plan of which every combination is replayed: eleven replays."""
+
+
+def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
+    """The fixes of all findings and of the plan, with what was replayed; None without any."""
+    judgement = diagnosis.judgement
+    if judgement is None or not judgement.findings:
+        return None
+    # Several findings may have the same fix: it is one box to tick. A fix that gains only after others is in the plan.
+    findings = {finding.fix: finding for finding in reversed(in_order(judgement.findings, judgement.verdict))}
+    plan = [step.fix for step in judgement.plan]
+    names = list(dict.fromkeys([*plan, *reversed(findings)]))
+    replayed: dict[tuple[int, ...], Estimate] = {
+        (names.index(fix),): finding.new_step_ns for fix, finding in findings.items()
+    }
+    for count, step in enumerate(judgement.plan, 1):
+        replayed.setdefault(_positions(names, plan[:count]), step.new_step_ns)
+    for count in range(1, min(len(plan), MOST_COMBINED) + 1):
+        for chosen in combinations(plan if count == 1 else plan[:MOST_COMBINED], count):
+            where = _positions(names, chosen)
+            if where not in replayed:
+                together = _together(diagnosis, chosen)
+                replayed |= {where: together} if together is not None else {}
+    efforts = {step.fix: step.effort for step in judgement.plan}
+    return WhatIf(
+        step_ns=judgement.evidence.step_ns,
+        fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],
+        replayed=[Replayed(list(where), _spread(after)) for where, after in sorted(replayed.items())],
+        planned=[names.index(fix) for fix in plan],
+        file=diagnosis.trace.path.name,
+    )
+
+
+def _fix(name: str, finding: Finding | None, effort: str | None) -> Fix:
+    effort = effort or (finding.effort if finding else "")
+    confidence, claim = (finding.confidence, finding.claim) if finding else ("", "")
+    return Fix(name, short_name(name), effort.replace("_", " "), confidence, claim)
+
+
+def _positions(names: list[str], chosen: list[str] | tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(sorted(names.index(fix) for fix in chosen))
+
+
+def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Estimate | None:
+    assert diagnosis.judgement is not None
+    # In the order in which fixes are applied elsewhere, so that the numbers are the same.
+    ordered = [name for name in all_fixes() if name in fixes]
+    try:
+        return held(diagnosis.judgement.evidence.question, *ordered).new_step_ns
+    except CannotAnswer:
+        return None
+
+
+def _spread(estimate: Estimate) -> Spread:
+    return Spread(estimate.low, estimate.expected, estimate.high)
