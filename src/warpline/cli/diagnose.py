@@ -7,8 +7,8 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -201,12 +201,7 @@ def _finished(
     import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
 
     with _short_turns():
-        scanned = Event()
-        Thread(target=_load_analyses, args=[scanned, why is not False], daemon=True).start()
-        try:
-            opened = open_with_progress(trace, steps, step_range, no_cache, scanned.set)
-        finally:
-            scanned.set()
+        opened = open_with_progress(trace, steps, step_range, no_cache, partial(_load_analyses, why is not False))
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
@@ -219,18 +214,16 @@ def _finished(
         )
 
 
-def _load_analyses(scanned: Event, with_fixes: bool) -> None:
-    """Load polars and the analyses on a second core while the file is read, and the fixes once it is scanned."""
+def _load_analyses(with_fixes: bool) -> None:
+    """Load polars, the analyses and the fixes: on a second core, while the file is read."""
     import numpy.ma  # noqa: F401, PLC0415 - which polars and numpy's median load when they are first used
 
     import warpline.findings.diagnosis  # noqa: PLC0415
+    import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.reports.kept  # noqa: PLC0415
     import warpline.sources.kineto.native_events  # noqa: PLC0415
     import warpline.sources.kineto.tables  # noqa: PLC0415
-    import warpline.trace.build  # noqa: PLC0415
-
-    scanned.wait()
-    import warpline.reports.diagnosis  # noqa: PLC0415
-    import warpline.reports.kept  # noqa: F401, PLC0415
+    import warpline.trace.build  # noqa: F401, PLC0415
 
     if with_fixes:
         from warpline.findings import rank  # noqa: F401, PLC0415

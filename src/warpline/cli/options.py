@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -41,22 +43,33 @@ def open_with_progress(
     steps: str | None,
     step_range: str | None,
     no_cache: bool,
-    when_scanned: Callable[[], None] | None = None,
+    load: Callable[[], None] | None = None,
 ) -> Trace:
-    """Open a trace, with a spinner on stderr if it is a terminal."""
+    """Open a trace, with a spinner on stderr if it is a terminal. `load` imports what comes next, on a second core while
+    the file is read."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
     from warpline.trace.open import open_trace  # noqa: PLC0415
 
     path = spooled_stdin() if path == STDIN else path
-    opened = partial(
-        open_trace, path, steps=steps, step_range=step_range, cache=not no_cache, when_scanned=when_scanned
-    )
-    if not sys.stderr.isatty():
-        return opened()
-    from warpline.reports.console import spinner  # noqa: PLC0415
+    opened = partial(open_trace, path, steps=steps, step_range=step_range, cache=not no_cache)
+    with ExitStack() as stack:
+        if sys.stderr.isatty():
+            from warpline.reports.console import spinner  # noqa: PLC0415
 
-    with spinner(f"reading {path.name} …"):
-        return opened()
+            stack.enter_context(spinner(f"reading {path.name} …"))
+        return opened(before_imports=stack.enter_context(_meanwhile(load))) if load else opened()
+
+
+@contextmanager
+def _meanwhile(load: Callable[[], None]) -> Iterator[Callable[[], None]]:
+    """Run `load` on another thread, and give what waits for its end. Nothing may be imported here before that: of two
+    threads that import one package, Python gives one a half-made module, or an error, rather than let both wait."""
+    thread = Thread(target=load, name="warpline-load", daemon=True)
+    thread.start()
+    try:
+        yield thread.join
+    finally:
+        thread.join()
 
 
 class Format(StrEnum):

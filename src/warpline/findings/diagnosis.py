@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
@@ -195,11 +196,16 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
 
     `why` replays the trace for findings and a verdict; by default, if that takes a few seconds at most.
     """
+    # Imported here: the replay loads only when it is needed, and never on one of two threads.
+    from warpline.findings.next_tool import next_tools  # noqa: PLC0415
+    from warpline.findings.sync_places import sync_places  # noqa: PLC0415
+
+    judged = _judge_of(trace, why)
     # The accounting needs nothing of the replay, and most of its time is spent outside Python's lock.
     with ThreadPoolExecutor(1) as second_core:
         counting = second_core.submit(_account, trace)
-        judgement = _judgement(trace, why)
-        syncs = _syncs(trace, judgement)
+        judgement = judged(trace)
+        syncs = sync_places(trace, judgement.evidence if judgement else None)
         counted = counting.result()
     health = [*trace.health_entries, *counted.health, *(judgement.health if judgement else [])]
     return Diagnosis(
@@ -216,7 +222,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         queue=counted.queue,
         judgement=judgement,
         cpu=cpu_time(trace),
-        next_tools=_next_tools(trace, judgement),
+        next_tools=next_tools(trace, judgement),
     )
 
 
@@ -251,30 +257,22 @@ def _account(trace: Trace) -> _Account:
     )
 
 
-def _syncs(trace: Trace, judgement: Judgement | None) -> pl.DataFrame:
-    from warpline.findings.sync_places import sync_places  # noqa: PLC0415 - as the replay
-
-    return sync_places(trace, judgement.evidence if judgement else None)
-
-
-def _next_tools(trace: Trace, judgement: Judgement | None) -> list[NextTool]:
-    from warpline.findings.next_tool import next_tools  # noqa: PLC0415 - as the replay
-
-    return next_tools(trace, judgement)
-
-
 def _calls_per_step(trace: Trace) -> float:
     window = trace.window
     inside = trace.api["start_ns"].is_between(window.start_ns, window.end_ns).sum()
     return int(inside) / max(len(trace.steps_in_view), 1)
 
 
-def _judgement(trace: Trace, why: bool | None) -> Judgement | None:
+def _judge_of(trace: Trace, why: bool | None) -> Callable[[Trace], Judgement | None]:
+    """What gives the findings and the verdict: the replay, or nothing where it is turned off or takes too long."""
     if why is False or (why is None and _calls_per_step(trace) > MOST_CALLS):
-        return None
-    from warpline.findings.rank import judge  # noqa: PLC0415 - the replay loads only when it is needed
+        return lambda _: None
+    from warpline.findings.rank import judge  # noqa: PLC0415
 
-    try:
-        return judge(trace)
-    except CannotAnswer:
-        return None
+    def judged(trace: Trace) -> Judgement | None:
+        try:
+            return judge(trace)
+        except CannotAnswer:
+            return None
+
+    return judged

@@ -31,13 +31,13 @@ def open_trace(
     step_range: str | None = None,
     cache: bool = True,
     scanner: Scanner = "auto",
-    when_scanned: Callable[[], None] | None = None,
+    before_imports: Callable[[], None] = lambda: None,
 ) -> Trace:
     """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
     `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
-    and `cache=False` parses the file again instead of using the cache. `when_scanned` is called once the
-    cores have less to do than to scan text.
+    and `cache=False` parses the file again instead of using the cache. `before_imports` is called before anything
+    is imported for what the file holds: until then, the text of a Kineto file is scanned.
     """
     file = Path(path)
     if cache:
@@ -47,11 +47,11 @@ def open_trace(
     kind = detect(file)
     key = content_key(file) if cache else None
     is_kept = key is not None and (traces_folder() / key).is_dir()
-    if when_scanned is not None and (is_kept or kind not in _KINETO):
-        when_scanned()
+    if is_kept or kind not in _KINETO:
+        before_imports()
     trace = _cached(key, file) if key else None
     if trace is None:
-        trace = _built(file, _read(file, kind, scanner, when_scanned), key)
+        trace = _built(file, _read(file, kind, scanner, before_imports), key)
     beside = Beside(file, partial(open_trace, cache=cache, scanner=scanner))
     if beside.exists:
         trace = trace.with_beside(beside)
@@ -97,11 +97,11 @@ _WITHOUT_TIMELINE = {
 _MANIFEST = "manifest.json"
 
 
-def _read(file: Path, kind: Kind, scanner: Scanner, when_scanned: Callable[[], None] | None) -> Rows:
+def _read(file: Path, kind: Kind, scanner: Scanner, before_imports: Callable[[], None]) -> Rows:
     if kind in _KINETO:
         from warpline.sources.kineto import read_kineto  # noqa: PLC0415
 
-        return read_kineto(file, scanner, when_scanned)
+        return read_kineto(file, scanner, before_imports)
     if kind in _NSYS:
         from warpline.sources.nsys import read_nsys  # noqa: PLC0415
 

@@ -14,16 +14,13 @@ if TYPE_CHECKING:
 Scanner = Literal["auto", "native", "python"]
 
 
-def read_kineto(path: Path, scanner: Scanner = "auto", when_scanned: Callable[[], None] | None = None) -> Rows:
+def read_kineto(path: Path, scanner: Scanner = "auto", before_imports: Callable[[], None] = lambda: None) -> Rows:
     """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage.
 
-    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused. `when_scanned` is called
-    when the cores have less to do: the text is read, and its tables are made next.
+    Traces of XLA and of old torch are read too; Chrome traces of other programs are refused. `before_imports` is
+    called when the text is read, and before numpy and polars are imported to make its tables.
     """
-    raw = scan_file(path, scanner=scanner)
-    if when_scanned is not None:
-        when_scanned()
-    # polars can be loaded while the file is scanned.
+    raw = scan_file(path, scanner=scanner, before_imports=before_imports)
     from warpline.sources.kineto.foreign import other_device, refuse_foreign  # noqa: PLC0415
     from warpline.sources.kineto.lanes import adopt  # noqa: PLC0415
     from warpline.sources.kineto.tables import CATEGORIES, tables  # noqa: PLC0415

@@ -7,7 +7,7 @@ has them scanned.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal
 
@@ -38,12 +38,14 @@ def scan_file(
     limit_bytes: int | None = None,
     threads: int | None = None,
     window_bytes: int = WINDOW_BYTES,
+    before_imports: Callable[[], None] = lambda: None,
 ) -> RawEvents:
     """All events of a trace, in file order.
 
     `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default MAX_BYTES, or
     the environment's WARPLINE_MAX_BYTES) makes the file unreadable rather than the machine. `threads` and
-    `window_bytes` change the speed, never the result.
+    `window_bytes` change the speed, never the result. The compiled scanner imports nothing until the text is read;
+    `before_imports` is called before anything is.
     """
     limit = _limit() if limit_bytes is None else limit_bytes
     try:
@@ -54,14 +56,15 @@ def scan_file(
             threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
             if magic == MAGIC:
                 inflater = Inflater(path, window_bytes, limit)
-                events = _scan(inflater, _new_scanner(scanner), threads)
+                events = _scan(inflater, _new_scanner(scanner, before_imports), threads, before_imports)
                 events.notes.extend(inflater.notes)
                 events.truncated |= inflater.broken
                 return events
             if os.fstat(file.fileno()).st_size > limit:
                 raise too_large(limit)
             file.seek(0)
-            return _scan(_blocks_of(file, window_bytes), _new_scanner(scanner), threads)
+            blocks = _blocks_of(file, window_bytes)
+            return _scan(blocks, _new_scanner(scanner, before_imports), threads, before_imports)
     except OSError as error:
         raise UnreadableFile("no-file", f"{path} cannot be read: {error.strerror}", "check the path") from error
     except (MemoryError, OverflowError) as error:
@@ -79,19 +82,20 @@ def _limit() -> int:
     return int(text)
 
 
-def _new_scanner(name: ScannerName) -> Scanner:
+def _new_scanner(name: ScannerName, before_imports: Callable[[], None]) -> Scanner:
     if name == "native" and not is_available():
         raise UsageError(
             "no-native-scanner", "the compiled scanner was not built", "install a C compiler and reinstall"
         )
     if name != "python" and is_available():
         return NativeScanner()
+    before_imports()
     from warpline.sources.kineto.python_scan import PythonScanner  # noqa: PLC0415 - numpy loads while the file is read
 
     return PythonScanner()
 
 
-def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
+def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_imports: Callable[[], None]) -> RawEvents:
     with ahead(blocks) as pieces:
         window = Window(pieces)
         header, wanted = Header(), 1
@@ -103,6 +107,7 @@ def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int) -> RawEvents:
         step = scan_blocks(scanner, window, header.events_start, threads)
         if step.status is Status.DONE:
             _read_tail(*window.rest(step.position), header)
+    before_imports()
     return _assemble(scanner, header, step.status is Status.TRUNCATED, window.total)
 
 
