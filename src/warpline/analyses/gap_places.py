@@ -15,7 +15,8 @@ import polars as pl
 from warpline.analyses.gaps import CAUSES, Gaps
 from warpline.analyses.where import LIBRARY, Site, UserFrames
 from warpline.records import dataclass
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, ids, integers
+from warpline.trace.names import texts
 from warpline.trace.nesting import Nest
 from warpline.trace.trace import Trace
 
@@ -106,13 +107,14 @@ class _Samples:
         rows, ops = frames.innermost(threads, moments), _innermost_ops(trace, threads, moments)
         pairs, self._which = np.unique(np.stack([rows, ops]), axis=1, return_inverse=True)
         spent = np.bincount(self._which, weights, pairs.shape[1])
-        parents, names = integers(frames.python["parent"]), frames.python["name"]
+        parents, names = integers(frames.python["parent"]), texts(frames.python["name"])
+        op_names = texts(trace.ops["name"].gather(ids(pairs[1])))
         self._ends: list[int] = []
         """The innermost call of each different pair of frame and op."""
-        for row, op, time in zip(*pairs.tolist(), spent.tolist(), strict=True):
-            path = [str(trace.ops["name"][op])] if op != NONE else []
+        for row, op, op_name, time in zip(*pairs.tolist(), op_names.tolist(), spent.tolist(), strict=True):
+            path = [op_name] if op != NONE else []
             while row != NONE:
-                path.append(str(names[row]))
+                path.append(names.item(row))
                 row = parents.item(row)  # noqa: PLW2901 - from the innermost outwards
             self._ends.append(self._tree.add(path[::-1], time))
 

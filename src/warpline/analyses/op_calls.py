@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 from functools import cache
 
-from warpline.trace.columns import NONE
-from warpline.trace.names import texts
+import numpy as np
+import polars as pl
+
+from warpline.trace.columns import NONE, Int64s
+from warpline.trace.names import distinct, spelled
 from warpline.trace.trace import Trace
 from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
+
+_RECORDED = ("name", "shapes", "dtypes", "strides", "concrete")
 
 
 class OpCalls:
     """Ops by row, and the FLOPs and bytes of each distinct call, computed once."""
 
     def __init__(self, trace: Trace) -> None:
-        recorded = ("name", "shapes", "dtypes", "strides", "concrete")
-        self._columns = [texts(trace.ops[name]).tolist() for name in recorded]
+        recorded = [distinct(trace.ops[name]) for name in _RECORDED]
+        self._columns = [spelled(names, which).tolist() for names, which in recorded]
+        self._numbers = _numbers(recorded)
         self._parents = trace.ops["parent"].to_list()
         self._known: dict[object, Work | None] = {}
         self._alone: dict[tuple[str, ...], OpCall] = {}
-        self._numbers: dict[tuple[str, ...], int] = {}
-        self._alike: dict[int, int] = {}
 
     def text(self, op: int) -> tuple[str, str, str]:
         """Name, shapes and types as recorded."""
@@ -30,15 +34,12 @@ class OpCalls:
 
     def number(self, op: int) -> int:
         """The same for ops with the same name and arguments."""
-        found = self._alike.get(op)
-        if found is None:
-            found = self._alike[op] = self._numbers.setdefault(self.recorded(op), len(self._numbers))
-        return found
+        return self._numbers[op]
 
     def alike(self, op: int) -> tuple[int, int]:
         """The same for ops with the same name and arguments that are called by such ops."""
         parent = self._parents[op]
-        return self.number(op), NONE if parent is None else self.number(parent)
+        return self._numbers[op], NONE if parent is None else self._numbers[parent]
 
     def ancestors(self, op: int) -> list[int]:
         """Ops around it, the nearest first."""
@@ -81,6 +82,16 @@ class OpCalls:
         parent = self._parents[op]
         around = self.call(parent, (), depth - 1) if depth and parent is not None else None
         return call_from_kineto(*self.recorded(op), launches=launches, parent=around)
+
+
+def _numbers(columns: list[tuple[pl.Series, Int64s]]) -> list[int]:
+    """A number for each row, equal where all columns are; no text counts as an empty one."""
+    number = np.zeros(len(columns[0][1]), np.int64)
+    for names, which in columns:
+        empty = np.flatnonzero(names.to_numpy() == "")
+        code = np.where(which == len(names), empty[0], which) if len(empty) else which
+        number = np.unique(number * (len(names) + 1) + code, return_inverse=True)[1]
+    return number.tolist()
 
 
 @cache

@@ -45,8 +45,8 @@ def open_with_progress(
     no_cache: bool,
     load: Callable[[], None] | None = None,
 ) -> Trace:
-    """Open a trace, with a spinner on stderr if it is a terminal. `load` imports what comes next, on a second core while
-    the file is read."""
+    """Open a trace, with a spinner on stderr if it is a terminal. `load` imports what comes next, on a second core
+    while the file is read."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
     from warpline.trace.open import open_trace  # noqa: PLC0415
 

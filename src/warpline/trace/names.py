@@ -39,7 +39,11 @@ def by_name(column: pl.Series, answer: Callable[[pl.Series], pl.Series]) -> pl.S
 
 def texts(column: pl.Series) -> Texts:
     """A categorical column as Python's strings, equal ones being the same object; empty for null."""
-    names, which = distinct(column)
+    return spelled(*distinct(column))
+
+
+def spelled(names: pl.Series, which: Int64s) -> Texts:
+    """The same of what `distinct` gives."""
     result: Texts = np.append(names.to_numpy(), "").astype(object)[which]
     return result
 

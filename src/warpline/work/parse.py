@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from math import prod
 from typing import Any
 
 from warpline.sources.valid_text import valid_json
 from warpline.work.model import Argument, Launch, OpCall, Tensor, tensor_type
 
+Arguments = tuple[Argument, ...]
 LIST_TYPES = {"TensorList", "GenericList", ""}
 """Types that Kineto writes for a list of tensors; its items' types are not recorded."""
 
@@ -27,12 +29,17 @@ def call_from_kineto(
     parent: OpCall | None = None,
 ) -> OpCall:
     """The call of an op from its `Input Dims`, `Input type`, `Input Strides` and `Concrete Inputs`."""
+    return OpCall(name, _arguments(shapes, dtypes, strides, concrete), launches, parent)
+
+
+@lru_cache(maxsize=10_000)
+def _arguments(shapes: str | None, dtypes: str | None, strides: str | None, concrete: str | None) -> Arguments:
+    """One tuple for all calls with the same arguments, of which a trace has few."""
     dims, kinds = json_list(shapes), json_list(dtypes)
     steps, texts = json_list(strides), json_list(concrete)
-    arguments = tuple(
+    return tuple(
         _argument(_at(dims, i), _at(kinds, i), _at(steps, i), _at(texts, i)) for i in range(max(len(dims), len(kinds)))
     )
-    return OpCall(name, arguments, launches, parent)
 
 
 def _argument(shape: Any, kind: Any, strides: Any, text: Any) -> Argument:
