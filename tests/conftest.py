@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -15,12 +19,29 @@ settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
 
+@pytest.fixture(scope="session")
+def new_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Folders that no other test has, not made yet: `mktemp` lists all that there are, for each test anew."""
+    parent = tmp_path_factory.mktemp("own")
+    return (parent / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+def own_cache(new_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     """No test reads or fills the user's cache or history, or knows the width of the terminal that it is run in."""
-    monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path_factory.mktemp("cache")))
-    monkeypatch.setenv("WARPLINE_HISTORY", str(tmp_path_factory.mktemp("history") / "history.sqlite"))
+    folder = next(new_folders)
+    (folder / "cache").mkdir(parents=True)
+    monkeypatch.setenv("WARPLINE_CACHE", str(folder / "cache"))
+    monkeypatch.setenv("WARPLINE_HISTORY", str(folder / "history.sqlite"))
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded stays until the end: looking through it for garbage, again and again, would take a tenth of the
+    time."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
