@@ -1,10 +1,12 @@
 """Speed and memory of opening and diagnosing traces; `make bench` runs it.
 
     python benchmarks/run.py [--source small.json.gz] [--hta] [--output results.json]
+    python benchmarks/run.py --table results.json
 
 Everything is measured in fresh processes, best of several, from a warm file cache: the scan of a gigabyte, a first
 and a second (cached) open, `warpline diagnose` with findings on 1 to 20 copies of the source, start-up, and, with
 --hta, Holistic Trace Analysis on ten copies in the same run (in an environment of its own, made on the first call).
+Prints the tables of the README; `--table` prints those of an earlier result.
 """
 
 from __future__ import annotations
@@ -105,6 +107,35 @@ def measure(source: Path, folder: Path, with_hta: bool) -> dict[str, Any]:
     return result
 
 
+def tables(result: dict[str, Any]) -> str:
+    """The results as Markdown: by size, against HTA, and the rest in sentences."""
+    sizes = result["diagnose"]
+    first, last = (sizes[f"x{copies}"] for copies in (COPIES[0], COPIES[-1]))
+    lines = ["| `warpline diagnose --json`, no cache | " + " | ".join(f"×{size[1:]}" for size in sizes) + " |"]
+    lines.append("|---|" + "---|" * len(sizes))
+    for label, key in (("seconds", "seconds"), ("CPU seconds of both cores", "cpu_s"), ("peak MB", "peak_mb")):
+        lines.append(f"| {label} | " + " | ".join(str(row[key]) for row in sizes.values()) + " |")
+    more_s = (last["cpu_s"] - first["cpu_s"]) / (COPIES[-1] - COPIES[0])
+    middle = first["cpu_s"] + more_s * (10 - COPIES[0])
+    lines += ["", f"Each copy adds {more_s:.3f} CPU seconds: a straight line from ×{COPIES[0]} to ×{COPIES[-1]} has "]
+    lines[-1] += f"{middle:.2f} at ×10, where {sizes['x10']['cpu_s']} are measured."
+    again, without = result["diagnose x10, cached"], result["diagnose x10, no findings"]
+    lines.append(f"×10 asked again: {again['seconds']} s. Without findings: {without['seconds']} s.")
+    if "hta x10" in result:
+        hta, times = result["hta x10"], result["times faster than HTA"]
+        lines += ["", "| ×10 | seconds | peak MB | times faster |", "|---|---|---|---|"]
+        lines.append(f"| HTA | {hta['seconds']} | {hta['peak_mb']} | 1 |")
+        lines.append(f"| no cache | {sizes['x10']['seconds']} | {sizes['x10']['peak_mb']} | {times['first']} |")
+        lines.append(f"| asked again | {again['seconds']} | {again['peak_mb']} | {times['cached']} |")
+    plain, begin = result["open, plain gigabyte"], result["start-up"]
+    lines += [
+        "",
+        f"A gigabyte of plain text: {plain['seconds']} s, {plain['cpu_s']} CPU seconds, {plain['peak_mb']} MB.",
+    ]
+    lines.append(f"`warpline --help` takes {begin['--help over import click']} times as long as `import click`.")
+    return "\n".join(lines)
+
+
 def start_up(warpline: list[str], environment: dict[str, str]) -> dict[str, Any]:
     """What it takes to begin: the list of verbs beside the library that prints it, and a verb that opens no trace."""
     library = best([sys.executable, "-c", "import click"], environment, runs=2 * RUNS)
@@ -130,7 +161,11 @@ def main() -> None:
     parser.add_argument("--source", type=Path, default=DEMO, help="trace to multiply; the bundled one by default")
     parser.add_argument("--hta", action="store_true", help="time Holistic Trace Analysis too")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "latest.json")
+    parser.add_argument("--table", type=Path, metavar="RESULTS", help="only print the tables of this result")
     arguments = parser.parse_args()
+    if arguments.table:
+        print(tables(json.loads(arguments.table.read_text())))
+        return
     folder = Path(tempfile.mkdtemp(prefix="warpline-bench-"))
     try:
         result = measure(arguments.source, folder, arguments.hta)
@@ -145,7 +180,7 @@ def main() -> None:
     }
     arguments.output.parent.mkdir(exist_ok=True)
     arguments.output.write_text(json.dumps(result, indent=1) + "\n")
-    print(json.dumps(result, indent=1))
+    print(tables(result))
 
 
 if __name__ == "__main__":

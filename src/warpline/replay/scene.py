@@ -1,4 +1,7 @@
-"""What a fix needs to know about a graph: what each GPU operation is, its launch, its step and its floor."""
+"""What a fix needs to know about a graph: what each GPU operation is, its launch, its step and its floor.
+
+Longer than most modules, because its answers build on one another, and every fix asks for them at one place.
+"""
 
 from __future__ import annotations
 
