@@ -77,6 +77,7 @@ ANSWERS = {
     "device": ["H200"],
     "diagnose": [DEMO],
     "doctor": ["nsys profile python train.py"],
+    "explain": ["cuLibraryLoadData", "cuLibraryLoadDat"],
     "gate": [DEMO, "--budget", "step_ms<=100"],
     "history": ["demo"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],

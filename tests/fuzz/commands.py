@@ -18,7 +18,7 @@ WITHOUT_INPUT = {
     "history": "reads the local record; tests/compare/test_history.py damages it",
 }
 """Verbs that are left out, and why."""
-TEXT_VERBS = {"kernel", "device", "metric"}
+TEXT_VERBS = {"kernel", "device", "metric", "explain"}
 """Verbs that take a name instead of a file."""
 REPORTS = [
     *(
@@ -123,7 +123,15 @@ def _diagnose(chance: random.Random) -> Sequence[str]:
 
 def _stats(chance: random.Random) -> Sequence[str]:
     reports = [] if chance.random() < 0.2 else ["-r", ",".join(chance.sample(REPORTS, chance.randint(1, 5)))]
-    return ["stats", FILE, *reports, "--format", chance.choice(["table", "csv", "json"]), *_cached(chance)]
+    return [
+        "stats",
+        FILE,
+        *reports,
+        "--format",
+        chance.choice(["table", "csv", "json"]),
+        *_maybe(chance, 0.4, "-v"),
+        *_cached(chance),
+    ]
 
 
 def _sql(chance: random.Random) -> Sequence[str]:
@@ -302,7 +310,7 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
     if kind == "names" and chance.random() < 0.2:
         return Command(
             (
-                chance.choice([verb for verb in ("device", "metric") if verb in VERBS]),
+                chance.choice([verb for verb in ("device", "metric", "explain") if verb in VERBS]),
                 values.text(chance).replace("\x00", "") or "H200",
                 *_maybe(chance, 0.5, "--json"),
             )

@@ -27,6 +27,7 @@ VERBS = {
     "stats": "stats",
     "sql": "sql",
     "kernel": "kernel",
+    "explain": "explain",
     "dive": "dive",
     "metric": "metric",
     "ops": "ops",

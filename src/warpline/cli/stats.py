@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,16 +14,20 @@ from warpline.cli.options import (
     no_cache_option,
     open_with_progress,
     trace_argument,
+    verbose_option,
 )
 from warpline.cli.output import json_text, put_text, refuse_existing, say, table_width
 from warpline.errors import CannotAnswer, UsageError
+from warpline.records import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import polars as pl
 
+    from warpline.analyses.api_split import ApiSplit
     from warpline.analyses.stats import Report
+    from warpline.trace.trace import Trace
 
 SCHEMA = "warpline.stats/1"
 
@@ -57,6 +61,7 @@ FORMATS_BY_SUFFIX = {".csv": Format.CSV, ".json": Format.JSON, ".txt": Format.TA
     help="Write to this file; its suffix picks the format.",
 )
 @force_option
+@verbose_option
 @no_cache_option
 def stats(
     trace: Path,
@@ -65,15 +70,17 @@ def stats(
     as_json: bool,
     output: Path | None,
     force: bool,
+    verbose: bool,
     no_cache: bool,
 ) -> None:
     """Print the reports of nsys stats, with the same names, columns and numbers, from any trace.
 
-    A report whose data the trace lacks is skipped, with the reason on stderr.
+    A report whose data the trace lacks is skipped, with the reason on stderr. With -v, each row gets a sentence, and
+    API time is split into time spent once and time of every step.
 
     Examples:
 
-      warpline stats profile.sqlite -r cuda_gpu_kern_sum
+      warpline stats profile.sqlite -r cuda_gpu_kern_sum -v
 
       warpline stats trace.json.gz -r cuda_api_sum,nvtx_gpu_proj_sum --format csv
 
@@ -95,7 +102,8 @@ def stats(
             say(f"warpline: {refusal.line()}", err=True)
     if not answers:
         raise click.exceptions.Exit(1)
-    text = _render(answers, refusals, chosen, table_width() if output is None else None)
+    told = _words(answers, opened) if verbose and chosen is not Format.CSV else None
+    text = _render(answers, refusals, chosen, table_width() if output is None else None, told)
     put_text(text, output)
 
 
@@ -116,16 +124,51 @@ def _chosen_format(output_format: Format | None, as_json: bool, output: Path | N
     return FORMATS_BY_SUFFIX[output.suffix]
 
 
-def _render(answers: dict[Report, pl.DataFrame], refusals: dict[Report, str], chosen: Format, width: int | None) -> str:
-    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415 - loaded when used
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What -v adds."""
+
+    words: dict[str, dict[str, str]]
+    """By report, a sentence for each name."""
+    split: ApiSplit | None
+    """Only with a report of API calls."""
+
+
+def _words(answers: dict[Report, pl.DataFrame], opened: Trace) -> _Told:
+    from warpline.analyses.api_split import api_split  # noqa: PLC0415 - loads when it is used
+    from warpline.reports.stats_words import words_of_rows  # noqa: PLC0415
+
+    words = {entry.name: words_of_rows(entry.name, frame) for entry, frame in answers.items()}
+    of_calls = any(entry.name.startswith("cuda_api") for entry in answers)
+    return _Told(words, api_split(opened) if of_calls else None)
+
+
+def _render(
+    answers: dict[Report, pl.DataFrame],
+    refusals: dict[Report, str],
+    chosen: Format,
+    width: int | None,
+    told: _Told | None,
+) -> str:
+    from warpline.reports.stats_words import split_dict, split_text, words_text  # noqa: PLC0415 - loads when it is used
+    from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415
 
     if chosen is Format.JSON:
-        document = {
+        document: dict[str, Any] = {
             "schema": SCHEMA,
             "reports": {entry.name: to_records(frame) for entry, frame in answers.items()},
             "unanswered": {entry.name: message for entry, message in refusals.items()},
         }
+        if told is not None:
+            document |= {"words": told.words, "api_time": split_dict(told.split) if told.split else None}
         return json_text(document)
     if chosen is Format.CSV:
         return "\n".join(to_csv(frame) for frame in answers.values())
-    return "\n".join(table_text(frame, f"{entry.title} ({entry.name})", width) for entry, frame in answers.items())
+    tables = []
+    for entry, frame in answers.items():
+        text = table_text(frame, f"{entry.title} ({entry.name})", width)
+        listed = words_text(told.words[entry.name].items()) if told is not None else ""
+        tables.append(text + ("\n" + listed if listed else ""))
+    if told is not None and told.split is not None:
+        tables.append(split_text(told.split))
+    return "\n".join(filter(None, tables))

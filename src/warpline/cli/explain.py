@@ -1,0 +1,54 @@
+"""``warpline explain``: one plain sentence about any name that a profile or an answer shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from warpline.cli.options import json_option
+from warpline.cli.output import print_json, put_text, say
+from warpline.errors import EXIT_FAILED, WarplineError
+
+if TYPE_CHECKING:
+    from warpline.reports.explain import Meaning
+
+LONGEST = 16_384
+"""Characters of a name, as in a trace."""
+
+
+@click.command()
+@click.argument("names", nargs=-1, required=True, metavar="NAME…", help="Names as a report shows them.")
+@json_option
+def explain(names: tuple[str, ...], as_json: bool) -> None:
+    """Explain a name in a sentence: a call of CUDA or the OS, a kernel, cause, fix, finding, health code or metric.
+
+    A name that is unknown gets its closest matches, and exit code 1.
+
+    Examples:
+
+      warpline explain cuLibraryLoadData pthread_cond_wait
+
+      warpline explain hidden_sync remove_sync orphan-kernels
+
+      warpline explain ampere_sgemm_128x64_nn --json
+    """
+    from warpline.reports.explain import SCHEMA, explained, meanings, near  # noqa: PLC0415 - loads when it is used
+
+    found: list[Meaning] = []
+    unknown: list[tuple[str, list[str]]] = []
+    for name in names:
+        here = meanings(name[:LONGEST])
+        found += here
+        if not here:
+            unknown.append((name, near(name[:LONGEST])))
+    if as_json:
+        missing = [{"name": name, "near": listed} for name, listed in unknown]
+        print_json({"schema": SCHEMA, "names": [one.to_dict() for one in found], "unknown": missing})
+    elif found:
+        put_text("".join(map(explained, found)))
+    for name, listed in unknown:
+        hint = f"close: {', '.join(listed)}" if listed else "warpline kernel NAME and warpline metric NAME say more"
+        say(f"warpline: {WarplineError('unknown-name', f'nothing is known about {name!r}', hint).line()}", err=True)
+    if unknown:
+        raise click.exceptions.Exit(EXIT_FAILED)

@@ -1,0 +1,118 @@
+"""Explanations of names: which names are known, and what is said about them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Any
+
+from warpline.analyses.stats import REPORTS
+from warpline.analyses.words import KINDS, names_of, words_of
+from warpline.fixes.registry import all_fixes
+from warpline.records import dataclass
+
+SCHEMA = "warpline.explain/1"
+_TITLES = {
+    "api": "CUDA or HIP call",
+    "os": "call of the operating system",
+    "class": "kernel class",
+    "cause": "cause",
+    "health": "health code",
+}
+_WHEN = {
+    "once": "once per process, library or object",
+    "step": "again and again",
+    "wait": "waits",
+    "ask": "a query",
+}
+NEAR = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What one name means."""
+
+    name: str
+    kind: str
+    """CUDA or HIP call, kernel class, fix, finding, …"""
+    text: str
+    when: str | None = None
+    more: str | None = None
+    """The command that says more."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """For --json."""
+        return {"name": self.name, "kind": self.kind, "text": self.text, "when": self.when, "more": self.more}
+
+
+def meanings(name: str) -> tuple[Meaning, ...]:
+    """All meanings of a name: `memory` is a kernel class and a cause. Empty if it is unknown."""
+    found: list[Meaning] = []
+    for kind in KINDS:
+        words = words_of(name, kind)
+        if words is not None:
+            when = _WHEN[words.when] if kind in {"api", "os"} else None
+            found.append(Meaning(name, _TITLES[kind], words.text, when, "docs/health.md" if kind == "health" else None))
+    found += _of_fixes(name)
+    if name in REPORTS:
+        report = REPORTS[name]
+        text = f"{report.title}: {(report.build.__doc__ or '').strip()}"
+        found.append(Meaning(name, "report of nsys stats", text, None, f"warpline stats TRACE -r {name}"))
+    return tuple(found) or _of_metric(name) or _of_kernel(name)
+
+
+def _of_fixes(name: str) -> list[Meaning]:
+    found = []
+    for fix in all_fixes().values():
+        if fix.name == name:
+            text = f"{fix.summary} Effort: {fix.effort.replace('_', ' ')}."
+            found.append(Meaning(name, "fix", text, None, f"warpline whatif TRACE --fix {name}"))
+        for rule in fix.findings:
+            if rule.name == name:
+                text = f"{rule.summary}. Cause: {rule.cause}. Fix: {fix.name}. {rule.advice.pytorch}"
+                found.append(Meaning(name, "finding", text, None, f"docs/findings/{name}.md"))
+    return found
+
+
+def _of_metric(name: str) -> tuple[Meaning, ...]:
+    from warpline.hardware.counters.explain import explain  # noqa: PLC0415 - a large table, loaded when it is used
+    from warpline.hardware.counters.table import catalogue  # noqa: PLC0415
+
+    if "__" not in name:
+        return ()
+    one = explain(name, None, catalogue(None))
+    if one.state == "unknown" or not one.what:
+        return ()
+    good = f" Good: {one.good}." if one.good else ""
+    return (Meaning(name, "metric of Nsight Compute", f"counts {one.what}.{good}", None, f"warpline metric {name}"),)
+
+
+def _of_kernel(name: str) -> tuple[Meaning, ...]:
+    from warpline.kernels import identify  # noqa: PLC0415 - loads when it is used
+
+    one = identify(name)
+    words = words_of(one.kernel_class, "class")
+    if one.kernel_class in {"unknown", "other"} or words is None:
+        return ()
+    return (Meaning(name, f"kernel, class {one.kernel_class}", words.text, None, f"warpline kernel '{name}'"),)
+
+
+def near(name: str) -> list[str]:
+    """Known names that look like it, the closest first."""
+    known = [*(word for kind in KINDS for word in names_of(kind)), *REPORTS, *all_fixes(), *_SOME_CALLS]
+    known += [rule.name for fix in all_fixes().values() for rule in fix.findings]
+    return difflib.get_close_matches(name, dict.fromkeys(known), NEAR, 0.6)
+
+
+_SOME_CALLS = (
+    *("cuLibraryLoadData", "cuModuleLoadData", "cudaLaunchKernel", "cuLaunchKernel", "cuLaunchKernelEx"),
+    *("cudaMemcpyAsync", "cudaMemcpy", "cudaMemsetAsync", "cudaMalloc", "cudaMallocAsync", "cudaHostAlloc", "cudaFree"),
+    *("cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize", "cudaEventRecord", "cudaEventQuery"),
+    *("cudaStreamWaitEvent", "cudaGraphLaunch", "cudaGraphInstantiate", "cudaStreamBeginCapture", "cudaSetDevice"),
+)
+"""Calls that most traces have, for near matches: the words of calls are found by pattern."""
+
+
+def explained(one: Meaning) -> str:
+    """A meaning as two lines of text."""
+    details = " · ".join(filter(None, (one.kind, one.when, one.more)))
+    return f"{one.name}: {one.text}\n  {details}\n"

@@ -1,0 +1,81 @@
+"""What `stats -v` says about the rows of its tables: a sentence for each name, and API time spent once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warpline.analyses.api_split import KINDS, ApiSplit
+from warpline.analyses.words import words_of
+from warpline.units import duration, several, share
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
+_API = {"cuda_api_sum", "cuda_api_trace", "cuda_api_gpu_sum"}
+_OS = {"osrt_sum"}
+_KERNELS = {"cuda_gpu_kern_sum", "cuda_gpu_kern_gb_sum", "cuda_gpu_sum", "cuda_gpu_trace", "cuda_api_gpu_sum"}
+SHOWN = 20
+"""Names per report that get a sentence, in the order of the table."""
+
+
+def words_of_rows(report: str, frame: pl.DataFrame) -> dict[str, str]:
+    """A sentence for each of the first names of a report that has one."""
+    if "Name" not in frame.columns:
+        return {}
+    found: dict[str, str] = {}
+    for name in frame["Name"].unique(maintain_order=True).drop_nulls().head(SHOWN):
+        text = _sentence(report, name)
+        if text:
+            found[name] = text
+    return found
+
+
+def _sentence(report: str, name: str) -> str | None:
+    call = words_of(name, "api") if report in _API else words_of(name, "os") if report in _OS else None
+    if call is not None:
+        return call.text
+    if report not in _KERNELS:
+        return None
+    from warpline.kernels import identify  # noqa: PLC0415 - loads when it is used
+
+    kernel_class = identify(name).kernel_class
+    words = words_of(kernel_class, "class")
+    return f"{kernel_class}: {words.text}" if words is not None else None
+
+
+def words_text(words: Iterable[tuple[str, str]]) -> str:
+    """The sentences as lines."""
+    return "".join(f"  {name}: {text}\n" for name, text in words)
+
+
+def split_text(split: ApiSplit) -> str:
+    """API time spent once against the rest, as lines; empty without calls."""
+    if not split.total_ns:
+        return ""
+    lines = [
+        f"API time: {duration(split.total_ns)}, of which {share(split.one_time_ns, split.total_ns)} is spent once "
+        f"({duration(split.one_time_ns)})."
+    ]
+    for part in split.parts:
+        within = ""
+        if part.in_steps_ns is not None and split.steps:
+            within = f", {duration(part.in_steps_ns / split.steps)} a step"
+        calls = several(part.calls, "call")
+        time = f"{share(part.time_ns, split.total_ns):>7} {KINDS[part.kind]}: {duration(part.time_ns)}"
+        lines.append(f"  {time} in {calls}{within}")
+    return "\n".join(lines) + "\n"
+
+
+def split_dict(split: ApiSplit) -> dict[str, Any]:
+    """The same for JSON."""
+    return {
+        "total_ns": split.total_ns,
+        "one_time_ns": split.one_time_ns,
+        "steps": split.steps,
+        "parts": [
+            {"kind": part.kind, "time_ns": part.time_ns, "calls": part.calls, "in_steps_ns": part.in_steps_ns}
+            for part in split.parts
+        ],
+    }
