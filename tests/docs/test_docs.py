@@ -81,6 +81,7 @@ ANSWERS = {
     "gate": [DEMO, "--budget", "step_ms<=100"],
     "history": ["demo"],
     "kernel": ["cutlass_80_tensorop_s1688gemm_128x128_32x3_nn_align4"],
+    "lint": [str(ROOT / "docs" / "examples" / "slow_loop.py")],
     "ops": [DEMO, "--group", "shape"],
     "parts": [DEMO],
     "path": [DEMO],

@@ -60,7 +60,7 @@ ASKED = ["peak_memory_mb<=1", "peak_reserved_mb<=1", "roof_pct>=10", "ncu:gemm:s
 STEPS = ["0:1", "1:", "-1", ":2", "0:99", "5:1", "99999999999999999999:", "x", "1:2:3", ""]
 CODES = frozenset({0, 1, 2})
 """Documented exit codes: fine, failed, usage."""
-MORE_CODES = {"doctor": CODES | {4}, "compare": CODES | {4}, "gate": CODES | {3, 4}}
+MORE_CODES = {"doctor": CODES | {4}, "compare": CODES | {4}, "gate": CODES | {3, 4}, "lint": CODES | {3}}
 """3 is a regression, 4 is inconclusive."""
 
 
@@ -240,6 +240,10 @@ def _dive(chance: random.Random) -> Sequence[str]:
     return ["dive", *files, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
 
 
+def _lint(chance: random.Random) -> Sequence[str]:
+    return ["lint", FILE, *_maybe(chance, 0.5, "--json")]
+
+
 def _gate(chance: random.Random) -> Sequence[str]:
     limit = chance.choice(["step_ms<=12", "syncs<=0", "idle_pct<=10", "nonsense<=1", "step_ms<=x", *ASKED])
     files = [*_maybe(chance, 0.3, "--junit", OUTPUT + ".xml"), *_maybe(chance, 0.3, "--comment", OUTPUT + ".md")]
@@ -282,6 +286,7 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "baseline": (_baseline, 3),
     "report": (_report, 8),
     "doctor": (_doctor, 9),
+    "lint": (_lint, 2),
     "scrub": (_scrub, 12),
 }
 """Each verb on a profile, and how often it is drawn."""
@@ -328,5 +333,5 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         return Command((chance.choice(list(front_door.FUNCTIONS)), str(chance.randrange(1 << 30))), front=True)
     arguments = MAKERS[verb][0](chance)
     codes = MORE_CODES.get(verb, CODES)
-    piped = verb not in {"scrub", "compare"} and chance.random() < 0.04
+    piped = verb not in {"scrub", "compare", "lint"} and chance.random() < 0.04
     return Command(tuple("-" if piped and word == FILE else word for word in arguments), codes, stdin=piped)

@@ -38,10 +38,11 @@ VERBS = {
     "doctor": "doctor",
     "scrub": "scrub",
     "path": "path",
-    "budget": "path",
+    "budget": "budget",
     "memory": "memory",
     "whatif": "whatif",
     "export": "export",
+    "lint": "lint",
     "demo": "diagnose",
 }
 """Each verb and its module, in the order of the help."""

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isclose
+from typing import Any
 
 from warpline.analyses.budget import Budget, budget_of
 from warpline.errors import CannotAnswer
@@ -14,6 +16,7 @@ from warpline.replay.whatif import WhatIf
 from warpline.trace.trace import Trace
 
 GRAPH = "cuda_graph"
+SCHEMA = "warpline.budget/1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,56 @@ class BareBudget:
     """The step without a profiler; None if the trace cannot be replayed."""
     graph_ns: float | None
     """The step as a CUDA graph; None if the replay finds nothing to capture."""
+    profiler_ns: float = 0.0
+    """CPU time per step that recording cost, and that is taken out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """A budget, and the step as it is, as a CUDA graph, and with fewer launches."""
+
+    budget: Budget
+    step_ns: float
+    graph_ns: float
+    fusion: float
+    """How many times fewer launches fusion makes."""
+    fused_ns: float
+    profiler_ns: float = 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """The JSON contract `warpline.budget/1`."""
+        return {
+            "schema": SCHEMA,
+            "ops_per_step": self.budget.ops,
+            "cpu_ns_per_op": self.budget.cpu_ns,
+            "gpu_ns_per_op": self.budget.gpu_ns,
+            "dispatch_ns": self.budget.dispatch_ns,
+            "work_ns": self.budget.work_ns,
+            "step_ns": self.step_ns,
+            "bound": self.budget.bound,
+            "crossover_ops": self.budget.crossover_ops,
+            "graph_step_ns": self.graph_ns,
+            "fusion": self.fusion,
+            "fused_step_ns": self.fused_ns,
+            "profiler_ns": self.profiler_ns,
+        }
+
+
+def outlook(budget: Budget, fusion: float, launch_ns: float, gap_ns: float, bare: BareBudget | None = None) -> Outlook:
+    """What a budget means: for an unchanged budget of a trace, the step and the graph that `whatif` predicts."""
+    step_ns, graph_ns = budget.step_ns, budget.graph_ns(launch_ns, gap_ns)
+    unchanged = bare is not None and _same(budget, bare.budget)
+    if bare is not None and bare.step_ns is not None and unchanged:
+        step_ns, graph_ns = bare.step_ns, bare.graph_ns or graph_ns
+    # A step that also waits for something else than launches and kernels keeps that wait.
+    waiting_ns = max(0.0, step_ns - budget.step_ns)
+    fused_ns = budget.fused_ns(fusion) + waiting_ns
+    return Outlook(budget, step_ns, graph_ns, fusion, fused_ns, bare.profiler_ns if bare is not None else 0.0)
+
+
+def _same(one: Budget, other: Budget) -> bool:
+    pairs = ((one.ops, other.ops), (one.cpu_ns, other.cpu_ns), (one.gpu_ns, other.gpu_ns))
+    return all(isclose(first, second, rel_tol=1e-9) for first, second in pairs)
 
 
 def bare_budget(trace: Trace) -> BareBudget:
@@ -37,12 +90,14 @@ def bare_budget(trace: Trace) -> BareBudget:
         return BareBudget(budget, None, None)
     step_ns = question.bare_step_ns.expected
     # Threads take turns: what recording costs one of them, another may wait for.
-    cpu_ns = min(max(0.0, budget.cpu_ns - _recording_ns(question) / budget.ops), step_ns / budget.ops)
+    profiler_ns = _recording_ns(question)
+    cpu_ns = min(max(0.0, budget.cpu_ns - profiler_ns / budget.ops), step_ns / budget.ops)
     graph = held(question, GRAPH) if any(question.trial(GRAPH).changed) else None
     return BareBudget(
         budget=replace(budget, cpu_ns=cpu_ns),
         step_ns=step_ns,
         graph_ns=graph.new_step_ns.expected if graph else None,
+        profiler_ns=profiler_ns,
     )
 
 

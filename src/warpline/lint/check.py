@@ -1,0 +1,65 @@
+"""All rules on one file, without what its comments ignore."""
+
+from __future__ import annotations
+
+import re
+import tokenize
+from io import StringIO
+from pathlib import Path
+
+from warpline.errors import UnreadableFile
+from warpline.lint.model import Finding
+from warpline.lint.program import Program
+from warpline.lint.rules import RULES
+
+_IGNORE = re.compile(r"#\s*warpline:\s*ignore(?:\[([^\]]*)\])?")
+MAX_BYTES = 4 << 20
+
+
+def lint_file(path: Path) -> list[Finding]:
+    """The findings in a Python file, in the order of its lines. The file is parsed, never executed."""
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise UnreadableFile("cannot-read", f"{path}: {error.strerror}", "name a Python file") from error
+    if len(raw) > MAX_BYTES:
+        raise UnreadableFile("too-large", f"{path} has over {MAX_BYTES >> 20} MiB", "name a program, not data")
+    return lint_text(raw.decode("utf-8", "replace").removeprefix("\ufeff"), str(path))
+
+
+def lint_text(text: str, file: str = "<text>") -> list[Finding]:
+    """The findings in a program's text.
+
+    >>> lint_text("import torch\\nfor x in xs:\\n    print(model(x.cuda()).item())")
+    """
+    try:
+        program = Program(text)
+    except SyntaxError as error:
+        place = f"{file}:{error.lineno}" if error.lineno else file
+        raise UnreadableFile(
+            "not-python", f"{place} is not valid Python: {error.msg}", "export a notebook first"
+        ) from None
+    except ValueError as error:
+        raise UnreadableFile("not-python", f"{file} is not valid Python: {error}", "name a Python file") from None
+    ignored = _ignored(text)
+    found = {
+        (spot.line, rule.code): Finding(file, spot.line, spot.column, rule.code, spot.message, rule.fix)
+        for rule in RULES
+        for spot in rule.find(program)
+        if not (codes := ignored.get(spot.line, frozenset())) & {rule.code, "*"} or not codes
+    }
+    return [found[key] for key in sorted(found)]
+
+
+def _ignored(text: str) -> dict[int, frozenset[str]]:
+    """By line: the codes that a comment there ignores, `*` for all."""
+    found: dict[int, frozenset[str]] = {}
+    try:
+        for token in tokenize.generate_tokens(StringIO(text).readline):
+            match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None
+            if match:
+                codes = {code.strip() for code in (match[1] or "*").split(",")} - {""}
+                found[token.start[0]] = frozenset(codes or {"*"})
+    except (tokenize.TokenError, SyntaxError):
+        pass
+    return found

@@ -1,0 +1,57 @@
+"""What a rule is, and what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from warpline.records import dataclass
+
+if TYPE_CHECKING:
+    from warpline.lint.program import Program
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A place in a program, and what is wrong there."""
+
+    line: int
+    column: int
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One check."""
+
+    code: str
+    """Stable, in kebab-case; `# warpline: ignore[CODE]` silences it on a line."""
+    meaning: str
+    """What it finds, in one sentence."""
+    fix: str
+    """What to do, in one sentence."""
+    find: Callable[[Program], Iterator[Spot]]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding in a file."""
+
+    file: str
+    line: int
+    column: int
+    """From 1."""
+    code: str
+    message: str
+    fix: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "code": self.code,
+            "message": self.message,
+            "fix": self.fix,
+        }

@@ -1,0 +1,82 @@
+"""Settings that slow every step: one call with the wrong argument."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from warpline.lint.model import Rule, Spot
+from warpline.lint.program import Program
+
+
+def _literal(node: ast.Call, name: str) -> object:
+    """The constant given by keyword; None if it is absent or no constant."""
+    value = next((word.value for word in node.keywords if word.arg == name), None)
+    return value.value if isinstance(value, ast.Constant) else None
+
+
+def _spot(node: ast.AST, message: str) -> Spot:
+    return Spot(getattr(node, "lineno", 1), getattr(node, "col_offset", 0) + 1, message)
+
+
+def _fills(program: Program) -> Iterator[Spot]:
+    for node in program.calls if program.uses_gpu else ():
+        if program.names.last(node.func) == "zero_grad" and _literal(node, "set_to_none") is False:
+            yield _spot(node, "zero_grad(set_to_none=False) writes zeros into every gradient")
+
+
+def _by_parameter(program: Program) -> Iterator[Spot]:
+    for node in program.calls if program.uses_gpu else ():
+        is_optimizer = program.names.full(node.func).startswith("torch.optim.")
+        if is_optimizer and _literal(node, "foreach") is False and _literal(node, "fused") is not True:
+            yield _spot(node, "foreach=False updates one parameter at a time, with a few launches each")
+
+
+def _anomalies(program: Program) -> Iterator[Spot]:
+    for node in program.calls:
+        full = program.names.full(node.func)
+        first = node.args[0] if node.args else None
+        on = isinstance(first, ast.Constant) and first.value is True
+        if full == "torch.autograd.detect_anomaly" or (full == "torch.autograd.set_detect_anomaly" and on):
+            yield _spot(node, "anomaly detection checks every gradient and waits for it")
+
+
+def _launch_blocking(program: Program) -> Iterator[Spot]:
+    variable = "CUDA_LAUNCH_BLOCKING"
+    for node in ast.walk(program.tree):
+        values: list[ast.expr] = []
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+            values = [node.targets[0].slice, node.value]
+        elif isinstance(node, ast.Call) and program.names.last(node.func) in {"setdefault", "putenv"}:
+            values = node.args[:2]
+        constants = [str(value.value) for value in values if isinstance(value, ast.Constant)]
+        if constants[:1] == [variable] and constants[1:] == ["1"]:
+            yield _spot(node, f"{variable}=1 makes every launch wait for its kernel")
+
+
+RULES = (
+    Rule(
+        "zero-grad-fills",
+        "Gradients are filled with zeros instead of being dropped.",
+        "call zero_grad(), which sets them to None",
+        _fills,
+    ),
+    Rule(
+        "optimizer-by-parameter",
+        "An optimizer updates its parameters one by one.",
+        "leave foreach at its default, or use fused=True",
+        _by_parameter,
+    ),
+    Rule(
+        "anomaly-detection",
+        "Autograd's anomaly detection is on.",
+        "turn it on only while you look for a NaN",
+        _anomalies,
+    ),
+    Rule(
+        "launch-blocking",
+        "CUDA_LAUNCH_BLOCKING is set in the program.",
+        "set it in the shell while you debug, and nowhere else",
+        _launch_blocking,
+    ),
+)

@@ -1,0 +1,33 @@
+"""The dispatch budget as sections."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from warpline.reports.sections import Report, Section, Text
+from warpline.units import duration, several, speedup
+
+if TYPE_CHECKING:
+    from warpline.findings.budget import Outlook
+
+
+def budget_report(outlook: Outlook) -> Report:
+    """The budget as sentences; gains are relative to the step."""
+    budget, step_ns = outlook.budget, outlook.step_ns
+    slower = "dispatch on the CPU" if budget.bound == "cpu" else "the GPU"
+    launches = f"{several(round(budget.ops), 'launch', 'launches')} a step"
+    fewer = f"with {outlook.fusion:g} times fewer launches (fusion)"
+    lines = [
+        f"{launches} × {duration(budget.cpu_ns)} of CPU each = {duration(budget.dispatch_ns)} to dispatch",
+        f"{launches} × {duration(budget.gpu_ns)} of GPU each = {duration(budget.work_ns)} to run",
+        f"as one CUDA graph: {duration(outlook.graph_ns)} ({speedup(step_ns / outlook.graph_ns)})",
+        f"{fewer}: {duration(outlook.fused_ns)} ({speedup(step_ns / outlook.fused_ns)})",
+    ]
+    crossover = budget.crossover_ops
+    if crossover is not None:
+        lines.insert(2, f"crossover: below {crossover:,.0f} launches for the same GPU time, the GPU would be the limit")
+    content = [*map(Text, lines)]
+    if outlook.profiler_ns:
+        content.append(Text(f"The profiler's {duration(outlook.profiler_ns)} of CPU a step are taken out.", "quiet"))
+    title = f"Bound by {slower}: a step takes {duration(step_ns)}"
+    return Report(title, (Section("budget", "Budget", tuple(content), is_lead=True),))

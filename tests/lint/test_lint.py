@@ -1,0 +1,101 @@
+"""The linter: labelled snippets, comments that ignore, and files that are no programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from lint_snippets import Snippet, snippets
+from paths import ROOT
+
+from warpline.cli.main import run
+from warpline.errors import UnreadableFile
+from warpline.lint import lint_file, lint_text
+from warpline.lint.rules import RULES
+
+ALL = snippets()
+
+
+def test_there_are_200_snippets_half_of_them_clean() -> None:
+    assert len(ALL) == 200
+    assert sum(snippet.clean for snippet in ALL) == 100
+    assert all(snippet.clean != bool(snippet.expected) for snippet in ALL)
+
+
+@pytest.mark.parametrize("snippet", ALL, ids=lambda snippet: snippet.name)
+def test_a_snippet_has_exactly_the_findings_of_its_labels(snippet: Snippet) -> None:
+    assert {(found.line, found.code) for found in lint_text(snippet.text)} == snippet.expected
+
+
+def test_every_rule_has_a_snippet_and_a_row_in_the_docs() -> None:
+    page = (ROOT / "docs" / "commands" / "lint.md").read_text()
+    labelled = {code for snippet in ALL for _, code in snippet.expected}
+    assert {rule.code for rule in RULES} == labelled
+    for rule in RULES:
+        assert f"| `{rule.code}` | {rule.meaning} | {rule.fix} |" in page
+
+
+LOOP = "import torch\nmodel.cuda()\nfor x in xs:\n    y = model(x)\n    print(y.item()){comment}\n"
+
+
+@pytest.mark.parametrize(
+    ("comment", "count"),
+    [
+        ("", 1),
+        ("  # warpline: ignore", 0),
+        ("  # warpline: ignore[sync-in-loop]", 0),
+        ("  # warpline: ignore[slow-loader, sync-in-loop]", 0),
+        ("  # warpline: ignore[slow-loader]", 1),
+        ("  # noqa", 1),
+    ],
+)
+def test_a_comment_ignores_its_codes(comment: str, count: int) -> None:
+    assert len(lint_text(LOOP.format(comment=comment))) == count
+
+
+def test_the_line_is_that_of_the_call_in_a_chain() -> None:
+    text = "import torch\nmodel.cuda()\nfor x in xs:\n    v = (\n        model(x)\n        .mean()\n        .item()\n    )\n"
+    assert [(found.line, found.code) for found in lint_text(text)] == [(7, "sync-in-loop")]
+
+
+@pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 300, "%timeit f()"])
+def test_what_is_no_python_is_an_error(text: str) -> None:
+    with pytest.raises(UnreadableFile, match="not valid Python"):
+        lint_text(text)
+
+
+@pytest.mark.parametrize("text", ["", "# only a comment\n", "pass\n", "x = 1\n" * 1000])
+def test_programs_without_torch_are_clean(text: str) -> None:
+    assert lint_text(text) == []
+
+
+def test_our_own_programs_can_be_read() -> None:
+    for file in sorted((ROOT / "src" / "warpline" / "bench").glob("*.py")):
+        lint_file(file)
+
+
+def test_exit_codes_and_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    good, bad, broken = tmp_path / "good.py", tmp_path / "bad.py", tmp_path / "broken.py"
+    good.write_text("x = 1\n")
+    bad.write_text(LOOP.format(comment=""))
+    broken.write_text("def f(:")
+    assert run(["lint", str(good)]) == 0
+    assert "No findings" in capsys.readouterr().out
+    assert run(["lint", str(good), str(bad)]) == 3
+    assert "sync-in-loop" in capsys.readouterr().out
+    assert run(["lint", str(bad), str(broken), str(tmp_path / "none.py"), "--json"]) == 1
+    shown = capsys.readouterr()
+    answer = json.loads(shown.out)
+    assert answer["schema"] == "warpline.lint/1"
+    assert [found["line"] for found in answer["findings"]] == [5]
+    assert [error["code"] for error in answer["errors"]] == ["not-python", "cannot-read"]
+    assert shown.err.count("\n") == 2
+    assert run(["lint"]) == 2
+
+
+def test_nothing_is_executed(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(f"open({str(tmp_path / 'made')!r}, 'w')\nraise SystemExit(7)\n")
+    assert lint_file(program) == []
+    assert not (tmp_path / "made").exists()
