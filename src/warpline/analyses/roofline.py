@@ -41,6 +41,7 @@ __all__ = [
     "Entry",
     "RooflineTable",
     "Unmodelled",
+    "floor_of_call",
     "kernel_floors",
     "roofline_table",
 ]
@@ -169,6 +170,12 @@ def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
     return _Floor(
         compute_ns, memory_ns, paper_memory_ns, max(hard_ns, must_travel / paper_bandwidth.value * 1e9), known
     )
+
+
+def floor_of_call(work: Work, math: tuple[str, str], roof: Roof) -> float | None:
+    """Minimum time of one call under this roof, in ns; None if a ceiling is unknown."""
+    floor = _floor(work, math, roof)
+    return max(floor.compute_ns, floor.memory_ns) if floor.known else None
 
 
 def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, time_ns: float) -> None:

@@ -17,7 +17,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m warpline.bench", description="Time a function reliably.")
     parser.add_argument("what", nargs="?", help="an experiment, or file.py:function")
     parser.add_argument("--list", action="store_true", help="list the experiments")
-    parser.add_argument("--shape")
+    parser.add_argument("--shape", action="append", default=[])
     parser.add_argument("--dtype", default="", help="one data type, or several separated by commas")
     parser.add_argument("--against", metavar="FILE.PY:FUNCTION", help="compare with this function")
     parser.add_argument("--hot", action="store_true", help="do not flush the L2 between calls")
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     request = Request(
         options.what,
-        options.shape,
+        options.shape[0] if options.shape else None,
         tuple(filter(None, options.dtype.split(","))),
         options.against,
         not options.hot,
@@ -48,6 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.device,
         options.cold,
         options.repeats,
+        more_shapes=tuple(options.shape[1:]),
     )
     try:
         found = answer(request, lambda line: print(line, file=sys.stderr, flush=True))

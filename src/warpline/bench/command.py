@@ -13,6 +13,7 @@ from warpline.bench.experiments import EXPERIMENTS, Experiment, precision, prepa
 from warpline.bench.failures import failures_said, prints_on_stderr
 from warpline.bench.program import load, names_a_program
 from warpline.bench.result import Comparison, Result, document
+from warpline.bench.scaling import Scaling, scalings
 from warpline.errors import EXIT_INCONCLUSIVE, CannotAnswer, UsageError
 
 Report = Callable[[str], None]
@@ -35,6 +36,8 @@ class Request:
     device: str = "auto"
     cold: bool = False
     repeats: int = 3
+    more_shapes: tuple[str, ...] = ()
+    """Shapes after the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,13 @@ class Answer:
 
     def to_dict(self) -> dict[str, Any]:
         """A document of schema `warpline.bench/1`."""
-        return document(list(self.results), self.comparison, [each.to_dict() for each in self.cold])
+        answer = document(list(self.results), self.comparison, [each.to_dict() for each in self.cold])
+        return {**answer, "scaling": [scaling.to_dict() for scaling in self.scaling]}
+
+    @property
+    def scaling(self) -> list[Scaling]:
+        """How the time grows from one shape to the next."""
+        return scalings(self.results) if self.comparison is None else []
 
 
 def answer(request: Request, report: Report = lambda line: None) -> Answer:
@@ -78,16 +87,17 @@ def _measured(request: Request, report: Report) -> Answer:
 
 
 def _experiment(request: Request, experiment: Experiment, report: Report) -> Answer:
-    shape = shape_of(experiment, request.shape)
+    shapes = [shape_of(experiment, shape) for shape in (request.shape, *request.more_shapes)]
     dtypes = request.dtypes or experiment.dtypes[:1]
+    pairs = [(shape, dtype) for shape in shapes for dtype in dtypes]
     if request.cold:
-        return Answer(cold=tuple(_cold_experiment(request, experiment, shape, dtype, report) for dtype in dtypes))
+        return Answer(cold=tuple(_cold_experiment(request, experiment, *pair, report) for pair in pairs))
     torch = _torch()
     device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
     if request.device == "cuda" and device == "cpu":
         raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on a GPU machine, or with --device cpu")
     results = []
-    for dtype in dtypes:
+    for shape, dtype in pairs:
         with precision(torch, dtype):
             try:
                 ready = prepared(experiment, torch, shape, dtype, device)
@@ -125,7 +135,7 @@ def _cold_experiment(
 
 
 def _program(request: Request, report: Report) -> Answer:
-    if request.shape is not None:
+    if request.shape is not None or request.more_shapes:
         raise UsageError("no-shape", "a function from a file defines its own inputs", "omit --shape")
     if request.cold:
         orders = Orders(request.what, program=request.what, device=request.device)

@@ -139,7 +139,8 @@ def cold_sentence(cold: ColdStart) -> str:
 def answer_text(answer: Answer) -> str:
     """Everything that was found."""
     blocks = [str(answer.comparison)] if answer.comparison else [str(result) for result in answer.results]
-    return "\n\n".join([*blocks, *map(cold_text, answer.cold)])
+    scaling = ["\n".join(each.sentence for each in answer.scaling)] if answer.scaling else []
+    return "\n\n".join([*blocks, *scaling, *map(cold_text, answer.cold)])
 
 
 def list_text() -> str:

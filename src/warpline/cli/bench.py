@@ -13,7 +13,13 @@ from warpline.errors import UsageError
 @click.argument(
     "what", required=False, metavar="[WHAT]", help="Time this: an experiment (see --list), or file.py:function."
 )
-@click.option("--shape", metavar="SHAPE", help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M.")
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="SHAPE",
+    help="Set the shape of an experiment: 4096, 4096x4096x11008, 64M; several explain the scaling.",
+)
 @click.option("--dtype", metavar="TYPE", help="Set the data type, or several: fp32,tf32,bf16.")
 @click.option("--against", metavar="FILE.PY:FUNCTION", help="Time this one too, alternating, and compare.")
 @click.option("--cold", is_flag=True, help="Time the cold start of a fresh process.")
@@ -34,7 +40,7 @@ from warpline.errors import UsageError
 @json_option
 def bench(
     what: str | None,
-    shape: str | None,
+    shapes: tuple[str, ...],
     dtype: str | None,
     against: str | None,
     cold: bool,
@@ -59,6 +65,8 @@ def bench(
 
       warpline bench matmul --shape 4096 --dtype fp32,tf32,bf16
 
+      warpline bench matmul --shape 4096 --shape 8192 --dtype tf32
+
       warpline bench matmul --shape 4096 --cold
 
       warpline bench model.py:step --graph
@@ -75,7 +83,20 @@ def bench(
         raise UsageError("nothing-to-time", "name an experiment or file.py:function", "warpline bench --list")
     dtypes = tuple(filter(None, (dtype or "").split(",")))
     request = Request(
-        what, shape, dtypes, against, not hot, graph, copies, seconds, flops, bytes_, device, cold, repeats
+        what,
+        shapes[0] if shapes else None,
+        dtypes,
+        against,
+        not hot,
+        graph,
+        copies,
+        seconds,
+        flops,
+        bytes_,
+        device,
+        cold,
+        repeats,
+        more_shapes=shapes[1:],
     )
     found = answer(request, lambda line: say(line, err=True))
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,9 @@ from warpline.cli.options import (
 )
 from warpline.cli.output import print_json, put_report, refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError
+
+if TYPE_CHECKING:
+    from warpline.trace.trace import Trace
 
 
 @click.command()
@@ -39,6 +43,11 @@ from warpline.errors import EXIT_INCONCLUSIVE, UsageError
     default="op",
     help="Show a row for each op with its shapes, or for each kernel.",
 )
+@click.option(
+    "--scale",
+    metavar="seq=NEW|OLD:NEW",
+    help="Predict the GPU time with another sequence length (seq=4096), or another size of a dimension (512:4096).",
+)
 @json_option
 @click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows.")
 @click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
@@ -55,6 +64,7 @@ def roofline(
     time_ns: float | None,
     dtype: str | None,
     by: str,
+    scale: str | None,
     as_json: bool,
     top: int,
     device: str | None,
@@ -77,12 +87,14 @@ def roofline(
 
       warpline roofline trace.json.gz --device H100-SXM --plot roofline.svg
 
+      warpline roofline trace.json.gz --scale seq=4096
+
       warpline roofline --shape "mm 8192x8192x8192" --dtype tf32 --time 31.139ms --device GB10
 
       warpline roofline --flops 828.9G --time 383us --device H100 --dtype fp16
     """
     if trace is None or any(given is not None for given in (flops, bytes_, time_ns, dtype)) or shapes:
-        if trace is not None:
+        if trace is not None or scale is not None:
             raise UsageError("two-inputs", "--flops, --bytes, --shape, --time and --dtype take no trace", "omit one")
         _envelope(flops, bytes_, shapes, time_ns, dtype, device, as_json)
         return
@@ -90,6 +102,9 @@ def roofline(
     from warpline.reports.roofline import report, to_dict  # noqa: PLC0415
     from warpline.reports.roofline_plot import svg  # noqa: PLC0415
 
+    if scale is not None:
+        _scaled(open_with_progress(trace, steps, step_range, no_cache), scale, device, top, as_json)
+        return
     if plot is not None and plot.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(plot, force)
@@ -101,6 +116,18 @@ def roofline(
         print_json(to_dict(table, str(trace)))
         return
     put_report(report(table, str(trace), top))
+
+
+def _scaled(trace: Trace, scale: str, device: str | None, top: int, as_json: bool) -> None:
+    from warpline.analyses.scaled import scaled  # noqa: PLC0415
+
+    answer = scaled(trace, scale, device)
+    if as_json:
+        print_json(answer.to_dict())
+        return
+    from warpline.reports.scaled import scaled_report  # noqa: PLC0415
+
+    put_report(scaled_report(answer, str(trace.path), top))
 
 
 def _envelope(

@@ -37,6 +37,8 @@ def bench_report(answer: Answer, request: Request) -> Report:
     sections = [_result(result) for result in answer.results]
     if len(answer.results) > 1:
         sections.append(Section("overview", "Overview", (_overview(answer.results),)))
+    if answer.scaling:
+        sections.append(Section("scaling", "Scaling", tuple(Text(scaling.sentence) for scaling in answer.scaling)))
     sections += [_cold(cold) for cold in answer.cold]
     sections.append(Section("next", "Next", (Commands(tuple(_next(answer, request))),)))
     title = comparison_sentence(answer.comparison) if answer.comparison is not None else f"bench {request.what}"
