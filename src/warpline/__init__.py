@@ -76,6 +76,7 @@ _HOMES = {
     "diagnose": ("warpline.front.functions", "diagnose"),
     "dive": ("warpline.dive", ""),
     "identify": ("warpline.kernels", "identify"),
+    "load_ipython_extension": ("warpline.ui.notebook_magic", "load_ipython_extension"),
     "memory_use": ("warpline.front.functions", "memory_use"),
     "open": ("warpline.front.functions", "open_trace"),
     "profile": ("warpline.capture.profile", "profile"),

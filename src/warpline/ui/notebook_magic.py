@@ -1,0 +1,147 @@
+"""`%%warpline`: profile a notebook's cell, and show the diagnosis and the timeline below it.
+
+    %load_ext warpline
+
+    %%warpline --steps 4
+    train()
+
+The cell runs once, in the notebook's own namespace. The name `_warpline` then holds the diagnosis.
+"""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import tempfile
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpline.errors import WarplineError
+from warpline.inert import inert
+from warpline.notebook import card, paragraph
+
+if TYPE_CHECKING:
+    from warpline.findings.diagnosis import Diagnosis
+
+FRAME_PX = 640
+MOST_FRAME_BYTES = 20_000_000
+"""A larger page would make the notebook's file slow to open; it is left out, and the card says so."""
+VARIABLE = "_warpline"
+HELP = """%%warpline [--steps N] [--skip N] [--stacks] [--no-timeline] [--keep FOLDER]
+
+Profile this cell with torch.profiler, and show the diagnosis and the timeline.
+
+  --steps N        record N steps of the loop in the cell, instead of all of it
+  --skip N         run N steps before that without the profiler
+  --stacks         record Python stacks, to name lines (slower)
+  --no-timeline    show the diagnosis only
+  --keep FOLDER    keep the recording in this folder"""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the line of the magic asks for."""
+
+    steps: int | None = None
+    skip: int | None = None
+    stacks: bool = False
+    timeline: bool = True
+    keep: str | None = None
+
+    @classmethod
+    def parse(cls, line: str) -> Options:
+        """Read the line."""
+        chosen: dict[str, Any] = {}
+        try:
+            words = iter(shlex.split(line))
+            for word in words:
+                match word:
+                    case "--stacks":
+                        chosen["stacks"] = True
+                    case "--no-timeline":
+                        chosen["timeline"] = False
+                    case "--steps" | "--skip":
+                        chosen[word[2:]] = int(next(words))
+                    case "--keep":
+                        chosen["keep"] = next(words)
+                    case _:
+                        raise WarplineError("usage", f"%%warpline has no option {word!r}", "%%warpline? shows all")
+        except (ValueError, StopIteration, RuntimeError) as error:
+            raise WarplineError("usage", f"%%warpline cannot read {line!r}", "%%warpline? shows its options") from error
+        return cls(**chosen)
+
+
+@dataclass(frozen=True, slots=True)
+class CellProfile:
+    """What the cell's output shows: the diagnosis as a card, and the timeline in a frame of its own."""
+
+    diagnosis: Diagnosis
+    timeline: str | None
+    """The page of `warpline report`; None if it was not asked for, or is too large."""
+    note: str = ""
+
+    def __repr__(self) -> str:
+        return repr(self.diagnosis)
+
+    def _repr_html_(self) -> str:
+        shown = self.diagnosis._repr_html_()
+        if self.note:
+            shown += card("timeline", paragraph(self.note))
+        if self.timeline is None:
+            return shown
+        # The page has its own policy and runs apart from the notebook: scripts, but no access to the notebook's origin.
+        frame = f'<iframe sandbox="allow-scripts" style="width:100%;height:{FRAME_PX}px;border:0"'
+        return f'{shown}{frame} title="warpline timeline" srcdoc="{escape(self.timeline)}"></iframe>'
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """Called by `%load_ext warpline`."""
+
+    def run(line: str, cell: str) -> CellProfile | None:
+        return profile_cell(shell, line, cell)
+
+    run.__doc__ = HELP
+    shell.register_magic_function(run, "cell", "warpline")
+
+
+def profile_cell(shell: Any, line: str, cell: str) -> CellProfile | None:
+    """Run a cell under the profiler; None if it failed or nothing was recorded, which has been said then."""
+    try:
+        options = Options.parse(line)
+        with tempfile.TemporaryDirectory(prefix="warpline-") as scratch:
+            found = _profiled(shell, cell, options, Path(options.keep or scratch) / "cell")
+    except WarplineError as error:
+        print(f"warpline: {error.line()}", file=sys.stderr)
+        return None
+    if found is not None:
+        shell.user_ns[VARIABLE] = found.diagnosis
+    return found
+
+
+def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProfile | None:
+    from warpline.capture.profile import profile  # noqa: PLC0415 - loads when it is used
+
+    recorder = profile("cell", steps=options.steps, skip=options.skip, stacks=options.stacks, output=folder)
+    with recorder:
+        result = shell.run_cell(cell)
+    if not result.success or recorder.trace is None:
+        return None
+    from warpline.front.functions import diagnose  # noqa: PLC0415
+
+    diagnosis = diagnose(recorder.trace)
+    if not options.timeline:
+        return CellProfile(diagnosis, None)
+    from warpline.reports.page.document import page  # noqa: PLC0415
+
+    made = page(diagnosis).html
+    if len(made) <= MOST_FRAME_BYTES:
+        return CellProfile(diagnosis, made)
+    file = inert(str(recorder.trace))
+    return CellProfile(
+        diagnosis,
+        None,
+        f"The timeline has {len(made) / 1e6:.0f} MB, too many for a notebook: record fewer steps with --steps, or "
+        f"keep the recording with --keep and run warpline report {file}.",
+    )
