@@ -99,10 +99,7 @@ function click(timeline: Timeline, event: PointerEvent): void {
     return;
   }
   const group = picture.rowAt(event.offsetY)?.toggles;
-  if (!group) return;
-  group.open = !group.open;
-  picture.place();
-  timeline.redraw();
+  if (group) timeline.fold(group);
 }
 
 function wheel(timeline: Timeline): void {

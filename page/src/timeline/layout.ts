@@ -3,7 +3,7 @@
 import type { TrackKind } from "../contract";
 import type { Events, Group, Lane } from "./events";
 
-export const GUTTER = 148, RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
+export const GUTTER = 160, RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
 /** Height above the lanes. */
 export const TOP = RULER + STEPS;
 /** Lanes of a folded track that are drawn. */
@@ -34,7 +34,8 @@ export class Layout {
   private y = 0;
 
   constructor(events: Events, viewHeight: number) {
-    const { groups, head } = events;
+    const { groups, head } = events, byThread = new Map<number | null, Group[]>();
+    for (const group of groups) byThread.set(group.track.thread, [...(byThread.get(group.track.thread) ?? []), group]);
     for (const device of distinct(groups.map((group) => group.track.device))) {
       this.add(HEAD, { title: `GPU ${device}` });
       for (const kind of DEVICE_KINDS) for (const group of groups) if (group.track.device === device && group.track.kind === kind) this.addGroup(group, group.track.label);
@@ -42,7 +43,7 @@ export class Layout {
     const devices = this.y;
     for (const thread of busiestFirst(groups)) {
       this.add(HEAD, { title: head.threads[thread] ?? "thread" });
-      for (const kind of THREAD_KINDS) for (const group of groups) if (group.track.thread === thread && group.track.kind === kind) this.addGroup(group, LABELS[kind] ?? kind);
+      for (const kind of THREAD_KINDS) for (const group of byThread.get(thread) ?? []) if (group.track.kind === kind) this.addGroup(group, LABELS[kind] ?? kind);
     }
     this.height = this.y;
     this.pinned = devices > viewHeight * MOST_PINNED ? 0 : devices;
@@ -73,13 +74,15 @@ export class Layout {
 
 const distinct = (values: readonly (number | null)[]): number[] => [...new Set(values.filter((value) => value !== null))].sort((a, b) => a - b);
 
-/** Threads with ranges or Python and API calls first, then by their API calls. */
+/** Threads with ranges or Python and API calls first, then by their API calls and ops. */
 function busiestFirst(groups: readonly Group[]): number[] {
-  const size = (thread: number, kinds: readonly TrackKind[]): number =>
-    groups.filter((group) => group.track.thread === thread && kinds.includes(group.track.kind)).reduce((sum, group) => sum + group.track.lanes.reduce((a, b) => a + b, 0), 0);
-  const rank = new Map(distinct(groups.map((group) => group.track.thread)).map((thread) => {
-    const calls = size(thread, ["api"]);
-    return [thread, { main: calls > 0 && size(thread, ["ranges", "python"]) > 0 ? 1 : 0, calls, ops: size(thread, ["ops"]) }];
-  }));
-  return [...rank].sort(([, a], [, b]) => b.main - a.main || b.calls - a.calls || b.ops - a.ops).map(([thread]) => thread);
+  const rows = new Map<number, Partial<Record<TrackKind, number>>>();
+  for (const { track } of groups) {
+    if (track.thread === null) continue;
+    const mine = rows.get(track.thread) ?? {};
+    mine[track.kind] = (mine[track.kind] ?? 0) + track.lanes.reduce((a, b) => a + b, 0);
+    rows.set(track.thread, mine);
+  }
+  const rank = [...rows].map(([thread, { api = 0, ops = 0, ranges = 0, python = 0 }]) => ({ thread, main: Number(api > 0 && ranges + python > 0), api, ops }));
+  return rank.sort((a, b) => b.main - a.main || b.api - a.api || b.ops - a.ops || a.thread - b.thread).map(({ thread }) => thread);
 }

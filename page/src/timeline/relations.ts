@@ -10,24 +10,23 @@ export type Arrow = readonly [from: number, to: number];
 export class Relations {
   constructor(private readonly events: Events) {}
 
-  private *rows(kind: Group["track"]["kind"]): Generator<number> {
-    for (const lane of this.events.lanes) if (lane.group.track.kind === kind) for (let i = lane.first; i < lane.beyond; i++) yield i;
-  }
-
-  private linkedTo(kind: Group["track"]["kind"], target: number): number[] {
-    const found: number[] = [];
-    for (const i of this.rows(kind)) if (this.events.link[i] === target) found.push(i);
+  private linkedTo(kind: Group["track"]["kind"], target: (link: number) => boolean): number[] {
+    const found: number[] = [], { link } = this.events;
+    for (const lane of this.events.lanes) {
+      if (lane.group.track.kind !== kind) continue;
+      for (let i = lane.first; i < lane.beyond; i++) if (target(link[i]!)) found.push(i);
+    }
     return found;
   }
 
   /** The GPU operations that a call launched, or that an op without a recorded launch made. */
   launched(call: number): number[] {
-    return this.linkedTo("gpu", call);
+    return this.linkedTo("gpu", (link) => link === call);
   }
 
   /** The ops that differentiate a forward op. */
   backwardOf(op: number): number[] {
-    return this.linkedTo("ops", op);
+    return this.linkedTo("ops", (link) => link === op);
   }
 
   /** The API calls within an op, on its thread. */
@@ -42,9 +41,8 @@ export class Relations {
 
   /** All GPU operations of an op. */
   workOf(op: number): number[] {
-    const calls = new Set(this.callsOf(op)), found: number[] = [];
-    for (const i of this.rows("gpu")) { const from = this.events.link[i]!; if (calls.has(from) || from === op) found.push(i); }
-    return found;
+    const calls = new Set(this.callsOf(op));
+    return this.linkedTo("gpu", (link) => link === op || calls.has(link));
   }
 
   /** The call that launched an operation. */

@@ -9,7 +9,7 @@ import { fromHash, toHash } from "./address";
 import { Picture } from "./canvas";
 import { paint, toCss, type Paint } from "./colours";
 import { Details } from "./details";
-import { Events, NONE } from "./events";
+import { Events, NONE, type Group } from "./events";
 import { furnish, type Furniture } from "./furniture";
 import { listen } from "./input";
 import { HEAD, LANE, TOP } from "./layout";
@@ -21,7 +21,7 @@ import { Search } from "./search";
 import { totalsElement } from "./totals";
 import { TimeWindow } from "./window";
 
-const WRITE_ADDRESS_MS = 400;
+const WRITE_ADDRESS_MS = 400, LEAST_HEIGHT = 160;
 
 export class Timeline implements Page {
   readonly events: Events;
@@ -55,6 +55,7 @@ export class Timeline implements Page {
     this.relations = new Relations(this.events);
     this.search_ = new Search(this.events);
     this.details = new Details(this.events, this.relations, (i) => this.choose(i, true), (text) => this.search(text));
+    this.parts.map.hidden = !head.tracks.some((track) => track.device !== null);
     this.dress();
     this.legend();
     this.resize();
@@ -138,9 +139,27 @@ export class Timeline implements Page {
   private resize(): void {
     const ratio = window.devicePixelRatio || 1, box = this.parts.stage.getBoundingClientRect();
     this.picture.resize(box.width, box.height, ratio);
+    this.limitHeight();
     this.overlay.resize(ratio);
     this.minimap.resize(ratio);
     this.draw();
+  }
+
+  /** A trace with few rows needs no large stage. */
+  private limitHeight(): void {
+    this.parts.stage.style.maxHeight = `${Math.max(LEAST_HEIGHT, TOP + this.picture.layout.height + LANE)}px`;
+  }
+
+  /** Folds or unfolds a track. */
+  fold(group: Group): void {
+    group.open = !group.open;
+    this.placed();
+  }
+
+  private placed(): void {
+    this.picture.place();
+    this.limitHeight();
+    this.redraw();
   }
 
   /** A button for each cause of idle time that there is: through its gaps, the largest first. */
@@ -226,8 +245,8 @@ export class Timeline implements Page {
   }
 
   private reveal(i: number): void {
-    const { events, time, picture } = this, lane = events.laneOf(i), length = events.duration(i), begin = events.start[i]!;
-    if (!lane.group.open) { lane.group.open = true; picture.place(); }
+    const { events, time } = this, lane = events.laneOf(i), length = events.duration(i), begin = events.start[i]!;
+    if (!lane.group.open) this.fold(lane.group);
     const around = Math.max(length * 8, 40_000);
     if (length > time.span * 0.9 || length / time.span < 0.004) time.glide(Math.max(0, begin - around), Math.min(time.length, begin + length + around));
     else if (begin < time.start || begin + length > time.end) time.glide(begin + length / 2 - time.span / 2, begin + length / 2 + time.span / 2);
@@ -248,8 +267,7 @@ export class Timeline implements Page {
   toggle(kind: "python"): void {
     const mine = this.events.groups.filter((group) => group.track.kind === kind), open = !mine.some((group) => group.open);
     for (const group of mine) group.open = open;
-    this.picture.place();
-    this.redraw();
+    this.placed();
   }
 
   fit(i: number): void {

@@ -180,6 +180,17 @@ class Trace(TableProperties):
 
         return parts_table(self.linked, by=by, device=device)
 
+    def report(self, file: str | Path, why: bool | None = None) -> Path:
+        """Write the diagnosis and the timeline as one HTML file; `why` as in `diagnose`.
+
+        >>> trace.report("report.html")
+        """
+        from warpline.reports.page.document import page  # noqa: PLC0415 - loads when it is used
+
+        target = Path(file)
+        target.write_text(page(self.diagnose(why)).html, encoding="utf-8")
+        return target
+
     def stats(self, report: str) -> pl.DataFrame:
         """A report of `nsys stats`, with its columns, order and rounding.
 

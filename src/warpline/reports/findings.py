@@ -42,14 +42,14 @@ def best_fixes(findings: Sequence[Finding]) -> Table | None:
         return None
     columns = (_FIX, *_GAINS, _WHERE)
     hidden = len(findings) - len(shown)
-    rows = tuple((finding.fix, *_gains(finding), first_place(finding.where, brief=True)) for finding in shown)
+    rows = tuple((finding.fix, *gains(finding), first_place(finding.where, brief=True)) for finding in shown)
     return Table(columns, rows, hidden, _hidden_note(len(worth) - len(shown), len(findings) - len(worth)))
 
 
 def all_fixes(findings: Sequence[Finding]) -> Table:
     """Every replayed fix with a finding."""
     columns = (_FIX, *_GAINS, _WHERE, _RULE)
-    rows = ((finding.fix, *_gains(finding), first_place(finding.where), finding.rule) for finding in findings)
+    rows = ((finding.fix, *gains(finding), first_place(finding.where), finding.rule) for finding in findings)
     return Table(columns, tuple(rows))
 
 
@@ -98,7 +98,8 @@ def brief_advice(how: str) -> str:
     return f"{kept} … (-v)"
 
 
-def _gains(finding: Finding) -> tuple[Value, Range, Value, str]:
+def gains(finding: Finding) -> tuple[Value, Range, Value, str]:
+    """Gain, its range, the new step and the confidence; no more digits than the trace can tell."""
     gain, after, spread = finding.gain, finding.new_step_ns, Range(finding.gain.low, finding.gain.high)
     if finding.cannot_tell:
         return "cannot tell", spread, None, finding.confidence

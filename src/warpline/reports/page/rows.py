@@ -76,11 +76,14 @@ class Pack:
         place = np.empty(len(order), np.int64)
         place[order] = self.count + np.arange(len(order))
         lane = rows.track * MOST_LANES + depth
-        sizes = np.bincount(lane, minlength=len(tracks) * MOST_LANES).reshape(len(tracks), MOST_LANES)
-        for track, counts in zip(tracks, sizes, strict=True):
-            used = np.flatnonzero(counts)
-            lanes = counts[: used[-1] + 1].tolist() if len(used) else []
-            self.tracks.append(replace(track, part=len(self._parts), lanes=lanes))
+        sizes: list[list[int]] = [[] for _ in tracks]
+        for used, count in zip(*(values.tolist() for values in np.unique(lane, return_counts=True)), strict=True):
+            mine, number = sizes[used // MOST_LANES], used % MOST_LANES
+            mine += [0] * (number + 1 - len(mine))
+            mine[number] = count
+        self.tracks += [
+            replace(track, part=len(self._parts), lanes=lanes) for track, lanes in zip(tracks, sizes, strict=True)
+        ]
         ordered = lane[order]
         nothing = np.zeros(len(order), np.int64)
         self._parts.append(

@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
-from warpline.reports import html
-from warpline.reports.diagnosis import BUSY, busiest, device_bar
-from warpline.reports.findings import in_order, places
+from warpline.reports import cpu_time, html, values
+from warpline.reports.diagnosis import ALL_PARTS, BUSY, busiest, device_bar
+from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
 from warpline.reports.sections import Bar, Part, Report
 from warpline.units import duration, share, speedup
 
 ROW_HEIGHT, BAR_HEIGHT, BAR_LEFT, PLAN_WIDTH = 26, 16, 230, 1000
 """The drawing of the plan, in its own units."""
-IN_TOP = {"verdict", "plan", "findings", "health", "fixes"}
+IN_TOP = {"verdict", "plan", "findings", "health", "fixes", "cpu"}
 """Sections of the full report that the top of the page shows; the others are below, folded."""
 
 
 def time_bar(diagnosis: Diagnosis) -> str:
     """Where the time of the busiest device goes: busy by activity and idle by cause, which sum to the window."""
     if not diagnosis.devices:
-        return ""
+        return html.section(cpu_time.section(diagnosis.cpu, ALL_PARTS, verbose=True)) if diagnosis.cpu else ""
     device, gaps = busiest(diagnosis)
     busy = [Part(name, int(getattr(device, f"{name}_ns"))) for name in BUSY]
     idle = sorted((Part(name, ns) for name, ns in gaps.totals().items()), key=lambda part: -part.value_ns)
@@ -86,13 +86,11 @@ def findings(diagnosis: Diagnosis) -> str:
 
 
 def _finding(number: int, finding: Finding) -> str:
-    gain = finding.gain
+    gain, spread, after, confidence = gains(finding)
     shown = {
-        "gain": "cannot tell"
-        if finding.cannot_tell
-        else f"{speedup(gain.expected)} ({speedup(gain.low)} to {speedup(gain.high)})",
-        "new step": duration(finding.new_step_ns.expected),
-        "confidence": finding.confidence,
+        "gain": f"{values.shown(gain, 'gain')} (range {values.shown(spread, 'gain')})",
+        "new step": values.shown(after, "ns") if after is not None else "",
+        "confidence": confidence,
         "where": places(finding.where).removeprefix("in "),
     }
     facts = "".join(f"<dt>{name}</dt><dd>{html.text(words)}</dd>" for name, words in shown.items() if words)
@@ -142,7 +140,8 @@ def _step(diagnosis: Diagnosis) -> str:
         facts["step"] = duration(diagnosis.trace.step_ns)
     if len(diagnosis.steps):
         facts["steps"] = str(len(diagnosis.steps))
-    for device in diagnosis.devices[:1]:
+    if diagnosis.devices:
+        device, _ = busiest(diagnosis)
         facts["GPU busy"] = share(device.busy_ns, device.window_ns)
     if len(diagnosis.devices) > 1:
         facts["devices"] = str(len(diagnosis.devices))
