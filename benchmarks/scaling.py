@@ -162,6 +162,24 @@ def many_syncs(count: int) -> Iterator[str]:
         )
 
 
+def many_waits(count: int) -> Iterator[str]:
+    """Two streams; a kernel of the second waits for an event behind every kernel of the first."""
+    yield from steps(20 * count)
+    for number in range(count):
+        at, first, event_id = 20 * number, 5 * number + 1, number % 64 + 1
+        yield launch(at, first)
+        yield kernel(at + 3, 6, first)
+        yield event("cuda_runtime", "cudaEventRecord", at + 3, 1, 1, f'"correlation":{first + 1}')
+        yield event("cuda_runtime", "cudaStreamWaitEvent", at + 5, 1, 1, f'"correlation":{first + 2}')
+        yield (
+            f'{{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":8,"ts":{at + 5},"dur":1,'
+            f'"args":{{"device":0,"stream":8,"correlation":{first + 2},"wait_on_stream":7,'
+            f'"wait_on_cuda_event_record_corr_id":{first + 1},"wait_on_cuda_event_id":{event_id}}}}}'
+        )
+        yield launch(at + 7, first + 3)
+        yield kernel(at + 10, 6, first + 3, stream=8)
+
+
 SHAPES = (
     Shape("threads", 2_000, many_threads),
     Shape("streams", 100_000, many_streams),
@@ -170,6 +188,7 @@ SHAPES = (
     Shape("distinct names", 1_000_000, distinct_names),
     Shape("nesting depth", 5_000, deep_nesting),
     Shape("syncs", 1_000_000, many_syncs),
+    Shape("waits", 10_000, many_waits),
 )
 
 

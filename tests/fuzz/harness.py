@@ -29,7 +29,7 @@ CHUNK = 400
 """Inputs of one worker process; then a new one begins, so that nothing adds up."""
 CPU_LIMIT_S = 20.0
 ASLEEP_LIMIT_S = 60.0
-"""A command that computes or sleeps longer hangs. Time in which it could run, but others had the CPU, does not count."""
+"""A command that computes or sleeps for longer hangs."""
 POLL_S = 0.5
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -147,7 +147,7 @@ class Campaign:
     def _watch(self, process: subprocess.Popen[str], reached: int) -> tuple[list[Any] | None, str, int]:
         """Read what the worker says; gives the run in progress when it died or was held, why, and the next input."""
         running: list[Any] | None = None
-        began = Spent()
+        patience = Patience()
         assert process.stdout is not None
         waiting = selectors.DefaultSelector()
         waiting.register(process.stdout, selectors.EVENT_READ)
@@ -158,14 +158,14 @@ class Campaign:
                     return running, "", reached
                 said = json.loads(line)
                 if "begin" in said:
-                    running, began = said["begin"], spent(process.pid)
+                    running, patience = said["begin"], Patience.begin(process.pid)
                 else:
                     self._took(said["end"])
                     running = None  # it may make a failing input small, which takes time
                     reached = said["end"][0] + 1
                     if self._over() and said["end"][1] == self.options.commands - 1:
                         return None, "", reached
-            elif running and spent(process.pid).is_over(began):
+            elif running and patience.look(process.pid):
                 process.send_signal(signal.SIGUSR1)
                 time.sleep(1)
                 return running, "hang", reached
@@ -198,32 +198,45 @@ class Campaign:
         (folder / "stacks.txt").write_text(log[-20_000:], encoding="utf-8")
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Where the time of a process has gone."""
+@dataclass
+class Patience:
+    """How long a command has computed and slept. A moment in which it could run, but others had the CPU, is neither."""
 
     cpu_s: float = 0.0
-    """Its own and its finished children's."""
-    queued_s: float = 0.0
-    """Ready to run while others had the CPU."""
-    at_s: float = 0.0
-    """The clock."""
+    asleep_s: float = 0.0
+    _began_s: float = 0.0
 
-    def is_over(self, began: Spent) -> bool:
-        """Whether it has computed or slept for too long since then."""
-        cpu_s = self.cpu_s - began.cpu_s
-        asleep_s = self.at_s - began.at_s - cpu_s - (self.queued_s - began.queued_s)
-        return cpu_s > CPU_LIMIT_S or asleep_s > ASLEEP_LIMIT_S
+    @classmethod
+    def begin(cls, process: int) -> Patience:
+        """From now on."""
+        return cls(_began_s=cpu_seconds(process))
+
+    def look(self, process: int) -> bool:
+        """Look again after POLL_S; whether the command hangs."""
+        cpu_s = cpu_seconds(process) - self._began_s
+        if cpu_s == self.cpu_s and not can_run(process):
+            self.asleep_s += POLL_S
+        self.cpu_s = cpu_s
+        return self.cpu_s > CPU_LIMIT_S or self.asleep_s > ASLEEP_LIMIT_S
 
 
-def spent(process: int) -> Spent:
-    """Where the time of a process has gone so far, over all its threads."""
-    folder, cpu, queued_ns = Path(f"/proc/{process}"), 0, 0
-    with contextlib.suppress(OSError, IndexError, ValueError):
-        fields = (folder / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        cpu = sum(map(int, fields[11:15]))
-        queued_ns = sum(int((task / "schedstat").read_text().split()[1]) for task in (folder / "task").iterdir())
-    return Spent(cpu / TICKS, queued_ns / 1e9, time.monotonic())
+def cpu_seconds(process: int) -> float:
+    """CPU time so far of a process and its finished children."""
+    with contextlib.suppress(OSError, ValueError):
+        fields = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / TICKS
+    return 0.0
+
+
+def can_run(process: int) -> bool:
+    """Whether a thread of the process, or of a child, runs or is ready to."""
+    for task in Path(f"/proc/{process}/task").glob("*"):
+        with contextlib.suppress(OSError, IndexError):
+            state = (task / "stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+            children = (task / "children").read_text(encoding="ascii").split()
+            if state in {"R", "D"} or any(can_run(int(child)) for child in children):
+                return True
+    return False
 
 
 def main() -> int:

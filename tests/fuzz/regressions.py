@@ -221,7 +221,7 @@ def names_that_are_not_text() -> Case:
 
 
 def stored() -> dict[str, Callable[[], Case]]:
-    """The cases in files: JSON with commands and the content, as text, JSON or SQL."""
+    """The cases in files: JSON with commands and the content, as text, JSON or SQL, and what lies beside it."""
     return {file.stem: lambda file=file: _read(file) for file in sorted(FOLDER.glob("*.json"))}  # type: ignore[misc]
 
 
@@ -237,4 +237,6 @@ def _read(file: Path) -> Case:
                 "utf-8", "surrogatepass"
             )
         }
-    return Files(next(iter(content)), content), commands(*map(tuple, told["commands"]))
+    main = next(iter(content))
+    content |= {name: json.dumps(document).encode() for name, document in told.get("beside", {}).items()}
+    return Files(main, content), commands(*map(tuple, told["commands"]))

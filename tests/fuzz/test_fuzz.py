@@ -6,18 +6,18 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import secrets
+import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.fuzz import commands, inputs, mutators, oracles, regressions
+from tests.fuzz import commands, harness, inputs, mutators, oracles, regressions
 from tests.fuzz.commands import FILE, Command
 from tests.fuzz.execute import attempt
-from tests.fuzz.harness import Spent, spent
 from tests.fuzz.worker import keep
 from warpline.analyses.stats import REPORTS
 from warpline.cli.main import VERBS
@@ -121,20 +121,30 @@ def test_a_defect_is_found_made_small_and_kept(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.parametrize(
-    ("later", "over"),
-    [
-        (Spent(cpu_s=5, queued_s=900, at_s=910), False),
-        (Spent(cpu_s=21, queued_s=0, at_s=22), True),
-        (Spent(cpu_s=1, queued_s=30, at_s=95), True),
-    ],
+    ("cpu_s", "ready", "looks", "hangs"),
+    [([0.0] * 500, True, 500, False), ([0.0] * 130, False, 121, True), ([0.5 * n for n in range(60)], True, 42, True)],
+    ids=["others have the CPU", "sleeps", "computes"],
 )
-def test_a_hang_is_time_computed_or_slept_and_never_time_in_the_queue(later: Spent, over: bool) -> None:
-    assert later.is_over(Spent()) is over
+def test_a_hang_is_time_computed_or_slept(
+    monkeypatch: pytest.MonkeyPatch, cpu_s: list[float], ready: bool, looks: int, hangs: bool
+) -> None:
+    times = iter([0.0, *cpu_s])
+    monkeypatch.setattr(harness, "cpu_seconds", lambda process: next(times))
+    monkeypatch.setattr(harness, "can_run", lambda process: ready)
+    patience = harness.Patience.begin(1)
+    taken = next((number for number in range(1, len(cpu_s) + 1) if patience.look(1)), len(cpu_s))
+    assert (taken, taken < len(cpu_s)) == (looks, hangs)
 
 
-def test_time_of_a_process_is_split() -> None:
-    before = spent(os.getpid())
-    time.sleep(0.05)
-    after = spent(os.getpid())
-    assert after.at_s - before.at_s >= 0.05
-    assert after.cpu_s >= before.cpu_s > 0
+def test_a_sleeping_process_cannot_run_and_a_busy_one_can() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"], stdout=-1
+    ) as asleep:
+        asleep.stdout.readline()
+        time.sleep(0.2)
+        assert not harness.can_run(asleep.pid)
+        asleep.kill()
+    with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as busy:
+        time.sleep(0.2)
+        assert harness.can_run(busy.pid)
+        busy.kill()

@@ -138,6 +138,8 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     if thread is None:
         return None
     events = thread_events(trace).filter(pl.col("thread") == thread).drop("thread")
+    if not len(events):
+        return None
     starts, ends = integers(events["start_ns"]), integers(events["end_ns"])
     steps = trace.steps_in_view.filter(_any_inside(trace.steps_in_view, starts, ends))
     windows = (

@@ -10,7 +10,7 @@ import polars as pl
 
 from warpline.records import dataclass
 from warpline.trace.call_lines import call_lines
-from warpline.trace.columns import NONE, Bools, ids, integers
+from warpline.trace.columns import NONE, Bools, grouped, ids, integers
 from warpline.trace.names import matches
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.same_ops import OpOrder, same_ops
@@ -187,15 +187,19 @@ class _Twin:
         """Threads and moments in the other recording; NONE where nothing corresponds."""
         inside = self._nest.innermost(threads, moments)
         to, when = self._to[inside], self._begin[inside]
-        for lane, outer in self._outer.items():
-            mine = np.flatnonzero((inside == NONE) & (threads == lane))
-            if len(mine):
-                to[mine], when[mine] = outer.between(moments[mine])
+        outside = np.flatnonzero(inside == NONE)
+        for lane, mine in grouped(outside, threads[outside]):
+            if lane in self._outer:
+                to[mine], when[mine] = self._outer[lane].between(moments[mine])
         return to, when
 
 
+_NO_ROWS: Int64s = np.empty(0, np.int64)
+
+
 def _rows_by_lane(lanes: Int64s, chosen: Bools) -> dict[int, Int64s]:
-    return {int(lane): np.flatnonzero(chosen & (lanes == lane)) for lane in np.unique(lanes)}
+    found = dict(grouped(np.flatnonzero(chosen), lanes[chosen]))
+    return {lane: found.get(lane, _NO_ROWS) for lane in np.unique(lanes).tolist()}
 
 
 @dataclass(frozen=True, slots=True)

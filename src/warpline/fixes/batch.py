@@ -13,13 +13,13 @@ from warpline.replay.costs import shares
 from warpline.replay.graph.model import SYNC
 from warpline.replay.patterns.grids import LIBRARY_CLASSES, Grids
 from warpline.replay.patterns.independent_loops import Loop
-from warpline.replay.patterns.loops import RootOps, begun_before, loops
+from warpline.replay.patterns.loops import MIN_REPEATS, RootOps, begun_before, loops
 from warpline.replay.patterns.optimizers import in_optimizer
 from warpline.replay.patterns.tensor_lists import lists_of_tensors
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
-from warpline.trace.columns import NONE, Floats, Int64s
+from warpline.trace.columns import NONE, Floats, Int64s, grouped
 from warpline.trace.names import Texts
 from warpline.units import count, several
 
@@ -54,24 +54,28 @@ def _loops(bench: Workbench) -> Iterator[Loop]:
     scene, graph = bench.scene, bench.graph
     names, labels = scene.once(_labels)
     usable = scene.in_steps & ~bench.gone & scene.is_work
-    ops: RootOps | None = None
     forwards: list[Loop] = []
     optimizer, op_ns = scene.once(in_optimizer), scene.host.launched_op.expected
-    for lane in np.unique(graph.lane[usable]):
-        nodes = scene.work[(graph.lane[scene.work] == lane) & usable[scene.work]]
+    for _, nodes in grouped(np.flatnonzero(usable), graph.lane[usable]):
+        if len(nodes) < MIN_REPEATS:
+            continue
         for turns in loops(nodes, labels[nodes], scene.step):
             small = np.median(graph.duration[turns], axis=0).max() <= SMALL_KERNEL_IN_OPS * op_ns
             if small and (scene.kind[turns[0]] == "kernel").any() and not _waits(bench, turns):
-                ops = ops or RootOps(scene)
-                loop = Loop(scene, ops, nodes, turns, begun_before(nodes, scene.once(_spelled), turns, scene.step))
+                loop = Loop(
+                    scene,
+                    scene.once(RootOps),
+                    nodes,
+                    turns,
+                    begun_before(nodes, scene.once(_spelled), turns, scene.step),
+                )
                 if _is_independent(scene, loop) or any(forward.leads_to(loop) for forward in forwards):
                     forwards.append(loop)
                     usable[turns] = False
                     yield loop
-        nodes = nodes[usable[nodes] & ~optimizer[nodes]]
-        for turns in lists_of_tensors(scene, nodes, names[nodes]):
-            ops = ops or RootOps(scene)
-            yield Loop(scene, ops, nodes, turns, NOTHING, is_over_a_list=True)
+        left = nodes[usable[nodes] & ~optimizer[nodes]]
+        for turns in lists_of_tensors(scene, left, names[left]):
+            yield Loop(scene, scene.once(RootOps), left, turns, NOTHING, is_over_a_list=True)
 
 
 def _labels(scene: Scene) -> tuple[Int64s, Int64s]:

@@ -83,8 +83,8 @@ def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
     chosen = np.zeros(len(scene.graph), bool)
     chosen[copies] = True
     runs: list[Int64s] = []
-    for lane in np.unique(scene.graph.lane[copies]):
-        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+    for lane in np.unique(scene.graph.lane[copies]).tolist():
+        nodes = scene.work_of_lane[lane]
         group = np.cumsum(~chosen[nodes] | (np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]]) != 0))
         mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
         runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]

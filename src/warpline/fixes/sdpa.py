@@ -77,8 +77,9 @@ def _found_attentions(scene: Scene, usable: Bools) -> list[Attention]:
     floor, masked = scene.floor_ns() / 2, scene.under_op("aten::masked_fill", "aten::masked_fill_")
     biased = scene.under_op("aten::add", "aten::add_", "aten::baddbmm")
     matrix, found = products & scene.once(_batched), list[Attention]()
-    for lane in np.unique(scene.graph.lane[softmax & usable]):
-        nodes = scene.work[(scene.graph.lane[scene.work] == lane) & usable[scene.work]]
+    for lane in np.unique(scene.graph.lane[softmax & usable]).tolist():
+        nodes = scene.work_of_lane[lane]
+        nodes = nodes[usable[nodes]]
         for members in _attentions(nodes, matrix, softmax, scene.once(_backward)):
             averages = _averages(scene, nodes, members[softmax[members]])
             multiplying = members[products[members]]

@@ -42,8 +42,8 @@ def apply(bench: Workbench, case: int) -> int:
 def _side_by_side(bench: Workbench, small: Bools, blocks: Int64s, sms: float) -> int:
     """Run repeats of the same small kernel concurrently: they take the longest one's time per full wave."""
     scene, graph, changed = bench.scene, bench.graph, 0
-    for lane in np.unique(graph.lane[small]):
-        nodes = scene.work[graph.lane[scene.work] == lane]
+    for lane in np.unique(graph.lane[small]).tolist():
+        nodes = scene.work_of_lane[lane]
         labels = np.where(small[nodes], scene.name[nodes], np.arange(len(nodes)).astype(str))
         for run in np.split(nodes, np.flatnonzero((labels[1:] != labels[:-1]) | (np.diff(scene.step[nodes]) != 0)) + 1):
             if len(run) < 2 or not small[run].all():

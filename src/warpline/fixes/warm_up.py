@@ -30,7 +30,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
 from warpline.trace.cold import ColdSteps
-from warpline.trace.columns import NONE, Floats, Int64s, integers
+from warpline.trace.columns import NONE, Floats, Int64s, grouped, integers
 from warpline.trace.names import matches, named
 from warpline.trace.steps import on_device
 from warpline.units import duration, several
@@ -138,10 +138,11 @@ def _own_work(bench: Workbench, segments: Int64s) -> Floats:
 def _within(scene: Scene, segments: Int64s, ops: pl.DataFrame) -> Floats:
     """Number of ops in each segment; the start and the end of an op count one half each."""
     graph, result = scene.graph, np.zeros(len(segments))
-    threads = integers(ops["thread"])
-    for lane in np.unique(graph.lane[segments]):
-        mine, own = np.flatnonzero(graph.lane[segments] == lane), threads == lane
-        moments = np.sort(np.concatenate([integers(ops[name])[own] for name in ("start_ns", "end_ns")]))
+    threads, edges = integers(ops["thread"]), [integers(ops[name]) for name in ("start_ns", "end_ns")]
+    rows_of, nothing = dict(grouped(np.arange(len(threads)), threads)), np.empty(0, np.int64)
+    for lane, mine in grouped(np.arange(len(segments)), graph.lane[segments]):
+        own = rows_of.get(lane, nothing)
+        moments = np.sort(np.concatenate([moment[own] for moment in edges]))
         begin, end = graph.measured_start[segments[mine]], graph.measured_end[segments[mine]]
         result[mine] = (np.searchsorted(moments, end) - np.searchsorted(moments, begin)) / 2
     return result

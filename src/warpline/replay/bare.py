@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -69,9 +70,11 @@ def measured_step_ns(trace: Path) -> dict[str, float] | None:
         timed: dict[str, Any] = entries[0]["bare_step_ns"]
         if timed["steps"] < FEWEST_STEPS or not timed.get("settled", True):
             return None
-        return {key: float(timed[key]) for key in ("median_ns", "min_ns", "max_ns")}
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        least, middle, most = (float(timed[key]) for key in ("min_ns", "median_ns", "max_ns"))
+    except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
         return None
+    is_measured = 0 < least <= middle <= most < math.inf
+    return {"median_ns": middle, "min_ns": least, "max_ns": most} if is_measured else None
 
 
 def _less(graph: Graph, cost: Floats) -> Graph:

@@ -19,7 +19,7 @@ from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.replay.scene import Scene
 from warpline.replay.steps import median
 from warpline.replay.whatif import Prediction, Trial, WhatIf
-from warpline.trace.columns import Bools, Floats, Int64s, integers
+from warpline.trace.columns import Bools, Floats, Int64s, grouped, integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +123,7 @@ class DeviceWork:
         stays = self._typical(self._busy + self._by_cell(self._cell, change))
         if not moved.any():
             return stays
-        lanes = np.unique(self._scene.graph.lane[self._work[moved]])
-        on_lane = (moved & (self._scene.graph.lane[self._work] == lane) for lane in lanes)
+        on_lane = (mine for _, mine in grouped(np.flatnonzero(moved), self._scene.graph.lane[self._work[moved]]))
         return max(stays, *(self._typical(self._by_cell(self._cell[mine], left[mine])) for mine in on_lane))
 
     def _roof_ns(self, changed: Bools) -> Floats:

@@ -26,7 +26,7 @@ from warpline.replay.known_flow import KnownFlow
 from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped, integers
 from warpline.trace.names import distinct
 from warpline.trace.nesting import outermost
 from warpline.trace.steps import on_device
@@ -56,6 +56,11 @@ class Scene:
         self._classes: dict[tuple[str, ...], Bools] = {}
         self._found: dict[Callable[[Scene], object], object] = {}
         self._found_among: dict[tuple[Callable[[Scene, Bools], object], bytes], object] = {}
+
+    @cached_property
+    def work_of_lane(self) -> dict[int, Int64s]:
+        """The operations on each lane that has any, in order."""
+        return dict(grouped(self.work, self.graph.lane[self.work]))
 
     def once(self, find: Callable[[Scene], Found]) -> Found:
         """What a function finds in this scene, which is the same for every trial; an array is not to be changed."""
@@ -314,10 +319,10 @@ class Scene:
         )
         middle = (self.graph.measured_start[segments] + self.graph.measured_end[segments]) // 2
         found = np.full(len(segments), NONE, np.int64)
-        for lane in np.unique(self.graph.lane[segments]):
-            own = np.flatnonzero(threads == lane)
-            mine = np.flatnonzero(self.graph.lane[segments] == lane)
-            if not len(own):
+        rows_of = dict(grouped(np.arange(len(threads)), threads))
+        for lane, mine in grouped(np.arange(len(segments)), self.graph.lane[segments]):
+            own = rows_of.get(lane)
+            if own is None:
                 continue
             spot = np.searchsorted(starts[own], middle[mine], side="right") - 1
             inside = (spot >= 0) & (middle[mine] < ends[own][spot])
@@ -359,8 +364,7 @@ class Scene:
     @cached_property
     def _segments_of_lane(self) -> dict[int, Int64s]:
         segments = self.graph.nodes(SEGMENT)
-        lanes = self.graph.lane[segments]
-        return {int(lane): segments[lanes == lane] for lane in np.unique(lanes)}
+        return dict(grouped(segments, self.graph.lane[segments]))
 
     def covered(self, starts: Int64s, ends: Int64s, thread: Int64s | None = None) -> Floats:
         """Share of each CPU segment that lies within any of these intervals (of its own thread, where given)."""

@@ -12,7 +12,7 @@ import numpy as np
 from warpline.records import dataclass
 from warpline.replay.graph.model import CALL, CONTENTION, EVENT, INFERRED, LAUNCH, STREAM, SYNC, Graph
 from warpline.replay.scene import Scene
-from warpline.trace.columns import NONE, Bools, Floats, Int64s
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped
 
 NOTHING: Int64s = np.empty(0, np.int64)
 
@@ -141,9 +141,10 @@ class Workbench:
         if not keep_causes:
             dropped |= ordered & to_it & ~from_it
         graph = graph.without_edges(dropped)
-        for lane in np.unique(graph.lane[nodes]):
-            own = np.sort(nodes[graph.lane[nodes] == lane])
-            graph = graph.with_edges(own[:-1], own[1:], np.zeros(len(own) - 1), STREAM)
+        lanes = [np.sort(own) for _, own in grouped(nodes, graph.lane[nodes])]
+        earlier = np.concatenate([NOTHING, *(own[:-1] for own in lanes)])
+        later = np.concatenate([NOTHING, *(own[1:] for own in lanes)])
+        graph = graph.with_edges(earlier, later, np.zeros(len(earlier)), STREAM)
         self.graph = graph.with_edges(
             np.array(sources, np.int64), np.array(targets, np.int64), np.array(lags, np.float64), STREAM
         )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
@@ -25,6 +28,16 @@ def integers(column: pl.Series, missing: int = NONE) -> Int64s:
     values = whole.zip_with(present, pl.Series([0], dtype=whole.dtype)).to_numpy().astype(np.int64)
     values[~present.zip_with(present, _FALSE).to_numpy()] = missing
     return values
+
+
+def grouped(rows: Int64s, keys: Int64s) -> Iterator[tuple[int, Int64s]]:
+    """Each key, in ascending order, with its rows in the order given; every row is touched once however many keys."""
+    if not len(rows):
+        return
+    order = np.argsort(keys, kind="stable")
+    bounds = np.flatnonzero(np.diff(keys[order])) + 1
+    for first, beyond in pairwise([0, *bounds.tolist(), len(order)]):
+        yield int(keys[order[first]]), rows[order[first:beyond]]
 
 
 def ids(values: Int64s) -> pl.Series:

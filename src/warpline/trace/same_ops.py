@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from warpline.records import dataclass
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.columns import NONE, Int64s, grouped, integers
 from warpline.trace.names import distinct, named
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
@@ -89,7 +89,7 @@ def same_ops(mine: OpOrder, others: OpOrder) -> Int64s:
 def _lanes(order: OpOrder, step: int) -> list[Int64s]:
     """The ops of a step, thread by thread."""
     rows = np.flatnonzero(order.step == step)
-    return [rows[order.lane[rows] == lane] for lane in np.unique(order.lane[rows])]
+    return [own for _, own in grouped(rows, order.lane[rows])]
 
 
 def _partners(mine: list[Int64s], others: list[Int64s], own: Int64s, other: Int64s) -> list[tuple[Int64s, Int64s]]:

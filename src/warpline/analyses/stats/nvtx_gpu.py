@@ -16,7 +16,7 @@ import polars as pl
 from warpline.analyses.stats.numbers import DURATION, rounded, spread, titled
 from warpline.analyses.stats.nvtx import named_ranges
 from warpline.analyses.stats.rows import KERNEL, MEMCPY, MEMSET, require, thread_ids
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.columns import NONE, Int64s, grouped
 from warpline.trace.nesting import nest, order_for_nesting
 
 if TYPE_CHECKING:
@@ -139,9 +139,8 @@ def _position(work: pl.DataFrame, threads: pl.Series, times: pl.Series, side: Li
     lanes, moments = work["thread"].to_numpy(), work["launch_ns"].to_numpy()
     wanted_lanes, wanted = threads.to_numpy(), times.to_numpy()
     found = np.zeros(len(wanted), np.int64)
-    for lane in np.unique(wanted_lanes):
+    for lane, rows in grouped(np.arange(len(wanted)), wanted_lanes):
         first, last = np.searchsorted(lanes, lane, "left"), np.searchsorted(lanes, lane, "right")
-        rows = wanted_lanes == lane
         found[rows] = first + np.searchsorted(moments[first:last], wanted[rows], side)
     return found
 

@@ -62,8 +62,8 @@ def fusible_chains(scene: Scene, fusible: Bools) -> tuple[Int64s, Bools]:
     """
     found, begins = [NOTHING], [np.empty(0, bool)]
     plain = scene.once(plain_copies)
-    for lane in np.unique(scene.graph.lane[fusible]):
-        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+    for lane in np.unique(scene.graph.lane[fusible]).tolist():
+        nodes = scene.work_of_lane[lane]
         own, step, thread = fusible[nodes], scene.step[nodes], _launching_thread(scene, nodes)
         # A compiler does not fuse copies with each other: each still has to write what it copies.
         copies = plain[nodes] & np.append(False, plain[nodes][:-1])

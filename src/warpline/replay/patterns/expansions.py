@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.columns import NONE, Bools, Int64s, grouped
 from warpline.work import OpCall, work_of
 
 MIN_MEMORY_SHARE = 0.5
@@ -63,8 +63,9 @@ class Expansions:
         """Remaining kernels that have an op, by stream."""
         scene = self._scene
         stays: Bools = (scene.kind == "kernel") & (scene.op != NONE) & ~self._bench.gone
-        lanes = scene.graph.lane
-        return {int(lane): np.flatnonzero(stays & (lanes == lane)) for lane in np.unique(lanes[self._copies])}
+        lanes, nothing = scene.graph.lane, np.empty(0, np.int64)
+        remaining = dict(grouped(np.flatnonzero(stays), lanes[stays]))
+        return {lane: remaining.get(lane, nothing) for lane in np.unique(lanes[self._copies]).tolist()}
 
     def _call(self, node: int) -> OpCall:
         """The call of the op around a node."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import zip_longest
-
 import numpy as np
 
 from warpline.replay.patterns.gathering import gathered_after
@@ -70,19 +68,25 @@ class Loop:
 
     @property
     def is_independent(self) -> bool:
-        """Whether its iterations look independent, judged by one in the middle."""
+        """Whether its iterations look independent, judged by one in the middle; the same loop is judged once."""
+        known = self._scene.once(_judged_loops)
+        key = self.turns.shape, self.turns.tobytes(), self._cuts.tobytes(), self.gathering.tobytes()
+        if key not in known:
+            known[key] = self._judged(), self._turn
+        verdict, self._turn = known[key]
+        return verdict
+
+    def _judged(self) -> bool:
         ops, middle = self._ops, len(self.turns) // 2
         turn = self._turn = Turn()
         for row in self._cuts.tolist():
             _give(ops, turn, row)
         parts = len(self._cuts)
         # Without recorded numbers, a selecting op is assumed to select another slice in every iteration.
-        before = ops.of_turn(self.turns, middle - 1).tolist()
-        for row, other in zip_longest(ops.of_turn(self.turns, middle).tolist(), before):
-            if row is None:
-                break
-            same = other is not None and ops.concrete(row) and ops.concrete(row) == ops.concrete(other)
-            if ops.names[row] in SELECTING and not same:
+        before, rows = ops.of_turn(self.turns, middle - 1).tolist(), ops.of_turn(self.turns, middle)
+        for place in self._telling(rows).tolist():
+            row, other = int(rows[place]), before[place] if place < len(before) else None
+            if ops.names[row] in SELECTING and not _takes_the_same(ops, row, other):
                 _give(ops, turn, row)
                 parts += 1
             else:
@@ -96,6 +100,12 @@ class Loop:
         if self._all_are_gathered and not turn.may_update_a_state(parts > 0, self._gathered_shapes):
             return True
         return not turn.may_carry_a_state and (parts > 0 or len(self.gathering) > 0)
+
+    def _telling(self, rows: Int64s) -> Int64s:
+        """Positions of the ops that can change the judgement: they have shapes, or take a slice, or compute last."""
+        telling = self._ops.has_shapes[rows] | self._ops.named(rows, *SELECTING)
+        telling[np.flatnonzero(~self._ops.named(rows, *VIEWS))[-1:]] = True
+        return np.flatnonzero(telling)
 
     @property
     def _all_are_gathered(self) -> bool:
@@ -138,6 +148,16 @@ class Loop:
         call = self._ops.call(op)
         index = call.maybe_tensor(LOOKUPS[call.name])
         return index.elements if index is not None else 0
+
+
+def _judged_loops(scene: Scene) -> dict[tuple[object, ...], tuple[bool, Turn]]:
+    """Every loop judged so far, with the iteration that was judged."""
+    return {}
+
+
+def _takes_the_same(ops: RootOps, row: int, other: int | None) -> bool:
+    """Whether two ops have the same recorded numbers."""
+    return other is not None and ops.concrete(row) != "" and ops.concrete(row) == ops.concrete(other)
 
 
 def _give(ops: RootOps, turn: Turn, row: int) -> None:

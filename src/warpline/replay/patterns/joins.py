@@ -27,8 +27,8 @@ def joins_old_pieces(scene: Scene) -> Bools:
     """Concatenations with more inputs than GPU activities since the previous one or the start of the step: not
     all inputs are new."""
     result, chosen = np.zeros(len(scene.graph), bool), scene.once(joins)
-    for lane in np.unique(scene.graph.lane[chosen]):
-        nodes = scene.work[scene.graph.lane[scene.work] == lane]
+    for lane in np.unique(scene.graph.lane[chosen]).tolist():
+        nodes = scene.work_of_lane[lane]
         spots = np.flatnonzero(chosen[nodes])
         begins = np.flatnonzero(np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]] - 1))
         since = np.maximum(begins[np.searchsorted(begins, spots, side="right") - 1], np.append(0, spots[:-1] + 1))

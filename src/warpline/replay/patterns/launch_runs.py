@@ -8,7 +8,7 @@ import numpy as np
 
 from warpline.replay.graph.model import CALL, JOIN, RELEASE, SEGMENT, SYNC
 from warpline.replay.workbench import Workbench
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.columns import NONE, Bools, Int64s, grouped
 from warpline.trace.steps import on_device
 
 MAX_WAITS_PER_STEP = 3
@@ -41,8 +41,7 @@ def launch_runs(bench: Workbench, wanted: Bools) -> list[Int64s]:
     cut = stays | (usable & ~wanted)
     runs: list[Int64s] = []
     repeated = on_device(scene.trace.steps)
-    for lane in np.unique(graph.lane[usable]):
-        nodes = np.flatnonzero(usable & (graph.lane == lane))
+    for _, nodes in grouped(np.flatnonzero(usable), graph.lane[usable]):
         marks = cut[nodes]
         change = np.flatnonzero(np.diff(scene.step[nodes]) != 0) + 1 if not repeated else np.empty(0, np.int64)
         step = np.searchsorted(change, np.arange(len(nodes)), side="right")

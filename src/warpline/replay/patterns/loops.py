@@ -6,7 +6,7 @@ import numpy as np
 
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Int64s
-from warpline.trace.names import Texts, texts
+from warpline.trace.names import Texts, distinct, texts
 
 MIN_REPEATS = 4
 LONGEST_PERIOD = 96
@@ -84,6 +84,11 @@ class RootOps:
         self.call = scene.op_calls.alone
         """What an op was called with."""
         self.names = texts(ops["name"])
+        known, self._name_codes = distinct(ops["name"])
+        self._code_of = {name: code for code, name in enumerate(known.to_list())}
+        shapes, which = distinct(ops["shapes"])
+        self.has_shapes: Bools = np.array([bool(text.strip("[] ")) for text in shapes.to_list()] + [False])[which]
+        """Ops with recorded shapes."""
         self._order = np.argsort(self._starts, kind="stable")
         self._begun = self._starts[self._order]
         self._is_root = ops["depth"].to_numpy() == 0
@@ -121,7 +126,9 @@ class RootOps:
 
     def named(self, rows: Int64s, *names: str) -> Bools:
         """Which of these ops have one of the names."""
-        return np.array([name in names for name in self.names[rows].tolist()], bool)
+        wanted = [self._code_of[name] for name in names if name in self._code_of]
+        found: Bools = np.isin(self._name_codes[rows], wanted)
+        return found
 
     def _within(self, thread: int, start_ns: int, end_ns: int) -> Int64s:
         begin, end = np.searchsorted(self._begun, [start_ns, end_ns]).tolist()

@@ -6,10 +6,10 @@ import re
 
 import numpy as np
 
-from warpline.replay.patterns.loops import loops
+from warpline.replay.patterns.loops import MIN_REPEATS, loops
 from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
 from warpline.replay.scene import Scene
-from warpline.trace.columns import NONE, Bools, Int64s
+from warpline.trace.columns import NONE, Bools, Int64s, grouped
 from warpline.trace.names import texts
 from warpline.work.parse import json_list
 
@@ -71,8 +71,9 @@ def _written_by_hand(scene: Scene, wanted: Bools) -> Bools:
         return inside
     names = texts(scene.trace.ops["name"])
     trained = set(scene.step[kernels[scene.of_autograd[kernels]]].tolist())
-    for lane in np.unique(scene.graph.lane[kernels]):
-        nodes = kernels[scene.graph.lane[kernels] == lane]
+    for _, nodes in grouped(kernels, scene.graph.lane[kernels]):
+        if len(nodes) < MIN_REPEATS:
+            continue
         for turns in loops(nodes, np.unique(scene.op_name[nodes], return_inverse=True)[1], scene.step):
             roots = scene.root_op[turns]
             if turns.size < MANY_KERNELS or not _updates(scene, roots[0], names[roots[0]].tolist()):
