@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from warpline.kernels import identify
+from warpline.kernels.collectives import may_communicate
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "grammar.jsonl").read_text().splitlines()]
 
@@ -170,3 +171,12 @@ def test_names_that_only_look_marked_are_left_alone(name: str) -> None:
 def test_miopen_s_assembly_kernels_name_their_type() -> None:
     assert identify("miopenSp3AsmConv_v30_3_1_gfx9_fp16_dot2_edc_f2x3_stride1").dtype.a == "f16"
     assert identify("miopenSp3AsmConv_v30_3_1_gfx9_fp32_f3x2_stride1").dtype.a == "f32"
+
+
+def test_a_name_that_cannot_communicate_is_never_decoded_as_a_collective() -> None:
+    labelled = (Path(__file__).parent / "labelled.jsonl").read_text().splitlines()
+    names = [row["name"] for row in (*ROWS, *map(json.loads, labelled))]
+    collectives = [name for name in names if identify(name).kernel_class == "comm"]
+    assert len(collectives) > 20
+    assert [name for name in collectives if not may_communicate(name)] == []
+    assert not may_communicate("ampere_sgemm_128x64_nn")

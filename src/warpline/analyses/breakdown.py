@@ -12,6 +12,7 @@ import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
+from warpline.kernels.collectives import may_communicate
 from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.names import matches
@@ -53,7 +54,9 @@ def activity(kind: str, name: str | None) -> str:
         return "copy"
     if kind == "memset":
         return "memset"
-    return "comm" if name is not None and identify(name).kernel_class == "comm" else "compute"
+    if name is None or not may_communicate(name):
+        return "compute"
+    return "comm" if identify(name).kernel_class == "comm" else "compute"
 
 
 def device_times(trace: Trace) -> list[DeviceTime]:

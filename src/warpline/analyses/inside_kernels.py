@@ -126,12 +126,11 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
     floors = kernel_floors(trace) if floors is None else floors
     total_ns = int(table["time_ns"].sum())
     places = {name: tuple(where) for name, where in table.group_by("function").agg("position").iter_rows()}
-    found = []
-    for key, group in table.group_by("name", "shapes", *_GEOMETRY, maintain_order=True):
-        time_ns = int(group["time_ns"].sum())
-        if time_ns < MIN_SHARE * total_ns:
-            continue
-        found.append(_described(trace, table, key, group, floors, total_ns))
+    keys = ("name", "shapes", *_GEOMETRY)
+    large = table.group_by(keys).agg(pl.col("time_ns").sum()).filter(pl.col("time_ns") >= MIN_SHARE * total_ns)
+    rows = table.join(large, on=keys, how="semi", nulls_equal=True, maintain_order="left")
+    groups = rows.group_by(*keys, maintain_order=True)
+    found = [_described(trace, table, key, group, floors, total_ns) for key, group in groups]
     ranked = sorted(found, key=lambda one: (-one.recoverable_ns, one.position))
     return InsideKernels(tuple(ranked), steps, places)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from warpline.kernels.draft import Draft
+from warpline.kernels.lexicon import COLLECTIVES
 from warpline.kernels.normalise import NormalName, split_arguments
 from warpline.kernels.types import dtype_of
 
@@ -53,7 +54,20 @@ _BASES = (
     ("allreduce_prototype", "all_reduce"),
     ("pushpull", "userbuffers"),
 )
+_LOWERED_BASES = tuple((mark.lower(), op) for mark, op in _BASES)
+_ANY_BASE = re.compile("|".join(mark for mark, _ in _LOWERED_BASES))
 _EXPERT_SCOPES = ("deep_ep::", "dpsk::ep::", "uccl::", "pplx::", "mscclpp::")
+
+
+_SCOPES = ("nccl", "rccl", "mscc", "deepep", "dpsk", "uccl", "pplx", "c10d", "symmetricmemory")
+_MARKS = re.compile(
+    "|".join(sorted({mark.replace("_", "") for mark in (*dict(_LOWERED_BASES), *COLLECTIVES)} | {*_SCOPES}))
+)
+
+
+def may_communicate(name: str) -> bool:
+    """Whether decoding can show a kernel that communicates; a name that cannot is not decoded just for that."""
+    return _MARKS.search(name.lower().replace("_", "")) is not None
 
 
 def decode(name: NormalName) -> Draft | None:
@@ -70,8 +84,8 @@ def decode(name: NormalName) -> Draft | None:
         return draft.kind("comm", base, f"{base} of the expert-parallel library {library}")
     lowered = base.lower()
     torch = "c10d::" in name.scope or "symmetric_memory" in name.scope
-    for mark, op in _BASES:
-        if mark.lower() in lowered and "precompute" not in lowered:
+    for mark, op in _LOWERED_BASES if _ANY_BASE.search(lowered) else ():
+        if mark in lowered and "precompute" not in lowered:
             return _named(name, op, "aten" if torch else _library(name))
     return _named(name, base, "aten") if torch else None
 

@@ -48,6 +48,10 @@ _WEAK = {
 }
 _NOTHING: frozenset[str] = frozenset()
 _STRONG_WORDS = tuple((kernel_class, tuple(words.split())) for kernel_class, words in _STRONG)
+_STRONG_STARTS = frozenset(mark.split("_")[0] for _, marks in _STRONG_WORDS for mark in marks)
+"""A name without any of these words has no strong word."""
+COLLECTIVES = dict(_STRONG_WORDS)["comm"]
+"""Words of kernels that communicate."""
 _WEAK_WORDS = {word: kernel_class for kernel_class, words in _WEAK.items() for word in words.split()}
 _SUBJECTS = {
     "attention": "cache kvcache metadata indices slot slots locs concat cast copy pack softmax",
@@ -76,7 +80,7 @@ def decode(name: NormalName) -> Draft:
     joined = "_" + "_".join(words) + "_"
     draft.token(base, "an identifier of an unknown library; decoded by its words")
     present = frozenset(words)
-    for kernel_class, marks in _STRONG_WORDS:
+    for kernel_class, marks in _STRONG_WORDS if not present.isdisjoint(_STRONG_STARTS) else ():
         mark = next((mark for mark in marks if f"_{mark}_" in joined), None)
         if mark is None:
             continue
