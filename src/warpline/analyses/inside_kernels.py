@@ -23,7 +23,7 @@ from warpline.records import dataclass
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import integers
-from warpline.trace.names import texts
+from warpline.trace.names import by_name, named, texts
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -126,18 +126,20 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
     floors = kernel_floors(trace) if floors is None else floors
     total_ns = int(table["time_ns"].sum())
     places = {name: tuple(where) for name, where in table.group_by("function").agg("position").iter_rows()}
-    keys = ("name", "shapes", *_GEOMETRY)
-    large = table.group_by(keys).agg(pl.col("time_ns").sum()).filter(pl.col("time_ns") >= MIN_SHARE * total_ns)
-    rows = table.join(large, on=keys, how="semi", nulls_equal=True, maintain_order="left")
-    groups = rows.group_by(*keys, maintain_order=True)
-    found = [_described(trace, table, key, group, floors, total_ns) for key, group in groups]
+    first = pl.col("function", "op", "api_id", "position").first()
+    groups = table.group_by("name", "shapes", *_GEOMETRY, maintain_order=True).agg(
+        first, pl.col("time_ns").sum(), pl.col("row")
+    )
+    large = groups.filter(pl.col("time_ns") >= MIN_SHARE * total_ns)
+    found = [_described(trace, table, group, floors, total_ns) for group in large.iter_rows(named=True)]
     ranked = sorted(found, key=lambda one: (-one.recoverable_ns, one.position))
     return InsideKernels(tuple(ranked), steps, places)
 
 
 def _launches(trace: Trace) -> pl.DataFrame:
     """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
-    rows = trace.gpu.with_row_index("row").filter(pl.col("kind").cast(pl.String) == "kernel")
+    columns = ("name", "api_id", "op_id", "start_ns", "end_ns", *_GEOMETRY)
+    rows = trace.gpu.with_row_index("row").filter(named("^kernel$", "kind")).select("row", *columns)
     launched = trace.api["start_ns"].gather(rows["api_id"].fill_null(0)) if len(trace.api) else rows["start_ns"]
     order = pl.when(pl.col("api_id").is_null()).then(pl.col("start_ns")).otherwise(launched)
     rows = rows.with_columns(order=order)
@@ -146,20 +148,20 @@ def _launches(trace: Trace) -> pl.DataFrame:
         # Steps on the device's time line begin with its work, other steps with the launches.
         begun = pl.col("start_ns" if on_device(steps) else "order")
         rows = rows.filter(begun >= int(steps["start_ns"][0]), begun < int(steps["end_ns"][-1]))
-    names = texts(rows["name"]).tolist()
-    ops, shapes = texts(trace.ops["name"]), texts(trace.ops["shapes"])
-    op_ids = rows["op_id"].to_list()
     return (
         rows.with_columns(
-            name=pl.Series(names, dtype=pl.String),
-            function=pl.Series([_function(name) for name in names], dtype=pl.String),
-            op=pl.Series([ops[op] if op is not None else "" for op in op_ids], dtype=pl.String),
-            shapes=pl.Series([shapes[op] if op is not None else "" for op in op_ids], dtype=pl.String),
+            function=by_name(rows["name"], _functions).fill_null(_function("")),
+            op=trace.ops["name"].gather(rows["op_id"]),
+            shapes=trace.ops["shapes"].gather(rows["op_id"]),
             time_ns=pl.col("end_ns") - pl.col("start_ns"),
         )
         .sort("order", "start_ns")
         .with_row_index("position")
     )
+
+
+def _functions(names: pl.Series) -> pl.Series:
+    return pl.Series([_function(name) for name in names.to_list()], dtype=pl.String)
 
 
 @cache
@@ -171,37 +173,37 @@ def _function(name: str) -> str:
 def _described(
     trace: Trace,
     table: pl.DataFrame,
-    key: tuple[object, ...],
-    group: pl.DataFrame,
+    group: dict[str, Any],
     floors: Floors,
     total_ns: int,
 ) -> InsideKernel:
-    name, shapes, *geometry = key
-    known = [floors[row] for row in group["row"].to_list() if row in floors]
-    whole = len(known) == len(group)
-    time_ns = float(group["time_ns"].sum())
+    name, shapes, rows = str(group["name"] or ""), str(group["shapes"] or ""), group["row"]
+    geometry = [group[one] for one in _GEOMETRY]
+    known = [floors[row] for row in rows if row in floors]
+    whole = len(known) == len(rows)
+    time_ns = float(group["time_ns"])
     floor_ns = sum(floor for floor, _ in known) if whole else None
-    function = str(group["function"][0])
-    nvtx, skip, same = _place(trace, table, group.row(0, named=True), function)
+    function = str(group["function"])
+    nvtx, skip, same = _place(trace, table, group, function)
     bound = known[0][1] if whole else ""
-    answer, why = _answer(str(name), time_ns, len(group), floor_ns, bound)
+    answer, why = _answer(name, time_ns, len(rows), floor_ns, bound)
     return InsideKernel(
-        name=str(name),
+        name=name,
         function=function,
-        op=str(group["op"][0]),
-        shapes=str(shapes),
+        op=str(group["op"] or ""),
+        shapes=shapes,
         grid=_three(geometry[:3]),
         block=_three(geometry[3:]),
-        launches=len(group),
+        launches=len(rows),
         time_ns=time_ns,
         share=time_ns / max(total_ns, 1),  # all may be of zero length
         floor_ns=floor_ns,
         bound=bound,
-        position=int(group["position"][0]),
+        position=group["position"],
         launch_skip=skip,
         same_function_per_step=same / max(len(trace.steps_in_view), 1),
         nvtx=nvtx,
-        rows=tuple(group["row"].to_list()),
+        rows=tuple(rows),
         answer=answer,
         why=why,
     )

@@ -146,7 +146,8 @@ def _too_short(finding: Finding, least_ns: float) -> str:
 def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
     """The gain is the step without a profiler over the new step."""
     gain = evidence.step_ns / max(finding.new_step_ns.expected, 1)
-    if abs(gain / finding.gain.expected - 1) <= TOLERANCE:
+    # A prediction of many hours over a step of milliseconds rounds to no gain at all.
+    if abs(gain - finding.gain.expected) <= TOLERANCE * finding.gain.expected:
         return finding, None
     message = (
         f"a step of {duration(evidence.step_ns)} over one of {duration(finding.new_step_ns.expected)} is "
