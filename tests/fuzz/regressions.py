@@ -210,6 +210,12 @@ def more_processes_than_devices() -> Case:
 
 
 @case
+def one_op_with_many_shapes() -> Case:
+    events = [op("aten::view", 9.0 * number, 3, **{"Input Dims": [[number + 1]]}) for number in range(200)]
+    return trace(steps(*events)), commands(("ops", FILE, "--group", "shape", "--sort", "gpu", "--no-cache"))
+
+
+@case
 def kernels_of_zero_length() -> Case:
     return trace([kernel("k", 5, 0, 1)]), [*commands(WHY), Command(("diagnosis", "1"), front=True)]
 

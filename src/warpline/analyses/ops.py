@@ -113,7 +113,11 @@ def ops_table(
     counted = pl.Series(inside | (total["launches"] > 0)) if trace.chosen_steps else pl.Series(inside)
     frame = _by_name(table.filter(counted), bool(len(times)), max(window_ns, 1))
     ordered = frame.sort(
-        SORTS[sort or ("gpu-self" if len(times) else "cpu-self")], "name", descending=[True, False], nulls_last=True
+        SORTS[sort or ("gpu-self" if len(times) else "cpu-self")],
+        "name",
+        descending=[True, False],
+        nulls_last=True,
+        maintain_order=True,
     )
     return OpsTable(
         group=group,
@@ -176,7 +180,7 @@ def _by_name(table: pl.DataFrame, on_device: bool, window_ns: int) -> pl.DataFra
     priced, measured = pl.col("floor").sum(), pl.col("priced").sum()
     any_known = pl.col("known").sum() > 0
     whole = pl.col("gpu_self" if on_device else "cpu_self").sum()
-    return table.group_by("kind", pl.col("name").cast(pl.String), "group").agg(
+    return table.group_by("kind", pl.col("name").cast(pl.String), "group", maintain_order=True).agg(
         calls=pl.len(),
         cpu_self_ns=pl.col("cpu_self").sum(),
         cpu_total_ns=pl.col("length").sum(),
