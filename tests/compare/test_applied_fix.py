@@ -81,10 +81,11 @@ def test_every_recognised_fix_exists() -> None:
 
 def test_a_recorded_pair_says_which_prediction_came_true(capsys: pytest.CaptureFixture[str]) -> None:
     from warpline.cli.main import run  # noqa: PLC0415 - for this test only
-    from warpline.sources.local_record import record_file, rows  # noqa: PLC0415
+    from warpline.sources.local_record import rows  # noqa: PLC0415
+    from warpline.sources.record_files import outcomes_file  # noqa: PLC0415
 
     before, after = (str(SUITES / "planted" / f"fp32_matmul.{form}.json.gz") for form in ("plain", "cured"))
     assert run(["compare", before, after]) == 0
     assert "B has tf32: predicted" in " ".join(capsys.readouterr().out.split())
     assert run(["compare", before, after, "--json"]) == 0
-    assert rows(record_file(), "select fix, timed from outcomes") == [("tf32", 0)], "the same pair counts once"
+    assert rows(outcomes_file(), "select fix, timed from outcomes") == [("tf32", 0)], "the same pair counts once"

@@ -18,7 +18,8 @@ from step_traces import steps, trace
 
 from warpline.cli.main import run
 from warpline.errors import WarplineError
-from warpline.sources.local_record import append, record_file, rows
+from warpline.sources.local_record import append, rows
+from warpline.sources.record_files import record_file
 
 WRITER = """
 import sys

@@ -88,10 +88,10 @@ def compare(
 def _remember(a: Trace, b: Trace, outcome: Outcome) -> None:
     """Append to the local record. That it cannot be written changes no answer."""
     from warpline.compare.prediction import remember_outcome  # noqa: PLC0415
-    from warpline.sources.local_record import record_file  # noqa: PLC0415
+    from warpline.sources.record_files import outcomes_file  # noqa: PLC0415
 
     try:
-        remember_outcome(record_file(), a, b, outcome)
+        remember_outcome(outcomes_file(), a, b, outcome)
     except WarplineError as error:
         say(f"warpline: not recorded: {error.line()}", err=True)
 

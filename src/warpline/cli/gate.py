@@ -121,7 +121,7 @@ def gate(
 def _remember(found: Gate, project: Path, name: str, label: str | None, metric: str) -> None:
     """Append to the history. That it cannot be written changes no outcome."""
     from warpline.compare.history import remember  # noqa: PLC0415
-    from warpline.sources.local_record import record_file  # noqa: PLC0415
+    from warpline.sources.record_files import record_file  # noqa: PLC0415
 
     try:
         remember(record_file(), found, project, name, label, metric)

@@ -46,7 +46,7 @@ def history(
     from warpline.compare.history import names_in, read_history  # noqa: PLC0415 - numpy loads only when it is used
     from warpline.reports.history import report  # noqa: PLC0415
     from warpline.reports.history_plot import history_svg  # noqa: PLC0415
-    from warpline.sources.local_record import record_file  # noqa: PLC0415
+    from warpline.sources.record_files import record_file  # noqa: PLC0415
 
     refuse_existing(output, force)
     refuse_existing(svg, force)

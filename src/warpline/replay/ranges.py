@@ -17,7 +17,10 @@ from collections.abc import Mapping, Sequence
 
 from warpline.estimate import Estimate
 from warpline.records import dataclass
+from warpline.replay.own_errors import FEWEST, OwnErrors, own_errors
 
+COVERAGE = 0.8
+"""How often a range holds."""
 LEAST_SPREAD = 0.1
 """Part of the predicted step by which the replay's own range extends to both sides at least, for the spread alone."""
 LARGEST_ERROR = 2.8
@@ -41,11 +44,23 @@ class HalfWidth:
     spread_power: float
     gain_power: float
 
-    def of(self, fixes: Sequence[str], spread: float, gain: float) -> float:
-        """Half the width for these fixes together: the least known of them counts."""
-        constant = max(self.by_fix.get(fix, self.others) for fix in fixes)
-        half: float = constant * spread**self.spread_power * max(gain, 1.0) ** self.gain_power
-        return min(half, LARGEST_ERROR)
+    def of(self, fixes: Sequence[str], spread: float, gain: float, own: OwnErrors | None = None) -> float:
+        """Half the width for these fixes together: the least known of them counts; `own` are this user's errors."""
+        constant = max(self._constant(fix, own or {}) for fix in fixes)
+        return min(constant * self._scale(spread, gain), LARGEST_ERROR)
+
+    def _scale(self, spread: float, gain: float) -> float:
+        scale: float = spread**self.spread_power * max(gain, 1.0) ** self.gain_power
+        return scale
+
+    def _constant(self, fix: str, own: OwnErrors) -> float:
+        """The constant of the package; with enough errors of this user's own, drawn towards their 80 % quantile."""
+        shipped = self.by_fix.get(fix, self.others)
+        errors = sorted(one.error / self._scale(one.spread, one.gain) for one in own.get(fix, ()))
+        if len(errors) < FEWEST:
+            return shipped
+        place = min(math.ceil(COVERAGE * (len(errors) + 1)), len(errors)) - 1
+        return (FEWEST * shipped + len(errors) * errors[place]) / (FEWEST + len(errors))
 
 
 STEP = HalfWidth(
@@ -104,7 +119,7 @@ class Ranges:
 def ranges_of(fixes: Sequence[str], old_ns: Estimate, new_ns: float, spread: float, least_ns: float) -> Ranges:
     """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do."""
     gain = old_ns.expected / new_ns
-    wide, wide_gain = (width.of(fixes, spread, gain) for width in (STEP, GAIN))
+    wide, wide_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
     shortest = min(max(new_ns * math.exp(-wide), least_ns), new_ns)
     # The old step at its longest over what the device must still do bounds the gain.
     most = max(old_ns.high / least_ns, gain) if least_ns > 0 else math.inf

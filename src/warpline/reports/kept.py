@@ -25,6 +25,7 @@ from warpline.reports.sections import Report
 from warpline.sources.cache_folder import answers_folder, content_key, limit_bytes
 from warpline.sources.cache_limit import make_room
 from warpline.sources.private_files import discard, open_file, private_folder, publish, temporary_file
+from warpline.sources.record_files import outcomes_file
 from warpline.trace.beside import companions_of
 
 KEPT = 200
@@ -103,7 +104,7 @@ def _used_ns(path: Path) -> int:
 def _surroundings(file: Path) -> Iterator[str]:
     """Everything else that an answer depends on."""
     yield from _states(sorted(_PACKAGE.rglob("*.*")))
-    yield from _states([file.parent / MANIFEST, *companions_of(file)])
+    yield from _states([file.parent / MANIFEST, *companions_of(file), outcomes_file()])
     chosen = os.environ.get(VARIABLE, "")
     for place in (Path(chosen) if chosen else None, user_directory()):
         if place is not None:

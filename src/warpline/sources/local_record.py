@@ -1,4 +1,4 @@
-"""The local record: one SQLite file of this user, to which many processes append at once.
+"""The local record: SQLite files of this user, to which many processes append at once.
 
 Each row is one transaction. Writers wait for each other, and a process that is killed leaves either its whole row or
 none: SQLite's write-ahead log sees to both.
@@ -15,8 +15,8 @@ from pathlib import Path
 
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.private_files import FILE_MODE, private_folder
+from warpline.sources.record_files import VARIABLE
 
-VARIABLE = "WARPLINE_HISTORY"
 WAIT_S = 30.0
 """How long a writer waits for the others."""
 VERSION = 1
@@ -35,15 +35,6 @@ create table if not exists outcomes (
 """
 """`runs`: one row for each run of the gate. `outcomes`: one for each prediction that met a measurement."""
 Value = str | int | float
-
-
-def record_file() -> Path:
-    """Where the record lies: `$WARPLINE_HISTORY`, else in the user's data folder."""
-    chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen)
-    base = os.environ.get("XDG_DATA_HOME")
-    return (Path(base) if base else Path.home() / ".local" / "share") / "warpline" / "history.sqlite"
 
 
 def append(path: Path, statement: str, values: Sequence[Value]) -> None:
