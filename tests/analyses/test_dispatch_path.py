@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from kineto_files import annotation, call, frame, kernel, launched, op, write
-from paths import DATA
+from kineto_files import AUTOGRAD, annotation, call, frame, kernel, launched, op, write
+from paths import DATA, SHARED
 
 from warpline.analyses.budget import Budget, budget_of
 from warpline.analyses.dispatch_path import dispatch_path
@@ -73,3 +73,39 @@ def test_work_that_runs_after_the_steps_that_launched_it_counts(tmp_path: Path) 
         events.append(annotation(f"ProfilerStep#{step}", 20 * step, 20))
     found = budget_of(open_trace(write(tmp_path, events)))
     assert (found.ops, found.cpu_ns, found.gpu_ns) == (1, 20_000, 100_000)
+
+
+def test_the_framework_is_autograd_dispatcher_and_backend(trace: Trace) -> None:
+    """linear takes 100 µs, 40 of them itself; addmm's 60 hold 20 of API calls: it is the backend."""
+    row = next(row for row in dispatch_path(trace).rows(named=True) if row["name"] == "aten::linear")
+    assert (row["autograd_ns"], row["dispatcher_ns"], row["backend_ns"]) == (0, 40_000, 40_000)
+    assert row["autograd_ns"] + row["dispatcher_ns"] + row["backend_ns"] == row["framework_ns"]
+    assert (row["kernel"], row["native_share"]) == ("gemm", 0.0)
+
+
+def test_backward_is_called_from_cpp_and_has_autograd_time(tmp_path: Path) -> None:
+    node = "autograd::engine::evaluate_function: AddmmBackward0"
+    events = [
+        op("aten::relu", 0, 20, external=1),
+        op(node, 0, 50, thread=AUTOGRAD, external=2),
+        op(node, 60, 100, thread=AUTOGRAD, external=3),  # 10 µs after the one before
+        op("AddmmBackward0", 70, 80, thread=AUTOGRAD, external=4),
+        op("aten::mm", 80, 60, thread=AUTOGRAD, external=5),
+        call("cudaLaunchKernel", 90, 15, 1, thread=AUTOGRAD, external=5),
+        kernel("gemm", 120, 40, 1),
+    ]
+    table = dispatch_path(open_trace(write(tmp_path, events)))
+    row = next(row for row in table.rows(named=True) if row["name"] == node)
+    assert (row["python_ns"], row["native_ns"], row["native_share"]) == (0, 5_000, 1.0)  # means of two
+    assert (row["autograd_ns"], row["dispatcher_ns"], row["backend_ns"]) == (45_000, 0, 22_500)
+    (inner,) = dispatch_path(open_trace(tmp_path / "trace.json"), "aten::mm").rows(named=True)
+    assert (inner["python_ns"], inner["native_share"]) == (0, 1.0)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", ["bad_training", "llama_train", "compiled", "layer_eager"])
+def test_layers_of_recordings_sum_to_the_framework(name: str) -> None:
+    table = dispatch_path(open_trace(SHARED / f"h200/kineto/{name}.json.gz"))
+    for row in table.rows(named=True):
+        parts = row["autograd_ns"] + row["dispatcher_ns"] + row["backend_ns"]
+        assert parts == pytest.approx(row["framework_ns"], abs=1e-3)

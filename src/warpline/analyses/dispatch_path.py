@@ -1,7 +1,13 @@
 """The cost of an op in each layer from Python to the kernel.
 
-Python -> framework (the op and the ops it calls) -> API call -> queue -> kernel, in time per op, with launches per op
-and the share of the CPU's time that is hidden because the device is busy anyway.
+Python (or C++, for ops that the autograd engine calls) -> framework (the op and the ops it calls: autograd, dispatcher,
+backend) -> API call -> queue -> kernel, in time per op, with launches per op and the share of the CPU's time that is
+hidden because the device is busy anyway. The three parts of the framework sum to it exactly:
+
+- autograd: own time of the engine and of backward nodes (`autograd::engine::…`, `AddmmBackward0`, `AccumulateGrad`);
+- backend: own time of ops that call the API themselves: choosing an algorithm, workspaces, arguments. In a forward op
+  this includes what autograd records for it, which no trace shows by itself;
+- dispatcher: own time of all other ops: they only call further ops, allocate or make views.
 """
 
 from __future__ import annotations
@@ -15,11 +21,16 @@ from warpline.analyses.steps import covered_before
 from warpline.analyses.where import user_sites, with_sites
 from warpline.errors import CannotAnswer, UsageError
 from warpline.trace.columns import NONE, integers
+from warpline.trace.names import matches
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 
 Int64s = npt.NDArray[np.int64]
 
+LAYERS = ("autograd", "dispatcher", "backend")
+"""Parts of the framework's time."""
+AUTOGRAD = r"^(torch::)?autograd::|^\w+Backward\d*$|^AccumulateGrad$"
+"""Ops of the autograd engine, and nodes of the backward graph."""
 LONGEST_PYTHON_NS = 300_000
 """A longer gap before an op is not the Python code that calls it."""
 
@@ -39,13 +50,22 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     slot = np.full(len(ops) + 1, NONE, np.int64)
     slot[rows] = np.arange(len(rows))
     starts, ends = integers(ops["start_ns"])[rows], integers(ops["end_ns"])[rows]
+    before, native = _before(trace, rows), _called_from_native(trace)[rows]
+    own, layers = _own_times(trace), _layers(trace)
+    inside = _slots(np.arange(len(ops)), owner, slot)
     calls_of = _slots(integers(trace.api["op_id"]), owner, slot)
     work_of = _slots(integers(trace.gpu["op_id"]), owner, slot)
     table = pl.DataFrame(
         {
             "name": ops["name"].gather(rows).cast(pl.String),
             "row": rows,
-            "python_ns": _python_before(trace, rows),
+            "python_ns": np.where(native, 0, before),
+            "native_ns": np.where(native, before, 0),
+            "is_native": native,
+            **{
+                f"{name}_ns": _summed(np.where(layers == layer, own, 0), inside, len(rows))
+                for layer, name in enumerate(LAYERS)
+            },
             "cpu_ns": ends - starts,
             "api_ns": _summed(_lengths(trace.api), calls_of, len(rows)),
             "queue_ns": _summed(_queue(trace), work_of, len(rows)),
@@ -55,7 +75,7 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
             "depth": _levels(trace, owner, slot, len(rows)),
         }
     )
-    return _by_name(trace, table)
+    return _by_name(trace, table, _main_kernels(trace, work_of, table["name"]))
 
 
 def _chosen(trace: Trace, op: str | None) -> npt.NDArray[np.bool_]:
@@ -94,7 +114,43 @@ def _summed(values: Int64s, slots: Int64s, count: int) -> Int64s:
     return np.bincount(slots[mine], weights=values[mine], minlength=count).astype(np.int64)[:count]
 
 
-def _python_before(trace: Trace, rows: Int64s) -> Int64s:
+def _own_times(trace: Trace) -> Int64s:
+    """Time of each op without the ops and API calls within it."""
+    lengths, parents = _lengths(trace.ops), integers(trace.ops["parent"])
+    return (
+        lengths
+        - _summed(lengths, parents, len(lengths))
+        - _summed(_lengths(trace.api), integers(trace.api["op_id"]), len(lengths))
+    )
+
+
+def _layers(trace: Trace) -> Int64s:
+    """The layer of each op's own time: a position in LAYERS."""
+    calls = _summed(np.ones(len(trace.api), np.int64), integers(trace.api["op_id"]), len(trace.ops))
+    autograd = matches(trace.ops["name"], AUTOGRAD).to_numpy()
+    names = {name: place for place, name in enumerate(LAYERS)}
+    return np.where(autograd, names["autograd"], np.where(calls > 0, names["backend"], names["dispatcher"]))
+
+
+def _called_from_native(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Which ops C++ calls: those within ops, the autograd engine's, and all of backward."""
+    ops = trace.ops
+    engine = matches(ops["name"], AUTOGRAD).to_numpy()
+    found: npt.NDArray[np.bool_] = (integers(ops["parent"]) != NONE) | engine | (integers(ops["forward_thread"], 0) > 0)
+    return found
+
+
+def _main_kernels(trace: Trace, work_of: Int64s, names: pl.Series) -> pl.DataFrame:
+    """For each op name, the kernel that takes most of its GPU time."""
+    mine = np.flatnonzero(work_of != NONE)
+    kernels = trace.gpu.select("kind", "name", length=pl.col("end_ns") - pl.col("start_ns"))[mine]
+    table = kernels.with_columns(op=names.gather(work_of[mine]), kernel=pl.col("name").cast(pl.String))
+    summed = table.filter(pl.col("kind") == "kernel").group_by("op", "kernel").agg(pl.col("length").sum())
+    chosen = summed.sort("length", "kernel", descending=[True, False]).group_by("op", maintain_order=True).first()
+    return chosen.select(name="op", kernel="kernel")
+
+
+def _before(trace: Trace, rows: Int64s) -> Int64s:
     """From the end of the previous op on its thread to its start, if short enough to be its caller."""
     threads, starts, ends = (integers(trace.ops[name])[rows] for name in ("thread", "start_ns", "end_ns"))
     order = np.lexsort((starts, threads))
@@ -120,7 +176,7 @@ def _levels(trace: Trace, owner: Int64s, slot: Int64s, count: int) -> Int64s:
     return levels
 
 
-def _by_name(trace: Trace, table: pl.DataFrame) -> pl.DataFrame:
+def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     steps = max(len(trace.steps_in_view), 1)
     grouped = table.group_by("name").agg(
         count=pl.len(),
@@ -128,11 +184,14 @@ def _by_name(trace: Trace, table: pl.DataFrame) -> pl.DataFrame:
         launches=pl.col("launches").mean(),
         depth=pl.col("depth").max(),
         python_ns=pl.col("python_ns").mean(),
+        native_ns=pl.col("native_ns").mean(),
+        native_share=pl.col("is_native").mean(),
+        **{f"{name}_ns": pl.col(f"{name}_ns").mean() for name in LAYERS},
         framework_ns=(pl.col("cpu_ns") - pl.col("api_ns")).mean(),
         api_ns=pl.col("api_ns").mean(),
         queue_ns=pl.when(pl.col("launches").sum() > 0).then(pl.col("queue_ns").sum() / pl.col("launches").sum()),
         kernel_ns=pl.col("kernel_ns").mean(),
-        cpu_total_ns=(pl.col("cpu_ns") + pl.col("python_ns")).sum(),
+        cpu_total_ns=pl.sum_horizontal("cpu_ns", "python_ns", "native_ns").sum(),
         kernel_total_ns=pl.col("kernel_ns").sum(),
         hidden_share=pl.col("hidden_ns").sum() / pl.col("cpu_ns").sum(),
         slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),
@@ -140,4 +199,5 @@ def _by_name(trace: Trace, table: pl.DataFrame) -> pl.DataFrame:
     slowest = integers(grouped["slowest"])
     sites = user_sites(trace, integers(trace.ops["thread"])[slowest], integers(trace.ops["start_ns"])[slowest])
     placed = with_sites(grouped.with_columns(frame=sites).drop("slowest"))
+    placed = placed.join(kernels, on="name", how="left")
     return placed.sort("cpu_total_ns", "name", descending=[True, False])

@@ -13,6 +13,7 @@ import polars as pl
 from warpline.analyses.host_activity import ALLOCATE, SYNCHRONISE, pageable_copies
 from warpline.analyses.kernels import in_window
 from warpline.analyses.where import UserFrames, with_sites
+from warpline.analyses.written import written
 from warpline.trace.api_names import COPY
 from warpline.trace.columns import NONE, ids, integers
 from warpline.trace.names import named
@@ -23,8 +24,8 @@ FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
 def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
-    """One row per place: what waits (`kind`), its op, its source line, the count, and the blocked time; `calls` are
-    the rows of `api`, `own` the user's frames."""
+    """One row per place: what waits (`kind`), its op, what the program wrote, its source line, the count, and the
+    blocked time; `calls` are the rows of `api`, `own` the user's frames."""
     numbered = trace.api.with_row_index("call")
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
@@ -38,19 +39,22 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
         .then(pl.lit("free"))
     )
     calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
-    sites = own.sites(integers(calls["thread"]), integers(calls["start_ns"]))
+    threads, moments = integers(calls["thread"]), integers(calls["start_ns"])
+    ops, names = _outermost_ops(trace, integers(calls["op_id"])), calls["name"].cast(pl.String)
     rows = calls.select(
         "kind",
         calls=pl.col("call"),
-        call=pl.col("name").cast(pl.String),
-        op=_outermost_ops(trace, integers(calls["op_id"])),
-        frame=sites,
+        call=names,
+        op=ops,
+        written=written(ops, names, own, threads, moments),
+        frame=own.sites(threads, moments),
         blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
-    grouped = rows.group_by("kind", "call", "op", "frame").agg(
+    grouped = rows.group_by("kind", "call", "op", "written", "frame").agg(
         count=pl.len(), blocked_ns=pl.col("blocked_ns").sum(), calls=pl.col("calls")
     )
-    return with_sites(grouped).sort("blocked_ns", "count", "call", "op", descending=[True, True, False, False])
+    order = ["blocked_ns", "count", "call", "op", "written"]
+    return with_sites(grouped).sort(order, descending=[True, True, False, False, False])
 
 
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:

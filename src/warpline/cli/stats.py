@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from warpline.analyses.api_split import ApiSplit
+    from warpline.analyses.gpu_metrics import GpuMetric
     from warpline.analyses.stats import Report
     from warpline.trace.trace import Trace
 
@@ -132,15 +134,19 @@ class _Told:
     """By report, a sentence for each name."""
     split: ApiSplit | None
     """Only with a report of API calls."""
+    metrics: tuple[GpuMetric, ...]
+    """Sampled counters, where nsys recorded them."""
 
 
 def _words(answers: dict[Report, pl.DataFrame], opened: Trace) -> _Told:
     from warpline.analyses.api_split import api_split  # noqa: PLC0415 - loads when it is used
+    from warpline.analyses.gpu_metrics import gpu_metrics  # noqa: PLC0415
     from warpline.reports.stats_words import words_of_rows  # noqa: PLC0415
 
     words = {entry.name: words_of_rows(entry.name, frame) for entry, frame in answers.items()}
     of_calls = any(entry.name.startswith("cuda_api") for entry in answers)
-    return _Told(words, api_split(opened) if of_calls else None)
+    metrics = gpu_metrics(opened) if len(opened.counters) else ()
+    return _Told(words, api_split(opened) if of_calls else None, metrics)
 
 
 def _render(
@@ -150,7 +156,7 @@ def _render(
     width: int | None,
     told: _Told | None,
 ) -> str:
-    from warpline.reports.stats_words import split_dict, split_text, words_text  # noqa: PLC0415 - loads when it is used
+    from warpline.reports.stats_words import metrics_text, split_dict, split_text, words_text  # noqa: PLC0415
     from warpline.reports.tabular import table_text, to_csv, to_records  # noqa: PLC0415
 
     if chosen is Format.JSON:
@@ -161,6 +167,7 @@ def _render(
         }
         if told is not None:
             document |= {"words": told.words, "api_time": split_dict(told.split) if told.split else None}
+            document["gpu_metrics"] = [asdict(one) for one in told.metrics]
         return json_text(document)
     if chosen is Format.CSV:
         return "\n".join(to_csv(frame) for frame in answers.values())
@@ -171,4 +178,6 @@ def _render(
         tables.append(text + ("\n" + listed if listed else ""))
     if told is not None and told.split is not None:
         tables.append(split_text(told.split))
+    if told is not None:
+        tables.append(metrics_text(told.metrics))
     return "\n".join(filter(None, tables))

@@ -33,6 +33,7 @@ def sync_places(trace: Trace, evidence: Evidence | None) -> pl.DataFrame:
         "kind",
         "call",
         "op",
+        "written",
         (pl.col("count") / steps).alias("count"),
         (pl.col("blocked_ns") / steps).round().cast(pl.Int64).alias("blocked_ns"),
         pl.Series("returned_ns", returned, dtype=pl.Int64),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from warpline.analyses.written import AS_WRITTEN
 from warpline.fixes.claim import Claim, Place
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import SOME_GAIN, Advice, Fix, Rule
@@ -30,30 +31,6 @@ COUNTING = (
     "aten::unique_dim_consecutive",
 )
 """Ops whose result size (or value) only the device knows; they are removed together with the wait."""
-AS_WRITTEN = {
-    "aten::item": ".item()",
-    "aten::_local_scalar_dense": ".item()",
-    "aten::is_nonzero": "`if` on a tensor",
-    "aten::index": "boolean mask",
-    "aten::index_put_": "boolean mask",
-    "aten::masked_select": "masked_select",
-    "aten::nonzero": "nonzero",
-    "aten::_unique2": "unique",
-    "aten::unique_dim": "unique",
-    "aten::unique_consecutive": "unique",
-    "aten::repeat_interleave": "repeat_interleave",
-    "aten::equal": "torch.equal",
-    "aten::bincount": "bincount",
-    "aten::one_hot": "one_hot",
-    "aten::to": ".to() or .cpu()",
-    "aten::copy_": "copy_",
-    "cudaDeviceSynchronize": "torch.cuda.synchronize()",
-    "hipDeviceSynchronize": "torch.cuda.synchronize()",
-    "cudaStreamSynchronize": "stream.synchronize()",
-    "hipStreamSynchronize": "stream.synchronize()",
-    "cudaEventSynchronize": "event.synchronize()",
-}
-"""The code that a program contains, by the outermost op (or the call) that waits."""
 INSTEAD = {
     ".item()": "total += loss.detach(), and total.item() every n-th step",
     "`if` on a tensor": "torch.where(condition, a, b) instead of `if` on a tensor",

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from warpline.reports.sections import Column, Report, Section, Table, Text
+from warpline.reports.tables import compact_name
 
 if TYPE_CHECKING:
     import polars as pl
 
+LONGEST_KERNEL = 48
 _COLUMNS = (
     Column("per_step", "per step", "count", priority=2),
     Column("python_ns", "Python", "ns"),
-    Column("framework_ns", "framework", "ns"),
+    Column("native_ns", "C++", "ns", priority=3),
+    Column("autograd_ns", "autograd", "ns", priority=2),
+    Column("dispatcher_ns", "dispatcher", "ns", priority=2),
+    Column("backend_ns", "backend", "ns", priority=2),
     Column("api_ns", "API", "ns"),
     Column("queue_ns", "queue", "ns", priority=2),
     Column("kernel_ns", "kernels", "ns"),
@@ -24,16 +29,23 @@ _COLUMNS = (
 
 
 def path_report(table: pl.DataFrame, title: str) -> Report:
-    """One line per op: mean time in each layer."""
-    rows = tuple(
-        (
-            *(row[column.name] for column in _COLUMNS[:-1]),
-            row["name"] + (f" {row['file']}:{row['line']} {row['function']}" if row["file"] else ""),
-        )
-        for row in table.rows(named=True)
-    )
+    """One line per op: mean time in each layer, its main kernel, and its place."""
+    rows = tuple((*(row[column.name] for column in _COLUMNS[:-1]), _named(row)) for row in table.rows(named=True))
     note = (
-        "Means per op. framework: the op and the ops it calls, without API calls; queue: from the call's return to the "
+        "Means per op. C++: before ops that the autograd engine calls, where others have Python; autograd, dispatcher, "
+        "backend: the op and the ops it calls, without API calls; queue: from the call's return to the "
         "kernel; hidden: share of its CPU time while the GPU is busy."
     )
     return Report(title, (Section("ops", "Dispatch path", (Table(_COLUMNS, rows), Text(note, "quiet"))),))
+
+
+def _named(row: dict[str, Any]) -> str:
+    kernel = f" → {kernel_text(row['kernel'])}" if row["kernel"] else ""
+    place = f" {row['file']}:{row['line']} {row['function']}" if row["file"] else ""
+    return f"{row['name']}{kernel}{place}"
+
+
+def kernel_text(name: str) -> str:
+    """A kernel's name, short enough for a table."""
+    plain = compact_name(name)
+    return plain if len(plain) <= LONGEST_KERNEL else plain[: LONGEST_KERNEL - 1] + "…"

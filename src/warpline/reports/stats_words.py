@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from warpline.analyses.api_split import KINDS, ApiSplit
+from warpline.analyses.gpu_metrics import GpuMetric
 from warpline.analyses.words import words_of
 from warpline.units import duration, several, share
 
@@ -79,3 +80,17 @@ def split_dict(split: ApiSplit) -> dict[str, Any]:
             for part in split.parts
         ],
     }
+
+
+def metrics_text(metrics: tuple[GpuMetric, ...]) -> str:
+    """GPU metrics as lines; empty without them."""
+    if not metrics:
+        return ""
+    lines = ["GPU metrics: mean; mean while the GPU is busy; mean within steps; maximum"]
+    for one in metrics:
+        numbers = (one.mean, one.busy_mean, one.step_mean, one.maximum)
+        values = " ".join(f"{value:>9,.1f}" if value is not None else f"{'–':>9}" for value in numbers)
+        unit = f" ({one.unit})" if one.unit else ""
+        device = f"GPU {one.device}: " if one.device is not None else ""
+        lines.append(f"  {values}  {device}{one.name}{unit}")
+    return "\n".join(lines) + "\n"

@@ -144,7 +144,7 @@ def waits(diagnosis: Diagnosis) -> Section:
     rows: list[tuple[Value, ...]] = []
     for row in diagnosis.syncs.head(LISTED_WAITS).rows(named=True):
         place = f"{row['file']}:{row['line']}" if row["file"] else ""
-        where = " ".join(word for word in (row["op"], f"{row['call']} ({row['kind']})", place) if word)
+        where = " ".join(word for word in (row["written"], row["op"], f"{row['call']} ({row['kind']})", place) if word)
         rows.append((row["count"], row["blocked_ns"], row["returned_ns"], where))
     hidden = len(diagnosis.syncs) - len(rows)
     note = f"{several(hidden, 'more place')}: --json lists them" if hidden else ""

@@ -1,0 +1,100 @@
+"""What the program wrote where the CPU waits: `.item()`, `.tolist()`, `print`, by frames around the wait or its op."""
+
+from __future__ import annotations
+
+import re
+
+import polars as pl
+
+from warpline.analyses.where import UserFrames
+from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.names import Texts, texts
+
+AS_WRITTEN = {
+    "aten::item": ".item()",
+    "aten::_local_scalar_dense": ".item()",
+    "aten::is_nonzero": "`if` on a tensor",
+    "aten::index": "boolean mask",
+    "aten::index_put_": "boolean mask",
+    "aten::masked_select": "masked_select",
+    "aten::nonzero": "nonzero",
+    "aten::_unique2": "unique",
+    "aten::unique_dim": "unique",
+    "aten::unique_consecutive": "unique",
+    "aten::repeat_interleave": "repeat_interleave",
+    "aten::equal": "torch.equal",
+    "aten::bincount": "bincount",
+    "aten::one_hot": "one_hot",
+    "aten::to": ".to() or .cpu()",
+    "aten::copy_": "copy_",
+    "cudaDeviceSynchronize": "torch.cuda.synchronize()",
+    "hipDeviceSynchronize": "torch.cuda.synchronize()",
+    "cudaStreamSynchronize": "stream.synchronize()",
+    "hipStreamSynchronize": "stream.synchronize()",
+    "cudaEventSynchronize": "event.synchronize()",
+}
+"""The code that a program contains, by the outermost op (or the call) that waits."""
+
+_BY_FRAME = (
+    (
+        re.compile(r"_tensor_str\.py\(|_tensor\.py\(\d+\): (__repr__|__format__)|<built-in function print>"),
+        "print or str()",
+    ),
+    (re.compile(r"torch/serialization\.py\(\d+\): save"), "torch.save()"),
+    (re.compile(r"<built-in method tolist of "), ".tolist()"),
+    (re.compile(r"<built-in method numpy of |_tensor\.py\(\d+\): __array__"), ".numpy()"),
+    (re.compile(r"<built-in method cpu of "), ".cpu()"),
+    (re.compile(r"<built-in method item of "), ".item()"),
+    (re.compile(r"<built-in method (?:nonzero|argwhere)\b"), "nonzero"),
+    (re.compile(r"<built-in method _?unique\w* |torch/functional\.py\(\d+\): \w*unique"), "unique"),
+    (re.compile(r"<built-in method (?:equal|allclose)\b"), "torch.equal"),
+    (re.compile(r"_tensor\.py\(\d+\): __contains__"), "`in` on a tensor"),
+    (
+        re.compile(r"torch/cuda/\w+\.py\(\d+\): synchronize|<built-in function _cuda_synchronize>"),
+        "torch.cuda.synchronize()",
+    ),
+)
+"""Frames of Python between the user's code and the wait, the widest first: print reads values with item."""
+_NUMPY = re.compile(r"<built-in method numpy of ")
+MAX_FRAMES = 60
+"""Frames that are climbed from a wait towards the user's code."""
+
+
+def written(ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s) -> pl.Series:
+    """What the program wrote at each wait; null where neither frames nor the op tell."""
+    by_op = ops.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String)
+    by_call = calls.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String)
+    by_op = pl.select(pl.when(ops.is_null()).then(by_call).otherwise(by_op)).to_series()
+    if not own.exist or not len(moments):
+        return by_op
+    inner, outer = own.innermost(threads, moments), own.at(threads, moments)
+    names, parents = texts(own.python["name"]), integers(own.python["parent"])
+    known: dict[tuple[int, int], str | None] = {}
+    found = []
+    for pair in zip(inner.tolist(), outer.tolist(), strict=True):
+        if pair not in known:
+            known[pair] = _by_frames(own, names, parents, *pair)
+        found.append(known[pair])
+    by_frame = pl.Series(found, dtype=pl.String)
+    return pl.select(pl.coalesce(by_frame, by_op)).to_series()
+
+
+def _by_frames(own: UserFrames, names: Texts, parents: Int64s, inner: int, outer: int) -> str | None:
+    between: list[int] = []
+    row = inner
+    while row not in {NONE, outer} and len(between) < MAX_FRAMES:
+        between.append(row)
+        row = int(parents[row])
+    for pattern, text in _BY_FRAME:
+        for frame in between:
+            if pattern.search(names[frame]):
+                return ".cpu().numpy()" if text == ".cpu()" and _then_numpy(own, names, parents, frame) else text
+    return None
+
+
+def _then_numpy(own: UserFrames, names: Texts, parents: Int64s, frame: int) -> bool:
+    """Whether the same function calls `.numpy()` next; frames are in order of time."""
+    end = own.python["end_ns"][frame]
+    starts = own.python["start_ns"]
+    follower = next((row for row in range(frame + 1, min(frame + MAX_FRAMES, len(names))) if starts[row] >= end), None)
+    return follower is not None and parents[follower] == parents[frame] and bool(_NUMPY.search(names[follower]))
