@@ -331,9 +331,14 @@ def test_an_nsys_profile_is_answered_with_estimates(tmp_path: Path) -> None:
     assert {item.why for item in table.unmodelled} == {"nsys records no shapes"}
 
 
-def test_kernels_of_a_graph_replay_say_so() -> None:
-    table = roofline_table(open_trace(DATA / "kineto" / "compiled.json.gz"))
+def test_kernels_of_a_graph_replay_without_its_capture_say_so(tmp_path: Path) -> None:
+    replay = [call("cudaGraphLaunch", 0, 5, 1), kernel(GEMM, 10, 20, 1)]
+    table = table_of(tmp_path, [*replay, *mm(100, 2000)])
     assert "replayed by a CUDA graph" in table.unmodelled[0].why
+
+
+def test_kernels_of_a_graph_replay_have_the_work_of_what_was_captured() -> None:
+    assert roofline_table(open_trace(DATA / "kineto" / "compiled.json.gz")).modelled_pct >= 90
 
 
 def test_a_device_that_the_list_numbers_otherwise_is_still_found(tmp_path: Path) -> None:

@@ -166,11 +166,13 @@ def _roofline(chance: random.Random) -> Sequence[str]:
 def _ops(chance: random.Random) -> Sequence[str]:
     group = ["--group", chance.choice(["shape", "module", "stack", "line"])] if chance.random() < 0.5 else []
     sort = ["--sort", chance.choice(["gpu", "cpu", "cpu-self", "calls", "roof"])] if chance.random() < 0.4 else []
+    sort = [*sort, *_maybe(chance, 0.2, "--shapes-from", SEED)]
     return ["ops", FILE, *group, *sort, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
 def _parts(chance: random.Random) -> Sequence[str]:
     by = ["--by", chance.choice(["module", "range", "role", "class"])] if chance.random() < 0.6 else []
+    by = [*by, *_maybe(chance, 0.2, "--shapes-from", SEED)]
     return ["parts", FILE, *by, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 

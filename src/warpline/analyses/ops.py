@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import Origins
 from warpline.analyses.op_tree import OP, OpTree, op_tree
@@ -72,18 +73,26 @@ class OpsTable:
 
 
 def ops_table(
-    trace: Trace, *, group: str | None = None, sort: str | None = None, device: str | None = None
+    trace: Trace,
+    *,
+    group: str | None = None,
+    sort: str | None = None,
+    device: str | None = None,
+    shapes_from: Trace | None = None,
 ) -> OpsTable:
-    """One row per op, range or CUDA call, costliest first: by GPU self time, or CPU self time without a GPU."""
-    if not len(trace.ops):
-        raise CannotAnswer("no-ops", "cannot answer, because the trace has no framework ops: nsys records none")
+    """One row per op, range or CUDA call, costliest first: by GPU self time, or CPU self time without a GPU.
+
+    For a trace without ops, those of another recording of the same program can stand in.
+    """
     if group is not None and group not in GROUPS:
         raise UsageError("bad-group", f"no group {group!r}", f"the groups are {', '.join(GROUPS)}")
     if sort is not None and sort not in SORTS:
         raise UsageError("bad-sort", f"no order {sort!r}", f"the orders are {', '.join(SORTS)}")
+    if not len(trace.ops):
+        return _borrowed_table(trace, group, sort, device, shapes_from)
     tree = op_tree(trace)
     window_ns, inside = _in_view(trace, tree)
-    gathered = Gathered(trace)
+    gathered = Gathered(trace, borrowed=lent_to(trace, shapes_from))
     name, chip = trace_device(trace, device)
     times = gathered.numbers["time_ns"].to_numpy()
     owner = tree.node_of_op[integers(gathered.gpu["op_id"])]
@@ -112,13 +121,7 @@ def ops_table(
     # A node outside the steps counts for what it launched within them.
     counted = pl.Series(inside | (total["launches"] > 0)) if trace.chosen_steps else pl.Series(inside)
     frame = _by_name(table.filter(counted), bool(len(times)), max(window_ns, 1))
-    ordered = frame.sort(
-        SORTS[sort or ("gpu-self" if len(times) else "cpu-self")],
-        "name",
-        descending=[True, False],
-        nulls_last=True,
-        maintain_order=True,
-    )
+    ordered = _sorted(frame, sort or ("gpu-self" if len(times) else "cpu-self"))
     return OpsTable(
         group=group,
         device=(chip.name if chip else name) if len(times) else None,
@@ -128,6 +131,66 @@ def ops_table(
         without_op_ns=int(times[owner == NONE].sum()),
         frame=_placed(trace, tree, ordered, group),
     )
+
+
+def _borrowed_table(
+    trace: Trace, group: str | None, sort: str | None, device: str | None, shapes_from: Trace | None
+) -> OpsTable:
+    """The ops of another recording with the GPU times of this one, which has no ops."""
+    lent = lent_to(trace, shapes_from)
+    if not lent or not len(trace.gpu):
+        raise CannotAnswer(
+            "no-ops",
+            "the trace has no framework ops: nsys records none",
+            "name a torch.profiler trace of the same program with --shapes-from",
+        )
+    if group not in {None, "shape"}:
+        raise CannotAnswer("no-ops", f"the trace has no framework ops to group by {group}", "use --group shape")
+    gathered = Gathered(trace, borrowed=lent)
+    name, chip = trace_device(trace, device)
+    work = row_work(gathered, roof_of(chip) if chip else None)
+    times = gathered.numbers["time_ns"].to_numpy()
+    rows = integers(gathered.gpu["row"])
+    ops, call = lent[0].ops[rows], lent[0].call[rows]
+    known = np.flatnonzero(ops != NONE)
+    labels = [lent[0].calls.text(op) for op in ops[known].tolist()]
+    table = pl.DataFrame(
+        {
+            "kind": [OP] * len(known),
+            "name": [label[0] for label in labels],
+            "group": [(label[1] or None) if group else None for label in labels],
+            "call": call[known],
+            "gpu": times[known],
+            "flops": work.flops[known],
+            "bytes": work.bytes[known],
+            "floor": work.floor_ns[known],
+            "priced": (times * work.priced)[known],
+            "known": work.known[known].astype(np.float64),
+        },
+        schema_overrides={"kind": pl.String, "name": pl.String, "group": pl.String},
+    )
+    calls = table.group_by("kind", "name", "group", "call", maintain_order=True).agg(
+        pl.col("gpu", "flops", "bytes", "floor", "priced", "known").sum(), launches=pl.len()
+    )
+    empty = pl.lit(None, pl.Int64)
+    columns = calls.with_columns(gpu_self="gpu", cpu_self=empty, length=empty, position=pl.int_range(pl.len()))
+    frame = _by_name(columns, True, max(trace.window.length_ns, 1)).drop("costliest")
+    nothing = {"file": pl.lit(None, pl.String), "line": pl.lit(None, pl.Int64), "function": pl.lit(None, pl.String)}
+    cpu = {name: pl.lit(None, frame[name].dtype) for name in ("cpu_self_ns", "cpu_total_ns", "cpu_mean_ns")}
+    ordered = _sorted(frame.with_columns(**cpu, **nothing), sort or "gpu-self")
+    return OpsTable(
+        group=group,
+        device=chip.name if chip else name,
+        window_ns=trace.window.length_ns,
+        steps=len(trace.steps_in_view) or None,
+        gpu_ns=int(times.sum()),
+        without_op_ns=int(times.sum() - times[known].sum()),
+        frame=ordered if group is not None else ordered.drop("group"),
+    )
+
+
+def _sorted(frame: pl.DataFrame, sort: str) -> pl.DataFrame:
+    return frame.sort(SORTS[sort], "name", descending=[True, False], nulls_last=True, maintain_order=True)
 
 
 def _in_view(trace: Trace, tree: OpTree) -> tuple[int, Bools]:

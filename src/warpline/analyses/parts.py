@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.breakdown import PRIORITY, activity, busy_spans
 from warpline.analyses.inside_kernels import NEAR_ROOF
 from warpline.analyses.part_labels import NO_PART, Labels, PartLabels
@@ -79,11 +80,13 @@ class PartsTable:
         }
 
 
-def parts_table(trace: Trace, *, by: str | None = None, device: str | None = None) -> PartsTable:
+def parts_table(
+    trace: Trace, *, by: str | None = None, device: str | None = None, shapes_from: Trace | None = None
+) -> PartsTable:
     """The parts of the busiest device: by module or range where these cover most of the GPU time, else by role."""
     if by is not None and by not in WAYS:
         raise UsageError("bad-parts", f"no parts by {by!r}", f"the ways are {', '.join(WAYS)}")
-    gathered = Gathered(trace)
+    gathered = Gathered(trace, borrowed=lent_to(trace, shapes_from))
     if not len(gathered.gpu):
         raise CannotAnswer(
             "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"

@@ -14,6 +14,7 @@ from functools import cache
 
 import polars as pl
 
+from warpline.analyses.borrowed_ops import lent_to
 from warpline.analyses.roofline_entry import (
     ABOVE_MEASURED,
     FINE,
@@ -52,9 +53,11 @@ SPARSE_GAIN = 2.0
 """2:4 sparsity doubles the tensor peak."""
 
 
-def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -> RooflineTable:
-    """The roofline of the selected steps, by `op` (with its shapes) or by `kernel`."""
-    gathered = Gathered(trace)
+def roofline_table(
+    trace: Trace, *, by: str = "op", device: str | None = None, shapes_from: Trace | None = None
+) -> RooflineTable:
+    """The roofline of the selected steps, by `op` (with its shapes) or by `kernel`; another trace can lend shapes."""
+    gathered = Gathered(trace, borrowed=lent_to(trace, shapes_from))
     pieces = gathered.pieces
     if not pieces:
         raise CannotAnswer(
@@ -67,7 +70,7 @@ def roofline_table(trace: Trace, *, by: str = "op", device: str | None = None) -
         raise CannotAnswer(
             "no-shapes",
             "an nsys profile records no shapes, so the FLOPs and bytes of its kernels are unknown",
-            "record the same program with torch.profiler and record_shapes=True",
+            "record the same program with torch.profiler and record_shapes=True, and name it with --shapes-from",
         )
     entries = _by_kernel(gathered, known, roof) if by == "kernel" else _by_op(gathered, known, roof)
     return RooflineTable(

@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 
+from warpline.analyses.borrowed_ops import Borrowed
 from warpline.analyses.op_calls import OpCalls
 from warpline.errors import WarplineError
 from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
-from warpline.trace.columns import Bools, integers
+from warpline.trace.columns import NONE, Bools, integers
 from warpline.trace.names import matches, texts
 from warpline.trace.trace import Trace
 from warpline.work import Launch, Work
@@ -80,6 +81,8 @@ class Gathered:
     trace: Trace
     known_calls: OpCalls | None = None
     """The trace's ops, where they have been read already."""
+    borrowed: tuple[Borrowed, ...] = ()
+    """Ops of other places for rows whose work is unknown or estimated; the first that knows a row's work counts."""
 
     @cached_property
     def gpu(self) -> pl.DataFrame:
@@ -179,8 +182,38 @@ class Gathered:
             elif not link:
                 modelled.add(op)
         pieces = self._climb(calls, pieces, unmodelled, modelled) if unmodelled else pieces
+        for borrowed in self.borrowed:
+            pieces = self._with_borrowed(pieces, borrowed)
         self._mark_steps(pieces)
         return pieces
+
+    def _with_borrowed(self, pieces: list[Piece], borrowed: Borrowed) -> list[Piece]:
+        """The pieces, where rows with unknown or estimated work have that of their borrowed op."""
+        rows = self.gpu["row"].to_list()
+        doubtful = [piece for piece in pieces if piece.work is None or (piece.work.estimate and len(piece.rows) == 1)]
+        calls: dict[int, list[int]] = defaultdict(list)
+        for piece in doubtful:
+            for position in piece.rows:
+                if borrowed.ops[rows[position]] != NONE:
+                    calls[int(borrowed.call[rows[position]])].append(position)
+        taken: set[int] = set()
+        found: list[Piece] = []
+        known: dict[Hashable, Work | None] = {}
+        for positions in calls.values():
+            op = int(borrowed.ops[rows[positions[0]]])
+            key = (borrowed.calls.alike(op), *[self._alike[position] for position in positions])
+            if key not in known:
+                known[key] = self._of_op(borrowed.calls, op, "", positions).work
+            work = known[key]
+            if work is not None:
+                name, shapes, dtypes = borrowed.calls.text(op)
+                time_ns = sum(self._times[position] for position in positions)
+                found.append(Piece(name, shapes, dtypes, positions, time_ns, work, alike=(id(borrowed), key)))
+                taken.update(positions)
+        for piece in doubtful:
+            piece.rows = [position for position in piece.rows if position not in taken]
+            piece.time_ns = sum(self._times[position] for position in piece.rows)
+        return [piece for piece in pieces if piece.rows] + found
 
     @cached_property
     def _times(self) -> list[int]:

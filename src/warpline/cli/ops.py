@@ -10,8 +10,10 @@ from warpline.cli.options import (
     force_option,
     json_option,
     no_cache_option,
+    open_lender,
     open_with_progress,
     output_option,
+    shapes_from_option,
     step_range_option,
     steps_option,
     trace_argument,
@@ -33,6 +35,7 @@ GROUPS = ("shape", "module", "stack", "line")
 @click.option("--group", type=click.Choice(GROUPS), help="Split each op by input shapes, nn.Module, stack or line.")
 @click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows.")
 @click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
+@shapes_from_option
 @json_option
 @output_option
 @force_option
@@ -45,6 +48,7 @@ def ops(
     group: str | None,
     top: int,
     device: str | None,
+    shapes_from: Path | None,
     as_json: bool,
     output: Path | None,
     force: bool,
@@ -69,5 +73,11 @@ def ops(
 
     chosen = format_of(output, as_json)
     refuse_existing(output, force)
-    table = ops_table(open_with_progress(trace, steps, step_range, no_cache), group=group, sort=sort, device=device)
+    table = ops_table(
+        open_with_progress(trace, steps, step_range, no_cache),
+        group=group,
+        sort=sort,
+        device=device,
+        shapes_from=open_lender(shapes_from, no_cache),
+    )
     put_answer(table.to_dict(), ops_report(table, str(trace), top), chosen, output)

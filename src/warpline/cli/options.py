@@ -29,6 +29,12 @@ step_range_option = click.option(
     "--step-range", metavar="NAME", help="Take this NVTX range or record_function as one step."
 )
 no_cache_option = click.option("--no-cache", is_flag=True, help="Parse the file again instead of using the cache.")
+shapes_from_option = click.option(
+    "--shapes-from",
+    type=click.Path(path_type=Path),
+    metavar="OTHER",
+    help="Take shapes from this torch.profiler trace of the same program, for kernels without ops (nsys).",
+)
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 json_format_option = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")
 verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show all sections.")
@@ -70,6 +76,11 @@ def _meanwhile(load: Callable[[], None]) -> Iterator[Callable[[], None]]:
         yield thread.join
     finally:
         thread.join()
+
+
+def open_lender(path: Path | None, no_cache: bool) -> Trace | None:
+    """Open the trace given with --shapes-from."""
+    return open_with_progress(path, None, None, no_cache) if path is not None else None
 
 
 class Format(StrEnum):

@@ -10,8 +10,10 @@ from warpline.cli.options import (
     force_option,
     json_option,
     no_cache_option,
+    open_lender,
     open_with_progress,
     output_option,
+    shapes_from_option,
     step_range_option,
     steps_option,
     trace_argument,
@@ -30,6 +32,7 @@ WAYS = ("module", "range", "role", "class")
 )
 @click.option("--top", type=click.IntRange(min=1), default=20, help="List this many parts.")
 @click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
+@shapes_from_option
 @json_option
 @output_option
 @force_option
@@ -41,6 +44,7 @@ def parts(
     by: str | None,
     top: int,
     device: str | None,
+    shapes_from: Path | None,
     as_json: bool,
     output: Path | None,
     force: bool,
@@ -66,5 +70,10 @@ def parts(
 
     chosen = format_of(output, as_json)
     refuse_existing(output, force)
-    table = parts_table(open_with_progress(trace, steps, step_range, no_cache), by=by, device=device)
+    table = parts_table(
+        open_with_progress(trace, steps, step_range, no_cache),
+        by=by,
+        device=device,
+        shapes_from=open_lender(shapes_from, no_cache),
+    )
     put_answer(table.to_dict(), parts_report(table, str(trace), top), chosen, output)

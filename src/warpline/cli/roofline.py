@@ -11,7 +11,9 @@ from warpline.cli.amounts import Amount, Time
 from warpline.cli.options import (
     json_option,
     no_cache_option,
+    open_lender,
     open_with_progress,
+    shapes_from_option,
     step_range_option,
     steps_option,
 )
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
 @json_option
 @click.option("--top", type=click.IntRange(min=1), default=20, help="List this many rows.")
 @click.option("--device", metavar="NAME", help="Compare with this chip; see warpline device.")
+@shapes_from_option
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE.svg", help="Draw the roofline into this file.")
 @click.option("-f", "--force", is_flag=True, help="Overwrite the file given with --plot.")
 @steps_option
@@ -68,6 +71,7 @@ def roofline(
     as_json: bool,
     top: int,
     device: str | None,
+    shapes_from: Path | None,
     plot: Path | None,
     force: bool,
     steps: str | None,
@@ -108,7 +112,12 @@ def roofline(
     if plot is not None and plot.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(plot, force)
-    table = roofline_table(open_with_progress(trace, steps, step_range, no_cache), by=by, device=device)
+    table = roofline_table(
+        open_with_progress(trace, steps, step_range, no_cache),
+        by=by,
+        device=device,
+        shapes_from=open_lender(shapes_from, no_cache),
+    )
     if plot is not None:
         write_text(plot, svg(table, f"{trace.name} on {table.device}"))
         say(f"wrote {plot}", err=True)

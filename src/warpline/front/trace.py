@@ -143,8 +143,16 @@ class Trace(TableProperties):
 
         return every_fix(self.linked)
 
-    def roofline(self, *, by: Literal["op", "kernel"] = "op", device: str | None = None) -> RooflineTable:
+    def roofline(
+        self,
+        *,
+        by: Literal["op", "kernel"] = "op",
+        device: str | None = None,
+        shapes_from: Trace | None = None,
+    ) -> RooflineTable:
         """How far each op (or kernel) is from the roofline; `device` names a chip to compare with.
+
+        `shapes_from` is a torch.profiler trace of the same program, for kernels without ops (nsys).
 
         >>> trace.roofline(by="kernel").table
         """
@@ -152,7 +160,7 @@ class Trace(TableProperties):
 
         if by not in {"op", "kernel"}:
             raise UsageError("bad-rows", f"by is op or kernel, not {by!r}", 'by="op" or by="kernel"')
-        return roofline_table(self.linked, by=by, device=device)
+        return roofline_table(self.linked, by=by, device=device, shapes_from=_linked(shapes_from))
 
     def ops_table(
         self,
@@ -160,6 +168,7 @@ class Trace(TableProperties):
         group: Literal["shape", "module", "stack", "line"] | None = None,
         sort: str | None = None,
         device: str | None = None,
+        shapes_from: Trace | None = None,
     ) -> OpsTable:
         """Calls, CPU and GPU time (self and total), work and line of each op, as torch's `key_averages()` counts them.
 
@@ -167,10 +176,14 @@ class Trace(TableProperties):
         """
         from warpline.analyses.ops import ops_table  # noqa: PLC0415 - loads when it is used
 
-        return ops_table(self.linked, group=group, sort=sort, device=device)
+        return ops_table(self.linked, group=group, sort=sort, device=device, shapes_from=_linked(shapes_from))
 
     def parts(
-        self, *, by: Literal["module", "range", "role", "class"] | None = None, device: str | None = None
+        self,
+        *,
+        by: Literal["module", "range", "role", "class"] | None = None,
+        device: str | None = None,
+        shapes_from: Trace | None = None,
     ) -> PartsTable:
         """The time window by module, range, role or class of kernels, and the gaps; the sum is the window.
 
@@ -178,7 +191,7 @@ class Trace(TableProperties):
         """
         from warpline.analyses.parts import parts_table  # noqa: PLC0415 - loads when it is used
 
-        return parts_table(self.linked, by=by, device=device)
+        return parts_table(self.linked, by=by, device=device, shapes_from=_linked(shapes_from))
 
     def report(self, file: str | Path, why: bool | None = None) -> Path:
         """Write the diagnosis and the timeline as one HTML file; `why` as in `diagnose`.
@@ -257,6 +270,10 @@ class Trace(TableProperties):
             return {}
         chosen = self.linked.steps["index"].is_in(self.linked.steps_in_view["index"].implode()).to_numpy()
         return {**rows_of_steps(self.linked), "steps": chosen}
+
+
+def _linked(trace: Trace | None) -> LinkedTrace | None:
+    return None if trace is None else trace.linked
 
 
 def _documented(name: str) -> property:

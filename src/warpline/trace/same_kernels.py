@@ -1,0 +1,69 @@
+"""Which GPU operation of one sequence is which of another: by name, grid and block, and by their neighbours.
+
+A program repeats its kernels in the same order. One kernel with one grid may serve several ops (persistent matmul
+kernels have one block per multiprocessor, whatever the shapes); what runs before and after it then tells them apart.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpline.records import dataclass
+from warpline.trace.columns import NONE, Bools, Int64s
+
+Hashes = npt.NDArray[np.uint64]
+
+NEIGHBOURS = ((0, 0), (1, 1), (1, 0), (0, 1), (2, 2), (2, 0), (0, 2), (4, 4), (4, 0), (0, 4), (8, 8), (8, 0), (0, 8))
+"""How many operations before and after are compared, until all that fit agree. An operation too near an end is
+known by one side alone."""
+_FACTOR = np.uint64(0x9E3779B97F4A7C15)
+"""Multiplier of Fibonacci hashing: an odd number with well-mixed bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sequence:
+    """Operations in order, each with a number for what it is and one for the lane it runs in."""
+
+    kinds: Int64s
+    lanes: Int64s
+
+
+def same_kernels(mine: Sequence, other: Sequence, labels: Int64s) -> Int64s:
+    """For each operation, one of the other sequence that it equals; NONE where nothing fits or what fits has different
+    labels. Operations with the label NONE serve as neighbours alone."""
+    found = np.full(len(mine.kinds), NONE, np.int64)
+    for before, after in NEIGHBOURS:
+        open_rows = np.flatnonzero(found == NONE)
+        if not len(open_rows) or not len(labels):
+            break
+        there, there_whole = _surroundings(other, before, after)
+        here, here_whole = _surroundings(mine, before, after)
+        rows, asking = np.flatnonzero(there_whole), open_rows[here_whole[open_rows]]
+        if not len(rows):
+            continue
+        theirs, place = np.unique(there[rows], return_inverse=True)
+        low, high = np.full(len(theirs), np.iinfo(np.int64).max), np.full(len(theirs), NONE)
+        np.minimum.at(low, place, labels[rows])
+        np.maximum.at(high, place, labels[rows])
+        first = np.full(len(theirs), len(labels))
+        np.minimum.at(first, place, rows)
+        usable = (low == high) & (low != NONE)
+        at = np.minimum(np.searchsorted(theirs, here[asking]), len(theirs) - 1)
+        fits = (theirs[at] == here[asking]) & usable[at]
+        found[asking[fits]] = first[at[fits]]
+    return found
+
+
+def _surroundings(sequence: Sequence, before: int, after: int) -> tuple[Hashes, Bools]:
+    """A number for each operation with its neighbours in the same lane, and whether it has as many."""
+    kinds = (sequence.kinds + 1).astype(np.uint64)
+    result, whole = np.zeros(len(kinds), np.uint64), np.ones(len(kinds), bool)
+    for distance in range(-before, after + 1):
+        there = np.arange(len(kinds)) + distance
+        whole &= (there >= 0) & (there < len(kinds))
+        there = np.clip(there, 0, max(len(kinds) - 1, 0))
+        whole &= sequence.lanes[there] == sequence.lanes
+        result = (result ^ kinds[there]) * _FACTOR
+        result ^= result >> np.uint64(29)
+    return result, whole
