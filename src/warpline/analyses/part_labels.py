@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.op_origin import BACKWARD, Origins
+from warpline.analyses.part_blocks import block_roles
 from warpline.analyses.part_roles import HEAD, OTHER, role_of_class, role_of_name, role_of_op
 from warpline.analyses.roofline_pieces import Gathered
 from warpline.kernels import identify
@@ -73,18 +74,16 @@ class PartLabels:
         return Labels(self._classes, np.full(len(self._ops), NONE, np.int64))
 
     def roles(self) -> Labels:
-        """Attention, MLP, norm and so on: by the op, module, range, shapes or kernel, in that order."""
+        """Attention, MLP, norm and so on: by op, module, range, shapes, block or kernel."""
         ranges, _ = self._range_rows
         by_range = self._nearest_role(texts(self._trace.ranges["name"]), self._range_parents)[ranges]
         by_module = self._nearest_role(self._module_names[:-1], integers(self._trace.python["parent"]))[
             self._module_frames
         ]
-        found = [
-            a or b or c or d or e or OTHER
-            for a, b, c, d, e in zip(
-                self._op_roles, by_module, by_range, self._heads, map(role_of_class, self._classes), strict=True
-            )
-        ]
+        blocks = block_roles(self._trace, self._origins.is_backward[:-1])[self._origins.source[self._ops]]
+        by_class = [role_of_class(kernel_class) for kernel_class in self._classes]
+        ways = (self._op_roles, by_module, by_range, self._heads, blocks, by_class)
+        found = [next(filter(None, roles), OTHER) for roles in zip(*ways, strict=True)]
         return Labels(_with_backward(np.array(found, object), self._backward), np.full(len(found), NONE, np.int64))
 
     @property
@@ -186,7 +185,7 @@ class PartLabels:
         """A matmul whose operands have both sizes of the embedding is the language model's head."""
         ops = self._trace.ops
         embeddings = matches(ops["name"], "^aten::embedding$").to_numpy()
-        tables = {
+        tables: set[tuple[int, ...]] = {
             sizes[0]
             for text in texts(ops["shapes"])[embeddings]
             if (sizes := recorded_sizes(text)) and len(sizes[0]) == 2
@@ -196,15 +195,16 @@ class PartLabels:
             return [""] * len(self._ops)
         matmul = np.append(matches(ops["name"], MATMULS).to_numpy(), False)
         shapes = np.append(texts(ops["shapes"]), "")
-        known: dict[str, bool] = {}
-        result = []
-        for op in self._ops.tolist():
-            text = shapes[op] if matmul[op] else ""
-            if text not in known:
-                sizes = recorded_sizes(text)
-                known[text] = any(table in sizes or table[::-1] in sizes for table in tables)
-            result.append(HEAD if known[text] else "")
-        return result
+        known = {text: self._has_table(text, tables) for text in set(shapes[matmul].tolist())}
+        # The forward op counts for its backward: the gradient of the head's weight has the table's sizes as a result.
+        is_head = matmul & np.array([known.get(text, False) for text in shapes.tolist()], bool)
+        return [
+            HEAD if head else "" for head in (is_head[self._ops] | is_head[self._origins.source[self._ops]]).tolist()
+        ]
+
+    @staticmethod
+    def _has_table(shapes: str, tables: set[tuple[int, ...]]) -> bool:
+        return any(sizes in tables or sizes[::-1] in tables for sizes in recorded_sizes(shapes))
 
 
 def _with_backward(names: Texts, backward: Bools) -> list[str]:
