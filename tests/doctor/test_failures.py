@@ -87,6 +87,7 @@ CASES: list[tuple[int, State, Make]] = [
     (2, "problem", nsys(idle().remark(NO_CUDA))),
     (2, "note", nsys(small().remark(NO_CUDA, pid=(1 << 48) | (99 << 24)))),
     (2, "warning", log("SKIPPED: report.sqlite does not contain CUDA kernel data.\n")),
+    (2, "warning", log("SKIPPED: report.sqlite does not contain CUDA trace data.\n")),
     (3, "problem", nsys(launched().system("SoftwareReleaseVersion", "5.15.90.1-microsoft-standard-WSL2"))),
     (3, "problem", nsys(launched())),
     (4, "problem", nsys(idle().remark(DRIVER))),

@@ -53,7 +53,8 @@ MESSAGES = (
         r"No reports were generated",
         failures.NVTX_RANGE_UNREGISTERED,
         means="The recording never started: its NVTX range is an unregistered string, as torch pushes, and nsys "
-        "matches only registered ones; or the name differs; or cudaProfilerStart was not called.",
+        "matches only registered ones; or the name differs; or cudaProfilerStart was not called. Record once without "
+        "--capture-range first: that shows whether nsys sees CUDA at all.",
     ),
     _message(r"__libc_dlclose|libToolsInjection\w*\.so: undefined symbol", failures.OLD_NSYS_ON_NEW_GLIBC),
     _message(
@@ -107,9 +108,13 @@ MESSAGES = (
         "warning",
     ),
     _message(
-        r"does not contain CUDA kernel data|No CUDA events collected|CUDA profiling might have not been started",
+        r"does not contain CUDA (?:kernel|trace) data|No CUDA events collected"
+        r"|CUDA profiling might have not been started",
         failures.PROCESS_WITHOUT_CUDA,
         "warning",
+        means="nsys saw no CUDA call: it ran outside the container of the program (nsys profile docker run …), the GPU "
+        "work is in a process that it does not follow, or the program used no GPU.",
+        do="docker run --gpus all … IMAGE nsys profile -t cuda,nvtx,osrt python train.py   (nsys inside the container)",
     ),
 )
 
