@@ -82,7 +82,6 @@ FIX = Fix(
             "not change, and of the copies to the host only large ones do."
         ),
         "A loader's worker creates batches in pinned memory, and results stay in pinned memory.",
-        ("A copy of 8 MB or more no longer evicts the CPU caches: the next launches take half to two thirds as long."),
         "The worst case still blocks until the copy is done.",
     ),
     effort="setting",

@@ -1,0 +1,61 @@
+"""Pages whose console blocks are real: each command is run, and what it prints stands below it.
+
+    PYTHONPATH=tests/helpers python -m console_pages docs/tutorial.md     writes what the commands print today
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from paths import ROOT
+
+RECORDINGS = ROOT / "faults" / "recordings" / "planted"
+FILES = {"slow.json.gz": "pageable_batch.plain.json.gz", "fixed.json.gz": "pageable_batch.cured.json.gz"}
+"""The files that the pages speak of, and the recordings that they are."""
+BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
+WIDTH = 110
+_KEPT = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
+
+
+def answered(page: str) -> str:
+    """The page with what its commands print now, run one after the other in a folder with the files."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, recording in FILES.items():
+            shutil.copy(RECORDINGS / recording, Path(folder, name))
+        return BLOCK.sub(lambda block: _block(block[1], Path(folder)), page)
+
+
+def _block(text: str, folder: Path) -> str:
+    """One block. Lines that begin with `$ ` are commands; only warpline's own are run."""
+    commands = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ")]
+    lines = [f"$ {command}\n{_output(command, folder)}" for command in commands]
+    return "```console\n" + "".join(lines) + "```\n"
+
+
+def _output(command: str, folder: Path) -> str:
+    verb, *arguments = shlex.split(command, comments=True)
+    if verb != "warpline" or "run" in arguments[:1]:
+        return ""
+    done = subprocess.run(
+        [sys.executable, "-c", "from warpline.cli.main import main; main()", *arguments],
+        cwd=folder,
+        env={**_KEPT, "COLUMNS": str(WIDTH), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    code = f"(exit code {done.returncode})\n" if done.returncode else ""
+    return done.stdout + done.stderr + code
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:]:
+        file = Path(name)
+        file.write_text(answered(file.read_text(encoding="utf-8")), encoding="utf-8")

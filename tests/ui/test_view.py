@@ -1,0 +1,109 @@
+"""The local server: the page and its rows for the page itself, and nothing for anyone else."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+
+pytest.importorskip("starlette", reason="needs pip install 'warpline[view]'")
+pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
+
+import uvicorn
+
+from warpline.ui.view import HEADERS, serve
+
+
+class Trace:
+    """Stands for a trace: its page is one word, and its rows are the times asked for."""
+
+    def document(self) -> str:
+        return "<!doctype html>page"
+
+    def rows(self, start_ns: int, end_ns: int) -> bytes:
+        return f"{start_ns} {end_ns}".encode()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    servers: list[uvicorn.Server] = []
+    ready, found = threading.Event(), list[str]()
+
+    def when_ready(where: str) -> None:
+        found.append(where)
+        ready.set()
+
+    class Remembered(uvicorn.Server):
+        def __init__(self, config: uvicorn.Config) -> None:
+            super().__init__(config)
+            servers.append(self)
+
+    original, uvicorn.Server = uvicorn.Server, Remembered  # type: ignore[misc]
+    thread = threading.Thread(target=serve, args=(Trace(), 0, when_ready))
+    thread.start()
+    assert ready.wait(20)
+    yield found[0]
+    while not servers:
+        ready.wait(0.01)
+    servers[0].should_exit = True
+    thread.join(20)
+    uvicorn.Server = original  # type: ignore[misc]
+    assert not thread.is_alive()
+
+
+def ask(address: str, path: str | None = None, method: str = "GET", **headers: str) -> http.client.HTTPResponse:
+    parts = urlsplit(address)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=20)
+    connection.request(method, parts.path if path is None else path, headers=headers)
+    return connection.getresponse()
+
+
+def test_the_page_and_its_rows_are_served(address: str) -> None:
+    page = ask(address)
+    assert (page.status, page.read()) == (200, b"<!doctype html>page")
+    rows = ask(address, f"{urlsplit(address).path}rows?start=-5&end=70")
+    assert (rows.status, rows.read()) == (200, b"-5 70")
+
+
+def test_every_answer_forbids_other_sites_to_use_it(address: str) -> None:
+    for answer in (ask(address), ask(address, "/"), ask(address, "/wrong/")):
+        assert {name: answer.getheader(name) for name in HEADERS} == HEADERS
+        assert answer.getheader("server") is None
+
+
+@pytest.mark.parametrize("path", ["/", "/wrong/", "/wrong/rows?start=0&end=1", "//", "/%2e%2e/etc/passwd", "/%C3%A9/"])
+def test_a_wrong_token_is_refused(address: str, path: str) -> None:
+    assert ask(address, path).status == 403
+
+
+@pytest.mark.parametrize("path", ["../etc/passwd", "..%2f..%2fetc%2fpasswd", "page.html", "rows/..", "static/"])
+def test_there_are_no_files(address: str, path: str) -> None:
+    assert ask(address, urlsplit(address).path + path).status == 404
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "attacker.example"},
+        {"Host": "127.0.0.1:1"},
+        {"Origin": "http://attacker.example"},
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+def test_other_hosts_and_sites_are_refused(address: str, headers: dict[str, str]) -> None:
+    assert ask(address, **headers).status == 403
+
+
+@pytest.mark.parametrize("query", ["", "?start=1", "?start=a&end=2", "?start=5&end=5", "?start=0&end=1" + "0" * 400])
+def test_odd_times_are_refused(address: str, query: str) -> None:
+    assert ask(address, f"{urlsplit(address).path}rows{query}").status == 400
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS"])
+def test_nothing_can_be_changed(address: str, method: str) -> None:
+    assert ask(address, method=method).status == 405
