@@ -68,6 +68,8 @@ export interface Timeline {
   readonly length_ns: number;
   readonly window: readonly [number, number];
   readonly events: number;
+  readonly least_ns: number;
+  readonly detailed: readonly [number, number] | null;
   readonly early_parts: number;
   readonly names: readonly Name[];
   readonly tracks: readonly Track[];

@@ -4,8 +4,9 @@ import type { Panels, Timeline as Head } from "./contract";
 import { found, make } from "./dom";
 import { PANELS } from "./panels/registry";
 import { themeButton } from "./theme";
+import { Details } from "./timeline/served";
 import { Timeline } from "./timeline/timeline";
-import { block, json } from "./unpack";
+import { block, json, withHead } from "./unpack";
 
 /** When each stage was reached, in milliseconds since the page was opened; read by tests and benchmarks. */
 const marks: Record<string, number> = { begin: performance.now() };
@@ -21,19 +22,20 @@ function contents(): void {
 }
 
 async function openTimeline(): Promise<Timeline> {
-  const bytes = await block("data-timeline");
+  const packed = await block("data-timeline");
   reached("inflated");
-  const length = new DataView(bytes.buffer).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length))) as Head;
-  const timeline = new Timeline(head, bytes, 4 + length, found("timeline"));
+  const { head, bytes, at } = withHead<Head>(packed);
+  let timeline: Timeline | null = null;
+  const details = new Details(() => timeline);
+  const opened = timeline = new Timeline(head, bytes, at, found("timeline"), () => details.moved());
   reached("drawn");
   contents();
   for (const card of document.querySelectorAll<HTMLElement>("[data-finding]")) {
     const number = Number(card.dataset["finding"]);
-    card.append(make("button", { type: "button", class: "jump", onclick: () => timeline.showFinding(number) }, "Show on the timeline"));
+    card.append(make("button", { type: "button", class: "jump", onclick: () => opened.showFinding(number) }, "Show on the timeline"));
   }
   void nextFrame().then(() => reached("painted"));
-  return timeline;
+  return opened;
 }
 
 /** Python frames are most of a trace, and folded: they come after the first paint, as the panels do. */

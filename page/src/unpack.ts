@@ -27,6 +27,12 @@ export async function block(id: string): Promise<Uint8Array<ArrayBuffer>> {
   return inflate(fromBase64(text));
 }
 
+/** A block that begins with the length of a JSON text and the text; columns follow at `at`. */
+export function withHead<T>(bytes: Uint8Array<ArrayBuffer>): { head: T; bytes: Uint8Array<ArrayBuffer>; at: number } {
+  const at = 4 + new DataView(bytes.buffer).getUint32(0, true);
+  return { head: JSON.parse(new TextDecoder().decode(bytes.subarray(4, at))) as T, bytes, at };
+}
+
 /** A block that holds JSON. */
 export async function json<T>(id: string): Promise<T> {
   return JSON.parse(new TextDecoder().decode(await block(id))) as T;

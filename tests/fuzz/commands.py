@@ -15,6 +15,7 @@ WITHOUT_INPUT = {
     "run": "runs a program; tests/cli/test_run.py has its failures",
     "bench": "runs a program",
     "demo": "reads no file but the bundled one",
+    "view": "serves until Ctrl-C the page that `report` writes; tests/ui/test_view.py attacks the server",
     "history": "reads the local record; tests/compare/test_history.py damages it",
 }
 """Verbs that are left out, and why."""

@@ -1,6 +1,6 @@
 """Pages whose console blocks are real: each command is run, and what it prints stands below it.
 
-    PYTHONPATH=tests/helpers python -m console_pages docs/tutorial.md     writes what the commands print today
+PYTHONPATH=tests/helpers python -m console_pages docs/tutorial.md     writes what the commands print today
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from paths import ROOT
 from small_pages import EDGES
 
 from warpline.findings.diagnosis import diagnose
+from warpline.reports.page.document import ServedPage
 from warpline.reports.page.document import page as make_page
 from warpline.trace.open import open_trace
 
@@ -37,12 +38,12 @@ KERNEL = """() => { const t = warpline.timeline, lane = t.events.lanes.find((l) 
 class Opened:
     """A page in a tab, and everything that it said and asked for."""
 
-    def __init__(self, tab: Any, file: Path, address: str = "") -> None:
+    def __init__(self, tab: Any, file: Path | str, address: str = "") -> None:
         self.tab, self.said, self.asked = tab, [], []
         tab.on("console", lambda message: self.said.append(message.text))
         tab.on("pageerror", lambda error: self.said.append(str(error)))
         tab.on("request", lambda request: self.asked.append(request.url))
-        tab.goto(file.as_uri() + address)
+        tab.goto((file.as_uri() if isinstance(file, Path) else file) + address)
         self.until("() => Boolean(window.warpline?.marks.complete && window.warpline.marks.painted)")
 
     def until(self, question: str) -> None:
@@ -82,7 +83,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
     contexts = []
 
-    def opened(file: Path, address: str = "", **options: Any) -> Opened:
+    def opened(file: Path | str, address: str = "", **options: Any) -> Opened:
         context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **options)
         contexts.append(context)
         return Opened(context.new_page(), file, address)
@@ -277,3 +278,30 @@ def test_every_trace_opens(name: str, open_page: Callable[..., Opened], tmp_path
     assert page.ask("t.picture.took.draw") >= 0
     assert page.said == []
     assert [url for url in page.asked if not url.startswith("file:")] == []
+
+
+def test_a_served_page_fetches_the_rows_of_what_is_in_view(open_page: Callable[..., Opened]) -> None:
+    pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
+    from local_server import listening  # noqa: PLC0415 - needs uvicorn
+
+    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.gz", cache=False)
+    served = ServedPage(diagnose(trace, True), most_rows=500)
+    whole = served.timeline.head.events
+    with listening(served) as address:
+        page = open_page(address)
+        assert "Dispatch-bound" in page.tab.inner_text("#verdict")
+        assert page.ask("t.events.head.events") <= 500
+        assert page.ask("t.events.head.least_ns") == served.least_ns
+        left, right = 20e6, 20.5e6
+        page.ask(f"t.time.move({left}, {right})")
+        page.until("() => Boolean(warpline.timeline.events.head.detailed)")
+        start, end = page.ask("t.events.head.detailed")
+        assert start <= left < right <= end
+        between = "t.events.lanes.flatMap((l) => [...Array(l.beyond - l.first).keys()].map((k) => l.first + k))"
+        between += f".filter((i) => t.events.start[i] < {end} && t.events.end[i] > {start}).length"
+        rows = served.timeline.pack.only(
+            1 << 62, served.timeline.head.zero_ns + start, served.timeline.head.zero_ns + end
+        )
+        assert page.ask(between) == rows.count < whole
+        assert page.said == []
+        assert {url.split("?")[0] for url in page.asked if not url.startswith("data:")} == {address, f"{address}rows"}

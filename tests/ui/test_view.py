@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import threading
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
@@ -12,9 +11,9 @@ import pytest
 pytest.importorskip("starlette", reason="needs pip install 'warpline[view]'")
 pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
 
-import uvicorn
+from local_server import listening
 
-from warpline.ui.view import HEADERS, serve
+from warpline.ui.view import HEADERS
 
 
 class Trace:
@@ -29,29 +28,8 @@ class Trace:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    servers: list[uvicorn.Server] = []
-    ready, found = threading.Event(), list[str]()
-
-    def when_ready(where: str) -> None:
-        found.append(where)
-        ready.set()
-
-    class Remembered(uvicorn.Server):
-        def __init__(self, config: uvicorn.Config) -> None:
-            super().__init__(config)
-            servers.append(self)
-
-    original, uvicorn.Server = uvicorn.Server, Remembered  # type: ignore[misc]
-    thread = threading.Thread(target=serve, args=(Trace(), 0, when_ready))
-    thread.start()
-    assert ready.wait(20)
-    yield found[0]
-    while not servers:
-        ready.wait(0.01)
-    servers[0].should_exit = True
-    thread.join(20)
-    uvicorn.Server = original  # type: ignore[misc]
-    assert not thread.is_alive()
+    with listening(Trace()) as found:
+        yield found
 
 
 def ask(address: str, path: str | None = None, method: str = "GET", **headers: str) -> http.client.HTTPResponse:

@@ -31,21 +31,28 @@ export interface Group {
 export const NONE = -1;
 
 export class Events {
-  readonly start: Float64Array;
-  readonly end: Float64Array;
+  head!: Timeline;
+  start!: Float64Array;
+  end!: Float64Array;
   /** Duration of all rows before a row. */
-  readonly sum: Float64Array;
-  readonly name: Uint16Array | Uint32Array;
-  readonly argument: Uint32Array;
-  readonly link: Int32Array;
+  sum!: Float64Array;
+  name!: Uint16Array | Uint32Array;
+  argument!: Uint32Array;
+  link!: Int32Array;
   /** Rows with each name. */
-  readonly counts: Uint32Array;
-  readonly groups: readonly Group[];
-  readonly lanes: readonly Lane[];
-  private readonly longestOf: Uint32Array;
+  counts!: Uint32Array;
+  groups: readonly Group[] = [];
+  lanes: readonly Lane[] = [];
+  private longestOf!: Uint32Array;
 
-  constructor(readonly head: Timeline) {
-    const n = head.events;
+  constructor(head: Timeline) {
+    this.renew(head);
+  }
+
+  /** Makes room for other rows of the same trace; folded tracks stay folded. */
+  renew(head: Timeline): void {
+    const n = head.events, open = this.groups.map((group) => group.open);
+    this.head = head;
     this.start = new Float64Array(n);
     this.end = new Float64Array(n);
     this.sum = new Float64Array(n + 1);
@@ -55,8 +62,8 @@ export class Events {
     this.counts = new Uint32Array(head.names.length);
     this.longestOf = new Uint32Array(Math.ceil(n / BLOCK));
     let at = 0;
-    this.groups = head.tracks.map((track) => {
-      const lanes: Lane[] = [], group: Group = { track, lanes, open: track.kind !== "python" };
+    this.groups = head.tracks.map((track, number) => {
+      const lanes: Lane[] = [], group: Group = { track, lanes, open: open[number] ?? track.kind !== "python" };
       track.lanes.forEach((count, depth) => lanes.push({ group, depth, first: at, beyond: (at += count), ready: false }));
       return group;
     });
@@ -149,6 +156,15 @@ export class Events {
     for (let block = first; block < last; block += stride) see(this.longestOf[block]!);
     for (let k = last * BLOCK; k < j; k++) see(k);
     return best;
+  }
+
+  /** The row of a kind of track with this name and begin; NONE if there is none. */
+  find(kind: Track["kind"], name: number, start: number): number {
+    for (const lane of this.lanes) {
+      if (lane.group.track.kind !== kind) continue;
+      for (let i = this.after(lane, start); i < lane.beyond && this.start[i]! <= start; i++) if (this.start[i] === start && this.name[i] === name) return i;
+    }
+    return NONE;
   }
 
   laneOf(i: number): Lane {

@@ -3,9 +3,12 @@
 import { NONE, type Events } from "./events";
 import type { Matches } from "./raster";
 
+type Wanted = (name: Events["head"]["names"][number], number: number) => boolean;
+
 export class Search {
   matches: Matches | null = null;
   total = 0;
+  private wanted: Wanted | null = null;
 
   constructor(private readonly events: Events) {}
 
@@ -21,7 +24,13 @@ export class Search {
     this.choose((_, number) => wanted.has(number));
   }
 
-  private choose(match: ((name: Events["head"]["names"][number], number: number) => boolean) | null): void {
+  /** The same search among other rows. */
+  again(): void {
+    this.choose(this.wanted);
+  }
+
+  private choose(match: Wanted | null): void {
+    this.wanted = match;
     this.matches = null;
     this.total = 0;
     if (!match) return;

@@ -44,7 +44,7 @@ export class Timeline implements Page {
   /** Gaps of a cause, the largest first, and how far the reader has gone through them. */
   private gaps: { readonly rows: number[]; at: number } | null = null;
 
-  constructor(readonly head: Head, bytes: Uint8Array, at: number, section: HTMLElement) {
+  constructor(readonly head: Head, bytes: Uint8Array, at: number, section: HTMLElement, private readonly whenDrawn: () => void = () => undefined) {
     this.events = new Events(head);
     this.events.read(bytes, at, 0, head.early_parts);
     this.parts = furnish(section);
@@ -75,6 +75,19 @@ export class Timeline implements Page {
     if (event !== undefined && this.chosen === NONE) this.openAddress();
     if (this.chosen !== NONE) this.choose(this.chosen);
     this.redraw();
+  }
+
+  /** Shows other rows of the same trace; what was selected is found again by its track, name and begin. */
+  replace(head: Head, bytes: Uint8Array, at: number): void {
+    const { events, chosen } = this, was = chosen === NONE ? null : { kind: events.kind(chosen), name: events.name[chosen]!, start: events.start[chosen]! };
+    events.renew(head);
+    events.read(bytes, at, 0, head.early_parts);
+    this.picture.place();
+    this.minimap.forget();
+    this.gaps = null;
+    this.search_.again();
+    this.choose(was ? events.find(was.kind, was.name, was.start) : NONE);
+    this.afterSearch();
   }
 
   goTo(startNs: number, endNs: number): void {
@@ -113,6 +126,7 @@ export class Timeline implements Page {
     this.minimap.draw(this.look);
     this.drawOver();
     this.parts.span.textContent = duration(this.time.span);
+    this.whenDrawn();
     clearTimeout(this.writing);
     this.writing = setTimeout(() => this.writeAddress(), WRITE_ADDRESS_MS) as unknown as number;
   }

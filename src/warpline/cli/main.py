@@ -19,6 +19,7 @@ from warpline.inert import inert
 VERBS = {
     "diagnose": "diagnose",
     "report": "report",
+    "view": "view",
     "run": "run",
     "compare": "compare",
     "baseline": "baseline",

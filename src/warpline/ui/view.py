@@ -1,7 +1,7 @@
 """Serves the page of a trace to this machine's browser, with the rows of a time range on request.
 
 Bound to 127.0.0.1. A request must name the secret token in its path and this server as its host, and no other site may
-have sent it (the address of a page on 127.0.0.1 can be guessed by any web page that is open). There are no files to ask for.
+have sent it: any web page that is open can send requests to 127.0.0.1. There are no files to ask for.
 Needs `pip install 'warpline[view]'`.
 """
 

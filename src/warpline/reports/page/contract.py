@@ -127,6 +127,10 @@ class Timeline:
     window: tuple[int, int]
     """The analysed part."""
     events: int
+    least_ns: int
+    """Shorter rows are left out, but for those in `detailed`; 0 if all rows are here."""
+    detailed: tuple[int, int] | None
+    """The part that has all its rows, if the others have long ones alone."""
     early_parts: int
     """Parts in the first block of data; the rest comes after the first paint."""
     names: list[Name]

@@ -8,18 +8,20 @@ from importlib import resources
 
 import msgspec
 
-from warpline.findings.diagnosis import Diagnosis
+from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
 from warpline.records import dataclass
 from warpline.reports import html
 from warpline.reports.diagnosis import report
 from warpline.reports.page import top
 from warpline.reports.page.panels import panels
-from warpline.reports.page.planes import deflated
-from warpline.reports.page.timeline import packed_timeline
+from warpline.reports.page.planes import block
+from warpline.reports.page.timeline import DrawnTimeline, drawn_timeline
 
 DATA = "application/octet-stream"
 """Type of the script elements that hold data; no browser runs it."""
 NO_SCRIPT = "<noscript><p>The timeline and the panels need JavaScript; the page loads nothing.</p></noscript>"
+MOST_ROWS = 400_000
+"""Rows of a served page; the shorter ones of what is in view are fetched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +33,49 @@ class Page:
     """Rows on its timeline."""
 
 
-def page(diagnosis: Diagnosis, top_kernels: int = 20, again: str = "") -> Page:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The timeline's rows as text."""
+
+    zero_ns: int
+    blocks: tuple[str, str]
+
+
+def page(diagnosis: Diagnosis, top_kernels: int = LISTED_KERNELS, again: str = "") -> Page:
     """The page of a diagnosis; `again` is the command that repeats the diagnosis."""
-    full, timeline = report(diagnosis, True, top_kernels, again), packed_timeline(diagnosis)
-    data = deflated(msgspec.json.encode(panels(diagnosis, timeline.head.zero_ns)))
+    timeline = drawn_timeline(diagnosis)
+    rows = _Rows(timeline.head.zero_ns, timeline.blocks())
+    return Page(_document(diagnosis, top_kernels, again, rows), timeline.head.events)
+
+
+class ServedPage:
+    """The page of a diagnosis for a local server: long rows at first, and all rows of a part on request."""
+
+    def __init__(self, diagnosis: Diagnosis, again: str = "", most_rows: int = MOST_ROWS) -> None:
+        self._diagnosis, self._again = diagnosis, again
+        self.timeline: DrawnTimeline = drawn_timeline(diagnosis)
+        self.least_ns = self.timeline.least_for(most_rows)
+        """Shorter rows are not on the page at first."""
+
+    def document(self) -> str:
+        """The page."""
+        blocks = base64.b64encode(self.timeline.part(self.least_ns)).decode(), block(b"")
+        rows = _Rows(self.timeline.head.zero_ns, blocks)
+        return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects="; connect-src 'self'")
+
+    def rows(self, start_ns: int, end_ns: int) -> bytes:
+        """The long rows, and all between two times on the page."""
+        return self.timeline.part(self.least_ns, start_ns, end_ns)
+
+
+def _document(diagnosis: Diagnosis, top_kernels: int, again: str, timeline: _Rows, connects: str = "") -> str:
+    full, (first, second) = report(diagnosis, True, top_kernels, again), timeline.blocks
+    data = block(msgspec.json.encode(panels(diagnosis, timeline.zero_ns)))
     program, style = _asset("bundle.js"), _asset("bundle.css")
     policy = "; ".join(
         [
             *("default-src 'none'", f"script-src {_hash(program)}", f"style-src {_hash(style)}"),
-            *("img-src data:", "base-uri 'none'", "form-action 'none'"),
+            *("img-src data:", "base-uri 'none'", f"form-action 'none'{connects}"),
         ]
     )
     summary = "".join(
@@ -51,7 +87,7 @@ def page(diagnosis: Diagnosis, top_kernels: int = 20, again: str = "") -> Page:
             top.findings(diagnosis),
         ]
     )
-    written = f"""<!doctype html>
+    return f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -72,14 +108,13 @@ def page(diagnosis: Diagnosis, top_kernels: int = 20, again: str = "") -> Page:
 <div id="panels"></div>
 <section id="details"><h2>Everything else</h2>{"".join(top.details(full))}</section>
 </main>
-<script type="{DATA}" id="data-timeline">{timeline.first}</script>
+<script type="{DATA}" id="data-timeline">{first}</script>
 <script>{program}</script>
-<script type="{DATA}" id="data-python">{timeline.second}</script>
+<script type="{DATA}" id="data-python">{second}</script>
 <script type="{DATA}" id="data-panels">{data}</script>
 </body>
 </html>
 """
-    return Page(written, timeline.head.events)
 
 
 def _asset(name: str) -> str:

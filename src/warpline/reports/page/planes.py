@@ -26,7 +26,12 @@ def zigzag(values: Int64s) -> npt.NDArray[np.uint64]:
     return ((values << 1) ^ (values >> 63)).astype(np.uint64)
 
 
-def deflated(data: bytes) -> str:
-    """Raw deflate as base64 text, which cannot end a script element."""
+def deflated(data: bytes) -> bytes:
+    """Raw deflate."""
     packer = zlib.compressobj(LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
-    return base64.b64encode(packer.compress(data) + packer.flush()).decode()
+    return packer.compress(data) + packer.flush()
+
+
+def block(data: bytes) -> str:
+    """Raw deflate as base64 text, which cannot end a script element."""
+    return base64.b64encode(deflated(data)).decode()

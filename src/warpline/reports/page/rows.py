@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,7 @@ import polars as pl
 from warpline.records import dataclass
 from warpline.reports.page.contract import Track
 from warpline.reports.page.planes import planes, zigzag
-from warpline.trace.columns import NONE, Int64s
+from warpline.trace.columns import NONE, Bools, Int64s
 
 MOST_LANES = 4096
 
@@ -35,7 +34,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    new_lane: Any
+    new_lane: Bools
     starts: Int64s
     ends: Int64s
     names: Int64s
@@ -84,11 +83,10 @@ class Pack:
         self.tracks += [
             replace(track, part=len(self._parts), lanes=lanes) for track, lanes in zip(tracks, sizes, strict=True)
         ]
-        ordered = lane[order]
         nothing = np.zeros(len(order), np.int64)
         self._parts.append(
             _Part(
-                np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)],
+                _new_lanes(lane[order]),
                 rows.starts[order],
                 rows.ends[order],
                 rows.names[order],
@@ -113,6 +111,40 @@ class Pack:
     def packed(self, zero_ns: int, first: int, beyond: int) -> bytes:
         """Some of the parts as bytes."""
         return b"".join(part.packed(zero_ns) for part in self._parts[first:beyond])
+
+    def durations(self) -> Int64s:
+        """Of all rows."""
+        return np.concatenate([np.zeros(0, np.int64), *(part.ends - part.starts for part in self._parts)])
+
+    def only(self, least_ns: int, start_ns: int, end_ns: int) -> Pack:
+        """The rows that last this long, and all between two times; the tracks stay."""
+        chosen = [
+            (part.ends - part.starts >= least_ns) | ((part.starts < end_ns) & (part.ends > start_ns))
+            for part in self._parts
+        ]
+        kept = np.concatenate([np.zeros(0, np.bool_), *chosen])
+        place = np.append(np.where(kept, np.cumsum(kept) - 1, NONE), NONE)
+        sizes = [len(track.lanes) for track in self.tracks]
+        lane = np.repeat(np.arange(sum(sizes)), [count for track in self.tracks for count in track.lanes])
+        counts = np.bincount(lane[kept], minlength=sum(sizes))
+        result = Pack()
+        result.count = int(kept.sum())
+        result.tracks = [
+            replace(track, lanes=own.tolist())
+            for track, own in zip(self.tracks, np.split(counts, np.cumsum(sizes)[:-1]), strict=True)
+        ]
+        begin = 0
+        for part, rows in zip(self._parts, chosen, strict=True):
+            own = lane[begin : begin + len(rows)][rows]
+            begin += len(rows)
+            columns = (part.starts, part.ends, part.names, part.arguments, place[part.links])
+            result._parts.append(_Part(_new_lanes(own), *(column[rows] for column in columns)))
+        return result
+
+
+def _new_lanes(lanes: Int64s) -> Bools:
+    """Whether each row is the first of its lane."""
+    return np.append(True, lanes[1:] != lanes[:-1])[: len(lanes)]
 
 
 def _lanes(rows: Rows) -> Int64s:

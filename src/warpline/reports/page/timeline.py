@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
+import numpy as np
 
 from warpline.findings.diagnosis import Diagnosis
 from warpline.inert import inert
@@ -12,23 +15,50 @@ from warpline.reports.page.contract import Spot, Step, Timeline
 from warpline.reports.page.device_tracks import DeviceTracks, cause_words
 from warpline.reports.page.host_tracks import HostTracks
 from warpline.reports.page.names import Names
-from warpline.reports.page.planes import deflated
+from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
 from warpline.trace.trace import Trace
 
 
 @dataclass(frozen=True, slots=True)
-class PackedTimeline:
-    """The timeline as the page's two blocks of data."""
+class DrawnTimeline:
+    """The timeline of a trace: its rows, and what explains them."""
 
     head: Timeline
-    first: str
-    """The head, and the rows that the first paint needs."""
-    second: str
-    """Python frames: most of a trace, and folded at first."""
+    pack: Pack
+
+    def blocks(self) -> tuple[str, str]:
+        """The head with the rows of the first paint, and Python frames: most of a trace, and folded at first."""
+        early = self.head.early_parts
+        zero, parts = self.head.zero_ns, self.pack.parts
+        return block(_with_rows(self.head, self.pack, early)), block(self.pack.packed(zero, early, parts))
+
+    def least_for(self, rows: int) -> int:
+        """The duration that so many rows at most have; 0 if there are no more rows."""
+        durations = self.pack.durations()
+        return 0 if len(durations) <= rows else int(np.partition(durations, -rows)[-rows]) + 1
+
+    def part(self, least_ns: int, start_ns: int = 0, end_ns: int = 0) -> bytes:
+        """Rows that last this long, and all between two times on the page, in one block that is not base64."""
+        zero = self.head.zero_ns
+        chosen = self.pack.only(least_ns, zero + start_ns, zero + end_ns)
+        head = replace(
+            self.head,
+            events=chosen.count,
+            tracks=chosen.tracks,
+            least_ns=least_ns,
+            detailed=(start_ns, end_ns) if end_ns > start_ns else None,
+            early_parts=chosen.parts,
+        )
+        return deflated(_with_rows(head, chosen, chosen.parts))
 
 
-def packed_timeline(diagnosis: Diagnosis) -> PackedTimeline:
+def _with_rows(head: Timeline, pack: Pack, parts: int) -> bytes:
+    text = msgspec.json.encode(head)
+    return len(text).to_bytes(4, "little") + text + pack.packed(head.zero_ns, 0, parts)
+
+
+def drawn_timeline(diagnosis: Diagnosis) -> DrawnTimeline:
     """The timeline of the diagnosed trace."""
     trace, pack, names = diagnosis.trace, Pack(), Names()
     host, devices = HostTracks(trace, pack, names), DeviceTracks(trace, pack, names)
@@ -46,6 +76,8 @@ def packed_timeline(diagnosis: Diagnosis) -> PackedTimeline:
         length_ns=end - zero,
         window=(trace.window.start_ns - zero, trace.window.end_ns - zero),
         events=pack.count,
+        least_ns=0,
+        detailed=None,
         early_parts=early,
         names=names.all,
         tracks=pack.tracks,
@@ -57,9 +89,7 @@ def packed_timeline(diagnosis: Diagnosis) -> PackedTimeline:
         causes=list(cause_words()),
         spots=_spots(diagnosis, names),
     )
-    text = msgspec.json.encode(head)
-    first = deflated(len(text).to_bytes(4, "little") + text + pack.packed(zero, 0, early))
-    return PackedTimeline(head, first, deflated(pack.packed(zero, early, pack.parts)))
+    return DrawnTimeline(head, pack)
 
 
 def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
