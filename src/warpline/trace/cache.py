@@ -16,8 +16,8 @@ import mmap
 import os
 from collections.abc import Callable
 from functools import cache as found_once
-from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any, BinaryIO
 from weakref import WeakSet
 
@@ -120,7 +120,22 @@ def _table(folder: int, table: str, checksum: Any) -> pl.DataFrame | Loader:
         file.close()
         raise
     _held.add(file)
-    return found_once(partial(_read, file))
+    return _Later(file)
+
+
+class _Later:
+    """A table that is read when it is first used, once, also if two threads ask for it at the same time."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._lock = Lock()
+        self._table: pl.DataFrame | None = None
+
+    def __call__(self) -> pl.DataFrame:
+        with self._lock:  # Two readers of one file would move each other's position.
+            if self._table is None:
+                self._table = _read(self._file)
+            return self._table
 
 
 def _read(file: BinaryIO) -> pl.DataFrame:
