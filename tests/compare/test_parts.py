@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kineto_files import Event, annotation, launched, write
 
 from warpline.analyses.gaps import CAUSES
-from warpline.compare.parts import Part, explain
+from warpline.compare.parts import Part, explain, title
 from warpline.compare.typical_step import Operation, TypicalStep, typical_step
 from warpline.intervals import Spans
 from warpline.trace.open import open_trace
@@ -129,3 +129,8 @@ def test_kernels_that_run_at_once_are_charged_once(tmp_path: Path) -> None:
     found = typical_step(open_trace(write(tmp_path, events)))
     assert found.exposed_ns.tolist() == [40_000, 20_000]
     assert found.exposed_ns.sum() + sum(found.idle_ns.values()) == found.step_ns == 100_000
+
+
+def test_a_copy_keeps_its_kinds_of_memory() -> None:
+    names = ("Memcpy HtoD (Pageable -> Device)",), ("Memcpy HtoD (Pinned -> Device)",)
+    assert title("variant", *names) == "Memcpy HtoD (Pageable -> Device) → Memcpy HtoD (Pinned -> Device)"

@@ -21,6 +21,7 @@ from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
 from warpline.trace.columns import Bools, Int64s
 
+COPIES = ("Memcpy", "Memset")
 Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
 
 
@@ -207,7 +208,10 @@ def _listed(names: tuple[str, ...]) -> str:
 
 
 def short(name: str) -> str:
-    """A kernel's name as a person would say it: library and op where they are known and say enough."""
+    """A kernel's name as a person would say it: library and op where they are known and say enough. A copy keeps the
+    kinds of memory, which are often what changed."""
+    if name.startswith(COPIES):
+        return name
     known = identify(name)
     if known.functor and known.library:
         return f"{known.library} {known.functor}"
