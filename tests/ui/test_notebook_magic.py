@@ -57,5 +57,6 @@ def test_a_notebook_shows_the_diagnosis_of_a_cell(tmp_path: Path) -> None:
     client.execute()
     shown = "".join(str(one.get("data", {}).get("text/html", "")) for one in notebook.cells[2].outputs)
     assert "<iframe sandbox" in shown, notebook.cells[2].outputs
+    assert "wrote" not in str([one.get("text") for one in notebook.cells[2].outputs]), "the file is gone"
     assert "7 Diagnosis" in notebook.cells[3].outputs[0]["text"]
     assert any(one.get("ename") == "ValueError" for one in notebook.cells[4].outputs)

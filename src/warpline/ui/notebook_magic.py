@@ -10,10 +10,13 @@ The cell runs once, in the notebook's own namespace. The name `_warpline` then h
 
 from __future__ import annotations
 
+import contextlib
+import io
 import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
+from datetime import datetime
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +26,7 @@ from warpline.inert import inert
 from warpline.notebook import card, paragraph
 
 if TYPE_CHECKING:
+    from warpline.capture.profile import profile
     from warpline.findings.diagnosis import Diagnosis
 
 FRAME_PX = 640
@@ -111,7 +115,8 @@ def profile_cell(shell: Any, line: str, cell: str) -> CellProfile | None:
     try:
         options = Options.parse(line)
         with tempfile.TemporaryDirectory(prefix="warpline-") as scratch:
-            found = _profiled(shell, cell, options, Path(options.keep or scratch) / "cell")
+            now = datetime.now()  # the notebook's own clock
+            found = _profiled(shell, cell, options, Path(options.keep or scratch) / f"{now:%Y%m%d-%H%M%S}")
     except WarplineError as error:
         print(f"warpline: {error.line()}", file=sys.stderr)
         return None
@@ -121,11 +126,14 @@ def profile_cell(shell: Any, line: str, cell: str) -> CellProfile | None:
 
 
 def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProfile | None:
-    from warpline.capture.profile import profile  # noqa: PLC0415 - loads when it is used
+    from warpline.capture import profile as recording  # noqa: PLC0415 - loads when it is used
 
-    recorder = profile("cell", steps=options.steps, skip=options.skip, stacks=options.stacks, output=folder)
-    with recorder:
+    recorder = recording.profile("cell", steps=options.steps, skip=options.skip, stacks=options.stacks, output=folder)
+    recorder.__enter__()
+    try:
         result = shell.run_cell(cell)
+    finally:
+        _end(recorder, is_kept=options.keep is not None)
     if not result.success or recorder.trace is None:
         return None
     from warpline.front.functions import diagnose  # noqa: PLC0415
@@ -145,3 +153,13 @@ def _profiled(shell: Any, cell: str, options: Options, folder: Path) -> CellProf
         f"The timeline has {len(made) / 1e6:.0f} MB, too many for a notebook: record fewer steps with --steps, or "
         f"keep the recording with --keep and run warpline report {file}.",
     )
+
+
+def _end(recorder: profile, is_kept: bool) -> None:
+    """End the recording; where it wrote a file is said only if the file is kept."""
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        recorder.__exit__(None, None, None)
+    for line in said.getvalue().splitlines():
+        if is_kept or recorder.trace is None:
+            print(line, file=sys.stderr)
