@@ -45,7 +45,7 @@ def shapes_by_kernel(gathered: Gathered, here: Int64s, classes: list[str], work:
             roof_pct=pl.when(measured > 0).then(100 * pl.col("floor").sum() / measured),
         )
         .with_columns(op=_or_null("op"), shapes=_or_null("shapes"))
-        .sort("time_ns", "kernel", "shapes", descending=[True, False, False])
+        .sort("time_ns", "kernel", "shapes", "op", "grid", descending=[True, False, False, False, False])
     )
 
 
