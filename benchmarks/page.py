@@ -91,6 +91,12 @@ def middle(values: list[float]) -> str:
     return f"{statistics.median(ordered):.1f} / {ordered[int(0.95 * (len(ordered) - 1))]:.1f}"
 
 
+def main_thread(session: Any) -> dict[str, float]:
+    """CPU seconds of the page's main thread so far, which other programs on the machine do not change."""
+    found = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+    return {name: found[f"{name}Duration"] for name in ("Task", "Script", "Layout", "RecalcStyle")}
+
+
 def measure(browser: Any, file: Path, words: dict[str, str], frames: int) -> dict[str, Any]:
     """The figures of one page."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
@@ -106,8 +112,11 @@ def measure(browser: Any, file: Path, words: dict[str, str], frames: int) -> dic
     if words is OURS:
         tab.evaluate("() => warpline.timeline.parts.stage.scrollIntoView({block: 'center'})")
     script = FRAMES.replace("LENGTH", words["length"]).replace("MOVE", words["move"]).replace("DREW", words["drew"])
-    drawn = tab.evaluate(script, frames)
     session = context.new_cdp_session(tab)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+    before = main_thread(session)
+    drawn = tab.evaluate(script, frames)
+    spent = {name: round(1000 * (after - before[name]) / frames, 2) for name, after in main_thread(session).items()}
     session.send("HeapProfiler.collectGarbage")
     heap = session.send("Runtime.getHeapUsage")
     found = {
@@ -118,6 +127,7 @@ def measure(browser: Any, file: Path, words: dict[str, str], frames: int) -> dic
         "Python frames in, ms": round(marks["complete"]),
         "draw, ms, median / p95": middle(drawn["draw"]),
         "frame, ms, median / p95": middle(drawn["frame"]),
+        "CPU ms per frame": spent,
         "heap + arrays, MB": [round(heap["usedSize"] / 1e6, 1), round(heap.get("backingStorageSize", 0) / 1e6, 1)],
         "said": said,
     }
