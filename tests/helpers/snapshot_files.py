@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -78,12 +79,13 @@ def training() -> dict[str, Any]:
             block(0x8200200, 18 * MIB - 512, 0, "inactive"),
         ],
     }
-    return {
+    made = {
         "segments": [first, second],
         "device_traces": [history, []],
         "allocator_settings": {"PYTORCH_CUDA_ALLOC_CONF": "", "max_split_size": -1, "expandable_segments": False},
         "external_annotations": [],
     }
+    return deepcopy(made)  # whoever damages it must not damage the next one
 
 
 def leaking(steps: int = 8, leak: int = 4096) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def leaking(steps: int = 8, leak: int = 4096) -> dict[str, Any]:
         marks.append({"device": 0, "time_us": at + 900, "name": f"ProfilerStep#{step}", "stage": "END"})
     kept = [block(0x4000000 + step * leak, leak, leak, "active_allocated", CPP) for step in range(steps)]
     segment = {"device": 0, "address": 0x2000000, "total_size": 64 * MIB, "blocks": kept}
-    return {"segments": [segment], "device_traces": [history], "external_annotations": marks}
+    return deepcopy({"segments": [segment], "device_traces": [history], "external_annotations": marks})
 
 
 def write(folder: Path, snapshot: Any, name: str = "snapshot.pickle", protocol: int = 4) -> Path:
