@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from paths import DATA
@@ -50,3 +51,19 @@ def test_a_bad_query_names_the_tables(capsys: pytest.CaptureFixture[str]) -> Non
     assert run(["sql", KINETO, "select * from kernels"]) == 2
     assert "bad-query" in (said := capsys.readouterr().err)
     assert "tables: gpu, api" in said
+
+
+@pytest.mark.parametrize("function", ["read_csv", "READ_CSV", "read_parquet", "read_json", "read_ipc", '"read_csv"'])
+@pytest.mark.parametrize("before", ["", "select 1; ", "create table x as ", "/* ' */ ", "\n-- '\n"])
+def test_a_query_reads_no_other_file(
+    function: str, before: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("word\nsecret\n")
+    trace = tmp_path / "trace.json"
+    trace.write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "name": "k", "ts": 1, "dur": 2}]}')
+    query = f"{before}select * from {function}/**/('{other}')"
+    assert run(["sql", str(trace), query, "--format", "csv", "--no-cache"]) == 2
+    out, err = capsys.readouterr()
+    assert "secret" not in out + err
+    assert err.startswith("warpline: bad-query: ")

@@ -168,3 +168,7 @@ def test_json_has_the_values_and_their_units() -> None:
     }
     assert table["columns"][2] == {"name": "new_step_ns", "title": "new step", "unit": "ns", "key": False}
     assert table["rows"][1]["name"] == EVIL
+
+
+def test_markdown_mentions_nobody() -> None:
+    assert markdown.escaped("ask @ada or @ada/team, not a@b.c") == "ask @&#8203;ada or @&#8203;ada/team, not a@b.c"

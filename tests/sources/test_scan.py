@@ -458,7 +458,7 @@ def test_compressible_rubbish_is_refused_soon(filler: bytes, tmp_path: Path) -> 
 
 
 def test_a_bomb_behind_the_header_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpline.sources.kineto.inflate.BOMB_BYTES", 1 << 20)
+    monkeypatch.setattr("warpline.sources.unpack.BOMB_BYTES", 1 << 20)
     path = tmp_path / "bomb.json.gz"
     path.write_bytes(gzip.compress(b'{"traceEvents":[' + b" " * (16 << 20) + GOOD + b"]}"))
     with pytest.raises(UnreadableFile) as caught:

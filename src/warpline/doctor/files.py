@@ -16,10 +16,10 @@ from warpline.doctor.model import Check, Examination
 from warpline.doctor.ncu_files import examine_ncu_report, examine_ncu_text
 from warpline.doctor.recording import LARGE_PROFILE_BYTES, examine_recording
 from warpline.errors import UnreadableFile, WarplineError
-from warpline.sources.detect import GZIP_MAGIC, REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
-from warpline.sources.ncu.lines import Unpacked
+from warpline.sources.detect import REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
+from warpline.sources.unpack import GZIP_MAGIC, Unpacked
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
 from warpline.trace.open import open_trace
 from warpline.units import size

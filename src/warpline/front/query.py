@@ -13,9 +13,19 @@ from warpline.trace.columns import Bools
 from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace
 
+_READING = re.compile(r"\bread_(?:csv|parquet|ipc|json|ndjson)\w*", re.IGNORECASE)
+"""Table functions of polars' SQL that open files."""
+
 
 def run_query(trace: Trace, query: str, rows: Mapping[str, Bools] | None = None) -> pl.DataFrame:
     """Run a SELECT in polars' SQL dialect; `rows` limits tables to their marked rows."""
+    if function := _READING.search(query):
+        # Wherever it stands: what is a comment or a text is the dialect's business.
+        raise UsageError(
+            "bad-query",
+            f"{function[0]} reads files; a query reads the tables of the trace",
+            "warpline sql FILE",
+        )
     kept = rows or {}
     # Only the named tables are loaded: a cached trace reads each table on first use.
     named = [name for name in TABLES if re.search(rf"\b{name}\b", query, re.IGNORECASE)]

@@ -26,6 +26,8 @@ _ACTIVE = re.compile(r"([\\`*_{}\[\]<>|#~$])|(:)(?=//)|(?<=\bwww)(\.)", re.IGNOR
 """Characters of Markdown's markup, of tables, HTML and formulas, and those that make a link of an address."""
 _LIST = re.compile(r"(\s*+)(?:([-+=])|([0-9]{1,9}+)([.)]))(?=[-=\s]|$)")
 """The beginning of a list or of a heading's line."""
+_MENTION = re.compile(r"(?<![\w@])@(?=\w)")
+"""The beginning of @name: code hosts notify that person unless a zero-width space parts the two."""
 _FENCE = re.compile(r"`{3,}")
 
 
@@ -38,8 +40,9 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """Escape the text for Markdown: no file's text is a link, an image, a table's border, HTML or a list."""
+    """Escape the text for Markdown: no file's text is a link, a mention, an image, a table's border, HTML or a list."""
     safe = _ACTIVE.sub(lambda found: f"\\{found[0]}", inert(text).replace("&", "&amp;"))
+    safe = _MENTION.sub("@&#8203;", safe)
     start = _LIST.match(safe)
     if start is None:
         return safe

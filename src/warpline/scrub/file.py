@@ -15,21 +15,23 @@ from warpline.scrub.kineto import Output, TraceScrubber
 from warpline.scrub.names import Names
 from warpline.scrub.nsys import ExportScrubber
 from warpline.scrub.tally import Change, Tally
-from warpline.sources.detect import GZIP_MAGIC, detect
 from warpline.sources.detect import Kind as FileKind
-from warpline.sources.kineto.inflate import Inflater
-from warpline.sources.nsys.unpack import most_bytes, plain_sqlite
+from warpline.sources.detect import detect
+from warpline.sources.nsys.unpack import plain_sqlite
+from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine
 
 Progress = Callable[[float], None]
 """Called with the completed share of the work."""
 BLOCK_BYTES = 1 << 20
 GZIP_LEVEL = 6
+USUAL_RATIO = 12
+"""How many times smaller a packed trace usually is; only progress depends on it."""
 PRIVATE_MODE = 0o600
 KEEP_NAMES = "names"
 """The value of ``--keep`` for names that people chose."""
-_KINETO = (FileKind.KINETO, FileKind.KINETO_GZ)
-_NSYS = (FileKind.NSYS_SQLITE, FileKind.NSYS_SQLITE_GZ)
+_KINETO = (FileKind.KINETO, FileKind.KINETO_GZ, FileKind.KINETO_XZ)
+_NSYS = (FileKind.NSYS_SQLITE, FileKind.NSYS_SQLITE_GZ, FileKind.NSYS_SQLITE_XZ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +97,7 @@ def scrub(
 
 def default_output(file: Path) -> Path:
     """NAME.scrubbed.ext in the working directory; a compressed file keeps both its extensions."""
-    name, packed = (file.name[:-3], ".gz") if file.name.endswith(".gz") else (file.name, "")
+    name, packed = (file.name[:-3], ".gz") if file.name.endswith((".gz", ".xz")) else (file.name, "")
     stem, dot, extension = name.rpartition(".")
     return Path((f"{stem}.scrubbed.{extension}" if dot and stem else f"{name}.scrubbed") + packed)
 
@@ -177,25 +179,18 @@ def _scrub_trace(
 def _blocks(file: Path, progress: Progress) -> Iterator[bytes]:
     """The text of a plain or compressed file, in blocks; reports progress in bytes of the file."""
     with file.open("rb") as source:
-        if source.read(2) == GZIP_MAGIC:
-            inflater, told = Inflater(file, BLOCK_BYTES, most_bytes()), 0
-            for block in inflater:
-                told += len(block)
-                progress(min(told / 12, file.stat().st_size))
-                yield block
-            if inflater.broken:
-                raise UnreadableFile(
-                    "damaged-file",
-                    f"{file} is damaged or truncated, and the missing part cannot be scrubbed: {inflater.notes[-1]}",
-                    "copy or record it again",
-                )
-            return
-        source.seek(0)
-        done = 0
-        while block := source.read(BLOCK_BYTES):
-            done += len(block)
-            progress(done)
-            yield block
+        shrunk = USUAL_RATIO if packing_of(source.read(len(XZ_MAGIC))) else 1
+    unpacked, done, size = Unpacked(file, BLOCK_BYTES), 0, file.stat().st_size
+    for block in unpacked:
+        done += len(block)
+        progress(min(done / shrunk, size))
+        yield block
+    if unpacked.damage:
+        raise UnreadableFile(
+            "damaged-file",
+            f"{file} is damaged or truncated, and the missing part cannot be scrubbed: {unpacked.damage}",
+            "copy or record it again",
+        )
 
 
 class _Packer:

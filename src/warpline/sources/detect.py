@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import enum
-import lzma
 import re
 from pathlib import Path
 
 from warpline.errors import UnreadableFile
-from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
+from warpline.sources.unpack import GZIP_MAGIC, XZ_MAGIC, unpacked_head
 
 HEAD_BYTES = 1 << 20
 """Kineto writes all device properties before its first event: far less than this."""
@@ -20,12 +19,15 @@ class Kind(enum.Enum):
     KINETO = "kineto"
     """Kineto or torch.profiler JSON."""
     KINETO_GZ = "kineto-gz"
+    KINETO_XZ = "kineto-xz"
     NSYS_SQLITE = "nsys-sqlite"
     """SQLite; whether it is an nsys export shows when it is read."""
     NSYS_SQLITE_GZ = "nsys-sqlite-gz"
+    NSYS_SQLITE_XZ = "nsys-sqlite-xz"
     NVPROF = "nvprof"
     """SQLite database of nvprof or the Visual Profiler."""
     NVPROF_GZ = "nvprof-gz"
+    NVPROF_XZ = "nvprof-xz"
     NSYS_REP = "nsys-rep"
     QDREP = "qdrep"
     """Report of nsys before 2021.4."""
@@ -51,8 +53,6 @@ class Kind(enum.Enum):
 NCU_KINDS = frozenset(kind for kind in Kind if kind.value.startswith("ncu-"))
 """Reports of Nsight Compute and their pages: no timelines."""
 SNAPSHOT_KINDS = frozenset({Kind.MEMORY_SNAPSHOT, Kind.MEMORY_SNAPSHOT_GZ})
-GZIP_MAGIC = b"\x1f\x8b"
-XZ_MAGIC = b"\xfd7zXZ\x00"
 SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
 REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -83,8 +83,13 @@ _PACKED = {
     Kind.NCU_REP: Kind.NCU_REP_GZ,
     Kind.MEMORY_SNAPSHOT: Kind.MEMORY_SNAPSHOT_GZ,
 }
-_PACKED_WITH_XZ = {Kind.NCU_CSV: Kind.NCU_CSV_XZ, Kind.NCU_REP: Kind.NCU_REP_XZ}
-_XZ_MEMORY_BYTES = 256 << 20
+_PACKED_WITH_XZ = {
+    Kind.KINETO: Kind.KINETO_XZ,
+    Kind.NSYS_SQLITE: Kind.NSYS_SQLITE_XZ,
+    Kind.NVPROF: Kind.NVPROF_XZ,
+    Kind.NCU_CSV: Kind.NCU_CSV_XZ,
+    Kind.NCU_REP: Kind.NCU_REP_XZ,
+}
 
 
 def detect(path: Path) -> Kind:
@@ -118,13 +123,12 @@ def _head(path: Path) -> bytes:
 
 
 def _packed_kind(head: bytes, path: Path) -> Kind:
-    stream = engine.decompressobj(GZIP_WINDOW_BITS)
     try:
-        inner = stream.decompress(head, HEAD_BYTES)
-    except DamagedGzip as error:
+        inner, is_all = unpacked_head(head, "gzip", HEAD_BYTES)
+    except ValueError as error:
         raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
     if not inner:
-        if stream.eof:
+        if is_all:
             raise UnreadableFile("empty-file", f"{path} is the gzip of an empty file", "record or export it again")
         raise UnreadableFile("damaged-file", f"{path} is gzip, cut short before its first byte", "copy it again")
     if inner.startswith(GZIP_MAGIC):
@@ -143,11 +147,11 @@ def _packed_kind(head: bytes, path: Path) -> Kind:
 
 
 def _kind_within_xz(head: bytes, path: Path) -> Kind | None:
-    """The kind of a report of Nsight Compute packed with xz, as such reports are kept; None for anything else."""
+    """The kind of a profile packed with xz; None for anything else."""
     try:
-        inner = lzma.LZMADecompressor(memlimit=_XZ_MEMORY_BYTES).decompress(head, HEAD_BYTES)
-    except (lzma.LZMAError, MemoryError):
-        return None
+        inner, _ = unpacked_head(head, "xz", HEAD_BYTES)
+    except ValueError as error:
+        raise UnreadableFile("damaged-file", f"{path} is damaged xz: {error}", "copy it again") from error
     return _PACKED_WITH_XZ.get(_plain_kind(inner, path)) if inner else None
 
 
@@ -155,7 +159,7 @@ def _refuse_other_packing(head: bytes, path: Path) -> None:
     for magic, (name, command) in _OTHER_PACKING.items():
         if head.startswith(magic):
             raise UnreadableFile(
-                "packed-file", f"{path} is packed with {name}, which warpline does not unpack", f"{command} {path.name}"
+                "packed-file", f"{path} is packed with {name} and must be unpacked first", f"{command} {path.name}"
             )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import zlib
 from pathlib import Path
@@ -12,6 +11,7 @@ import polars as pl
 
 from warpline.errors import UnreadableFile
 from warpline.records import dataclass
+from warpline.sources.unpack import Unpacked
 
 SCHEMA = "warpline.look/1"
 ACCESSES = ("read", "write", "update", "make", "view")
@@ -41,8 +41,10 @@ def nothing_seen() -> Look:
 def read_look(file: Path) -> Look:
     """Read the file."""
     try:
-        with gzip.open(file, "rt", encoding="utf-8") as text:
-            content = json.load(text)
+        unpacked = Unpacked(file)
+        content = json.loads(b"".join(unpacked))
+        if unpacked.damage:
+            raise ValueError(unpacked.damage)
         if content["schema"] != SCHEMA:
             raise ValueError(f"its schema is {content['schema']}")
         return Look(_dataflow(content), _lines(content))

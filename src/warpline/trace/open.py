@@ -83,9 +83,9 @@ def _built(file: Path, rows: Rows, key: str | None) -> Trace:
     return trace
 
 
-_KINETO = {Kind.KINETO, Kind.KINETO_GZ}
-_NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
-_NVPROF = {Kind.NVPROF, Kind.NVPROF_GZ}
+_KINETO = {Kind.KINETO, Kind.KINETO_GZ, Kind.KINETO_XZ}
+_NSYS = {Kind.NSYS_SQLITE, Kind.NSYS_SQLITE_GZ, Kind.NSYS_SQLITE_XZ, Kind.NSYS_REP, Kind.QDREP, Kind.QDSTRM}
+_NVPROF = {Kind.NVPROF, Kind.NVPROF_GZ, Kind.NVPROF_XZ}
 _SUFFIXES = (".json", ".json.gz", ".sqlite", ".sqlite.gz", ".nsys-rep", ".qdrep", ".nvvp", ".nvprof")
 _LISTED = 5
 _WITHOUT_TIMELINE = {

@@ -12,8 +12,8 @@ import numpy as np
 
 from warpline.errors import UnreadableFile
 from warpline.sources.kineto import tolerant
-from warpline.sources.kineto.inflate import MAGIC, Inflater
 from warpline.sources.kineto.text import decode_raw, decode_string
+from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of
 from warpline.sources.valid_text import valid_json
 
 WINDOW_BYTES = 4 << 20
@@ -22,13 +22,13 @@ WINDOW_BYTES = 4 << 20
 def read_arguments(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> list[dict[str, Any]]:
     """The `args` of the events at these offsets, as given in `RawEvents`; `{}` if the offset is -1.
 
-    A plain file is mapped; a `.gz` is inflated once from its beginning up to the last offset.
+    A plain file is mapped; a packed one is unpacked once from its beginning up to the last offset.
     """
     try:
         with path.open("rb") as file:
-            compressed = file.read(len(MAGIC)) == MAGIC
+            compressed = packing_of(file.read(len(XZ_MAGIC))) is not None
             if compressed:
-                raws = _from_gzip(path, offsets, lengths)
+                raws = _from_packed(path, offsets, lengths)
             else:
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
                     pairs = zip(offsets, lengths, strict=True)
@@ -38,10 +38,10 @@ def read_arguments(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -
     return [decode_arguments(raw) for raw in raws]
 
 
-def _from_gzip(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
+def _from_packed(path: Path, offsets: Sequence[int], lengths: Sequence[int]) -> list[bytes]:
     raws = [b"{}"] * len(offsets)
     order = [int(row) for row in np.argsort(np.asarray(offsets, np.int64), kind="stable") if offsets[row] >= 0]
-    pieces = iter(Inflater(path, WINDOW_BYTES, 1 << 62))
+    pieces = iter(Unpacked(path, WINDOW_BYTES, 1 << 62))
     text, base = b"", 0
     for row in order:
         start, end = int(offsets[row]), int(offsets[row]) + int(lengths[row])

@@ -1,30 +1,29 @@
-"""Reads a Kineto file, plain or gzip, into RawEvents: chooses the scanner and feeds it.
+"""Reads a Kineto file, plain, gzip or xz, into RawEvents: chooses the scanner and feeds it.
 
-A second thread reads the file, and inflates a `.gz`, in blocks, so that the text is never all in memory; `blocks.py`
+A second thread reads the file, and unpacks it, in blocks, so that the text is never all in memory; `blocks.py`
 has them scanned.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.blocks import Window, scan_blocks
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
-from warpline.sources.kineto.inflate import MAGIC, Inflater, ahead, too_large
+from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
 from warpline.sources.kineto.scanner import Scanner, Status
+from warpline.sources.unpack import XZ_MAGIC, Unpacked, most_bytes, packing_of, too_large
 
 if TYPE_CHECKING:
     from warpline.sources.kineto.events import RawEvents
 
 ScannerName = Literal["auto", "native", "python"]
 
-MAX_BYTES: Final = 64 << 30
-"""Default limit on the text of one trace: about 230 million events, more than most machines can hold."""
 WINDOW_BYTES: Final = 4 << 20
 """Bytes read at once: a block is still in the CPU cache when it is scanned."""
 MAX_THREADS: Final = 8
@@ -42,44 +41,29 @@ def scan_file(
 ) -> RawEvents:
     """All events of a trace, in file order.
 
-    `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default MAX_BYTES, or
-    the environment's WARPLINE_MAX_BYTES) makes the file unreadable rather than the machine. `threads` and
-    `window_bytes` change the speed, never the result. The compiled scanner imports nothing until the text is read;
-    `before_imports` is called before anything is.
+    `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default: `most_bytes()`) makes the
+    file unreadable rather than the machine. `threads` and `window_bytes` change the speed, never the result. The
+    compiled scanner imports nothing until the text is read; `before_imports` is called before anything is.
     """
-    limit = _limit() if limit_bytes is None else limit_bytes
+    limit = most_bytes() if limit_bytes is None else limit_bytes
     try:
         with path.open("rb") as file:
-            magic = file.read(len(MAGIC))
-            if not magic:
-                raise empty_file()
-            threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
-            if magic == MAGIC:
-                inflater = Inflater(path, window_bytes, limit)
-                events = _scan(inflater, _new_scanner(scanner, before_imports), threads, before_imports)
-                events.notes.extend(inflater.notes)
-                events.truncated |= inflater.broken
-                return events
-            if os.fstat(file.fileno()).st_size > limit:
-                raise too_large(limit)
-            file.seek(0)
-            blocks = _blocks_of(file, window_bytes)
-            return _scan(blocks, _new_scanner(scanner, before_imports), threads, before_imports)
+            head, size = file.read(len(XZ_MAGIC)), os.fstat(file.fileno()).st_size
+        if not head:
+            raise empty_file()
+        if not packing_of(head) and size > limit:
+            raise too_large(path, limit)
+        threads = threads or min(os.cpu_count() or 1, MAX_THREADS)
+        unpacked = Unpacked(path, window_bytes, limit)
+        events = _scan(unpacked, _new_scanner(scanner, before_imports), threads, before_imports)
+        if unpacked.damage:
+            events.notes.append(unpacked.damage)
+            events.truncated = True
+        return events
     except OSError as error:
         raise UnreadableFile("no-file", f"{path} cannot be read: {error.strerror}", "check the path") from error
     except (MemoryError, OverflowError) as error:
         raise UnreadableFile("too-large", f"{path.name}: {error}", "record fewer steps, or split the trace") from error
-
-
-def _limit() -> int:
-    text = os.environ.get("WARPLINE_MAX_BYTES", "")
-    if not text:
-        return MAX_BYTES
-    if not text.isdigit():
-        raise UsageError(
-            "bad-limit", f"WARPLINE_MAX_BYTES is {text!r}, not a number of bytes", "unset it, or use digits"
-        )
-    return int(text)
 
 
 def _new_scanner(name: ScannerName, before_imports: Callable[[], None]) -> Scanner:
@@ -109,11 +93,6 @@ def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_import
             _read_tail(*window.rest(step.position), header)
     before_imports()
     return _assemble(scanner, header, step.status is Status.TRUNCATED, window.total)
-
-
-def _blocks_of(file: BinaryIO, size: int) -> Iterator[bytes]:
-    while block := file.read(size):
-        yield block
 
 
 def _read_tail(text: bytes, length: int, header: Header) -> None:

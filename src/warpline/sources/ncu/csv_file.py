@@ -13,9 +13,10 @@ from pathlib import Path
 from warpline.errors import UnreadableFile
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.csv_pages import DETAILS_COLUMNS, DetailsPage, RawPage, metric_cells
-from warpline.sources.ncu.lines import Unpacked, text_lines
+from warpline.sources.ncu.lines import text_lines
 from warpline.sources.ncu.model import NcuReport
 from warpline.sources.ncu.numbers import decimal_mark
+from warpline.sources.unpack import Unpacked
 
 EXPORT = "export it: ncu --import REPORT.ncu-rep --csv --page raw"
 _HEADER = re.compile(r'"?ID"?([,;\t])"?Process ID"?\1')

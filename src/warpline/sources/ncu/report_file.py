@@ -22,9 +22,9 @@ from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.child import MISSING_MODULE
 from warpline.sources.ncu.container import Container, Process, read_container
 from warpline.sources.ncu.csv_file import read_csv
-from warpline.sources.ncu.lines import Unpacked
 from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
 from warpline.sources.ncu.units import base_unit
+from warpline.sources.unpack import Unpacked
 
 _AGAIN = "copy it again, or record it again"
 _INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"

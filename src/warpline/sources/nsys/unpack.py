@@ -1,23 +1,18 @@
-"""Decompress a gzipped export to a plain file that SQLite can open, with a limit on its size."""
+"""A packed export as a plain file that SQLite can open."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
-from warpline.errors import UnreadableFile, UsageError
+from warpline.errors import UnreadableFile
 from warpline.records import dataclass
-from warpline.sources.detect import GZIP_MAGIC, SQLITE_MAGIC
+from warpline.sources.detect import SQLITE_MAGIC
 from warpline.sources.health import HealthEntry
-from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
+from warpline.sources.unpack import Unpacked, packing_of
 
-MAX_BYTES = 16 << 30
-"""Largest uncompressed export that is unpacked unless WARPLINE_MAX_BYTES says otherwise."""
-BLOCK_BYTES = 1 << 20
 HEADER_BYTES = 100
 EXPORT_AGAIN = "export the report again: nsys export --type sqlite --force-overwrite=true REPORT.nsys-rep"
 
@@ -34,7 +29,7 @@ class PlainFile:
 def plain_sqlite(path: Path) -> Iterator[PlainFile]:
     """The file itself, or a decompressed temporary copy that is removed afterwards."""
     head = _head(path)
-    if head.startswith(GZIP_MAGIC):
+    if packing_of(head):
         with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
             unpacked = Path(folder) / "export.sqlite"
             damage = _unpack(path, unpacked)
@@ -67,68 +62,26 @@ def check_magic(head: bytes, path: Path) -> None:
     )
 
 
-def most_bytes() -> int:
-    """The limit on a decompressed file."""
-    text = os.environ.get("WARPLINE_MAX_BYTES", "")
-    if not text:
-        return MAX_BYTES
-    if not text.isdecimal():
-        raise UsageError("bad-environment", f"WARPLINE_MAX_BYTES is {text!r}, not a whole number of bytes")
-    return int(text)
-
-
 def _unpack(path: Path, target: Path) -> list[HealthEntry]:
-    """Decompress into ``target``, up to the damage if there is any."""
-    bound, written, damage = most_bytes(), 0, ""
+    """Unpack into ``target``, up to the damage if there is any."""
+    unpacked, written = Unpacked(path), 0
     try:
-        with path.open("rb") as source, target.open("wb") as sink:
-            try:
-                for block in _blocks(source):
-                    if not written:
-                        check_magic(block[:HEADER_BYTES], path)
-                    written += len(block)
-                    if written > bound:
-                        raise UnreadableFile(
-                            "too-large",
-                            f"{path} decompresses to more than {bound} bytes",
-                            "set WARPLINE_MAX_BYTES to allow more, or decompress it yourself",
-                        )
-                    sink.write(block)
-            except DamagedGzip as error:
-                damage = str(error)
+        with target.open("wb") as sink:
+            for block in unpacked:
+                if not written:
+                    check_magic(block[:HEADER_BYTES], path)
+                written += len(block)
+                sink.write(block)
     except OSError as error:
         raise UnreadableFile(
-            "cannot-unpack", f"{path} cannot be decompressed: {error.strerror or error}", "set TMPDIR to a larger disk"
+            "cannot-unpack", f"{path} cannot be unpacked: {error.strerror or error}", "set TMPDIR to a larger disk"
         ) from error
     if not written:
-        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {damage or 'it is empty'}", "copy it again")
-    if not damage:
+        why = unpacked.damage or "It is empty."
+        raise UnreadableFile("damaged-file", f"{path} has no content: {why[0].lower()}{why[1:]}", "copy it again")
+    if not unpacked.damage:
         return []
-    return [
-        HealthEntry(
-            "truncated-file",
-            "error",
-            f"The gzip file is damaged or truncated after {written} plain bytes ({damage}): the rest is missing.",
-        )
-    ]
-
-
-def _blocks(source: BinaryIO) -> Iterator[bytes]:
-    """The unpacked bytes of all gzip members, block by block: a bomb is never held in memory."""
-    stream = engine.decompressobj(GZIP_WINDOW_BITS)
-    pending = source.read(BLOCK_BYTES)
-    while pending:
-        block = stream.decompress(pending, BLOCK_BYTES)
-        if block:
-            yield block
-        if stream.eof:
-            pending = stream.unused_data or source.read(BLOCK_BYTES)
-            if not pending.startswith(GZIP_MAGIC):
-                return
-            stream = engine.decompressobj(GZIP_WINDOW_BITS)
-        else:
-            pending = stream.unconsumed_tail or source.read(BLOCK_BYTES)
-    raise DamagedGzip("the file ends within the compressed data")
+    return [HealthEntry("truncated-file", "error", f"{unpacked.damage} {written} bytes were unpacked.")]
 
 
 def _short_file(path: Path) -> tuple[HealthEntry, ...]:

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from warpline.errors import UnreadableFile
 from warpline.records import dataclass
-from warpline.sources.detect import GZIP_MAGIC
-from warpline.sources.nsys.unpack import most_bytes
 from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
+from warpline.sources.unpack import GZIP_MAGIC, most_bytes
 
 Int64s = npt.NDArray[np.int64]
 
