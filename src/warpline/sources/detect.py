@@ -149,10 +149,14 @@ def _packed_kind(head: bytes, path: Path) -> Kind:
 def _kind_within_xz(head: bytes, path: Path) -> Kind | None:
     """The kind of a profile packed with xz; None for anything else."""
     try:
-        inner, _ = unpacked_head(head, "xz", HEAD_BYTES)
+        inner, is_all = unpacked_head(head, "xz", HEAD_BYTES)
     except ValueError as error:
         raise UnreadableFile("damaged-file", f"{path} is damaged xz: {error}", "copy it again") from error
-    return _PACKED_WITH_XZ.get(_plain_kind(inner, path)) if inner else None
+    if not inner and is_all:
+        raise UnreadableFile("empty-file", f"{path} is the xz of an empty file", "record or export it again")
+    if not inner:
+        raise UnreadableFile("damaged-file", f"{path} is xz, cut short before its first byte", "copy it again")
+    return _PACKED_WITH_XZ.get(_plain_kind(inner, path))
 
 
 def _refuse_other_packing(head: bytes, path: Path) -> None:
