@@ -75,7 +75,7 @@ def test_a_gzip_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     path = tmp_path / "bomb.gz"
     path.write_bytes(gzip.compress(b"SQLite format 3\x00" + bytes(50_000_000), 9))
     monkeypatch.setenv("WARPLINE_MAX_BYTES", "1000000")
-    with pytest.raises(UnreadableFile, match="more than 1000000 bytes") as caught:
+    with pytest.raises(UnreadableFile, match="more than 1,000,000 bytes") as caught:
         read_nsys(path)
     assert caught.value.code == "too-large"
     monkeypatch.setenv("WARPLINE_MAX_BYTES", "many")
