@@ -118,8 +118,9 @@ def _diagnose(chance: random.Random) -> Sequence[str]:
     if chance.random() < 0.15:
         suffix = chance.choice([".md", ".txt", ".json"])
         shown = [*shown[:1], "-o", OUTPUT + suffix] if shown == ["-v"] else ["-o", OUTPUT + suffix]
+    price = _maybe(chance, 0.1, "--gpu-hour", "2.50")
     why = chance.choice([["--why"], ["--why"], ["--why"], [], ["--no-why"]])
-    return ["diagnose", FILE, *shown, *why, *_steps(chance), *_cached(chance)]
+    return ["diagnose", FILE, *shown, *price, *why, *_steps(chance), *_cached(chance)]
 
 
 def _stats(chance: random.Random) -> Sequence[str]:

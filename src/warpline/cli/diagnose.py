@@ -15,6 +15,7 @@ import click
 
 from warpline.cli.options import (
     force_option,
+    gpu_hour_option,
     json_option,
     no_cache_option,
     open_with_progress,
@@ -37,6 +38,7 @@ from warpline.cli.output import (
 from warpline.records import dataclass
 
 if TYPE_CHECKING:
+    from warpline.findings.cost import DailyCost
     from warpline.reports.kept import FinishedAnswer
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
@@ -54,6 +56,7 @@ TURN_SECONDS = 0.00005
 @step_range_option
 @top_option
 @click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@gpu_hour_option
 @no_cache_option
 def diagnose(
     trace: Path,
@@ -65,6 +68,7 @@ def diagnose(
     step_range: str | None,
     top: int | None,
     why: bool | None,
+    gpu_hour: float | None,
     no_cache: bool,
 ) -> None:
     """Say why the GPU is slow, where its time goes, and what each fix would gain.
@@ -80,9 +84,11 @@ def diagnose(
 
       warpline diagnose trace.json.gz -v -o report.md
 
+      warpline trace.json.gz --gpu-hour 2.50
+
       warpline trace.json.gz --json
     """
-    answer = Answer(verbose, as_json, output, force, top)
+    answer = Answer(verbose, as_json, output, force, top, gpu_hour)
     again = shlex.join(["warpline", "diagnose", short_path(trace), *_chosen(steps, step_range)])
     show(trace, answer, steps, step_range, why, no_cache, again)
 
@@ -124,6 +130,7 @@ class Answer:
     output: Path | None = None
     force: bool = False
     top: int | None = None
+    gpu_hour: float | None = None
 
 
 def show(
@@ -143,7 +150,9 @@ def show(
 
         show_report(trace, answer)
         return
-    finished, keep = finished_answer(trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP)
+    finished, keep = finished_answer(
+        trace, steps, step_range, why, no_cache, again, answer.top or DEFAULT_TOP, answer.gpu_hour
+    )
     if chosen is ReportFormat.JSON:
         put_text(finished.json, answer.output)
     else:
@@ -160,6 +169,7 @@ def finished_answer(
     no_cache: bool = False,
     again: str = "",
     top: int = DEFAULT_TOP,
+    gpu_hour: float | None = None,
 ) -> tuple[FinishedAnswer, Callable[[], None]]:
     """The kept answer, or a new one; and what keeps it, to be called once it is shown."""
     from warpline.trace.open import trace_of_folder  # noqa: PLC0415 - loaded when used, so that --help stays quick
@@ -170,16 +180,16 @@ def finished_answer(
             more = f"{len(others)} more trace{'s' if len(others) > 1 else ''} there"
             named = f"warpline diagnose {shlex.quote(short_path(others[0]))}"
             say(f"warpline: this is {trace.name}; {more}: {named}", err=True)
-    options = [again, str(steps), str(step_range), str(why), str(top)]
+    options = [again, str(steps), str(step_range), str(why), str(top), str(gpu_hour)]
     if no_cache:
-        return _finished(trace, steps, step_range, why, no_cache, again, top), lambda: None
+        return _finished(trace, steps, step_range, why, no_cache, again, top, gpu_hour), lambda: None
     from warpline.reports import kept  # noqa: PLC0415 - loaded when used
 
     key = kept.answer_key(trace, options)
     known = kept.load(key) if key else None
     if known is not None:
         return known, lambda: None
-    finished = _finished(trace, steps, step_range, why, no_cache, again, top)
+    finished = _finished(trace, steps, step_range, why, no_cache, again, top, gpu_hour)
     return finished, lambda: kept.store(key, finished) if key else None
 
 
@@ -192,7 +202,14 @@ def _is_ncu(file: Path) -> bool:
 
 
 def _finished(
-    trace: Path, steps: str | None, step_range: str | None, why: bool | None, no_cache: bool, again: str, top: int
+    trace: Path,
+    steps: str | None,
+    step_range: str | None,
+    why: bool | None,
+    no_cache: bool,
+    again: str,
+    top: int,
+    gpu_hour: float | None,
 ) -> FinishedAnswer:
     """Open and diagnose the trace."""
     # Both cores are busy with the file, the imports and the analyses: threads of libraries would only wait and spin.
@@ -206,12 +223,21 @@ def _finished(
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
 
-        diagnosis = analyse(opened, why)
+        diagnosis, cost = analyse(opened, why), _cost(gpu_hour)
+        priced = {"cost": cost.to_dict(diagnosis.findings, diagnosis.plan)} if cost is not None else {}
         return FinishedAnswer(
-            json=json_text(diagnosis.to_dict()),
-            brief=report(diagnosis, False, top, again),
-            full=report(diagnosis, True, top, again),
+            json=json_text(diagnosis.to_dict() | priced),
+            brief=report(diagnosis, False, top, again, cost),
+            full=report(diagnosis, True, top, again, cost),
         )
+
+
+def _cost(gpu_hour: float | None) -> DailyCost | None:
+    if gpu_hour is None:
+        return None
+    from warpline.findings.cost import DailyCost  # noqa: PLC0415 - loads where a price is given
+
+    return DailyCost(gpu_hour)
 
 
 def _load_analyses(with_fixes: bool) -> None:

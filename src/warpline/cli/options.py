@@ -41,6 +41,12 @@ verbose_option = click.option("-v", "--verbose", is_flag=True, help="Show all se
 output_option = click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write to this file: .md, .txt or .json."
 )
+gpu_hour_option = click.option(
+    "--gpu-hour",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="PRICE",
+    help="Say what each fix saves a day at this price of a GPU hour.",
+)
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
 
 

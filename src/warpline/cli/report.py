@@ -9,6 +9,7 @@ import click
 
 from warpline.cli.options import (
     force_option,
+    gpu_hour_option,
     json_option,
     no_cache_option,
     open_with_progress,
@@ -36,6 +37,7 @@ SUFFIXES = (".gz", ".json", ".sqlite", ".nsys-rep")
 @steps_option
 @step_range_option
 @click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@gpu_hour_option
 @no_cache_option
 def report(
     trace: Path,
@@ -45,6 +47,7 @@ def report(
     steps: str | None,
     step_range: str | None,
     why: bool | None,
+    gpu_hour: float | None,
     no_cache: bool,
 ) -> None:
     """Write one HTML file with the verdict, the findings and a timeline; it opens offline in any browser.
@@ -55,15 +58,19 @@ def report(
 
       warpline report trace.json.gz -o report.html --steps 1:3
 
+      warpline report trace.json.gz --gpu-hour 2.50
+
       warpline report trace.json.gz -o report.html -f --json
     """
     file = output or Path(f"{_stem(trace)}.html")
     refuse_existing(file, force)
     opened = open_with_progress(trace, steps, step_range, no_cache)
-    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.findings.cost import DailyCost  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
     from warpline.reports.page.document import page  # noqa: PLC0415
 
-    made = page(diagnose(opened, why), again=shlex.join(["warpline", "diagnose", short_path(trace)]))
+    cost = DailyCost(gpu_hour) if gpu_hour is not None else None
+    made = page(diagnose(opened, why), again=shlex.join(["warpline", "diagnose", short_path(trace)]), cost=cost)
     write_text(file, made.html)
     size = file.stat().st_size
     if as_json:

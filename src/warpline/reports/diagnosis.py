@@ -34,6 +34,7 @@ from warpline.sources.stdin import as_typed
 from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
+    from warpline.findings.cost import DailyCost
     from warpline.findings.plan import PlanStep
     from warpline.findings.rank import Judgement
 
@@ -79,10 +80,16 @@ DISTORTION = "profiler-distortion"
 """The health entry that contains both step times, with and without the profiler."""
 
 
-def report(diagnosis: Diagnosis, verbose: bool = False, top: int = 10, again: str = "") -> Report:
+def report(
+    diagnosis: Diagnosis, verbose: bool = False, top: int = 10, again: str = "", cost: DailyCost | None = None
+) -> Report:
     """The report of `warpline diagnose`; `again` is the command that repeats it, built from the path if empty."""
     again = again or f"warpline diagnose {_quoted(diagnosis)}"
-    sections = _everything(diagnosis, top) if verbose else _first_screen(diagnosis)
+    sections = list(_everything(diagnosis, top) if verbose else _first_screen(diagnosis))
+    if cost is not None and diagnosis.judgement is not None:
+        from warpline.reports.cost import cost_section  # noqa: PLC0415 - loads where a price is given
+
+        sections.append(cost_section(diagnosis.judgement, cost, brief=not verbose))
     following = Section("next", "Next", (Commands(tuple(_next(diagnosis, verbose, again))),), is_lead=not verbose)
     return Report(_title(diagnosis, verbose), (*sections, following))
 

@@ -8,6 +8,7 @@ from importlib import resources
 
 import msgspec
 
+from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
 from warpline.records import dataclass
 from warpline.reports import html
@@ -41,11 +42,13 @@ class _Rows:
     blocks: tuple[str, str]
 
 
-def page(diagnosis: Diagnosis, top_kernels: int = LISTED_KERNELS, again: str = "") -> Page:
-    """The page of a diagnosis; `again` is the command that repeats the diagnosis."""
+def page(
+    diagnosis: Diagnosis, top_kernels: int = LISTED_KERNELS, again: str = "", cost: DailyCost | None = None
+) -> Page:
+    """The page of a diagnosis; `again` is the command that repeats the diagnosis, `cost` the price of a GPU."""
     timeline = drawn_timeline(diagnosis)
     rows = _Rows(timeline.head.zero_ns, timeline.blocks())
-    return Page(_document(diagnosis, top_kernels, again, rows), timeline.head.events)
+    return Page(_document(diagnosis, top_kernels, again, rows, cost=cost), timeline.head.events)
 
 
 class ServedPage:
@@ -68,8 +71,15 @@ class ServedPage:
         return self.timeline.part(self.least_ns, start_ns, end_ns)
 
 
-def _document(diagnosis: Diagnosis, top_kernels: int, again: str, timeline: _Rows, connects: str = "") -> str:
-    full, (first, second) = report(diagnosis, True, top_kernels, again), timeline.blocks
+def _document(
+    diagnosis: Diagnosis,
+    top_kernels: int,
+    again: str,
+    timeline: _Rows,
+    connects: str = "",
+    cost: DailyCost | None = None,
+) -> str:
+    full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
     data = block(msgspec.json.encode(panels(diagnosis, timeline.zero_ns)))
     program, style = _asset("bundle.js"), _asset("bundle.css")
     policy = "; ".join(
@@ -84,7 +94,7 @@ def _document(diagnosis: Diagnosis, top_kernels: int, again: str, timeline: _Row
             top.time_bar(diagnosis),
             top.plan(diagnosis),
             top.health(full),
-            top.findings(diagnosis),
+            top.findings(diagnosis, cost),
         ]
     )
     return f"""<!doctype html>

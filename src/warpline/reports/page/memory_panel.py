@@ -1,42 +1,26 @@
-"""Memory of each device over time, as few points that keep every peak."""
+"""Memory of each device over time, as `warpline memory` counts it."""
 
 from __future__ import annotations
 
-import numpy as np
-import polars as pl
-
+from warpline.analyses.memory.allocations import Allocations, allocations_of
+from warpline.analyses.memory.curve import memory_curve
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import Curve, Memory
-from warpline.trace.columns import Int64s, integers
 
 POINTS = 800
 
 
 def memory_panel(diagnosis: Diagnosis, zero_ns: int) -> Memory | None:
     """A curve for each device with allocations; None if the profile has none (profile_memory=True records them)."""
-    events = diagnosis.trace.memory.filter(
-        pl.col("allocated_bytes").is_not_null(), pl.col("device").fill_null(-1) >= 0
-    ).sort("time_ns", maintain_order=True)
-    curves = [
-        _curve(f"GPU {device}", rows, zero_ns)
-        for (device,), rows in sorted(events.group_by("device", maintain_order=True))
-    ]
+    curves = [_curve(allocations, zero_ns) for allocations in allocations_of(diagnosis.trace) if len(allocations)]
     return Memory(curves) if curves else None
 
 
-def _curve(title: str, rows: pl.DataFrame, zero_ns: int) -> Curve:
-    times, allocated = integers(rows["time_ns"]) - zero_ns, integers(rows["allocated_bytes"])
-    reserved = integers(rows["reserved_bytes"], 0) if rows["reserved_bytes"].is_not_null().any() else None
-    edges = np.linspace(times[0], times[-1], POINTS, endpoint=False)
-    first = np.unique(np.searchsorted(times, edges)) if len(times) > POINTS else np.arange(len(times))
+def _curve(allocations: Allocations, zero_ns: int) -> Curve:
+    curve = memory_curve(allocations, points=POINTS)
     return Curve(
-        title=title,
-        times_ns=times[first].tolist(),
-        allocated_bytes=_peaks(allocated, first),
-        reserved_bytes=_peaks(reserved, first) if reserved is not None else [],
+        title=allocations.device,
+        times_ns=(curve.time_ns - zero_ns).tolist(),
+        allocated_bytes=curve.allocated_bytes.tolist(),
+        reserved_bytes=[] if curve.reserved_bytes is None else curve.reserved_bytes.tolist(),
     )
-
-
-def _peaks(values: Int64s, first: Int64s) -> list[int]:
-    peaks: list[int] = np.maximum.reduceat(values, first).tolist()
-    return peaks

@@ -1,13 +1,16 @@
-"""Tables to sort, filter and group: ops and kernels."""
+"""Tables to sort, filter and group: ops, parts of the step and kernels."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import polars as pl
 
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.ops import ops_table
+from warpline.analyses.parts import PartsTable, parts_table
+from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import DataTable, TableColumn, Tables
 
@@ -23,6 +26,9 @@ def tables_panel(diagnosis: Diagnosis) -> Tables | None:
 def _tables(diagnosis: Diagnosis) -> Iterator[DataTable]:
     if len(diagnosis.trace.ops):
         yield _ops(ops_table(diagnosis.trace).frame)
+    if diagnosis.devices:
+        with contextlib.suppress(CannotAnswer):
+            yield _parts(parts_table(diagnosis.trace))
     kernels = top_kernels(diagnosis.trace)
     if len(kernels):
         yield _kernels(kernels)
@@ -47,6 +53,21 @@ def _ops(ops: pl.DataFrame) -> DataTable:
     present = [name for name in columns if not name.startswith("gpu") or ops["gpu_total_ns"].is_not_null().any()]
     shown = ops.with_columns(roof=pl.col("roof_pct") / 100, line=line)
     return data_table("Ops", shown, {name: columns[name] for name in present})
+
+
+def _parts(parts: PartsTable) -> DataTable:
+    columns = {
+        "part": TableColumn(f"part, by {parts.by}", "text"),
+        "gpu_ns": TableColumn("GPU time", "ns", sums=True),
+        "share": TableColumn("share", "share", sums=True),
+        "launches": TableColumn("launches", "count", sums=True),
+        "mean_ns": TableColumn("mean", "ns"),
+        "idle_inside_ns": TableColumn("idle inside", "ns"),
+        "roof": TableColumn("of the roof", "share"),
+        "headroom_ns": TableColumn("headroom", "ns"),
+        "verdict": TableColumn("verdict", "text", group=True),
+    }
+    return data_table("Parts", parts.frame.with_columns(roof=pl.col("roof_pct") / 100), columns)
 
 
 def _kernels(kernels: pl.DataFrame) -> DataTable:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from warpline.estimate import Estimate
+from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.reports import cpu_time, html, values
+from warpline.reports.cost import saved_words
 from warpline.reports.diagnosis import ALL_PARTS, BUSY, busiest, device_bar
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
@@ -74,23 +76,25 @@ def _plan_row(row: int, name: str, gain: str, after: Estimate, before: float, sc
     )
 
 
-def findings(diagnosis: Diagnosis) -> str:
-    """Each finding: the claim, the gain, the lines to change and how."""
+def findings(diagnosis: Diagnosis, cost: DailyCost | None = None) -> str:
+    """Each finding: the claim, the gain, the lines to change and how, and what the fix saves a day at a given price."""
     judgement = diagnosis.judgement
     if judgement is None or not judgement.findings:
         return ""
     cards = "".join(
-        _finding(number, finding) for number, finding in enumerate(in_order(judgement.findings, judgement.verdict))
+        _finding(number, finding, cost)
+        for number, finding in enumerate(in_order(judgement.findings, judgement.verdict))
     )
     return f'<section id="findings"><h2>Findings</h2><div class="cards">{cards}</div></section>'
 
 
-def _finding(number: int, finding: Finding) -> str:
+def _finding(number: int, finding: Finding, cost: DailyCost | None) -> str:
     gain, spread, after, confidence = gains(finding)
     shown = {
         "gain": f"{values.shown(gain, 'gain')} (range {values.shown(spread, 'gain')})",
         "new step": values.shown(after, "ns") if after is not None else "",
         "confidence": confidence,
+        "saves": saved_words(finding, cost) if cost is not None else "",
         "where": places(finding.where).removeprefix("in "),
     }
     facts = "".join(f"<dt>{name}</dt><dd>{html.text(words)}</dd>" for name, words in shown.items() if words)
