@@ -6,6 +6,8 @@ import type { Page } from "../page";
 import { duration, size } from "../words";
 
 const WIDTH = 1000, HEIGHT = 220, LEFT = 76, RIGHT = 12, TOP = 12, BOTTOM = 26;
+/** Reserved memory is drawn up to so many times the allocated peak; beyond, it would flatten the curve. */
+const MOST_ROOM = 3;
 
 /** The value that holds at a moment: that of the last point before it. */
 export function at(times: readonly number[], moment: number): number {
@@ -23,7 +25,8 @@ export function memory(data: Memory, element: HTMLElement, page: Page): void {
 
 function chart(curve: Curve, page: Page): Node[] {
   const first = curve.times_ns[0] ?? 0, last = Math.max(curve.times_ns.at(-1) ?? 0, first + 1);
-  const highest = Math.max(1, ...curve.allocated_bytes, ...curve.reserved_bytes), peak = curve.allocated_bytes.indexOf(Math.max(...curve.allocated_bytes));
+  const most = Math.max(1, ...curve.allocated_bytes), held = Math.max(0, ...curve.reserved_bytes), peak = curve.allocated_bytes.indexOf(most);
+  const highest = held <= MOST_ROOM * most ? Math.max(most, held) : most;
   const atX = (time: number): number => LEFT + ((time - first) / (last - first)) * (WIDTH - LEFT - RIGHT);
   const atY = (bytes: number): number => HEIGHT - BOTTOM - (bytes / highest) * (HEIGHT - TOP - BOTTOM);
   const line = (values: readonly number[]): string => values.map((value, place) => `${place ? `H${atX(curve.times_ns[place] ?? 0).toFixed(1)}V` : `M${atX(first)} `}${atY(value).toFixed(1)}`).join("") + `H${WIDTH - RIGHT}`;
@@ -52,8 +55,9 @@ function chart(curve: Curve, page: Page): Node[] {
   });
   for (const part of [0, 0.5, 1]) picture.append(draw("path", { class: "grid", d: `M${LEFT} ${atY(part * highest)}H${WIDTH - RIGHT}` }), draw("text", { x: LEFT - 8, y: atY(part * highest), class: "end dim" }, size(part * highest)));
   for (const part of [0, 0.25, 0.5, 0.75, 1]) picture.append(draw("text", { x: atX(first + part * (last - first)), y: HEIGHT - 8, class: part === 1 ? "end dim" : "middle dim" }, duration(first + part * (last - first))));
-  if (curve.reserved_bytes.length) picture.append(draw("path", { class: "reserved", d: line(curve.reserved_bytes) }));
+  if (highest >= held && held) picture.append(draw("path", { class: "reserved", d: line(curve.reserved_bytes) }));
   picture.append(draw("path", { class: "area", d: `${line(curve.allocated_bytes)}V${atY(0)}H${LEFT}z` }), draw("path", { class: "allocated", d: line(curve.allocated_bytes) }), mark);
   move(peak);
-  return [make("h3", {}, curve.title, make("small", {}, `peak ${size(curve.allocated_bytes[peak] ?? 0)} allocated`)), picture, facts];
+  const reserved = held ? `, ${size(held)} reserved${held > highest ? " (far above the picture)" : " (dashed)"}` : "";
+  return [make("h3", {}, curve.title, make("small", {}, `peak ${size(most)} allocated${reserved}`)), picture, facts];
 }

@@ -10,7 +10,7 @@ export type Row = readonly Cell[];
 /** A column and whether the largest comes first. */
 export interface Order { readonly column: number; readonly falling: boolean }
 
-const FIRST_ROWS = 25;
+const FIRST_ROWS = 15;
 
 const written = (cell: Cell, unit: TableColumn["unit"]): string => {
   if (cell === null || cell === "") return "–";
@@ -102,6 +102,7 @@ function view(table: DataTable, page: Page): HTMLElement {
     const left = table.left_out ? `; ${several(table.left_out, "shorter one")} not on this page` : "";
     summary.textContent = `${several(listed.length, group === null ? "row" : "group")} of ${count(group === null ? table.rows.length : rows.length)}${left}`;
     more.hidden = listed.length === rows.length;
+    more.textContent = `Show all ${count(rows.length)}`;
   }
   function heading(column: TableColumn, place: number, current: Order): HTMLElement {
     const isText = column.unit === "text", mine = current.column === place;
