@@ -14,6 +14,7 @@ from warpline.cli.main import run
 from warpline.exports.step_picture import step_picture
 from warpline.exports.time_picture import time_picture
 from warpline.findings.diagnosis import diagnose
+from warpline.reports.drawing import BUSY_COLOURS
 from warpline.trace.open import open_trace
 
 DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
@@ -43,7 +44,11 @@ def test_the_step_picture_draws_each_kernel_to_scale(tmp_path: Path) -> None:
         *launched("b", 40, 60, 20, 2),
     ]
     picture = step_picture(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
-    path = next(path for path in ElementTree.fromstring(picture).iter(f"{SVG}path") if path.get("fill") == "#4577b8")
+    path = next(
+        path
+        for path in ElementTree.fromstring(picture).iter(f"{SVG}path")
+        if path.get("fill") == BUSY_COLOURS["compute"]
+    )
     found = re.findall(r"M([\d.]+) [\d.]+h([\d.]+)", path.get("d", ""))
     scale = (1200 - 150 - 16) / 100
     assert [(float(left), float(width)) for left, width in found] == [

@@ -17,7 +17,7 @@ from warpline.cli.options import (
     steps_option,
     verbose_option,
 )
-from warpline.cli.output import format_of, put_answer, refuse_existing, say
+from warpline.cli.output import ReportFormat, format_of, put_answer, refuse_existing, say, write_text
 from warpline.errors import EXIT_INCONCLUSIVE, UsageError, WarplineError
 
 if TYPE_CHECKING:
@@ -70,18 +70,27 @@ def compare(
       warpline compare --before before1.json.gz --before before2.json.gz --after after1.json.gz --after after2.json.gz
 
       warpline compare before.json.gz after.json.gz -o change.md
+
+      warpline compare before.json.gz after.json.gz -o change.html
     """
     from warpline.compare.comparison import compare as explain  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.compare import report  # noqa: PLC0415
 
     refuse_existing(output, force)
-    chosen = format_of(output, as_json)
+    as_page = output is not None and output.suffix.lower() == ".html" and not as_json
+    chosen = ReportFormat.TERMINAL if as_page else format_of(output, as_json)
     a, b = _sides(traces, more_a, more_b)
     opened = {path: open_with_progress(path, steps, step_range, no_cache) for path in dict.fromkeys([*a, *b])}
     found = explain([opened[path] for path in a], [opened[path] for path in b], least_effect / 100)
     if found.outcome is not None and not no_history:
         _remember(opened[a[0]], opened[b[0]], found.outcome)
-    put_answer(found.to_dict(), report(found, verbose), chosen, output)
+    if as_page and output is not None:
+        from warpline.exports.comparison_page import comparison_page  # noqa: PLC0415
+
+        write_text(output, comparison_page(report(found, verbose=True), opened[a[0]], opened[b[0]]))
+        say(f"wrote {output}; open it in a browser", err=True)
+    else:
+        put_answer(found.to_dict(), report(found, verbose), chosen, output)
     return EXIT_INCONCLUSIVE if found.verdict in {"inconclusive", "not_comparable"} else 0
 
 

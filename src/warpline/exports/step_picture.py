@@ -37,29 +37,32 @@ class _Row:
     """Those within the window."""
 
 
-def step_picture(diagnosis: Diagnosis) -> str:
-    """The picture as SVG: of the chosen steps, else of the step of median length, else of the whole recording."""
-    window, what = _window(diagnosis)
+def step_picture(diagnosis: Diagnosis, span_ns: int | None = None) -> str:
+    """The picture as SVG: of the chosen steps, else of the step of median length, else of the whole recording.
+
+    With `span_ns`, so much time fills the width, so that two pictures have the same scale.
+    """
+    window, what = drawn_window(diagnosis)
+    span = max(window.length_ns, span_ns or 0, 1)
     whole = timeline(diagnosis)
     title = " · ".join(filter(None, (diagnosis.trace.path.name, what, diagnosis.device_name)))
-    parts, y = [label(12, 28, title, "title"), *_axis(window)], float(TOP)
-    for group, rows in _groups(whole, window):
-        parts.append(label(12, y + 12, fitted(group, GUTTER * 1.9), ""))
+    head, rows, y = [label(12, 28, title, "title"), *_axis(span)], list[str](), float(TOP)
+    for group, shown in _groups(whole, window):
+        rows.append(label(12, y + 12, fitted(group, GUTTER * 1.9), ""))
         y += ROW
-        for row in rows:
-            parts.append(label(24, y + 12, row.name, "dim"))
-            parts += _bars(row, window, y)
+        for row in shown:
+            rows.append(label(24, y + 12, row.name, "dim"))
+            rows += _bars(row, window, span, y)
             y += ROW
-        parts.append(f'<line class="rule" x1="12" x2="{WIDTH - RIGHT}" y1="{y + 2:g}" y2="{y + 2:g}"/>')
+        rows.append(f'<line class="rule" x1="12" x2="{WIDTH - RIGHT}" y1="{y + 2:g}" y2="{y + 2:g}"/>')
         y += 8
-    parts.append(
-        f'<path class="rule" fill="none" stroke-dasharray="2 3" d="{_grid(window, TOP - 8, y - 8)}"/>',
-    )
+    head.append(f'<path class="rule" fill="none" stroke-dasharray="2 3" d="{_grid(span, TOP - 8, y - 8)}"/>')
     entries, y = legend(12, y + 18, WIDTH - 24, _legend(whole, window))
-    return document(WIDTH, y, title, _sentence(diagnosis, window), [*parts, *entries])
+    return document(WIDTH, y, title, _sentence(diagnosis, window), [*head, *rows, *entries])
 
 
-def _window(diagnosis: Diagnosis) -> tuple[Window, str]:
+def drawn_window(diagnosis: Diagnosis) -> tuple[Window, str]:
+    """The part of the recording that is drawn, and what it is."""
     steps = diagnosis.steps
     if diagnosis.trace.chosen_steps is not None or not len(steps):
         window = diagnosis.trace.window
@@ -112,8 +115,8 @@ def _depths(bars: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     return depths
 
 
-def _bars(row: _Row, window: Window, y: float) -> Iterator[str]:
-    scale = (WIDTH - GUTTER - RIGHT) / max(window.length_ns, 1)
+def _bars(row: _Row, window: Window, span_ns: int, y: float) -> Iterator[str]:
+    scale = (WIDTH - GUTTER - RIGHT) / span_ns
     merged_ns = int(MERGED_PX / scale)
     for colour, bars in _coloured(row):
         starts = np.clip(integers(bars["start_ns"]), window.start_ns, window.end_ns)
@@ -149,22 +152,22 @@ def _by_activity(bars: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {kind: bars.filter(kinds == kind) for kind in BUSY_COLOURS if (kinds == kind).any()}
 
 
-def _axis(window: Window) -> Iterator[str]:
-    for at, time_ns in _ticks(window):
+def _axis(span_ns: int) -> Iterator[str]:
+    for at, time_ns in _ticks(span_ns):
         yield label(at, TOP - 16, duration(time_ns) if time_ns else "0", "dim", "middle")
 
 
-def _grid(window: Window, top: float, bottom: float) -> str:
-    return "".join(f"M{at:.1f} {top:g}V{bottom:g}" for at, _ in _ticks(window))
+def _grid(span_ns: int, top: float, bottom: float) -> str:
+    return "".join(f"M{at:.1f} {top:g}V{bottom:g}" for at, _ in _ticks(span_ns))
 
 
-def _ticks(window: Window) -> Iterator[tuple[float, int]]:
+def _ticks(span_ns: int) -> Iterator[tuple[float, int]]:
     """Round times from the begin of the window, at most about `TICKS`."""
-    least = max(window.length_ns / TICKS, 1)
+    least = max(span_ns / TICKS, 1)
     power = 10 ** int(np.floor(np.log10(least)))
     step = int(next(power * factor for factor in (1, 2, 5, 10) if power * factor >= least))
-    for time_ns in range(0, window.length_ns + 1, max(step, 1)):
-        yield round(GUTTER + time_ns / max(window.length_ns, 1) * (WIDTH - GUTTER - RIGHT), 1), time_ns
+    for time_ns in range(0, span_ns + 1, max(step, 1)):
+        yield round(GUTTER + time_ns / span_ns * (WIDTH - GUTTER - RIGHT), 1), time_ns
 
 
 def _legend(whole: Timeline, window: Window) -> list[tuple[str, str]]:

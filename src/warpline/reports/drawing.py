@@ -24,7 +24,7 @@ IDLE_COLOURS = {
     "profiler": "#5f6368",
     "unknown": "#c9cdd2",
 }
-BUSY_COLOURS = {"compute": "#4577b8", "comm": "#b9608b", "copy": "#9068ab", "memset": "#b6bec8"}
+BUSY_COLOURS = {"compute": "#6695d0", "comm": "#b9608b", "copy": "#9068ab", "memset": "#b6bec8"}
 STYLE = """\
 text { font: 12px Inter, "Segoe UI", system-ui, sans-serif; fill: var(--ink); }
 .title { font-size: 15px; font-weight: 600; }

@@ -81,10 +81,10 @@ def _document(
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
     data = block(msgspec.json.encode(panels(diagnosis, timeline.zero_ns)))
-    program, style = _asset("bundle.js"), _asset("bundle.css")
+    program, style = asset("bundle.js"), asset("bundle.css")
     policy = "; ".join(
         [
-            *("default-src 'none'", f"script-src {_hash(program)}", f"style-src {_hash(style)}"),
+            *("default-src 'none'", f"script-src {hash_source(program)}", f"style-src {hash_source(style)}"),
             *("img-src data:", "base-uri 'none'", f"form-action 'none'{connects}"),
         ]
     )
@@ -127,9 +127,11 @@ def _document(
 """
 
 
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of the built page."""
     return (resources.files("warpline.reports.page") / name).read_text(encoding="utf-8")
 
 
-def _hash(content: str) -> str:
+def hash_source(content: str) -> str:
+    """What a Content Security Policy calls a script or style that it allows."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
