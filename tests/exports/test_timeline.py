@@ -136,3 +136,16 @@ def test_bars_of_a_track_nest_or_follow_each_other(spans: list[tuple[int, int]])
             for later_start, later_end in rows[place + 1 :]:
                 assert later_start >= end or later_end <= end, "overlaps without nesting"
                 assert later_start >= start
+
+
+def test_activity_without_a_stream_comes_last(tmp_path: Path) -> None:
+    without = kernel("lost", 40, 10, 3)
+    without["args"].pop("stream")
+    without["tid"] = "none"
+    events = [kernel("a", 0, 10, 1, stream=13), kernel("b", 20, 10, 2, stream=7), without]
+    shown = timeline(diagnose(open_trace(write(tmp_path, events), cache=False), why=False))
+    assert [track.name for track in shown.tracks if track.table == "gpu"] == [
+        "stream 7",
+        "stream 13",
+        "no stream recorded",
+    ]

@@ -122,13 +122,13 @@ class _Interned:
         details: dict[str, int] = {}
         self._texts: dict[str, int] = {}
         for track in timeline.tracks:
-            _add(names, track.bars["name"].unique().to_list())
+            _add(names, track.bars["name"].unique(maintain_order=True).to_list())
             columns = track.bars.columns[len(BAR) :]
             _add(details, columns)
             for column in columns:
                 values = track.bars[column]
                 if not values.dtype.is_numeric():
-                    _add(self._texts, values.drop_nulls().unique().to_list())
+                    _add(self._texts, values.drop_nulls().unique(maintain_order=True).to_list())
         self.names = {name: number(NAME_IID, iid) for name, iid in names.items()}
         self.details = {name: number(DETAIL_IID, iid) for name, iid in details.items()}
         self._entries = ((EVENT_NAMES, names), (DETAIL_NAMES, details), (DETAIL_TEXTS, self._texts))

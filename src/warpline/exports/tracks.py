@@ -68,11 +68,11 @@ def _devices(trace: Trace, diagnosis: Diagnosis) -> Iterator[Track]:
     names = dict(trace.devices.select("device", "name").iter_rows())
     idle = {gaps.device: gaps for gaps in diagnosis.gaps}
     projected = _closed(trace).filter(pl.col("style") == "gpu")
-    for (device,), rows in sorted(gpu.group_by("device"), key=lambda item: item[0]):
+    for device, rows in _by_number(gpu, "device"):
         group = f"GPU {device}" + (f" · {names[device]}" if names.get(device) else "")
         if device in idle:
             yield from tracks_of(group, "idle, by cause", "idle", _idle_bars(idle[device]))
-        for (stream,), bars in sorted(rows.group_by("stream"), key=lambda item: (item[0] is None, item[0] or 0)):
+        for stream, bars in _by_number(rows, "stream"):
             title = f"stream {stream}" if stream is not None else "no stream recorded"
             yield from tracks_of(group, title, "gpu", bars.select(*BAR, *DETAILS["gpu"]))
         ranges = projected.filter(pl.col("device").fill_null(0) == device)
@@ -83,15 +83,26 @@ def _threads(trace: Trace) -> Iterator[Track]:
     tables = {name: _detailed(trace, name) for name in THREAD_TABLES if name != "ranges"}
     tables = {"ranges": _closed(trace).filter(pl.col("thread").is_not_null()), **tables}
     by_thread = {
-        name: {int(thread): rows for (thread,), rows in table.group_by("thread")} for name, table in tables.items()
+        name: {int(thread): rows for (thread,), rows in table.group_by("thread", maintain_order=True)}
+        for name, table in tables.items()
     }
     busiest = {thread for found in by_thread.values() for thread in found}
-    for thread in sorted(busiest, key=lambda one: -sum(len(found.get(one, ())) for found in by_thread.values())):
+    for thread in sorted(busiest, key=lambda one: (-_count(by_thread, one), one)):
         group = thread_title(trace, thread)
         for name, label in THREAD_TABLES.items():
             bars = by_thread[name].get(thread)
             if bars is not None:
                 yield from tracks_of(group, label, name, bars.select(*BAR, *DETAILS[name]))
+
+
+def _count(by_thread: dict[str, dict[int, pl.DataFrame]], thread: int) -> int:
+    return sum(len(found[thread]) for found in by_thread.values() if thread in found)
+
+
+def _by_number(rows: pl.DataFrame, column: str) -> list[tuple[int | None, pl.DataFrame]]:
+    """The rows of each number, in rising order; those without one last."""
+    groups = [(number, group) for (number,), group in rows.group_by(column, maintain_order=True)]
+    return sorted(groups, key=lambda item: (item[0] is None, item[0] or 0))
 
 
 def _closed(trace: Trace) -> pl.DataFrame:
