@@ -17,6 +17,8 @@ from warpline.analyses.ops import SORTS, OpsTable, ops_table
 from warpline.cli.main import run
 from warpline.cli.ops import GROUPS
 from warpline.errors import CannotAnswer, UsageError
+from warpline.reports.ops import ops_report
+from warpline.reports.terminal import render
 from warpline.trace.open import open_trace
 
 DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
@@ -160,6 +162,21 @@ def test_groups_keep_every_call_and_nanosecond(group: str) -> None:
     sums = ("calls", "cpu_self_ns", "cpu_total_ns", "gpu_self_ns", "gpu_total_ns", "launches")
     assert split.frame.select(sums).sum().rows() == whole.frame.select(sums).sum().rows()
     assert int(whole.frame["gpu_self_ns"].sum()) + whole.without_op_ns == whole.gpu_ns
+
+
+def test_the_line_of_code_is_a_column_of_its_own(tmp_path: Path) -> None:
+    events = [
+        frame("/home/me/project/train.py(12): forward", 0, 90, 1, None),
+        op("aten::mm", 20, 40, external=2),
+        *launched("gemm", 30, 50, 200, 7),
+    ]
+    found = table_of(tmp_path, events)
+    text = render(ops_report(found, "title", "trace.json", 5), 200).plain
+    (line,) = [line for line in text.splitlines() if "aten::mm" in line]
+    assert line.split()[-2:] == ["aten::mm", f"{row(found, 'aten::mm')['file']}:12"]
+    assert "where" in text
+    by_line = render(ops_report(table_of(tmp_path, events, group="line"), "title", "trace.json", 5), 200).plain
+    assert by_line.count("train.py:12") == 1
 
 
 def test_the_command_prints_json_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

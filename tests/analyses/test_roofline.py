@@ -272,7 +272,7 @@ def test_the_json_is_the_documented_one(recorded: RooflineTable) -> None:
 
 def test_the_report_fits_its_width(recorded: RooflineTable) -> None:
     for width in (80, 120, 200):
-        text = render(report(recorded, "x.json", 10), width).plain
+        text = render(report(recorded, "title", "x.json", 10), width).plain
         assert max(map(len, text.splitlines())) <= width
         assert "aten::mm" in text
         assert "% of GPU time" in text

@@ -59,6 +59,16 @@ def test_budgets_have_a_direction(paths: tuple[str, str, str], capsys: pytest.Ca
     assert "exceeded" in capsys.readouterr().out
 
 
+def test_several_budgets_may_follow_one_option(paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["gate", paths[0], "--budget", "step_ms<=0.151", "kernels<=2", "busy_ms>=0.1"]) == 0
+    assert capsys.readouterr().out.count("kept") == 3
+    assert run(["gate", "--budget", "kernels<=2", "launches<=1", paths[0]]) == 3
+    assert run(["gate", "--budget", "kernels<=2", "launches<=1"]) == 2
+    assert "no-trace" in capsys.readouterr().err
+    assert run(["gate", paths[0], "--budget", "kernels<=2", "nonsense<=1"]) == 2
+    assert "bad-budget" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("text", ["", "step_ms", "step_ms=<3", "nonsense<=3", "step_ms<=x", "step_ms<=1e9999"])
 def test_what_is_no_budget_is_refused(text: str) -> None:
     with pytest.raises(WarplineError, match="bad-budget"):

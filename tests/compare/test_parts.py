@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kineto_files import Event, annotation, launched, write
 
 from warpline.analyses.gaps import CAUSES
-from warpline.compare.parts import Part, explain, title
+from warpline.compare.parts import Part, explain
 from warpline.compare.typical_step import Operation, TypicalStep, typical_step
 from warpline.intervals import Spans
 from warpline.trace.open import open_trace
@@ -24,8 +24,9 @@ OTHER_GEMM = "nvjet_sm90_hsh_192x192_64x4_2x1_v_bz_coopB_TNN"
 NORM = "void layer_norm_kernel<float>(int)"
 
 
-def step(names: list[str], times: list[float], idle: float = 0.0) -> TypicalStep:
-    kernels = tuple(Operation("kernel", name, "", (1, 1, 1)) for name in names)
+def step(names: list[str], times: list[float], idle: float = 0.0, kinds: list[str] | None = None) -> TypicalStep:
+    each = zip(kinds or ["kernel"] * len(names), names, strict=True)
+    kernels = tuple(Operation(kind, name, "", (1, 1, 1)) for kind, name in each)
     whole = sum(times) + idle
     return TypicalStep(
         kernels,
@@ -66,6 +67,22 @@ def test_another_matrix_kernel_for_the_same_job_is_a_variant() -> None:
     parts, _ = explain(step([NORM, GEMM, SILU], [5, 100, 5]), step([NORM, OTHER_GEMM, SILU], [5, 80, 5]))
     variant = by_kind(parts)["variant"]
     assert (variant.a, variant.b, variant.change_ns) == ((GEMM,), (OTHER_GEMM,), -20)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "name"),
+    [
+        ("Memcpy HtoD (Pageable -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (pageable → pinned)"),
+        ("Memcpy DtoH (Device -> Pageable)", "Memcpy DtoH (Device -> Pinned)", "Memcpy DtoH (pageable → pinned)"),
+        ("Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)", "Memcpy HtoD (Pinned -> Device)"),
+    ],
+)
+def test_a_copy_that_differs_in_its_memory_names_both_kinds(a: str, b: str, name: str) -> None:
+    parts, _ = explain(
+        step([GEMM, a], [100, 50], kinds=["kernel", "memcpy"]), step([GEMM, b], [100, 10], kinds=["kernel", "memcpy"])
+    )
+    assert (parts[0].name, parts[0].change_ns, parts[0].is_copy) == (name, -40, True)
+    assert not parts[1].is_copy
 
 
 def test_a_kernel_that_moved_is_the_same_kernel() -> None:
@@ -129,8 +146,3 @@ def test_kernels_that_run_at_once_are_charged_once(tmp_path: Path) -> None:
     found = typical_step(open_trace(write(tmp_path, events)))
     assert found.exposed_ns.tolist() == [40_000, 20_000]
     assert found.exposed_ns.sum() + sum(found.idle_ns.values()) == found.step_ns == 100_000
-
-
-def test_a_copy_keeps_its_kinds_of_memory() -> None:
-    names = ("Memcpy HtoD (Pageable -> Device)",), ("Memcpy HtoD (Pinned -> Device)",)
-    assert title("variant", *names) == "Memcpy HtoD (Pageable -> Device) → Memcpy HtoD (Pinned -> Device)"

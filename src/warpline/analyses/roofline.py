@@ -106,6 +106,9 @@ def kernel_floors(trace: Trace, device: str | None = None) -> dict[int, tuple[fl
     return floors
 
 
+UNKNOWN_DEVICE = "unknown device"
+
+
 def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | None]:
     """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
     if wanted is not None:
@@ -115,12 +118,12 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     # Some profiles number devices otherwise in their list than in their events.
     devices = named if len(named) else trace.devices
     if not len(devices):
-        return "unknown device", None
+        return UNKNOWN_DEVICE, None
     row = devices.row(0, named=True)
     compute = (row["compute_major"], row["compute_minor"])
     known = None not in compute
     chip = find_device(row["name"], row["sm_count"], (int(compute[0]), int(compute[1])) if known else None)
-    return row["name"] or "unknown device", chip
+    return row["name"] or UNKNOWN_DEVICE, chip
 
 
 @cache

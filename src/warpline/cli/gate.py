@@ -18,7 +18,7 @@ from warpline.cli.options import (
     steps_option,
 )
 from warpline.cli.output import format_of, put_answer, refuse_existing, say, write_text
-from warpline.errors import WarplineError
+from warpline.errors import UsageError, WarplineError
 
 if TYPE_CHECKING:
     from warpline.compare.gate import Gate
@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 @traces_argument
 @click.option("--baseline", "name", metavar="NAME", help="Compare with this baseline.")
 @click.option(
-    "--budget", "budgets", multiple=True, metavar="NUMBER<=LIMIT", help="A limit, for example step_ms<=12; repeat."
+    "--budget",
+    "budgets",
+    multiple=True,
+    metavar="NUMBER<=LIMIT",
+    help="A limit, for example step_ms<=12; several may follow.",
 )
 @click.option(
     "--metric",
@@ -89,11 +93,11 @@ def gate(
 
       warpline gate run1.json.gz run2.json.gz run3.json.gz --baseline train
 
-      warpline gate trace.json.gz --budget "step_ms<=12" --budget "syncs<=0" --budget "idle_pct<=10"
+      warpline gate trace.json.gz --budget "step_ms<=12" "syncs<=0" "idle_pct<=10"
     """
     from warpline.compare.asked_numbers import asked_numbers  # noqa: PLC0415 - polars loads only when it is used
     from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
-    from warpline.compare.budgets import Budget  # noqa: PLC0415
+    from warpline.compare.budgets import Budget, is_budget  # noqa: PLC0415
     from warpline.compare.gate import EXIT_CODES, judge  # noqa: PLC0415
     from warpline.compare.measured import measure, median_run  # noqa: PLC0415
     from warpline.reports import gate_files  # noqa: PLC0415
@@ -102,7 +106,12 @@ def gate(
     for file in (output, junit, comment):
         refuse_existing(file, force)
     chosen = format_of(output, as_json)
-    limits = [Budget.parse(text) for text in budgets]
+    # `--budget A B` is one option with A, and B among the traces.
+    more = [path for path in traces if is_budget(str(path)) and not path.exists()]
+    traces = tuple(path for path in traces if path not in more)
+    if not traces:
+        raise UsageError("no-trace", "there is no recording to check", "warpline gate TRACE --budget NUMBER<=LIMIT")
+    limits = [Budget.parse(text) for text in (*budgets, *map(str, more))]
     known = read_baseline(path_of(name, folder)) if name is not None else None
     opened = [open_with_progress(path, steps, step_range, no_cache) for path in traces]
     measured = [measure(trace) for trace in opened]

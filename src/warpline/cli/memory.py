@@ -70,7 +70,8 @@ def memory(
     if svg is not None and svg.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{svg.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(svg, force)
-    answer = _of_device(_memory(trace, steps, step_range, no_cache), device)
+    use, title = _memory(trace, steps, step_range, no_cache)
+    answer = _of_device(use, device)
     if svg is not None:
         from warpline.reports.memory_plot import svg as drawn  # noqa: PLC0415 - loads when it is used
 
@@ -81,10 +82,11 @@ def memory(
         return
     from warpline.reports.memory import memory_report  # noqa: PLC0415
 
-    put_report(memory_report(answer, str(trace), by, top, verbose))
+    put_report(memory_report(answer, title, by, top, verbose))
 
 
-def _memory(trace: Path, steps: str | None, step_range: str | None, no_cache: bool) -> MemoryUse:
+def _memory(trace: Path, steps: str | None, step_range: str | None, no_cache: bool) -> tuple[MemoryUse, str]:
+    """The answer and its title."""
     from warpline.sources.detect import SNAPSHOT_KINDS, detect  # noqa: PLC0415 - loads when it is used
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415
 
@@ -92,11 +94,12 @@ def _memory(trace: Path, steps: str | None, step_range: str | None, no_cache: bo
     if detect(path) in SNAPSHOT_KINDS:
         from warpline.front.functions import memory_use  # noqa: PLC0415
 
-        return memory_use(path, steps=steps, step_range=step_range)
+        return memory_use(path, steps=steps, step_range=step_range), path.name
     opened = open_with_progress(path, steps, step_range, no_cache)
     from warpline.analyses.memory import memory_of_trace  # noqa: PLC0415
+    from warpline.reports.title import recording  # noqa: PLC0415
 
-    return memory_of_trace(opened)
+    return memory_of_trace(opened), recording(opened)
 
 
 def _of_device(answer: MemoryUse, device: str | None) -> MemoryUse:

@@ -70,14 +70,18 @@ def ops(
     """
     from warpline.analyses.ops import ops_table  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.ops import ops_report  # noqa: PLC0415
+    from warpline.reports.title import recording  # noqa: PLC0415
+    from warpline.units import duration  # noqa: PLC0415
 
     chosen = format_of(output, as_json)
     refuse_existing(output, force)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
     table = ops_table(
-        open_with_progress(trace, steps, step_range, no_cache),
+        opened,
         group=group,
         sort=sort,
         device=device,
         shapes_from=open_lender(shapes_from, no_cache),
     )
-    put_answer(table.to_dict(), ops_report(table, str(trace), top), chosen, output)
+    title = recording(opened, duration(table.window_ns), chip=device and table.device)
+    put_answer(table.to_dict(), ops_report(table, title, str(trace), top), chosen, output)

@@ -67,13 +67,17 @@ def parts(
     """
     from warpline.analyses.parts import parts_table  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.parts import parts_report  # noqa: PLC0415
+    from warpline.reports.title import recording  # noqa: PLC0415
+    from warpline.units import duration  # noqa: PLC0415
 
     chosen = format_of(output, as_json)
     refuse_existing(output, force)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
     table = parts_table(
-        open_with_progress(trace, steps, step_range, no_cache),
+        opened,
         by=by,
         device=device,
         shapes_from=open_lender(shapes_from, no_cache),
     )
-    put_answer(table.to_dict(), parts_report(table, str(trace), top), chosen, output)
+    title = recording(opened, duration(table.window_ns), chip=device and table.device)
+    put_answer(table.to_dict(), parts_report(table, title, str(trace), top), chosen, output)

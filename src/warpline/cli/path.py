@@ -48,10 +48,12 @@ def path(
     """
     from warpline.analyses.dispatch_path import dispatch_path  # noqa: PLC0415 - polars loads only when it is used
 
-    table = dispatch_path(open_with_progress(trace, steps, step_range, no_cache), op).head(top)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
+    table = dispatch_path(opened, op).head(top)
     if as_json:
         print_json({"schema": PATH_SCHEMA, "ops": table.to_dicts()})
         return
     from warpline.reports.path import path_report  # noqa: PLC0415
+    from warpline.reports.title import recording  # noqa: PLC0415
 
-    put_report(path_report(table, str(trace)))
+    put_report(path_report(table, recording(opened)))

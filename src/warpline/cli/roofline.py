@@ -105,6 +105,8 @@ def roofline(
     from warpline.analyses.roofline import roofline_table  # noqa: PLC0415 - polars loads only when it is used
     from warpline.reports.roofline import report, to_dict  # noqa: PLC0415
     from warpline.reports.roofline_plot import svg  # noqa: PLC0415
+    from warpline.reports.title import recording  # noqa: PLC0415
+    from warpline.units import duration  # noqa: PLC0415
 
     if scale is not None:
         _scaled(open_with_progress(trace, steps, step_range, no_cache), scale, device, top, as_json)
@@ -112,8 +114,9 @@ def roofline(
     if plot is not None and plot.suffix.lower() != ".svg":
         raise UsageError("unknown-format", f"{plot.name} is not an SVG file", "use the suffix .svg")
     refuse_existing(plot, force)
+    opened = open_with_progress(trace, steps, step_range, no_cache)
     table = roofline_table(
-        open_with_progress(trace, steps, step_range, no_cache),
+        opened,
         by=by,
         device=device,
         shapes_from=open_lender(shapes_from, no_cache),
@@ -124,7 +127,8 @@ def roofline(
     if as_json:
         print_json(to_dict(table, str(trace)))
         return
-    put_report(report(table, str(trace), top))
+    title = recording(opened, f"{duration(table.total_ns)} of GPU time", chip=device and table.device)
+    put_report(report(table, title, str(trace), top))
 
 
 def _scaled(trace: Trace, scale: str, device: str | None, top: int, as_json: bool) -> None:

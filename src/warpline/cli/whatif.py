@@ -76,6 +76,7 @@ def whatif(
     """
     from warpline.fixes.whatif import every_fix  # noqa: PLC0415 - polars loads only when it is used
     from warpline.fixes.whatif import whatif as predict  # noqa: PLC0415
+    from warpline.reports.title import recording  # noqa: PLC0415
     from warpline.reports.whatif import report, report_all  # noqa: PLC0415
 
     opened = open_with_progress(trace, steps, step_range, no_cache)
@@ -84,4 +85,5 @@ def whatif(
         answer = predictions[0].to_dict() if fix else [prediction.to_dict() for prediction in predictions]
         print_json(answer)
         return
-    put_report(report(predictions[0], str(trace)) if fix else report_all(predictions, str(trace)))
+    title = recording(opened)
+    put_report(report(predictions[0], title) if fix else report_all(predictions, title))

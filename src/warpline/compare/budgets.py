@@ -48,6 +48,11 @@ class Budget:
         return value <= self.limit if self.sign == "<=" else value >= self.limit
 
 
+def is_budget(text: str) -> bool:
+    """Whether a word has the form of a budget, whatever number it names."""
+    return bool(_BUDGET.fullmatch(text))
+
+
 @dataclass(frozen=True, slots=True)
 class Check:
     """One budget and what was measured."""

@@ -21,7 +21,10 @@ from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
 from warpline.trace.columns import Bools, Int64s
 
-COPIES = ("Memcpy", "Memset")
+COPY = re.compile(r"Memcpy|Memset|\[CUDA mem")
+"""How the names of copies and memsets begin, with torch.profiler and with Nsight Systems."""
+MEMORY = re.compile(r"(.*) \((\w+) -> (\w+)\)")
+"""A copy with its kinds of memory: `Memcpy HtoD (Pageable -> Device)`."""
 Kind = Literal["same", "variant", "fused", "split", "replaced", "new", "gone", "idle"]
 
 
@@ -41,6 +44,11 @@ class Part:
     b_count: int
     a_ns: int
     b_ns: int
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether it is one copy or memset on each side."""
+        return bool(self.a or self.b) and all(map(COPY.match, (*self.a, *self.b)))
 
     @property
     def change_ns(self) -> int:
@@ -197,7 +205,20 @@ def title(kind: Kind, names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str
     """The part in a few words."""
     if kind in {"same", "gone"}:
         return _listed(names_a)
-    return _listed(names_b) if kind == "new" else f"{_listed(names_a)} → {_listed(names_b)}"
+    if kind == "new":
+        return _listed(names_b)
+    return _other_memory(names_a, names_b) or f"{_listed(names_a)} → {_listed(names_b)}"
+
+
+def _other_memory(names_a: tuple[str, ...], names_b: tuple[str, ...]) -> str | None:
+    """`Memcpy HtoD (pageable → pinned)` if one copy differs only in one kind of memory."""
+    if len(names_a) != 1 or len(names_b) != 1:
+        return None
+    old, new = MEMORY.fullmatch(names_a[0]), MEMORY.fullmatch(names_b[0])
+    if old is None or new is None or old[1] != new[1]:
+        return None
+    differ = [(before, after) for before, after in zip(old.groups(), new.groups(), strict=True) if before != after]
+    return f"{old[1]} ({differ[0][0].lower()} → {differ[0][1].lower()})" if len(differ) == 1 else None
 
 
 def _listed(names: tuple[str, ...]) -> str:
@@ -210,7 +231,7 @@ def _listed(names: tuple[str, ...]) -> str:
 def short(name: str) -> str:
     """A kernel's name as a person would say it: library and op where they are known and say enough. A copy keeps the
     kinds of memory, which are often what changed."""
-    if name.startswith(COPIES):
+    if COPY.match(name):
         return name
     known = identify(name)
     if known.functor and known.library:

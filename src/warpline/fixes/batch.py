@@ -175,7 +175,7 @@ FIX = Fix(
             "Iterations are independent if each takes a slice of a tensor or their results are concatenated, and no "
             "other input has the shape and type of an output, as a recurrent state has; also if their results are "
             "only summed. Their backward passes are then independent too, and so are updates and norms of tensors of "
-            "different shapes."
+            "different shapes. Where `warpline run` recorded the data flow, it decides."
         ),
         (
             "On the device the batch takes slightly longer than one iteration, never less than the roofline, and as "

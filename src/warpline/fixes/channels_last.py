@@ -89,7 +89,10 @@ FIX = Fix(
             "Kernels that transpose between the layouts disappear, and channels-first convolutions and batch norms "
             "gain what was measured on an H200."
         ),
-        "In the worst case only the transpose kernels disappear.",
+        (
+            "In the worst case batch norms gain the least that was measured, and so do convolutions, unless transpose "
+            "kernels disappear: then they gain nothing."
+        ),
         "Without tensor cores (older chips, AMD) only the transpose kernels disappear.",
         "1-D convolutions (conv1d) do not change: their tensors have no such layout.",
     ),

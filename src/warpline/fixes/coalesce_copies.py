@@ -134,7 +134,7 @@ FIX = Fix(
             "The host gathers pageable pieces into one buffer, at the rate of a copy. Pinned pieces are contiguous or "
             "can be made so; in the worst case they are gathered too."
         ),
-        "CPU time of more than 40 µs between two copies belongs to the loop and stays.",
+        "CPU time between two copies beyond that of four ops belongs to the loop and stays.",
         ("Kernels that gather the pieces on the device disappear; one kernel scatters pieces that went into a tensor."),
         "Ops that split one tensor into the pieces (unbind, split) disappear with the loop.",
     ),

@@ -164,12 +164,11 @@ FIX = Fix(
         "An `if` on a tensor (is_nonzero) decides what is launched next: it stays, and splits the capture.",
         (
             "Results that are read up to three times during the step are read after it, or not at all: the step does "
-            "not wait for them."
+            "not wait for them. In the worst case it does."
         ),
         (
-            "Other waits, blocking copies and long CPU segments stay and split the capture into several graphs; "
-            "with more than three waits in a step only pieces of at least 20 calls are captured (in the best case all "
-            "pieces)."
+            "Other waits (all of them, if a step has more than three), blocking copies and long CPU segments stay and "
+            "split the capture into several graphs. A piece of fewer than four launches is not captured."
         ),
         ("An optimizer that loops over parameters and keeps its step count on the host is not captured."),
         "Kernels keep their durations; the gap between them is that of CUDA graph nodes.",

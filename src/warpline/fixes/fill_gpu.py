@@ -77,7 +77,7 @@ FIX = Fix(
     ),
     assumptions=(
         (
-            "A kernel with few blocks, far above its roofline floor, scales with their number, as measured on one; "
+            "A kernel with few blocks, far above its roofline floor, scales with their number, as measured on two; "
             "GEMMs, convolutions and attention do not change, because their libraries choose the grids."
         ),
         "Half of the cost of a nearly empty wave is recovered (an estimate). In the worst case nothing changes.",

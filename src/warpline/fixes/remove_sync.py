@@ -151,7 +151,7 @@ FIX = Fix(
             "result. NaN checks (isnan, isfinite) are kept."
         ),
         "Tensors created from Python numbers several times a step are created once; the first of each size stays.",
-        "The worst case keeps the last wait of each step (a logged loss, for example) and all ops.",
+        "The worst case keeps the last wait of each step (a logged loss, for example), and all ops but the copies.",
         "Waits that the profiler makes, or that only a few steps have outside ops, are the harness's and stay.",
     ),
     effort="few_lines",

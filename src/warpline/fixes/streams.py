@@ -23,7 +23,7 @@ MIN_STEP_SHARE = 0.03
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Detach copies; in the best case small kernels too."""
+    """Detach copies; except in the worst case, run small kernels side by side too."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone
     copies = usable & (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "DtoH")

@@ -117,7 +117,7 @@ def _parts(comparison: Comparison, verbose: bool) -> Table:
     shown = parts if verbose else parts[:LISTED]
     rest = [part for part in comparison.parts if part not in shown]
     rows: list[tuple[str | int | None, ...]] = [
-        (WORDS[part.kind], part.a_ns, part.b_ns, part.change_ns, _how_many(part), _name(part)) for part in shown
+        (_word(part), part.a_ns, part.b_ns, part.change_ns, _how_many(part), _name(part)) for part in shown
     ]
     if rest:
         a_ns, b_ns = (sum(getattr(part, side) for part in rest) for side in ("a_ns", "b_ns"))
@@ -127,6 +127,10 @@ def _parts(comparison: Comparison, verbose: bool) -> Table:
     rows.append(("", comparison.a.step_ns, comparison.b.step_ns, comparison.change_ns, None, "step"))
     note = f"{several(len(rest), 'part')} changed by less; -v lists them" if rest else ""
     return Table(columns, tuple(rows), hidden=len(rest), hidden_note=note)
+
+
+def _word(part: Part) -> str:
+    return "copy" if part.is_copy and part.kind in {"same", "variant"} else WORDS[part.kind]
 
 
 def _name(part: Part) -> str:

@@ -30,6 +30,7 @@ from warpline.reports.sections import (
     Text,
     Value,
 )
+from warpline.reports.title import NO_GPU, UNNAMED, joined
 from warpline.sources.stdin import as_typed
 from warpline.units import duration, several, share
 
@@ -164,14 +165,13 @@ def _planned(judgement: Judgement) -> tuple[list[PlanStep], float]:
 def _title(diagnosis: Diagnosis, verbose: bool) -> str:
     trace = diagnosis.trace
     source = [SOURCES.get(trace.source, trace.source)] if verbose else []
-    device = diagnosis.device_name or ("unnamed GPU" if diagnosis.devices else "no GPU activity")
-    words = [trace.path.name, *source, device]
+    words = [*source, diagnosis.device_name or (UNNAMED if diagnosis.devices else NO_GPU)]
     number = diagnosis.cpu.steps if diagnosis.cpu is not None else len(diagnosis.steps)
     step, recorded = _step_times(diagnosis)
     if step is not None:
         length = f"{several(number, 'step')} of {step}" if number else f"no steps found: the whole recording, {step}"
         words.append(f"{length} ({recorded} recorded)" if recorded else length)
-    return " · ".join(words)
+    return joined(trace.path, *words)
 
 
 def _step_times(diagnosis: Diagnosis) -> tuple[str | None, str | None]:

@@ -8,7 +8,7 @@ from typing import Any
 from warpline.analyses.ops import OpsTable
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Content, Report, Section, Table, Text, Value
-from warpline.units import duration, flops, several, share
+from warpline.units import duration, flops, share
 
 _COLUMNS = (
     Column("gpu_self_ns", "GPU self", "ns"),
@@ -17,22 +17,27 @@ _COLUMNS = (
     Column("cpu_total_ns", "CPU total", "ns", priority=2),
     Column("share", "share", "share"),
     Column("calls", "calls", "count"),
-    Column("gpu_mean_ns", "GPU mean", "ns", priority=4),
+    Column("gpu_mean_ns", "GPU mean", "ns", priority=5),
     Column("cpu_mean_ns", "CPU mean", "ns", priority=5),
     Column("launches", "launches", "count", priority=3),
     Column("flops", "FLOPs", "number", priority=6),
     Column("bytes", "bytes", "bytes", priority=6),
     Column("roof_pct", "% roof", "number", priority=3),
 )
+_WHERE = Column("where", "where", priority=4)
 
 
-def ops_report(table: OpsTable, path: str, top: int) -> Report:
+def ops_report(table: OpsTable, title: str, path: str, top: int) -> Report:
     """The costliest rows, and what the columns mean."""
     on_device = table.device is not None
     columns = tuple(column for column in _COLUMNS if on_device or not _of_device(column.name))
     key = Column("name", "op" if table.group is None else f"op and {table.group}", key=True)
+    shown = table.frame.head(top).to_dicts()
+    places = [_place(row) for row in shown]
+    where = [_WHERE] if any(places) else []
     rows = tuple(
-        (*(_cell(row, column.name) for column in columns), _label(row)) for row in table.frame.head(top).to_dicts()
+        (*(_cell(row, column.name) for column in columns), _label(row), *([place] if where else []))
+        for row, place in zip(shown, places, strict=True)
     )
     hidden = len(table.frame) - len(rows)
     note = f"{hidden:,} more: --top {len(table.frame)}" if hidden else ""
@@ -41,14 +46,13 @@ def ops_report(table: OpsTable, path: str, top: int) -> Report:
         "self: without ops and CUDA calls inside; total: with them. Ops of one name inside each other count each, "
         f"as in torch's key_averages(). share: {of} of {duration(table.window_ns)}."
     )
-    content: list[Content] = [Table((*columns, key), rows, hidden, note), Text(text, "quiet")]
+    content: list[Content] = [Table((*columns, key, *where), rows, hidden, note), Text(text, "quiet")]
     if table.without_op_ns:
         content.append(
             Text(f"{share(table.without_op_ns, table.gpu_ns)} of GPU time was launched outside any op.", "quiet")
         )
     sections = (Section("ops", "Ops", tuple(content), is_lead=True), _next(table, path))
-    steps = several(table.steps, "step") if table.steps else "no steps"
-    return Report(f"{path} · {table.device or 'CPU only'} · {steps} · {duration(table.window_ns)}", sections)
+    return Report(title, sections)
 
 
 def _of_device(name: str) -> bool:
@@ -68,8 +72,12 @@ def _cell(row: dict[str, Any], name: str) -> Value:
 
 def _label(row: dict[str, Any]) -> str:
     group = row.get("group") or ""
-    place = f"{row['file']}:{row['line']}" if row["file"] and row["file"] not in group else ""
-    return " ".join(filter(None, (row["name"], shape_label(group) if group.startswith("[") else group, place)))
+    return " ".join(filter(None, (row["name"], shape_label(group) if group.startswith("[") else group)))
+
+
+def _place(row: dict[str, Any]) -> str | None:
+    """The line of the costliest call, unless the group names it already."""
+    return f"{row['file']}:{row['line']}" if row["file"] and row["file"] not in (row.get("group") or "") else None
 
 
 def _next(table: OpsTable, path: str) -> Section:

@@ -11,7 +11,7 @@ from warpline.analyses.parts import GAPS, PartsTable
 from warpline.kernels import normalise
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
-from warpline.units import duration, several, share
+from warpline.units import duration, share
 
 LISTED_SHAPES = 12
 _COLUMNS = (
@@ -28,7 +28,7 @@ _VERDICT = Column("verdict", "verdict")
 _KERNEL_SHARE = Column("kernel_share", "of kernels", "share")
 
 
-def parts_report(table: PartsTable, path: str, top: int) -> Report:
+def parts_report(table: PartsTable, title: str, path: str, top: int) -> Report:
     """The parts, the classes of kernels, and which kernel ran for which shapes."""
     sections = [
         Section("parts", f"By {table.by}", (_table(table.frame, _COLUMNS, table.by, top), _note(table)), is_lead=True)
@@ -39,8 +39,6 @@ def parts_report(table: PartsTable, path: str, top: int) -> Report:
     if len(table.shapes):
         sections.append(Section("shapes", "Kernels by shape", tuple(_shapes(table))))
     sections.append(_next(table, path))
-    steps = several(table.steps, "step") if table.steps else "no steps"
-    title = f"{path} · {table.device} · {steps} · {duration(table.window_ns)}"
     return Report(title, tuple(sections))
 
 

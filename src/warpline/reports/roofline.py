@@ -24,7 +24,7 @@ from warpline.reports.sections import (
     Text,
     Value,
 )
-from warpline.units import duration, several, share, size
+from warpline.units import duration, share, size
 
 SCHEMA = "warpline.roofline/1"
 LISTED_NOTES = 5
@@ -44,7 +44,7 @@ _COLUMNS = (
 )
 
 
-def report(table: RooflineTable, path: str, top: int = 20) -> Report:
+def report(table: RooflineTable, title: str, path: str, top: int = 20) -> Report:
     """The table, its impossible and unknown rows, and the plot."""
     head: tuple[Content, ...] = (*_ceilings(table), _coverage(table))
     sections = [Section("ceilings", "Ceilings", head, is_lead=True)]
@@ -59,18 +59,13 @@ def report(table: RooflineTable, path: str, top: int = 20) -> Report:
         caption = "TFLOP/s by FLOP per byte; marks are those of the rows above"
         sections.append(Section("plot", "Roofline", (Figure(character_plot(table), caption),)))
     sections.append(Section("next", "Next", (Commands(tuple(_next(table, path))),)))
-    return Report(_title(table, path), tuple(sections))
+    return Report(title, tuple(sections))
 
 
 def to_dict(table: RooflineTable, path: str) -> dict[str, Any]:
     """The document of schema `warpline.roofline/1`, with the name of the file."""
     answer = table.to_dict()
     return {**answer, "trace": {"path": path, **answer["trace"]}}
-
-
-def _title(table: RooflineTable, path: str) -> str:
-    steps = several(table.steps, "step") if table.steps else "no steps"
-    return f"{path} · {table.device} · {steps} · {duration(table.total_ns)} of GPU time"
 
 
 def _ceilings(table: RooflineTable) -> Iterator[Text]:

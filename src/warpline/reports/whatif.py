@@ -16,7 +16,7 @@ _TIMES = (
 )
 
 
-def report(prediction: Prediction, trace: str) -> Report:
+def report(prediction: Prediction, recording: str) -> Report:
     """One prediction in full."""
     names = " + ".join(fix.name for fix in prediction.fixes)
     sections = [
@@ -28,17 +28,17 @@ def report(prediction: Prediction, trace: str) -> Report:
         content: list[Content] = [Text(fix.summary)]
         content += [Text(f"· {assumption}", "quiet") for assumption in fix.assumptions]
         sections.append(Section(fix.name, f"{fix.name}: {found}", tuple(content)))
-    return Report(f"{trace} · {names}", tuple(sections))
+    return Report(f"{recording} · {names}", tuple(sections))
 
 
-def report_all(predictions: Sequence[Prediction], trace: str) -> Report:
+def report_all(predictions: Sequence[Prediction], recording: str) -> Report:
     """Each fix alone, the best first."""
     if not predictions:
         nothing = Text("None of the fixes would change anything in the selected steps.")
-        return Report(trace, (Section("fixes", "Fixes", (nothing,), is_lead=True),))
+        return Report(recording, (Section("fixes", "Fixes", (nothing,), is_lead=True),))
     first = predictions[0]
     title = (
-        f"{trace} · step {duration(first.old_step_ns.expected)} ({duration(first.measured_step_ns)} recorded) · "
+        f"{recording} · step {duration(first.old_step_ns.expected)} ({duration(first.measured_step_ns)} recorded) · "
         f"replay {first.error_pct:.2f} % off"
     )
     columns = (
