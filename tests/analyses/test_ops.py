@@ -176,7 +176,7 @@ def test_the_line_of_code_is_a_column_of_its_own(tmp_path: Path) -> None:
     assert line.split()[-2:] == ["aten::mm", f"{row(found, 'aten::mm')['file']}:12"]
     assert "where" in text
     by_line = render(ops_report(table_of(tmp_path, events, group="line"), "title", "trace.json", 5), 200).plain
-    assert by_line.count("train.py:12") == 1
+    assert by_line.count("train.py") == 1
 
 
 def test_the_command_prints_json_and_writes_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

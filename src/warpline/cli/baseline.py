@@ -21,7 +21,7 @@ folder_option = click.option(
     type=click.Path(path_type=Path),
     default=Path("baselines"),
     metavar="FOLDER",
-    help="Where baselines lie.",
+    help="Keep baselines in this folder.",
 )
 
 

@@ -28,14 +28,17 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("traces", nargs=-1, type=click.Path(path_type=Path), metavar="A B")
 @click.option(
-    "--before", "more_a", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of A; repeat."
+    "--before",
+    "more_a",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="TRACE",
+    help="Add a run of A; repeat.",
 )
 @click.option(
-    "--after", "more_b", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="A run of B; repeat."
+    "--after", "more_b", multiple=True, type=click.Path(path_type=Path), metavar="TRACE", help="Add a run of B; repeat."
 )
-@click.option(
-    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the step that matters."
-)
+@click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step.")
 @click.option("--no-history", is_flag=True, help="Do not record which prediction came true.")
 @json_option
 @output_option

@@ -32,20 +32,18 @@ if TYPE_CHECKING:
     "budgets",
     multiple=True,
     metavar="NUMBER<=LIMIT",
-    help="A limit, for example step_ms<=12; several may follow.",
+    help="Check this limit, for example step_ms<=12; several may follow.",
 )
 @click.option(
     "--metric",
     type=click.Choice(["step", "busy"]),
     default="step",
-    help="What must not be slower than the baseline: the step, or the GPU's work alone.",
+    help="Compare the step with the baseline's, or only the time in which the GPU is busy.",
 )
+@click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step.")
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Also write a JUnit XML file.")
 @click.option(
-    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the step that matters."
-)
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write a JUnit XML file, too.")
-@click.option(
-    "--comment", type=click.Path(path_type=Path), metavar="FILE", help="Write a pull-request comment (Markdown), too."
+    "--comment", type=click.Path(path_type=Path), metavar="FILE", help="Also write a pull-request comment (Markdown)."
 )
 @click.option(
     "--ncu",
@@ -53,10 +51,12 @@ if TYPE_CHECKING:
     multiple=True,
     type=click.Path(path_type=Path),
     metavar="REPORT",
-    help="For budgets on counters.",
+    help="Take counters for budgets (ncu:KERNEL:METRIC) from this Nsight Compute report; repeat.",
 )
-@click.option("--name", "series", metavar="NAME", help="Name in the history, by default the baseline's.")
-@click.option("--label", metavar="TEXT", help="Label in the history, by default the commit that the CI system names.")
+@click.option("--name", "series", metavar="NAME", help="Record the run under this name; default: the baseline's.")
+@click.option(
+    "--label", metavar="TEXT", help="Record the run with this label; default: the commit that the CI system names."
+)
 @click.option("--no-history", is_flag=True, help="Do not record this run.")
 @folder_option
 @json_option

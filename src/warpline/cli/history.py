@@ -14,10 +14,8 @@ from warpline.errors import UsageError
 
 @click.command()
 @click.argument("name", required=False, metavar="[NAME]")
-@click.option("--number", default="step_ms", metavar="NUMBER", help="The number to show; gate records every one.")
-@click.option(
-    "--least-effect", type=float, default=2.0, metavar="PERCENT", help="The smallest change of the level that matters."
-)
+@click.option("--number", default="step_ms", metavar="NUMBER", help="Show this number of the gate.")
+@click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the level.")
 @click.option("--svg", type=click.Path(path_type=Path), metavar="FILE", help="Draw the trend into this file.")
 @folder_option
 @json_option
