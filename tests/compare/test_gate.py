@@ -57,6 +57,8 @@ def test_budgets_have_a_direction(paths: tuple[str, str, str], capsys: pytest.Ca
     assert run(["gate", paths[0], *kept]) == 0
     assert run(["gate", paths[0], *kept, "--budget", "launches<=1"]) == 3
     assert "exceeded" in capsys.readouterr().out
+    assert run(["gate", paths[0], "--budget", "busy_ms>=9"]) == 3
+    assert "not reached" in capsys.readouterr().out
 
 
 def test_several_budgets_may_follow_one_option(paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,6 @@ from warpline.cli.options import (
     json_option,
     no_cache_option,
     open_with_progress,
-    output_option,
     step_range_option,
     steps_option,
     verbose_option,
@@ -41,7 +40,13 @@ if TYPE_CHECKING:
 @click.option("--least-effect", type=float, default=2.0, metavar="PERCENT", help="Ignore smaller changes of the step.")
 @click.option("--no-history", is_flag=True, help="Do not record which prediction came true.")
 @json_option
-@output_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file: .md, .txt, .json or .html.",
+)
 @force_option
 @verbose_option
 @steps_option

@@ -61,5 +61,5 @@ def history(
     found = read_history(path, project, name, number, least_effect / 100)
     if svg is not None:
         write_text(svg, history_svg(found))
-        say(f"warpline: the picture is {svg}", err=True)
+        say(f"wrote {svg}", err=True)
     put_answer(found.to_dict(), report(found), chosen, output)

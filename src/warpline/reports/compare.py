@@ -64,7 +64,7 @@ def gate_report(gate: Gate) -> Report:
                 check.budget.number,
                 round(check.value, 3),
                 f"{check.budget.sign} {check.budget.limit:g}",
-                "kept" if check.passed else "exceeded",
+                "kept" if check.passed else "exceeded" if check.budget.sign == "<=" else "not reached",
             )
             for check in gate.checks
         )

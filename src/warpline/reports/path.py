@@ -26,23 +26,32 @@ _COLUMNS = (
     Column("hidden_share", "hidden", "share", priority=3),
     Column("name", "op", key=True),
 )
+_WHERE = Column("where", "where", priority=3)
 
 
 def path_report(table: pl.DataFrame, title: str) -> Report:
     """One line per op: mean time in each layer, its main kernel, and its place."""
-    rows = tuple((*(row[column.name] for column in _COLUMNS[:-1]), _named(row)) for row in table.rows(named=True))
+    shown = table.rows(named=True)
+    where = [_WHERE] if any(row["file"] for row in shown) else []
+    rows = tuple(
+        (*(row[column.name] for column in _COLUMNS[:-1]), _named(row), *([_place(row)] if where else []))
+        for row in shown
+    )
     note = (
         "Means per op. C++: before ops that the autograd engine calls, where others have Python; autograd, dispatcher, "
         "backend: the op and the ops it calls, without API calls; queue: from the call's return to the "
         "kernel; hidden: share of its CPU time while the GPU is busy."
     )
-    return Report(title, (Section("ops", "Dispatch path", (Table(_COLUMNS, rows), Text(note, "quiet"))),))
+    return Report(title, (Section("ops", "Dispatch path", (Table((*_COLUMNS, *where), rows), Text(note, "quiet"))),))
 
 
 def _named(row: dict[str, Any]) -> str:
     kernel = f" → {kernel_text(row['kernel'])}" if row["kernel"] else ""
-    place = f" {row['file']}:{row['line']} {row['function']}" if row["file"] else ""
-    return f"{row['name']}{kernel}{place}"
+    return f"{row['name']}{kernel}"
+
+
+def _place(row: dict[str, Any]) -> str | None:
+    return f"{row['file']}:{row['line']} {row['function']}" if row["file"] else None
 
 
 def kernel_text(name: str) -> str:
