@@ -17,7 +17,7 @@ from warpline.cli.options import (
     trace_argument,
 )
 from warpline.cli.output import print_json, refuse_existing, say
-from warpline.units import size
+from warpline.units import several, size
 
 if TYPE_CHECKING:
     from warpline.exports.formats import Exported, Picture
@@ -96,5 +96,5 @@ def _line(one: Exported) -> str:
     if one.format == ".svg":
         return f"{wrote})"
     if one.format == ".speedscope.json":
-        return f"{wrote}, {one.bars:,} stacks): open it at https://www.speedscope.app"
-    return f"{wrote}, {one.bars:,} bars, {one.arrows:,} arrows): open it at https://ui.perfetto.dev"
+        return f"{wrote}, {several(one.bars, 'stack')}): open it at https://www.speedscope.app"
+    return f"{wrote}, {several(one.bars, 'bar')}, {several(one.arrows, 'arrow')}): open it at https://ui.perfetto.dev"

@@ -9,6 +9,7 @@ from warpline.doctor import failures
 from warpline.doctor.messages import read_messages
 from warpline.doctor.model import Check
 from warpline.sources.ncu.container import Container, read_container
+from warpline.units import several
 
 
 def read_ncu_report(data: bytes) -> Container:
@@ -21,13 +22,13 @@ def examine_ncu_report(data: bytes) -> list[Check]:
     report = read_ncu_report(data)
     checks: list[Check] = []
     if report.truncated:
-        seen = f"the file ends within a block, after {report.results} kernels"
+        seen = f"the file ends within a block, after {several(report.results, 'kernel')}"
         means = "ncu was killed, or the copy is incomplete; ncu-ui silently shows fewer kernels."
         checks.append(Check("report-cut-short", "problem", seen, means, ("copy or record it again",)))
     if not report.results:
         checks.append(failures.NO_KERNELS_PROFILED.found("the report contains no profiled kernel"))
         return checks
-    return [*checks, failures.NCU_IS_NO_STOPWATCH.found(f"{report.results} kernels profiled by ncu")]
+    return [*checks, failures.NCU_IS_NO_STOPWATCH.found(f"{several(report.results, 'kernel')} profiled by ncu")]
 
 
 def examine_ncu_text(text: str) -> list[Check]:
@@ -39,7 +40,7 @@ def examine_ncu_text(text: str) -> list[Check]:
         return checks
     kernels = {row[0] for row in csv.reader(io.StringIO("\n".join(lines[header + 1 :]))) if row and row[0].isdecimal()}
     if kernels:
-        checks.append(failures.NCU_IS_NO_STOPWATCH.found(f"{len(kernels)} kernels profiled by ncu"))
+        checks.append(failures.NCU_IS_NO_STOPWATCH.found(f"{several(len(kernels), 'kernel')} profiled by ncu"))
     elif not any(check.state == "problem" for check in checks):
         checks.append(failures.NO_KERNELS_PROFILED.found("the CSV has a header but no kernel"))
     return checks

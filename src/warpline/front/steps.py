@@ -12,7 +12,7 @@ from warpline.front.tables import to_query
 from warpline.inert import inert
 from warpline.notebook import card, table
 from warpline.trace.steps import StepChoice
-from warpline.units import duration
+from warpline.units import duration, several
 
 if TYPE_CHECKING:
     from warpline.front.trace import Trace
@@ -55,7 +55,9 @@ class Steps:
             raise UsageError("bad-steps", "a slice of steps cannot have a stride", "slice without a stride")
         positions = self._positions[wanted]
         if len(self) and not positions:
-            raise UsageError("no-such-step", f"the trace has {len(self)} steps, numbered from 0; the range has none")
+            raise UsageError(
+                "no-such-step", f"the trace has {several(len(self), 'step')}, numbered from 0; none is in that range"
+            )
         return self._looked_at(self._linked.with_steps(StepChoice(positions.start, positions.stop)))
 
     def __iter__(self) -> Iterator[Trace]:

@@ -11,7 +11,7 @@ from warpline.analyses.parts import GAPS, PartsTable
 from warpline.kernels import normalise
 from warpline.reports.roofline_plot import shape_label
 from warpline.reports.sections import Column, Command, Commands, Report, Section, Table, Text, Value
-from warpline.units import duration, share
+from warpline.units import duration, several, share
 
 LISTED_SHAPES = 12
 _COLUMNS = (
@@ -99,7 +99,9 @@ def _shapes(table: PartsTable) -> list[Text | Table]:
         known.group_by("op").agg(pl.col("shapes").n_unique(), pl.col("kernel").n_unique()).filter(pl.col("kernel") > 1)
     )
     for op, shapes, kernels in by_op.sort("shapes", "op", descending=[True, False]).head(1).iter_rows():
-        content.append(Text(f"The library chooses by shape: {kernels} kernels for {shapes} shapes of {op}.", "quiet"))
+        content.append(
+            Text(f"The library chooses by shape: {kernels} kernels for {several(shapes, 'shape')} of {op}.", "quiet")
+        )
     return content
 
 

@@ -17,6 +17,7 @@ from warpline.trace.loops import Launches, loop_of_ranges, steps_of_optimizer
 from warpline.trace.names import named
 from warpline.trace.repetition import steps_from_repetition
 from warpline.trace.schema import conform, empty
+from warpline.units import several
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class StepChoice:
         chosen = steps[slice(self.first, self.beyond)]
         if not len(chosen):
             raise UsageError(
-                "no-such-step", f"the trace has {len(steps)} steps, numbered from 0; none is in that range"
+                "no-such-step", f"the trace has {several(len(steps), 'step')}, numbered from 0; none is in that range"
             )
         return int(chosen["start_ns"].min()), int(chosen["end_ns"].max())  # type: ignore[arg-type]
 

@@ -113,10 +113,12 @@ class GpuProfile:
         from warpline.reports import terminal  # noqa: PLC0415
         from warpline.reports.compare import gate_report  # noqa: PLC0415
         from warpline.reports.diagnosis import report  # noqa: PLC0415
+        from warpline.units import several  # noqa: PLC0415
 
         found = diagnose(trace)
         places = [
-            f"the CPU waits in {row['op'] or row['call']} at {row['file']}:{row['line']}, {row['count']:g} times a step"
+            f"the CPU waits in {row['op'] or row['call']} at {row['file']}:{row['line']}, "
+            f"{several(row['count'], 'time')} a step"
             for row in found.syncs.rows(named=True)
             if row["file"]
         ]

@@ -19,6 +19,7 @@ from warpline.sources.kineto.fields import MISSING
 from warpline.sources.kineto.selection import Mask, Selection, Source, one_after_the_other
 from warpline.sources.kineto.threads import Threads
 from warpline.sources.rows import FAR_NS, PROFILER_STEP, Rows
+from warpline.units import several
 
 # The table that each category goes to. Capitalised names are those of 2021.
 CATEGORIES = {
@@ -116,7 +117,7 @@ def tables(raw: RawEvents) -> Rows:
             HealthEntry(
                 "impossible-time",
                 "error",
-                f"{impossible:,} events are decades away from the others, or decades long, and are ignored.",
+                f"Left out: {several(impossible, 'event')}, decades away from the others, or decades long.",
             )
         )
     return Rows("kineto", result, meta(raw, zero), health)
@@ -304,7 +305,7 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
             HealthEntry(
                 "negative-duration",
                 "warning",
-                f"{negative:,} events have a negative duration, which counts as zero.",
+                f"{several(negative, 'event')} of negative duration: taken as empty.",
             )
         )
     unknown = np.unique(raw.category[spans & ~known])
@@ -315,7 +316,7 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
             HealthEntry(
                 "unknown-category",
                 "info",
-                f"{count:,} events of unknown categories ({names}) are ignored.",
+                f"Left out: {several(count, 'event')} of unknown categories ({names}).",
             )
         )
     return entries
