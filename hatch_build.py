@@ -21,7 +21,7 @@ LIBRARIES = {
     Path("src/warpline/trace/nest.c"): "_nest.so",
     Path("src/warpline/replay/simulate.c"): "_simulate.so",
 }
-FLAGS = ["-O3", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden"]
+FLAGS = ["-O3", "-s", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden"]
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]

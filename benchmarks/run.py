@@ -25,7 +25,7 @@ from typing import Any
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 GIGABYTE = 1e9
 COPIES = (1, 2, 5, 10, 20)
 RUNS = 3

@@ -12,7 +12,7 @@ from playwright.sync_api import sync_playwright
 import warpline
 
 ROOT = Path(__file__).parents[1]
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 TARGET = ROOT / "docs" / "pictures"
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
 KERNEL = """() => { const t = warpline.timeline, lane = t.events.lanes.find((l) => l.group.track.kind === 'gpu');

@@ -26,7 +26,7 @@ Intervals = dict[int, list[tuple[int, int]]]
 GPU_CATEGORIES = {"kernel", "Kernel", "gpu_memcpy", "Memcpy", "gpu_memset", "Memset"}
 NSYS_TABLES = ("KERNEL", "MEMCPY", "MEMSET", "GRAPH_TRACE")
 
-OWN = [ROOT / "src" / "warpline" / "data" / "demo.json.gz", *RECORDINGS]
+OWN = [ROOT / "src" / "warpline" / "data" / "demo.json.xz", *RECORDINGS]
 OTHERS = sorted(SHARED.glob("*/kineto/*.gz")) + sorted(SHARED.glob("*/nsys/*.gz"))
 
 

@@ -20,9 +20,9 @@ WIDTH = 96
 
 
 def main() -> None:
-    with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
+    with resources.as_file(resources.files("warpline.data") / "demo.json.xz") as path:
         trace = open_trace(path)
-    trace.path = Path("demo.json.gz")
+    trace.path = Path("demo.json.xz")
     console = Console(record=True, width=WIDTH, file=io.StringIO(), force_terminal=True)
     diagnosis = diagnose(trace, why=True)
     Path(__file__).with_name("step.svg").write_text(step_picture(diagnosis))

@@ -21,7 +21,7 @@ from warpline.reports.ops import ops_report
 from warpline.reports.terminal import render
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 FILTERED = {
     "profiler::_record_function_enter",
     "profiler::_record_function_enter_new",

@@ -22,7 +22,7 @@ from warpline.errors import CannotAnswer, UnreadableFile, UsageError
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Window
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 GEMM = "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_TNT"
 
 

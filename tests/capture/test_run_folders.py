@@ -16,7 +16,7 @@ from warpline.capture.manifest import MANIFEST, leave_nothing, make_private, new
 from warpline.cli.main import run
 from warpline.trace.open import trace_of_folder
 
-DEMO = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.fixture(autouse=True)

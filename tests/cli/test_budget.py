@@ -18,7 +18,7 @@ from paths import ROOT
 from warpline.cli.budget_live import FACTORS, keys_in, panel
 from warpline.cli.main import run
 
-DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.gz")
+DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
 NUMBERS = ["--ops", "1000", "--cpu-us", "10", "--gpu-us", "4"]
 
 

@@ -13,7 +13,7 @@ from paths import DATA, ROOT
 from warpline.cli.main import run
 from warpline.sources.stdin import STDIN, as_typed, spooled_stdin
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

@@ -16,7 +16,7 @@ from warpline.sources.ncu.model import KernelReport, Reading
 from warpline.trace.open import open_trace
 
 METRIC = "sm__throughput.avg.pct_of_peak_sustained_elapsed"
-DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.gz")
+DEMO = str(ROOT / "src" / "warpline" / "data" / "demo.json.xz")
 
 
 def kernel(name: str, **metrics: float) -> KernelReport:

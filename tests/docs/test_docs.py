@@ -69,7 +69,7 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-DEMO = str(SOURCE / "data" / "demo.json.gz")
+DEMO = str(SOURCE / "data" / "demo.json.xz")
 ANSWERS = {
     "bench": ["--list"],
     "budget": [DEMO],

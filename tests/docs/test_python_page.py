@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from paths import ROOT
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.fixture(autouse=True)

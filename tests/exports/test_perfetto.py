@@ -22,7 +22,7 @@ from warpline.exports.tracks import timeline
 from warpline.findings.diagnosis import diagnose
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 Bar = tuple[str, str, str, int, int]

@@ -17,7 +17,7 @@ from warpline.findings.diagnosis import diagnose
 from warpline.reports.drawing import BUSY_COLOURS
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

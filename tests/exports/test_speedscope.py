@@ -16,7 +16,7 @@ from warpline.exports.speedscope import speedscope
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

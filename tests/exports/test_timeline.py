@@ -18,7 +18,7 @@ from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.open import open_trace
 from warpline.trace.steps import StepChoice
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

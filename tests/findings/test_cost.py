@@ -15,7 +15,7 @@ from warpline.findings.diagnosis import diagnose
 from warpline.reports.cost import saved_words
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 def test_twice_as_fast_saves_half_of_the_day() -> None:

@@ -23,7 +23,7 @@ from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 SCRIPT = "<script>alert('&')</script>"
 

@@ -74,7 +74,7 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("page") / "demo.html"
-    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.gz", cache=False)
+    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.xz", cache=False)
     file.write_text(make_page(diagnose(trace, True)).html)
     return file
 
@@ -284,7 +284,7 @@ def test_a_served_page_fetches_the_rows_of_what_is_in_view(open_page: Callable[.
     pytest.importorskip("uvicorn", reason="needs pip install 'warpline[view]'")
     from local_server import listening  # noqa: PLC0415 - needs uvicorn
 
-    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.gz", cache=False)
+    trace = open_trace(ROOT / "src" / "warpline" / "data" / "demo.json.xz", cache=False)
     served = ServedPage(diagnose(trace, True), most_rows=500)
     whole = served.timeline.head.events
     with listening(served) as address:

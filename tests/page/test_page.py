@@ -23,7 +23,7 @@ from warpline.reports.page.document import page
 from warpline.trace.open import open_trace
 from warpline.units import duration, share, speedup
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 def made(file: Path) -> str:

@@ -19,7 +19,7 @@ from warpline.reports.page.panels import panels
 from warpline.trace.open import open_trace
 from warpline.units import duration, share
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

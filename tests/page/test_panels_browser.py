@@ -20,7 +20,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="needs `pip install
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_a_ticked_fix_shows_the_replayed_step(page: sync_api.Page, diagnosis: Di
     assert "×" in answer.locator(".strong").inner_text()
     boxes.last.click()
     assert "was not replayed" in answer.inner_text()
-    assert "warpline whatif demo.json.gz --fix" in answer.locator("pre").inner_text()
+    assert "warpline whatif demo.json.xz --fix" in answer.locator("pre").inner_text()
     page.locator("#whatif").get_by_role("button", name="None", exact=True).click()
     assert "Tick a fix" in answer.inner_text()
     assert not any(box.is_checked() for box in boxes.all())

@@ -19,7 +19,7 @@ from warpline.reports.sections import Table
 from warpline.reports.tables import compact_name
 from warpline.trace.open import open_trace
 
-DEMO = Path(str(resources.files("warpline.data") / "demo.json.gz"))
+DEMO = Path(str(resources.files("warpline.data") / "demo.json.xz"))
 FILES = [DEMO, *RECORDINGS]
 
 
@@ -55,7 +55,7 @@ def test_every_report_fits_its_width_without_trailing_spaces(file: Path, width: 
 def test_the_first_screen_has_what_one_needs_first() -> None:
     text = "\n".join(screen(DEMO))
     for part in (
-        "demo.json.gz · NVIDIA H200 · 4 steps of",
+        "demo.json.xz · NVIDIA H200 · 4 steps of",
         "! profiler-distortion",
         "GPU 0",
         "idle 72.7 %",

@@ -18,7 +18,7 @@ from warpline.reports.kept import FinishedAnswer, answer_key, load, store
 from warpline.sources.cache_folder import answers_folder
 from warpline.trace.open import open_trace
 
-DEMO = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.fixture

@@ -12,19 +12,19 @@ from warpline.cli.main import run
 from warpline.reports.title import recording
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.gz"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.mark.parametrize("verb", ["diagnose", "ops", "parts", "roofline", "path", "whatif"])
 def test_every_verb_names_file_device_and_steps_alike(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run([verb, str(DEMO)]) == 0
-    assert capsys.readouterr().out.startswith("demo.json.gz · NVIDIA H200 · 4 steps")
+    assert capsys.readouterr().out.startswith("demo.json.xz · NVIDIA H200 · 4 steps")
 
 
 def test_a_chip_to_compare_with_is_not_called_the_chip_of_the_recording(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["ops", str(DEMO), "--device", "A100-SXM-80GB"]) == 0
     title = capsys.readouterr().out.splitlines()[0]
-    assert title.startswith("demo.json.gz · NVIDIA H200 · 4 steps · compared with A100")
+    assert title.startswith("demo.json.xz · NVIDIA H200 · 4 steps · compared with A100")
 
 
 def test_a_recording_without_gpu_activity_says_so(tmp_path: Path) -> None:

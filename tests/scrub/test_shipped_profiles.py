@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import lzma
 from pathlib import Path
 
 import pytest
@@ -51,12 +52,12 @@ SHARED_SAMPLE = (
 
 def test_there_is_something_to_look_at() -> None:
     assert len(SHIPPED) > 100
-    assert BUNDLED / "demo.json.gz" in SHIPPED
+    assert BUNDLED / "demo.json.xz" in SHIPPED
 
 
 def test_what_is_shipped_holds_no_private_text() -> None:
     found = {}
-    for path in [*SHIPPED[::EVERY], *RECORDINGS, BUNDLED / "demo.json.gz"]:
+    for path in [*SHIPPED[::EVERY], *RECORDINGS, BUNDLED / "demo.json.xz"]:
         raw = path.read_bytes()
         text = gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
         if path.suffix not in (".py", ".md"):
@@ -64,14 +65,14 @@ def test_what_is_shipped_holds_no_private_text() -> None:
     assert found == {}
 
 
-@pytest.mark.parametrize("path", [*RECORDINGS, BUNDLED / "demo.json.gz"], ids=lambda path: path.name)
+@pytest.mark.parametrize("path", [*RECORDINGS, BUNDLED / "demo.json.xz"], ids=lambda path: path.name)
 def test_our_recordings_keep_their_diagnosis(path: Path, tmp_path: Path) -> None:
     assert changed_by_scrubbing(path, tmp_path) == []
 
 
 def test_a_trace_full_of_leaks_keeps_its_diagnosis(tmp_path: Path) -> None:
     """The bundled trace, as it would be had it been recorded in somebody's home folder."""
-    text = gzip.decompress((BUNDLED / "demo.json.gz").read_bytes()).decode()
+    text = lzma.decompress((BUNDLED / "demo.json.xz").read_bytes()).decode()
     private = text.replace('"name": "torch/', '"name": "/home/alice/env/lib/python3.11/site-packages/torch/')
     private = private.replace('"name": "demo_training.py', '"name": "/home/alice/acme/demo_training.py')
     assert private.count("/home/alice") > 100

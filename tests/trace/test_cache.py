@@ -17,7 +17,7 @@ from warpline.trace import open as opening
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
 
-FILE = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.gz"
+FILE = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 def no_reading(*_: object) -> None:

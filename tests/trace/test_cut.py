@@ -17,7 +17,7 @@ from warpline.trace.open import open_trace
 from warpline.trace.steps import StepChoice
 from warpline.trace.trace import Trace
 
-DEMO = Path(warpline.__file__).parent / "data" / "demo.json.gz"
+DEMO = Path(warpline.__file__).parent / "data" / "demo.json.xz"
 POINTERS = {
     ("gpu", "api_id"): "api",
     ("gpu", "op_id"): "ops",

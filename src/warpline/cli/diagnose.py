@@ -117,7 +117,7 @@ def demo(
     from importlib import resources  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     answer = Answer(verbose, as_json, top=top)
-    with resources.as_file(resources.files("warpline.data") / "demo.json.gz") as path:
+    with resources.as_file(resources.files("warpline.data") / "demo.json.xz") as path:
         show(path, answer, steps, None, True, False, shlex.join(["warpline", "demo", *_chosen(steps, None)]))
 
 

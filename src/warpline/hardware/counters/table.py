@@ -6,7 +6,7 @@ earlier one, and SOURCE says in words where they are from.
 
 from __future__ import annotations
 
-import gzip
+import lzma
 import json
 import re
 import subprocess
@@ -38,7 +38,7 @@ CHIPS: Final = {
     "sm_121": "GB20B",
 }
 """Each compute capability and the chip that stands for it in NVIDIA's library. GB10 (DGX Spark) is sm_121, GB20B."""
-_TABLE: Final = "metrics.txt.gz"
+_TABLE: Final = "metrics.txt.xz"
 _LIBRARY: Final = "libnvperf_host.so"
 _HOLDERS: Final = ("nvidia", "ncu_report")
 """Packages in whose folders pip puts the library: nvidia-cuda-cupti (both names of it) and ncu-report."""
@@ -80,7 +80,7 @@ def target_of(text: str) -> str:
 def bundled() -> Catalogue:
     """The table in the package."""
     packed = files("warpline.hardware").joinpath("data", _TABLE).read_bytes()
-    head, _, rows = gzip.decompress(packed).decode("ascii").partition("\n")
+    head, _, rows = lzma.decompress(packed).decode("ascii").partition("\n")
     about = json.loads(head)
     types: dict[str, str] = {}
     chips: dict[str, frozenset[str]] = {}
@@ -152,7 +152,7 @@ def table_of(listed: Iterable[dict[str, Any]], source: str) -> bytes:
                 masks[name, kind] = masks.get((name, kind), 0) | 1 << place
     rows = [f"{name} {kind} {mask:x}" for (name, kind), mask in sorted(masks.items())]
     text = "\n".join([json.dumps({"source": source, "chips": targets}), *rows])
-    return gzip.compress(text.encode("ascii"), 9, mtime=0)
+    return lzma.compress(text.encode("ascii"), preset=9 | lzma.PRESET_EXTREME)
 
 
 if __name__ == "__main__":
