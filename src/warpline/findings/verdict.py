@@ -57,11 +57,14 @@ def _to_fix(first: PlanStep, findings: Sequence[Finding], state: State) -> Verdi
     known = any(text in claim for text in (f"{before} step", f"step of {before}"))
     expected, low, high = (speedup(value).removesuffix("×") for value in (gain.expected, gain.low, gain.high))
     spread = f", range {low}–{high}×" if low != high else ""
-    change = (
-        f"{all_fixes()[chosen.fix].subject(state.framework)} would bring the step "
-        f"{'' if known else f'from {before} '}to {duration(after.expected)} ({expected}×{spread})"
-    )
-    sentence = f"{CAUSES[chosen.cause]}: {claim}; {_might_gain(chosen, state) if chosen.is_vague else change}."
+    subject = all_fixes()[chosen.fix].subject(state.framework)
+    step = "" if known else f"from {before} "
+    change = f"{subject} would bring the step {step}to {duration(after.expected)} ({expected}×{spread})"
+    if chosen.is_vague:
+        change = f"{subject} would bring the step {step}to {duration(after.high)} or less ({low}× or more{spread})"
+    if chosen.cannot_tell:
+        change = _might_gain(chosen, state)
+    sentence = f"{CAUSES[chosen.cause]}: {claim}; {change}."
     return Verdict(chosen.cause, chosen.fix, sentence, gain, after, first.why)
 
 
