@@ -6,8 +6,8 @@ earlier one, and SOURCE says in words where they are from.
 
 from __future__ import annotations
 
-import lzma
 import json
+import lzma
 import re
 import subprocess
 import sys
