@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
 import re
 import sqlite3
 from collections import defaultdict
@@ -31,7 +32,8 @@ OTHERS = sorted(SHARED.glob("*/kineto/*.gz")) + sorted(SHARED.glob("*/nsys/*.gz"
 
 
 def kineto_intervals(path: Path) -> Intervals:
-    text = gzip.decompress(path.read_bytes()).decode("utf-8", "replace")
+    unpack = lzma.decompress if path.suffix == ".xz" else gzip.decompress
+    text = unpack(path.read_bytes()).decode("utf-8", "replace")
     document = json.loads(text, parse_float=Decimal, strict=False)
     found: Intervals = defaultdict(list)
     for event in document["traceEvents"]:
