@@ -7,7 +7,7 @@ import base64
 from warpline.exports.step_picture import drawn_window, step_picture
 from warpline.findings.diagnosis import diagnose
 from warpline.reports import html
-from warpline.reports.page.document import asset, hash_source
+from warpline.reports.page.shell import document
 from warpline.reports.sections import Report
 from warpline.trace.trace import Trace
 
@@ -21,29 +21,11 @@ def comparison_page(report: Report, a: Trace, b: Trace) -> str:
         f'<img class="step-picture" alt="One step of {name}" src="{_data(step_picture(side, span_ns))}"></figure>'
         for name, side in sides.items()
     )
-    style = asset("bundle.css")
-    policy = f"default-src 'none'; style-src {hash_source(style)}; img-src data:; base-uri 'none'; form-action 'none'"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<link rel="icon" href="data:,">
-<title>{html.text(report.title)} · warpline</title>
-<style>{style}</style>
-</head>
-<body>
-<header><p class="mark">warpline</p><h1>{html.text(report.title)}</h1></header>
-<main>
+    body = f"""<main>
 {"".join(map(html.section, report.sections))}
 <section id="steps"><h2>One step of each <small>at the same scale</small></h2>{pictures}</section>
-</main>
-</body>
-</html>
-"""
+</main>"""
+    return document(report.title, report.title, body)
 
 
 def _data(picture: str) -> str:

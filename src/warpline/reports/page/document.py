@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import base64
-import hashlib
-from importlib import resources
 
 import msgspec
 
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
 from warpline.records import dataclass
-from warpline.reports import html
 from warpline.reports.diagnosis import report
 from warpline.reports.page import top
 from warpline.reports.page.panels import panels
 from warpline.reports.page.planes import block
+from warpline.reports.page.shell import asset, document
 from warpline.reports.page.timeline import DrawnTimeline, drawn_timeline
 
 DATA = "application/octet-stream"
@@ -64,7 +62,7 @@ class ServedPage:
         """The page."""
         blocks = base64.b64encode(self.timeline.part(self.least_ns)).decode(), block(b"")
         rows = _Rows(self.timeline.head.zero_ns, blocks)
-        return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects="; connect-src 'self'")
+        return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects=True)
 
     def rows(self, start_ns: int, end_ns: int) -> bytes:
         """The long rows, and all between two times on the page."""
@@ -76,18 +74,12 @@ def _document(
     top_kernels: int,
     again: str,
     timeline: _Rows,
-    connects: str = "",
+    connects: bool = False,
     cost: DailyCost | None = None,
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
     data = block(msgspec.json.encode(panels(diagnosis, timeline.zero_ns)))
-    program, style = asset("bundle.js"), asset("bundle.css")
-    policy = "; ".join(
-        [
-            *("default-src 'none'", f"script-src {hash_source(program)}", f"style-src {hash_source(style)}"),
-            *("img-src data:", "base-uri 'none'", f"form-action 'none'{connects}"),
-        ]
-    )
+    program = asset("bundle.js")
     summary = "".join(
         [
             top.verdict(diagnosis, full),
@@ -97,21 +89,7 @@ def _document(
             top.findings(diagnosis, cost),
         ]
     )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width,initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="referrer" content="no-referrer">
-<link rel="icon" href="data:,">
-<title>{html.text(diagnosis.trace.path.name)} · warpline</title>
-<style>{style}</style>
-</head>
-<body>
-<header><p class="mark">warpline</p><h1>{html.text(full.title)}</h1></header>
-<nav id="contents" aria-label="Parts of this page"></nav>
+    body = f"""<nav id="contents" aria-label="Parts of this page"></nav>
 <main>
 <div id="summary">{summary}</div>
 <section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
@@ -121,17 +99,5 @@ def _document(
 <script type="{DATA}" id="data-timeline">{first}</script>
 <script>{program}</script>
 <script type="{DATA}" id="data-python">{second}</script>
-<script type="{DATA}" id="data-panels">{data}</script>
-</body>
-</html>
-"""
-
-
-def asset(name: str) -> str:
-    """A file of the built page."""
-    return (resources.files("warpline.reports.page") / name).read_text(encoding="utf-8")
-
-
-def hash_source(content: str) -> str:
-    """What a Content Security Policy calls a script or style that it allows."""
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+<script type="{DATA}" id="data-panels">{data}</script>"""
+    return document(diagnosis.trace.path.name, full.title, body, program, connects)
