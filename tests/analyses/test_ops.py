@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 from kineto_files import annotation, frame, launched, op, write
-from paths import ROOT, SHARED
+from paths import DEMO, SHARED
 
 from warpline.analyses.ops import SORTS, OpsTable, ops_table
 from warpline.cli.main import run
@@ -21,7 +21,6 @@ from warpline.reports.ops import ops_report
 from warpline.reports.terminal import render
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 FILTERED = {
     "profiler::_record_function_enter",
     "profiler::_record_function_enter_new",

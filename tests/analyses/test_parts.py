@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, memset, op, write
-from paths import ROOT, SHARED
+from paths import DEMO, SHARED
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.part_roles import role_of_name, role_of_op
@@ -22,7 +22,6 @@ from warpline.errors import CannotAnswer, UnreadableFile, UsageError
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Window
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 GEMM = "nvjet_sm90_hsh_256x128_64x4_1x2_h_bz_coopA_TNT"
 
 

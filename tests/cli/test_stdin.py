@@ -8,12 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import DATA, ROOT
+from paths import DATA, DEMO
 
 from warpline.cli.main import run
 from warpline.sources.stdin import STDIN, as_typed, spooled_stdin
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

@@ -8,9 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from paths import ROOT
-
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
+from paths import DEMO, ROOT
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from kineto_files import launched, op, write
-from paths import DATA, ROOT
+from paths import DATA, DEMO
 
 from warpline.cli.main import run
 from warpline.exports import protobuf
@@ -22,7 +22,6 @@ from warpline.exports.tracks import timeline
 from warpline.findings.diagnosis import diagnose
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 Bar = tuple[str, str, str, int, int]

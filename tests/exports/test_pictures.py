@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 from kineto_files import annotation, launched, op, write
-from paths import ROOT
+from paths import DEMO
 
 from warpline.cli.main import run
 from warpline.exports.step_picture import step_picture
@@ -17,7 +17,6 @@ from warpline.findings.diagnosis import diagnose
 from warpline.reports.drawing import BUSY_COLOURS
 from warpline.trace.open import open_trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 SVG = "{http://www.w3.org/2000/svg}"
 
 

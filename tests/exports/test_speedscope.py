@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from kineto_files import AUTOGRAD, annotation, call, frame, kernel, op, write
-from paths import DATA, ROOT
+from paths import DATA, DEMO
 
 from warpline.analyses.stacks import Stacks, cpu_stacks, gpu_stacks
 from warpline.cli.main import run
@@ -16,7 +16,6 @@ from warpline.exports.speedscope import speedscope
 from warpline.trace.open import open_trace
 from warpline.trace.trace import Trace
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

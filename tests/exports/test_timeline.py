@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, op, write
-from paths import DATA, ROOT
+from paths import DATA, DEMO
 
 from warpline.exports.timeline import Timeline, tracks_of
 from warpline.exports.tracks import timeline
@@ -18,7 +18,6 @@ from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.open import open_trace
 from warpline.trace.steps import StepChoice
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import DEMO
 
 from warpline.cli.main import run
 from warpline.estimate import Estimate
@@ -14,8 +14,6 @@ from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.cost import saved_words
 from warpline.trace.open import open_trace
-
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 def test_twice_as_fast_saves_half_of_the_day() -> None:

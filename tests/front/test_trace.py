@@ -11,7 +11,7 @@ from typing import get_type_hints
 import polars as pl
 import pytest
 from kineto_files import annotation, launched, write
-from paths import DATA, ROOT
+from paths import DATA, DEMO, ROOT
 
 import warpline
 from warpline.analyses.roofline_entry import Entry, RooflineTable
@@ -23,7 +23,6 @@ from warpline.trace.cut import cut_to_steps
 from warpline.trace.open import open_trace
 from warpline.trace.schema import TABLES
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 SCRIPT = "<script>alert('&')</script>"
 

@@ -7,6 +7,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 DATA = ROOT / "tests" / "data"
+DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
+"""The bundled trace."""
 SUITES = ROOT / "faults" / "recordings"
 """Recorded suites of planted faults, a folder each."""
 SHARED = Path(os.environ.get("WARPLINE_SHARED", ROOT.parent / "shared")) / "data"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from paths import ROOT
+from paths import DEMO
 from small_pages import EDGES, EVIL
 
 from warpline.findings.diagnosis import Diagnosis, diagnose
@@ -22,8 +22,6 @@ from warpline.reports.diagnosis import report
 from warpline.reports.page.document import page
 from warpline.trace.open import open_trace
 from warpline.units import duration, share, speedup
-
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 def made(file: Path) -> str:

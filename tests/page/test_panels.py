@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from kineto_files import annotation, kernel, launched, memory, op, write
-from paths import DATA, ROOT
+from paths import DATA, DEMO
 
 from warpline.analyses.ops import ops_table
 from warpline.cli.main import run
@@ -19,7 +19,6 @@ from warpline.reports.page.panels import panels
 from warpline.trace.open import open_trace
 from warpline.units import duration, share
 
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from kineto_files import launched, memory, op, write
-from paths import ROOT
+from paths import DEMO
 
 from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis, diagnose
@@ -19,8 +19,6 @@ from warpline.units import duration, speedup
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs `pip install playwright`")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
-
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.fixture(scope="module")

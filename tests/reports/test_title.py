@@ -6,13 +6,11 @@ from pathlib import Path
 
 import pytest
 from kineto_files import op, write
-from paths import ROOT
+from paths import DEMO
 
 from warpline.cli.main import run
 from warpline.reports.title import recording
 from warpline.trace.open import open_trace
-
-DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 
 
 @pytest.mark.parametrize("verb", ["diagnose", "ops", "parts", "roofline", "path", "whatif"])
