@@ -69,6 +69,11 @@ def capture(torch: Any, step: Callable[[], object], *, steps: int, stacks: bool,
     """
     if not cold:
         warm_up(torch, step)
+    return text_of(record(torch, step, steps=steps, stacks=stacks, cold=cold))
+
+
+def record(torch: Any, step: Callable[[], object], *, steps: int, stacks: bool = False, cold: bool = False) -> Any:
+    """The profiler after it has watched so many steps."""
     torch.cuda.synchronize()
     activities = (torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA)
     schedule = torch.profiler.schedule(wait=0, warmup=WARM_UP_STEPS, active=steps, repeat=1)
@@ -81,6 +86,11 @@ def capture(torch: Any, step: Callable[[], object], *, steps: int, stacks: bool,
             if position < WARM_UP_STEPS:
                 torch.cuda.synchronize()  # else kernels of the warm-up would run inside the first step
             profiler.step()
+    return profiler
+
+
+def text_of(profiler: Any) -> str:
+    """What the profiler writes, without the name of its file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
         profiler.export_chrome_trace(str(path))

@@ -11,22 +11,19 @@ least.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import importlib
-import multiprocessing
-import os
 import statistics
-import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from faults.actor import Actor, Worker
 from faults.calm_host import Pulse
 from faults.captures import Captures
-from faults.jobs import CAPTURE, DESCRIBE, FAULTY, JOB_LIMIT_S, TIME, Job, Result, failure, limited
+from faults.jobs import CAPTURE, DESCRIBE, FAULTY, TIME, Job, Result
 from faults.programs import Case
 from faults.stopwatch import FirstSteps, Stopwatch, summary, wake
 
@@ -38,47 +35,6 @@ CASE_LIMIT_S = 10.0
 WAIT_S = 0.5
 """How long a measurement waits for a calm moment."""
 MEASURE, HOLD, KEEP = "measure", "hold", "keep"
-Worker = Callable[[str], Result]
-
-
-class Actor:
-    """A process that holds one variant of a case, and does its work whenever it is asked."""
-
-    def __init__(self, job: Job, folder: Path) -> None:
-        self.job = job
-        self.failed = False
-        context = multiprocessing.get_context("fork")
-        self._pipe, there = context.Pipe()
-        self._process = context.Process(target=_live, args=(job, folder, there))
-        self._process.start()
-        there.close()
-
-    def ask(self, what: str) -> Result:
-        """What the process answers; an answer with an `error` is its last."""
-        with contextlib.suppress(OSError):
-            self._pipe.send(what)
-        return self.answer()
-
-    def answer(self) -> Result:
-        """Waits for what the process has to say."""
-        result: Result = {"error": "the process is gone"}
-        if not self.failed:
-            with contextlib.suppress(EOFError, OSError):
-                if self._pipe.poll(JOB_LIMIT_S + 10):
-                    result = self._pipe.recv()
-            if "error" in result:
-                print(f"{self.job}: {result['error']}", file=sys.stderr, flush=True)
-                self.failed = True
-        return result
-
-    def end(self) -> None:
-        """Ends the process, whatever it is doing."""
-        with contextlib.suppress(OSError):
-            self._pipe.send(None)
-        self._process.join(2)
-        if self._process.is_alive():
-            self._process.kill()
-            self._process.join()
 
 
 @dataclass(slots=True)
@@ -103,7 +59,7 @@ class Variant:
         self.rounds: list[Round] = []
         self.kept: dict[Job, Result] = {}
         self._jobs = jobs
-        self._actors = {job: Actor(job, folder) for job in jobs if not job.needs_own_process}
+        self._actors = {job: actor_of(job, folder) for job in jobs if not job.needs_own_process}
 
     def wait_until_built(self) -> None:
         """Waits for the processes that live as long as the case."""
@@ -159,7 +115,7 @@ class Variant:
         return [ns for past in self.rounds for ns in past.times]
 
     def _once(self, job: Job, this: Round, asked: list[Actor]) -> None:
-        actor = self._actors.get(job) or Actor(job, self.folder)
+        actor = self._actors.get(job) or actor_of(job, self.folder)
         if job not in self._actors:
             actor.answer()
         if actor.failed:
@@ -198,31 +154,23 @@ def measure(wanted: Sequence[Job], folder: Path, pulse: Pulse) -> dict[Job, Resu
 
 def describe(case: Case, folder: Path) -> Result:
     """The device and the software, as a process of its own sees them."""
-    actor = Actor(Job(case, DESCRIBE, FAULTY), folder)
+    actor = actor_of(Job(case, DESCRIBE, FAULTY), folder)
     try:
         return actor.answer() or actor.ask(KEEP)
     finally:
         actor.end()
 
 
-def _live(job: Job, folder: Path, pipe: Any) -> None:
-    """A process's life: it builds its step, says that it is ready, and works when asked until it is told to end."""
-    try:
-        with limited():
-            torch = importlib.import_module("torch")
-            if not job.needs_own_process:
-                wake(torch)
-            worker = WORKS[job.work](torch, job, folder)
-        pipe.send({})
-        while (asked := pipe.recv()) is not None:
-            with limited():
-                result = worker(asked)
-            pipe.send(result)
-    except Exception as error:
-        traceback.print_exc()
-        pipe.send(failure(error))
-    finally:
-        os._exit(0)
+def actor_of(job: Job, folder: Path) -> Actor:
+    """A process that holds one variant of a case."""
+    return Actor(job, functools.partial(_worker, job, folder))
+
+
+def _worker(job: Job, folder: Path) -> Worker:
+    torch = importlib.import_module("torch")
+    if not job.needs_own_process:
+        wake(torch)
+    return WORKS[job.work](torch, job, folder)
 
 
 def _timing(torch: Any, job: Job, folder: Path) -> Worker:

@@ -35,13 +35,13 @@ class Stopwatch:
     def __init__(self, torch: Any, step: Callable[[], object]) -> None:
         warm_up(torch, step)
         self._torch, self._step = torch, step
-        expected_ns = _per_step_ns(torch, step, FEWEST_STEPS)
+        expected_ns = per_step_ns(torch, step, FEWEST_STEPS)
         self.steps = min(max(round(REPEAT_NS / expected_ns), FEWEST_STEPS), MOST_STEPS)
 
     def sample(self) -> float:
         """The time of a step now: the faster of two repeats, after the same warm-up as a capture's."""
         warm_up(self._torch, self._step)
-        return min(_per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
+        return min(per_step_ns(self._torch, self._step, self.steps) for _ in range(REPEATS))
 
 
 class FirstSteps:
@@ -53,13 +53,13 @@ class FirstSteps:
 
     def sample(self) -> float:
         """The time of one of the first steps, of a step built anew."""
-        return _per_step_ns(self._torch, self._job.build(), self.steps)
+        return per_step_ns(self._torch, self._job.build(), self.steps)
 
 
 def pay_for_the_process(torch: Any, job: Job) -> None:
     """Runs the first steps once, for what only a process's very first calls cost; not where they are the case."""
     if not job.needs_own_process:
-        _per_step_ns(torch, job.build(), job.case.steps)
+        per_step_ns(torch, job.build(), job.case.steps)
 
 
 def wake(torch: Any) -> None:
@@ -83,7 +83,8 @@ def warm_up(torch: Any, step: Callable[[], object]) -> None:
             break
 
 
-def _per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
+def per_step_ns(torch: Any, step: Callable[[], object], steps: int) -> float:
+    """Wall time of a step over many, with one wait for the GPU at the end."""
     torch.cuda.synchronize()
     began = time.perf_counter_ns()
     for _ in range(steps):

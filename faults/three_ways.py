@@ -25,7 +25,7 @@ from faults.jobs import CAPTURE, FAULTY, PLAIN, Job
 from faults.loop import STEPS
 from faults.programs import SUITES, Case
 from faults.record import import_once
-from faults.rounds import HOLD, KEEP, MEASURE, Actor
+from faults.rounds import HOLD, KEEP, MEASURE, actor_of
 
 NSYS_LIMIT_S, EXPORT_LIMIT_S = 180.0, 120.0
 TORCH_WAYS = (PLAIN, FAULTY)
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def with_torch(case: Case, variant: str, folder: Path) -> str | None:
     """Records a case with torch.profiler; returns why it failed, if it did."""
-    actor = Actor(torch_job(case, variant), folder)
+    actor = actor_of(torch_job(case, variant), folder)
     try:
         for result in (actor.answer(), actor.ask(MEASURE), actor.ask(HOLD), actor.ask(KEEP)):
             if "error" in result:

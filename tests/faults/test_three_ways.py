@@ -14,9 +14,9 @@ import pytest
 
 import faults.loop
 from faults import three_ways
+from faults.actor import Actor
 from faults.loop import loop
 from faults.programs import SUITES, Case
-from faults.rounds import Actor
 
 CASE = SUITES["sealed"][0]
 
@@ -81,7 +81,7 @@ def test_a_torch_recording_that_fails_says_why(monkeypatch: pytest.MonkeyPatch, 
     answers = iter([{}, {"error": "no GPU"}, {"error": "gone"}, {"error": "gone"}])
     actor = MagicMock(spec=Actor)
     actor.answer.side_effect = actor.ask.side_effect = lambda *asked: next(answers)
-    monkeypatch.setattr(three_ways, "Actor", lambda job, folder: actor)
+    monkeypatch.setattr(three_ways, "actor_of", lambda job, folder: actor)
     assert three_ways.with_torch(CASE, "plain", tmp_path) == "plain: no GPU"
     actor.end.assert_called_once()
 

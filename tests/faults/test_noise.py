@@ -1,0 +1,79 @@
+"""The recorder of the noise study, at toy sizes on a CPU."""
+
+from __future__ import annotations
+
+import json
+import tarfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from faults.jobs import Result
+from faults.noise import __main__ as noise
+from faults.noise import workers
+from faults.noise.layer import layer_forms
+from faults.noise.programs import PROGRAMS, SMALL_KERNELS, Program
+from warpline.capture.plan import MAX_SKIP_FACTOR, Plan
+
+
+def test_a_run_is_recorded_as_warpline_run_does() -> None:
+    plan = Plan(folder="")
+    assert (plan.steps, plan.skip, plan.settle_s) == (workers.STEPS, workers.SKIP, workers.SETTLE_S)
+    assert workers.MAX_SKIP_FACTOR == MAX_SKIP_FACTOR
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=[program.name for program in PROGRAMS])
+def test_a_program_runs_with_and_without_extra_work(program: Program) -> None:
+    step = program.build(pytest.importorskip("torch"), True)
+    for extra in (0, program.extra or 1000):
+        step(extra)
+
+
+def test_extra_kernels_are_three_percent() -> None:
+    program = next(program for program in PROGRAMS if program.name == "small_kernels")
+    assert program.extra is not None
+    assert program.extra / SMALL_KERNELS == pytest.approx(workers.SLOWDOWN, rel=0.02)
+
+
+def test_all_forms_of_the_layer_compute_the_same() -> None:
+    torch: Any = pytest.importorskip("torch")
+    results = [build()() for build in layer_forms(torch, True).values()]
+    for other in results[1:]:
+        torch.testing.assert_close(other, results[0], rtol=0.05, atol=0.05)
+
+
+def test_every_form_is_in_every_batch_and_none_has_a_fixed_place() -> None:
+    forms = [(program, form) for program in "lsct" for form in "ab"]
+    batches = [noise.order_of(forms, batch) for batch in range(len(forms))]
+    assert all(set(Counter(batch).values()) == {noise.RUNS_TOGETHER} for batch in batches)
+    assert len({batch[0] for batch in batches}) == len(forms)
+
+
+def test_what_does_not_fit_is_left_out_of_the_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    (tmp_path / "out").mkdir()
+    results: list[Result] = [{"file": name, "bytes": 9000} for name in ("one.json.gz", "two.json.gz", "three.json.gz")]
+    for result in results:
+        (scratch / result["file"]).write_bytes(bytes(9000))
+    monkeypatch.setattr(noise, "MAX_ARCHIVE_BYTES", 25_000)
+    study = noise.Study(tmp_path / "out", scratch, True, 0.0, 1.0, {"runs": results})
+    study.save(results[:1])
+    study.save(results[1:])
+    with tarfile.open(tmp_path / "out" / noise.ARCHIVE) as tar:
+        assert tar.getnames() == ["one.json.gz", "two.json.gz"]
+    listed = json.loads((tmp_path / "out" / noise.LIST).read_text())
+    assert [run["file"] for run in listed["runs"]] == ["one.json.gz", "two.json.gz", None]
+
+
+def test_a_process_that_fails_costs_only_itself(tmp_path: Path) -> None:
+    def fails(torch: Any) -> Callable[[], object]:
+        raise ValueError("no such form")
+
+    found: dict[str, Any] = {"failures": [], "log": []}
+    study = noise.Study(tmp_path, tmp_path, True, 0.0, 1.0, found)
+    assert "error" in noise.record_batch(study, [(fails, "one.json.gz")])[0]
+    assert "no such form" in found["failures"][0]
