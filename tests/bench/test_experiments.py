@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from paths import ROOT
 
+from warpline.bench import command
 from warpline.bench.command import Request, answer
 from warpline.bench.experiments import EXPERIMENTS, prepared, shape_of
 from warpline.bench.program import load, names_a_program
@@ -32,7 +33,11 @@ SMALL = {
 def test_the_whole_of_bench_needs_nothing_but_the_standard_library_to_load() -> None:
     modules = [
         "warpline.bench",
-        *(f"warpline.bench.{path.stem}" for path in (ROOT / "src/warpline/bench").glob("*.py")),
+        *(
+            f"warpline.bench.{path.stem}"
+            for path in (ROOT / "src/warpline/bench").glob("*.py")
+            if path.stem != "tiles"  # imported only where Triton is
+        ),
     ]
     heavy = "('polars', 'numpy', 'click', 'rich', 'msgspec', 'torch')"
     program = f"import sys, {', '.join(modules)}; print([name for name in {heavy} if name in sys.modules])"
@@ -84,7 +89,7 @@ def test_work_is_counted_as_on_paper() -> None:
 
 
 @needs_torch
-@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("name", SMALL)
 def test_every_experiment_runs_on_the_cpu_and_says_so(name: str) -> None:
     found = answer(Request(name, SMALL[name], seconds=0.01, device="cpu"))
     (result,) = found.results
@@ -155,3 +160,28 @@ def test_mistakes_about_a_file_are_named(program: Path, tmp_path: Path) -> None:
     for text, line in mistakes.items():
         with pytest.raises(WarplineError, match=line):
             load(text)
+
+
+class _Way:
+    """A result with what the sentence reads."""
+
+    def __init__(self, name: str, time_ns: float) -> None:
+        self.name, self.median_ns = name, time_ns
+
+
+def test_the_fastest_way_is_named_beside_the_library() -> None:
+    library, good, bad = _Way("tiles 4096", 200), _Way("tile 128x256", 220), _Way("tile 64x64", 500)
+    assert command._fastest([library, good, bad]) == (  # type: ignore[list-item]
+        "tiles 4096 by the library is the fastest of 3: the nearest is tile 128x256 with 1.10 times its time, "
+        "tile 64x64 takes 2.50 times its time"
+    )
+    assert command._fastest([good, library]).startswith(  # type: ignore[list-item]
+        "tiles 4096 is the fastest of 2: 0.91 times the time of the library"
+    )
+
+
+@needs_torch
+def test_tiles_need_triton_and_a_gpu() -> None:
+    with pytest.raises(WarplineError) as error:
+        answer(Request("tiles", "16", device="cpu"))
+    assert error.value.code in {"no-triton", "no-gpu"}

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from warpline.bench.api import Device, bench, compare
 from warpline.bench.cold import ColdStart, Orders, cold_start
-from warpline.bench.experiments import EXPERIMENTS, Experiment, precision, prepared, shape_of
+from warpline.bench.experiments import EXPERIMENTS, Experiment, forms, precision, shape_of
 from warpline.bench.failures import failures_said, prints_on_stderr
 from warpline.bench.program import load, names_a_program
 from warpline.bench.result import Comparison, Result, document
@@ -47,6 +47,8 @@ class Answer:
     results: tuple[Result, ...] = ()
     comparison: Comparison | None = None
     cold: tuple[ColdStart, ...] = ()
+    ways: tuple[str, ...] = ()
+    """Where one experiment is done in several ways: which is the fastest, a sentence for each shape and type."""
 
     @property
     def exit_code(self) -> int:
@@ -56,7 +58,7 @@ class Answer:
     def to_dict(self) -> dict[str, Any]:
         """A document of schema `warpline.bench/1`."""
         answer = document(list(self.results), self.comparison, [each.to_dict() for each in self.cold])
-        return {**answer, "scaling": [scaling.to_dict() for scaling in self.scaling]}
+        return {**answer, "scaling": [scaling.to_dict() for scaling in self.scaling], "ways": list(self.ways)}
 
     @property
     def scaling(self) -> list[Scaling]:
@@ -96,32 +98,48 @@ def _experiment(request: Request, experiment: Experiment, report: Report) -> Ans
     device = "cuda" if request.device != "cpu" and torch.cuda.is_available() else "cpu"
     if request.device == "cuda" and device == "cpu":
         raise CannotAnswer("no-gpu", "torch finds no CUDA device", "run it on a GPU machine, or with --device cpu")
-    results = []
+    results: list[Result] = []
+    ways: list[str] = []
     for shape, dtype in pairs:
         with precision(torch, dtype):
             try:
-                ready = prepared(experiment, torch, shape, dtype, device)
+                prepared = forms(experiment, torch, shape, dtype, device)
             except (RuntimeError, MemoryError) as error:
                 reason = (str(error).splitlines() or ["out of memory"])[0]
                 message = f"its inputs cannot be created: {reason}"
                 raise CannotAnswer("does-not-fit", message, "try a smaller --shape") from error
-            report(f"timing {ready.name}")
-            results.append(
-                bench(
-                    ready.function,
-                    *ready.args,
-                    copies=request.copies,
-                    name=ready.name,
-                    flops=ready.work.flops,
-                    bytes=ready.work.bytes,
-                    dtype=dtype,
-                    flush=request.flush,
-                    graph=request.graph,
-                    seconds=request.seconds,
-                    device=cast(Device, request.device),
+            for ready in prepared:
+                report(f"timing {ready.name}")
+                results.append(
+                    bench(
+                        ready.function,
+                        *ready.args,
+                        copies=request.copies,
+                        name=ready.name,
+                        flops=ready.work.flops,
+                        bytes=ready.work.bytes,
+                        dtype=dtype,
+                        flush=request.flush,
+                        graph=request.graph,
+                        seconds=request.seconds,
+                        device=cast(Device, request.device),
+                    )
                 )
-            )
-    return Answer(tuple(results))
+        ways += [_fastest(results[-len(prepared) :])] if len(prepared) > 1 else []
+    return Answer(tuple(results), ways=tuple(ways))
+
+
+def _fastest(results: list[Result]) -> str:
+    """Which way takes the least time, beside the first one and the slowest."""
+    usual, best = results[0], min(results, key=lambda result: result.median_ns)
+    slowest = max(results, key=lambda result: result.median_ns)
+    last = f"{slowest.name} takes {slowest.median_ns / usual.median_ns:.2f} times its time"
+    if best is usual:
+        second = min(results[1:], key=lambda result: result.median_ns)
+        near = f"the nearest is {second.name} with {second.median_ns / usual.median_ns:.2f} times its time"
+        return f"{usual.name} by the library is the fastest of {len(results)}: {near}, {last}"
+    share = best.median_ns / usual.median_ns
+    return f"{best.name} is the fastest of {len(results)}: {share:.2f} times the time of the library; {last}"
 
 
 def _cold_experiment(

@@ -11,7 +11,7 @@ from typing import Any
 
 from warpline.bench.matmuls import NAMES, multiplication, operands
 from warpline.bench.work import Work
-from warpline.errors import UsageError
+from warpline.errors import CannotAnswer, UsageError
 
 SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 SIZES = {"fp64": 8, "fp32": 4, "tf32": 4, "bf16": 2, "fp16": 2, "fp8": 1, "int8": 1}
@@ -49,6 +49,8 @@ class Experiment:
     prepare: Prepare
     library: str = ""
     """The library that the first call loads, for the cold-start table."""
+    others: Callable[[Any, Prepared], list[Prepared]] | None = None
+    """Other ways to do the same work, which are timed too."""
 
 
 def _matmul(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
@@ -57,6 +59,17 @@ def _matmul(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
     moved = SIZES[dtype] * (rows * depth + depth * columns) + OUT_SIZES.get(dtype, SIZES[dtype]) * rows * columns
     work = Work(2.0 * rows * columns * depth, moved, dtype)
     return Prepared("matmul", multiplication(torch, dtype, device), pair, work)
+
+
+def _tiles(torch: Any, library: Prepared) -> list[Prepared]:
+    """The same matmul in Triton, tile by tile."""
+    try:
+        from warpline.bench.tiles import tile_calls  # noqa: PLC0415 - needs Triton
+    except ImportError as error:
+        raise CannotAnswer("no-triton", "tiles are tried in Triton, which is not installed", "bench matmul") from error
+    if not library.args[0].is_cuda:
+        raise CannotAnswer("no-gpu", "tiles are tried on a CUDA device, and torch finds none", "bench matmul")
+    return [Prepared(name, call, library.args, library.work) for name, call in tile_calls(torch, *library.args)]
 
 
 def _copy(torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:
@@ -110,6 +123,16 @@ EXPERIMENTS = {
             library="cuBLAS",
         ),
         Experiment(
+            "tiles",
+            "a matmul by cuBLAS, and in Triton by several tiles",
+            "M x N x K",
+            (4096, 4096, 4096),
+            ("bf16", "fp16"),
+            _matmul,
+            library="cuBLAS",
+            others=_tiles,
+        ),
+        Experiment(
             "attention",
             "scaled dot-product attention, not causal",
             "batch x heads x length x head dimension",
@@ -139,6 +162,12 @@ def listed() -> dict[str, Any]:
         for experiment in EXPERIMENTS.values()
     ]
     return {"schema": "warpline.experiments/1", "experiments": rows}
+
+
+def forms(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> list[Prepared]:
+    """Every way to do the experiment's work; most have one."""
+    first = prepared(experiment, torch, shape, dtype, device)
+    return [first, *(experiment.others(torch, first) if experiment.others else ())]
 
 
 def prepared(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:

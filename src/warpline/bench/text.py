@@ -140,7 +140,7 @@ def answer_text(answer: Answer) -> str:
     """Everything that was found."""
     blocks = [str(answer.comparison)] if answer.comparison else [str(result) for result in answer.results]
     scaling = ["\n".join(each.sentence for each in answer.scaling)] if answer.scaling else []
-    return "\n\n".join([*blocks, *scaling, *map(cold_text, answer.cold)])
+    return "\n\n".join([*blocks, *scaling, *answer.ways, *map(cold_text, answer.cold)])
 
 
 def list_text() -> str:

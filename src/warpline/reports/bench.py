@@ -39,6 +39,8 @@ def bench_report(answer: Answer, request: Request) -> Report:
         sections.append(Section("overview", "Overview", (_overview(answer.results),)))
     if answer.scaling:
         sections.append(Section("scaling", "Scaling", tuple(Text(scaling.sentence) for scaling in answer.scaling)))
+    if answer.ways:
+        sections.append(Section("ways", "Which way is the fastest", tuple(Text(sentence) for sentence in answer.ways)))
     sections += [_cold(cold) for cold in answer.cold]
     sections.append(Section("next", "Next", (Commands(tuple(_next(answer, request))),)))
     title = comparison_sentence(answer.comparison) if answer.comparison is not None else f"bench {request.what}"
