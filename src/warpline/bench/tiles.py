@@ -70,7 +70,7 @@ def tile_calls(torch: Any, a: Any, b: Any) -> list[tuple[str, Callable[..., obje
     """The tiles that this chip can run and whose product is that of the library, by name."""
     expected = torch.mm(a, b)
     scale = float(expected.abs().max())
-    calls = []
+    calls: list[tuple[str, Callable[..., object]]] = []
     for tile in TILES:
         call = partial(multiply, torch, tile)
         try:
