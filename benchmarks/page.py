@@ -1,9 +1,10 @@
 """Measures pages of `warpline report` in headless Chromium: file size, first picture, script time per frame, intervals.
 
-    python benchmarks/page.py trace.json.gz … [--vary] [--prototype FOLDER] [--frames 240]
+    python benchmarks/page.py trace.json.gz … [--vary] [--prototype FOLDER] [--frames 240] [--repeats 7]
 
 With `--vary`, durations are shortened at random by up to 1/16, because copies of one trace compress too well. With
-`--prototype`, the page of an earlier sketch (its `make.py` writes it) is measured in the same run. Needs playwright.
+`--prototype`, the page of an earlier sketch (its `make.py` writes it) is measured in the same run. With `--repeats`, the
+pages are opened in turn so many times more, for the median time to the first picture. Needs playwright.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ FRAMES = """async (frames) => {
 class VariedPack(rows.Pack):
     """Rows whose durations were shortened at random."""
 
-    def packed(self, zero_ns: int, first: int, beyond: int) -> bytes:
-        """Some of the parts as bytes."""
+    def pictures(self, zero_ns: int, first: int, beyond: int) -> bytes:
+        """What drawing some of the parts needs, as bytes."""
         chance = np.random.default_rng(first)
         for part in self._parts[first:beyond]:
             part.ends[:] -= chance.integers(0, ((part.ends - part.starts) >> 4) + 1)
-        return super().packed(zero_ns, first, beyond)
+        return super().pictures(zero_ns, first, beyond)
 
 
 def make(trace: Path, target: Path) -> dict[str, float]:
@@ -97,15 +98,35 @@ def main_thread(session: Any) -> dict[str, float]:
     return {name: found[f"{name}Duration"] for name in ("Task", "Script", "Layout", "RecalcStyle")}
 
 
-def measure(browser: Any, file: Path, words: dict[str, str], frames: int) -> dict[str, Any]:
-    """The figures of one page."""
-    context = browser.new_context(viewport={"width": 1440, "height": 900})
-    tab, said = context.new_page(), []
+def opened(browser: Any, file: Path, words: dict[str, str]) -> tuple[Any, list[str]]:
+    """A tab in which the page is complete, and what it said."""
+    tab, said = browser.new_context(viewport={"width": 1440, "height": 900}).new_page(), []
     tab.on("console", lambda message: said.append(message.text))
     tab.on("pageerror", lambda error: said.append(str(error)))
-    tab.goto(file.resolve().as_uri())
+    tab.goto(file.resolve().as_uri(), wait_until="commit")
     while not tab.evaluate(f"() => {words['ready']}"):
-        tab.wait_for_timeout(50)
+        tab.wait_for_timeout(500)
+    return tab, said
+
+
+def first_pictures(browser: Any, pages: dict[Path, dict[str, str]], repeats: int) -> dict[str, str]:
+    """Milliseconds until the timeline is painted: median, least and most; the pages take turns."""
+    painted: dict[Path, list[float]] = {file: [] for file in pages}
+    for _ in range(repeats):
+        for file, words in pages.items():
+            tab, _ = opened(browser, file, words)
+            painted[file].append(tab.evaluate("() => warpline.marks.painted"))
+            tab.context.close()
+    return {
+        file.name: f"{statistics.median(all_):.0f} ({min(all_):.0f} to {max(all_):.0f})"
+        for file, all_ in painted.items()
+    }
+
+
+def measure(browser: Any, file: Path, words: dict[str, str], frames: int) -> dict[str, Any]:
+    """The figures of one page."""
+    tab, said = opened(browser, file, words)
+    context = tab.context
     marks = tab.evaluate("() => warpline.marks")
     paint = tab.evaluate("() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? 0")
     tab.evaluate(f"() => {words['python']}")
@@ -141,6 +162,7 @@ def main() -> None:
     asked.add_argument("--vary", action="store_true")
     asked.add_argument("--prototype", type=Path)
     asked.add_argument("--frames", type=int, default=240)
+    asked.add_argument("--repeats", type=int, default=0)
     options = asked.parse_args()
     if options.vary:
         timeline.Pack = VariedPack  # type: ignore[misc]
@@ -148,6 +170,7 @@ def main() -> None:
         browser = driver.chromium.launch(executable_path=shutil.which("chromium"), args=FLAGS)
         for trace in options.traces:
             target = Path(folder) / "page.html"
+            pages = {target: OURS}
             cost = {name: round(seconds, 2) for name, seconds in make(trace, target).items()}
             found = measure(browser, target, OURS, options.frames)
             print(
@@ -156,11 +179,16 @@ def main() -> None:
             )
             if options.prototype:
                 sketch = Path(folder) / "sketch.html"
+                pages[sketch] = SKETCH
                 command = [sys.executable, str(options.prototype / "make.py"), str(trace), str(sketch)]
                 subprocess.run([*command, *(["--vary"] if options.vary else [])], check=True, capture_output=True)
                 found = measure(browser, sketch, SKETCH, options.frames)
                 print(
                     json.dumps({"trace": trace.name, "sketch": True, **found}, ensure_ascii=False, indent=1), flush=True
+                )
+            if options.repeats:
+                print(
+                    json.dumps({"painted, ms": first_pictures(browser, pages, options.repeats)}, indent=1), flush=True
                 )
         browser.close()
 

@@ -62,7 +62,7 @@ export interface Spot {
   readonly cause: string;
 }
 
-/** Everything about the rows but the rows themselves, which follow as columns of bytes. */
+/** What the first picture needs beside the rows themselves, which follow as columns of bytes. */
 export interface Timeline {
   readonly zero_ns: number;
   readonly length_ns: number;
@@ -75,10 +75,14 @@ export interface Timeline {
   readonly tracks: readonly Track[];
   readonly threads: readonly string[];
   readonly steps: readonly Step[];
+  readonly causes: readonly string[];
+}
+
+/** What explains the rows: read after the first picture, with their arguments and links. */
+export interface Particulars {
   readonly launches: readonly Launch[];
   readonly inputs: readonly Inputs[];
   readonly identities: readonly Identity[];
-  readonly causes: readonly string[];
   readonly spots: readonly Spot[];
 }
 

@@ -27,21 +27,20 @@ async function openTimeline(): Promise<Timeline> {
   const { head, bytes, at } = withHead<Head>(packed);
   let timeline: Timeline | null = null;
   const details = new Details(() => timeline);
-  const opened = timeline = new Timeline(head, bytes, at, found("timeline"), () => details.moved());
+  timeline = new Timeline(head, bytes, at, found("timeline"), () => details.moved());
   reached("drawn");
   contents();
-  for (const card of document.querySelectorAll<HTMLElement>("[data-finding]")) {
-    const number = Number(card.dataset["finding"]);
-    card.append(make("button", { type: "button", class: "jump", onclick: () => opened.showFinding(number) }, "Show on the timeline"));
-  }
-  void nextFrame().then(() => reached("painted"));
-  return opened;
+  return timeline;
 }
 
-/** Python frames are most of a trace, and folded: they come after the first paint, as the panels do. */
+/** What the first picture does not need: Python frames, which are most of a trace, what explains the rows, and the panels. */
 async function openRest(timeline: Timeline): Promise<void> {
+  timeline.addRest(await block("data-rest"));
+  for (const card of document.querySelectorAll<HTMLElement>("[data-finding]")) {
+    const number = Number(card.dataset["finding"]);
+    card.append(make("button", { type: "button", class: "jump", onclick: () => timeline.showFinding(number) }, "Show on the timeline"));
+  }
   await nextFrame();
-  timeline.addRest(await block("data-python"));
   const data = await json<Panels>("data-panels");
   for (const panel of PANELS) {
     const mine = data[panel.name];
@@ -58,6 +57,8 @@ document.querySelector("header")?.append(themeButton());
 const parsed = new Promise<void>((done) => document.addEventListener("DOMContentLoaded", () => done()));
 void openTimeline().then(async (timeline) => {
   Object.assign(window, { warpline: { marks, timeline } });
+  await nextFrame();
+  reached("painted");
   await parsed;
   await openRest(timeline);
 });

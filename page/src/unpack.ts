@@ -15,9 +15,18 @@ export function fromBase64(text: string): Uint8Array<ArrayBuffer> {
   return bytes;
 }
 
+/** Without a Blob or a Response, every wait is a microtask: the parser does not go on to the next block before it is done. */
 export async function inflate(packed: Uint8Array<ArrayBuffer>): Promise<Uint8Array<ArrayBuffer>> {
-  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
-  return new Uint8Array(await new Response(stream).arrayBuffer());
+  const { readable, writable } = new DecompressionStream("deflate-raw"), writer = writable.getWriter(), reader = readable.getReader();
+  const failed = (): void => undefined; // the reader throws the same error
+  writer.write(packed).catch(failed);
+  writer.close().catch(failed);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for (let next = await reader.read(); !next.done; next = await reader.read()) { chunks.push(next.value); length += next.value.length; }
+  const bytes = new Uint8Array(length);
+  for (let at = 0, k = 0; k < chunks.length; at += chunks[k++]!.length) bytes.set(chunks[k]!, at);
+  return bytes;
 }
 
 /** The bytes of one block; its text is removed from the document, which frees it. */
@@ -27,10 +36,10 @@ export async function block(id: string): Promise<Uint8Array<ArrayBuffer>> {
   return inflate(fromBase64(text));
 }
 
-/** A block that begins with the length of a JSON text and the text; columns follow at `at`. */
-export function withHead<T>(bytes: Uint8Array<ArrayBuffer>): { head: T; bytes: Uint8Array<ArrayBuffer>; at: number } {
-  const at = 4 + new DataView(bytes.buffer).getUint32(0, true);
-  return { head: JSON.parse(new TextDecoder().decode(bytes.subarray(4, at))) as T, bytes, at };
+/** The length of a JSON text and the text, from `from` on; columns follow at `at`. */
+export function withHead<T>(bytes: Uint8Array<ArrayBuffer>, from = 0): { head: T; bytes: Uint8Array<ArrayBuffer>; at: number } {
+  const at = from + 4 + new DataView(bytes.buffer).getUint32(from, true);
+  return { head: JSON.parse(new TextDecoder().decode(bytes.subarray(from + 4, at))) as T, bytes, at };
 }
 
 /** A block that holds JSON. */
@@ -39,10 +48,12 @@ export async function json<T>(id: string): Promise<T> {
 }
 
 /** Reads one column of byte planes into `out` from `offset` on; returns the place after it. */
-export function planes(bytes: Uint8Array, at: number, n: number, out: { [index: number]: number }, offset: number): number {
-  const width = bytes[at++] ?? 0;
-  for (let i = 0; i < n; i++) out[offset + i] = bytes[at + i]!;
-  for (let plane = 1, scale = 256; plane < width; plane++, scale *= 256) {
+export function planes(bytes: Uint8Array, at: number, n: number, out: Float64Array | Uint16Array | Uint32Array, offset: number): number {
+  const width = bytes[at++] ?? 0, second = at + n, third = second + n;
+  if (width < 2) out.set(bytes.subarray(at, second), offset);
+  else if (width === 2) for (let i = 0; i < n; i++) out[offset + i] = bytes[at + i]! + bytes[second + i]! * 256;
+  else for (let i = 0; i < n; i++) out[offset + i] = bytes[at + i]! + bytes[second + i]! * 256 + bytes[third + i]! * 65536;
+  for (let plane = 3, scale = 2 ** 24; plane < width; plane++, scale *= 256) {
     const base = at + plane * n;
     for (let i = 0; i < n; i++) out[offset + i]! += bytes[base + i]! * scale;
   }

@@ -12,16 +12,19 @@ const name = (text: string): Name => ({ text, short: "", kind: "kernel", cause: 
 
 /** One lane of rows [start, end, name]. */
 function lane(rows: readonly (readonly [number, number, number])[]): Events {
-  const head = { events: rows.length, names: [name("gemm"), name("add")], tracks: [{ kind: "gpu", label: "stream 7", part: 0, lanes: [rows.length], device: 0, thread: null }] };
+  const head = { events: rows.length, early_parts: 1, names: [name("gemm"), name("add")], tracks: [{ kind: "gpu", label: "stream 7", part: 0, lanes: [rows.length], device: 0, thread: null }] };
   const events = new Events(head as unknown as Timeline), bytes: number[] = [];
   const column = (values: number[]): void => { bytes.push(4); for (let plane = 0; plane < 4; plane++) for (const value of values) bytes.push((value >>> (8 * plane)) & 255); };
   const zigzag = (value: number): number => (value < 0 ? -2 * value - 1 : 2 * value);
   column(rows.map(([start], i) => zigzag(start - (rows[i - 1]?.[1] ?? 0))));
   column(rows.map(([start, end]) => end - start));
   column(rows.map(([, , id]) => id));
+  const text = new TextEncoder().encode(JSON.stringify({ launches: [], inputs: [], identities: [], spots: [] }));
+  bytes.push(text.length, 0, 0, 0, ...text);
   column(rows.map(() => 0));
   column(rows.map(() => 0));
-  events.read(Uint8Array.from(bytes), 0, 0, 1);
+  const packed = Uint8Array.from(bytes);
+  events.readRest(packed, events.readFirst(packed, 0));
   return events;
 }
 

@@ -28,6 +28,13 @@ interface Label {
   readonly floor: number;
 }
 
+/** Of the stage, in pixels of the page, and how many pixels of the screen each has. */
+export interface Size {
+  readonly width: number;
+  readonly height: number;
+  readonly ratio: number;
+}
+
 export class Picture {
   layout: Layout;
   scroll = 0;
@@ -36,6 +43,7 @@ export class Picture {
   /** Milliseconds that the last drawing took: pixels alone, and everything. */
   readonly took = { raster: 0, draw: 0 };
   private readonly context: CanvasRenderingContext2D;
+  private size: Size = { width: 0, height: 0, ratio: 1 };
   private ratio = 1;
   private raster: Raster;
   private image: ImageData;
@@ -51,7 +59,13 @@ export class Picture {
     this.pixels = this.ground = new Uint32Array(1);
   }
 
-  resize(width: number, height: number, ratio: number): void {
+  /** Whether it was drawn at this size. */
+  has({ width, height, ratio }: Size): boolean {
+    return this.size.width === width && this.size.height === height && this.size.ratio === ratio;
+  }
+
+  resize(size: Size): void {
+    const { width, height, ratio } = this.size = size;
     this.width = Math.max(GUTTER + 64, Math.floor(width));
     this.height = Math.max(TOP + 32, Math.floor(height));
     this.ratio = ratio;

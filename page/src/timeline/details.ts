@@ -47,10 +47,10 @@ export class Details {
   }
 
   private operation(i: number): void {
-    const { events, relations } = this, { head, start } = events, launch = head.launches[events.argument[i]! - 1], call = relations.callOf(i);
+    const { events, relations } = this, { head, particulars, start } = events, launch = particulars.launches[events.argument[i]! - 1], call = relations.callOf(i);
     const identity = head.names[events.name[i]!]!.identity;
     if (launch?.floor_ns != null) this.say("roofline", `${share(launch.floor_ns, events.duration(i))} of it reached: at least ${duration(launch.floor_ns)}, bound by ${launch.bound ?? "?"}`);
-    if (identity !== null) for (const [label, text] of head.identities[identity]!.facts) this.say(label, text);
+    for (const [label, text] of particulars.identities[identity ?? NONE]?.facts ?? []) this.say(label, text);
     if (launch?.grid && launch.block) {
       this.say("grid × block", `${launch.grid.join(", ")} × ${launch.block.join(", ")}`);
       this.say("threads", count([...launch.grid, ...launch.block].reduce((a, b) => a * b, 1)));
@@ -67,7 +67,7 @@ export class Details {
   }
 
   private inputs(op: number): void {
-    const inputs = this.events.head.inputs[this.events.argument[op]! - 1];
+    const inputs = this.events.particulars.inputs[this.events.argument[op]! - 1];
     if (!inputs) return;
     if (inputs.shapes) this.say("shapes", make("code", {}, inputs.shapes));
     if (inputs.dtypes) this.say("types", make("code", {}, inputs.dtypes));

@@ -5,8 +5,8 @@
  * longest row of each block of 64 gives its colour, so that drawing costs as much as there are pixels, not rows.
  */
 
-import type { Timeline, Track } from "../contract";
-import { planes, unzigzag } from "../unpack";
+import type { Particulars, Timeline, Track } from "../contract";
+import { planes, unzigzag, withHead } from "../unpack";
 
 const BLOCK = 64;
 /** A column with many blocks looks at so many of them at most. */
@@ -32,6 +32,8 @@ export const NONE = -1;
 
 export class Events {
   head!: Timeline;
+  /** Empty until they are read. */
+  particulars: Particulars = { launches: [], inputs: [], identities: [], spots: [] };
   start!: Float64Array;
   end!: Float64Array;
   /** Duration of all rows before a row. */
@@ -58,7 +60,7 @@ export class Events {
     this.sum = new Float64Array(n + 1);
     this.name = head.names.length < 65536 ? new Uint16Array(n) : new Uint32Array(n);
     this.argument = new Uint32Array(n);
-    this.link = new Int32Array(n);
+    this.link = new Int32Array(n).fill(NONE);
     this.counts = new Uint32Array(head.names.length);
     this.longestOf = new Uint32Array(Math.ceil(n / BLOCK));
     let at = 0;
@@ -70,18 +72,41 @@ export class Events {
     this.lanes = this.groups.flatMap((group) => group.lanes);
   }
 
-  /** Reads the parts from `first` up to `beyond`; their columns begin at `at`. */
-  read(bytes: Uint8Array, at: number, first: number, beyond: number): void {
-    for (let part = first; part < beyond; part++) at = this.readPart(bytes, at, this.lanes.filter((lane) => lane.group.track.part === part));
+  /** Reads what the first picture needs, from `at` on; returns the place after it. */
+  readFirst(bytes: Uint8Array<ArrayBuffer>, at: number): number {
+    return this.readPictures(bytes, at, 0, this.head.early_parts);
   }
 
-  private readPart(bytes: Uint8Array, at: number, lanes: readonly Lane[]): number {
-    const { start, end, sum, name, argument, link, counts } = this;
+  /** Reads everything else. */
+  readRest(bytes: Uint8Array<ArrayBuffer>, at: number): void {
+    const early = this.head.early_parts, parts = this.head.tracks.reduce((most, track) => Math.max(most, track.part + 1), 0);
+    ({ head: this.particulars, at } = withHead<Particulars>(bytes, at));
+    at = this.readRelations(bytes, at, 0, early);
+    at = this.readPictures(bytes, at, early, parts);
+    this.readRelations(bytes, at, early, parts);
+  }
+
+  private readPictures(bytes: Uint8Array, at: number, first: number, beyond: number): number {
+    for (let part = first; part < beyond; part++) at = this.readPicture(bytes, at, this.lanes.filter((lane) => lane.group.track.part === part));
+    return at;
+  }
+
+  private readRelations(bytes: Uint8Array, at: number, first: number, beyond: number): number {
+    const { argument, link } = this;
+    for (let part = first; part < beyond; part++) {
+      const lanes = this.lanes.filter((lane) => lane.group.track.part === part), lo = lanes[0]?.first ?? 0, n = (lanes[lanes.length - 1]?.beyond ?? 0) - lo;
+      at = planes(bytes, at, n, argument, lo);
+      const steps = new Float64Array(n);
+      at = planes(bytes, at, n, steps, 0);
+      for (let i = 0, linked = NONE; i < n; i++) link[lo + i] = linked += unzigzag(steps[i]!);
+    }
+    return at;
+  }
+
+  private readPicture(bytes: Uint8Array, at: number, lanes: readonly Lane[]): number {
+    const { start, end, sum, name, counts } = this;
     const lo = lanes[0]?.first ?? 0, hi = lanes[lanes.length - 1]?.beyond ?? 0, n = hi - lo;
-    for (const column of [start, end, name, argument]) at = planes(bytes, at, n, column, lo);
-    const steps = new Float64Array(n);
-    at = planes(bytes, at, n, steps, 0);
-    for (let i = 0, linked = NONE; i < n; i++) link[lo + i] = linked += unzigzag(steps[i]!);
+    for (const column of [start, end, name]) at = planes(bytes, at, n, column, lo);
     let total = sum[lo] ?? 0;
     for (const lane of lanes) {
       let before = 0;

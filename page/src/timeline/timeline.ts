@@ -6,7 +6,7 @@ import type { Page } from "../page";
 import { onThemeChange } from "../theme";
 import { count, duration, several } from "../words";
 import { fromHash, toHash } from "./address";
-import { Picture } from "./canvas";
+import { Picture, type Size } from "./canvas";
 import { paint, toCss, type Paint } from "./colours";
 import { Details } from "./details";
 import { Events, NONE, type Group } from "./events";
@@ -44,9 +44,9 @@ export class Timeline implements Page {
   /** Gaps of a cause, the largest first, and how far the reader has gone through them. */
   private gaps: { readonly rows: number[]; at: number } | null = null;
 
-  constructor(readonly head: Head, bytes: Uint8Array, at: number, section: HTMLElement, private readonly whenDrawn: () => void = () => undefined) {
+  constructor(readonly head: Head, bytes: Uint8Array<ArrayBuffer>, at: number, section: HTMLElement, private readonly whenDrawn: () => void = () => undefined) {
     this.events = new Events(head);
-    this.events.read(bytes, at, 0, head.early_parts);
+    this.events.readFirst(bytes, at);
     this.parts = furnish(section);
     this.time = new TimeWindow(Math.max(1, head.length_ns), () => this.redraw());
     this.picture = new Picture(this.parts.view, this.events, this.time);
@@ -60,16 +60,15 @@ export class Timeline implements Page {
     this.legend();
     this.resize();
     this.openAddress();
-    new ResizeObserver(() => this.resize()).observe(this.parts.stage);
+    new ResizeObserver(() => { if (!this.picture.has(this.box())) this.resize(); }).observe(this.parts.stage);
     onThemeChange(() => { this.dress(); this.redraw(); });
     addEventListener("hashchange", () => this.openAddress());
     listen(this);
   }
 
-  /** Adds the parts that come after the first paint. */
-  addRest(bytes: Uint8Array): void {
-    const parts = this.head.tracks.reduce((most, track) => Math.max(most, track.part + 1), 0);
-    this.events.read(bytes, 0, this.head.early_parts, parts);
+  /** Adds what comes after the first picture. */
+  addRest(bytes: Uint8Array<ArrayBuffer>): void {
+    this.events.readRest(bytes, 0);
     if (this.parts.find.value) this.seek(this.parts.find.value);
     const { event } = fromHash(location.hash);
     if (event !== undefined && this.chosen === NONE) this.openAddress();
@@ -78,10 +77,10 @@ export class Timeline implements Page {
   }
 
   /** Shows other rows of the same trace; what was selected is found again by its track, name and begin. */
-  replace(head: Head, bytes: Uint8Array, at: number): void {
+  replace(head: Head, bytes: Uint8Array<ArrayBuffer>, at: number): void {
     const { events, chosen } = this, was = chosen === NONE ? null : { kind: events.kind(chosen), name: events.name[chosen]!, start: events.start[chosen]! };
     events.renew(head);
-    events.read(bytes, at, 0, head.early_parts);
+    events.readRest(bytes, events.readFirst(bytes, at));
     this.picture.place();
     this.minimap.forget();
     this.gaps = null;
@@ -105,7 +104,7 @@ export class Timeline implements Page {
 
   /** Highlights what a finding names, and goes to the first; without names, through the gaps that it removes. */
   showFinding(number: number): void {
-    const spot = this.head.spots.find((one) => one.finding === number);
+    const spot = this.events.particulars.spots.find((one) => one.finding === number);
     if (!spot) return;
     this.parts.stage.scrollIntoView({ block: "center" });
     if (!spot.names.length) { this.throughGaps(spot.cause); return; }
@@ -150,9 +149,14 @@ export class Timeline implements Page {
     this.colours = matches ? full.map((colour, name) => (matches.names[name] ? colour : faded[name]!)) : full;
   }
 
+  private box(): Size {
+    const { width, height } = this.parts.stage.getBoundingClientRect();
+    return { width, height, ratio: window.devicePixelRatio || 1 };
+  }
+
   private resize(): void {
-    const ratio = window.devicePixelRatio || 1, box = this.parts.stage.getBoundingClientRect();
-    this.picture.resize(box.width, box.height, ratio);
+    const box = this.box(), { ratio } = box;
+    this.picture.resize(box);
     this.limitHeight();
     this.overlay.resize(ratio);
     this.minimap.resize(ratio);

@@ -70,7 +70,7 @@ class Name:
     cause: str | None = None
     """Of an idle gap."""
     identity: int | None = None
-    """Position in `Timeline.identities`, for a kernel."""
+    """Position in `Particulars.identities`, for a kernel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Spot:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """Everything about the rows but the rows themselves, which follow as columns of bytes."""
+    """What the first picture needs beside the rows themselves, which follow as columns of bytes."""
 
     zero_ns: int
     """The first moment on the page, in the trace's own time."""
@@ -132,17 +132,23 @@ class Timeline:
     detailed: tuple[int, int] | None
     """The part that has all its rows, if the others have long ones alone."""
     early_parts: int
-    """Parts in the first block of data; the rest comes after the first paint."""
+    """Parts in the first picture; the rest comes after it."""
     names: list[Name]
     tracks: list[Track]
     threads: list[str]
     steps: list[Step]
+    causes: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Particulars:
+    """What explains the rows: read after the first picture, with their arguments and links."""
+
     launches: list[Launch]
     """What `argument` of a GPU row means, from 1 on."""
     inputs: list[Inputs]
     """What `argument` of an op's row means, from 1 on."""
     identities: list[Identity]
-    causes: list[str]
     spots: list[Spot]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-
 import msgspec
 
 from warpline.findings.cost import DailyCost
@@ -60,13 +58,12 @@ class ServedPage:
 
     def document(self) -> str:
         """The page."""
-        blocks = base64.b64encode(self.timeline.part(self.least_ns)).decode(), block(b"")
-        rows = _Rows(self.timeline.head.zero_ns, blocks)
+        rows = _Rows(self.timeline.head.zero_ns, self.timeline.only(self.least_ns).blocks())
         return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects=True)
 
     def rows(self, start_ns: int, end_ns: int) -> bytes:
         """The long rows, and all between two times on the page."""
-        return self.timeline.part(self.least_ns, start_ns, end_ns)
+        return self.timeline.only(self.least_ns, start_ns, end_ns).packed()
 
 
 def _document(
@@ -98,6 +95,6 @@ def _document(
 </main>
 <script type="{DATA}" id="data-timeline">{first}</script>
 <script>{program}</script>
-<script type="{DATA}" id="data-python">{second}</script>
+<script type="{DATA}" id="data-rest">{second}</script>
 <script type="{DATA}" id="data-panels">{data}</script>"""
     return document(diagnosis.trace.path.name, full.title, body, program, connects)

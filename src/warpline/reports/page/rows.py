@@ -41,18 +41,14 @@ class _Part:
     arguments: Int64s
     links: Int64s
 
-    def packed(self, zero_ns: int) -> bytes:
-        """Begin as the difference to the end before it, duration, name, argument, and link as a difference."""
+    def picture(self, zero_ns: int) -> bytes:
+        """Begin as the difference to the end before it, duration, and name."""
         before = np.where(self.new_lane, zero_ns, np.append(zero_ns, self.ends[:-1])[: len(self.ends)])
-        return b"".join(
-            [
-                planes(zigzag(self.starts - before)),
-                planes(self.ends - self.starts),
-                planes(self.names),
-                planes(self.arguments),
-                planes(zigzag(np.diff(self.links, prepend=NONE))),
-            ]
-        )
+        return planes(zigzag(self.starts - before)) + planes(self.ends - self.starts) + planes(self.names)
+
+    def relations(self) -> bytes:
+        """Argument, and link as a difference."""
+        return planes(self.arguments) + planes(zigzag(np.diff(self.links, prepend=NONE)))
 
 
 class Pack:
@@ -108,9 +104,13 @@ class Pack:
             return None
         return min(int(part.starts.min()) for part in filled), max(int(part.ends.max()) for part in filled)
 
-    def packed(self, zero_ns: int, first: int, beyond: int) -> bytes:
-        """Some of the parts as bytes."""
-        return b"".join(part.packed(zero_ns) for part in self._parts[first:beyond])
+    def pictures(self, zero_ns: int, first: int, beyond: int) -> bytes:
+        """What drawing some of the parts needs, as bytes."""
+        return b"".join(part.picture(zero_ns) for part in self._parts[first:beyond])
+
+    def relations(self, first: int, beyond: int) -> bytes:
+        """The arguments and links of some of the parts, as bytes."""
+        return b"".join(part.relations() for part in self._parts[first:beyond])
 
     def durations(self) -> Int64s:
         """Of all rows."""

@@ -11,7 +11,7 @@ from warpline.findings.diagnosis import Diagnosis
 from warpline.inert import inert
 from warpline.records import dataclass
 from warpline.reports.findings import in_order
-from warpline.reports.page.contract import Spot, Step, Timeline
+from warpline.reports.page.contract import Particulars, Spot, Step, Timeline
 from warpline.reports.page.device_tracks import DeviceTracks, cause_words
 from warpline.reports.page.host_tracks import HostTracks
 from warpline.reports.page.names import Names
@@ -25,21 +25,24 @@ class DrawnTimeline:
     """The timeline of a trace: its rows, and what explains them."""
 
     head: Timeline
+    particulars: Particulars
     pack: Pack
 
     def blocks(self) -> tuple[str, str]:
-        """The head with the rows of the first paint, and Python frames: most of a trace, and folded at first."""
-        early = self.head.early_parts
-        zero, parts = self.head.zero_ns, self.pack.parts
-        return block(_with_rows(self.head, self.pack, early)), block(self.pack.packed(zero, early, parts))
+        """What the first picture needs, and the rest: Python frames are most of a trace, and folded at first."""
+        return block(_first(self.head, self.pack)), block(_rest(self.head, self.particulars, self.pack))
 
     def least_for(self, rows: int) -> int:
         """The duration that so many rows at most have; 0 if there are no more rows."""
         durations = self.pack.durations()
         return 0 if len(durations) <= rows else int(np.partition(durations, -rows)[-rows]) + 1
 
-    def part(self, least_ns: int, start_ns: int = 0, end_ns: int = 0) -> bytes:
-        """Rows that last this long, and all between two times on the page, in one block that is not base64."""
+    def packed(self) -> bytes:
+        """Both blocks in one that is not base64."""
+        return deflated(_first(self.head, self.pack) + _rest(self.head, self.particulars, self.pack))
+
+    def only(self, least_ns: int, start_ns: int = 0, end_ns: int = 0) -> DrawnTimeline:
+        """Rows that last this long, and all between two times on the page."""
         zero = self.head.zero_ns
         chosen = self.pack.only(least_ns, zero + start_ns, zero + end_ns)
         head = replace(
@@ -48,14 +51,23 @@ class DrawnTimeline:
             tracks=chosen.tracks,
             least_ns=least_ns,
             detailed=(start_ns, end_ns) if end_ns > start_ns else None,
-            early_parts=chosen.parts,
         )
-        return deflated(_with_rows(head, chosen, chosen.parts))
+        return DrawnTimeline(head, self.particulars, chosen)
 
 
-def _with_rows(head: Timeline, pack: Pack, parts: int) -> bytes:
-    text = msgspec.json.encode(head)
-    return len(text).to_bytes(4, "little") + text + pack.packed(head.zero_ns, 0, parts)
+def _first(head: Timeline, pack: Pack) -> bytes:
+    return _text(head) + pack.pictures(head.zero_ns, 0, head.early_parts)
+
+
+def _rest(head: Timeline, particulars: Particulars, pack: Pack) -> bytes:
+    early, parts = head.early_parts, pack.parts
+    later = pack.pictures(head.zero_ns, early, parts) + pack.relations(early, parts)
+    return _text(particulars) + pack.relations(0, early) + later
+
+
+def _text(record: Timeline | Particulars) -> bytes:
+    text = msgspec.json.encode(record)
+    return len(text).to_bytes(4, "little") + text
 
 
 def drawn_timeline(diagnosis: Diagnosis) -> DrawnTimeline:
@@ -83,13 +95,10 @@ def drawn_timeline(diagnosis: Diagnosis) -> DrawnTimeline:
         tracks=pack.tracks,
         threads=host.threads(),
         steps=_steps(trace, zero, end),
-        launches=devices.launches,
-        inputs=host.inputs,
-        identities=names.identities,
         causes=list(cause_words()),
-        spots=_spots(diagnosis, names),
     )
-    return DrawnTimeline(head, pack)
+    particulars = Particulars(devices.launches, host.inputs, names.identities, _spots(diagnosis, names))
+    return DrawnTimeline(head, particulars, pack)
 
 
 def _steps(trace: Trace, zero: int, end: int) -> list[Step]:
