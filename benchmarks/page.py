@@ -3,8 +3,9 @@
     python benchmarks/page.py trace.json.gz … [--vary] [--prototype FOLDER] [--frames 240] [--repeats 7]
 
 With `--vary`, durations are shortened at random by up to 1/16, because copies of one trace compress too well. With
-`--prototype`, the page of an earlier sketch (its `make.py` writes it) is measured in the same run. With `--repeats`, the
-pages are opened in turn so many times more, for the median time to the first picture. Needs playwright.
+`--prototype`, the page of an earlier sketch (its `make.py` writes it) is measured in the same run. With
+`--repeats`, the pages are opened in turn so many times more, for the median time to the first picture. Needs
+playwright.
 """
 
 from __future__ import annotations
