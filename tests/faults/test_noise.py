@@ -9,14 +9,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from faults.jobs import Result
 from faults.noise import __main__ as noise
-from faults.noise import workers
+from faults.noise import study, workers
 from faults.noise.layer import layer_forms
 from faults.noise.programs import PROGRAMS, SMALL_KERNELS, Program
+from faults.noise.rules import RULES
+from faults.recorded import RECORDINGS
 from warpline.capture.plan import MAX_SKIP_FACTOR, Plan
+from warpline.compare import spread
+
+TRACE = RECORDINGS / "planted" / "kernel_at_bandwidth.plain.json.gz"
+BATCHES = [(form, batch) for form in "ab" for batch in (0, 1)]
 
 
 def test_a_run_is_recorded_as_warpline_run_does() -> None:
@@ -60,9 +67,9 @@ def test_what_does_not_fit_is_left_out_of_the_archive(tmp_path: Path, monkeypatc
     for result in results:
         (scratch / result["file"]).write_bytes(bytes(9000))
     monkeypatch.setattr(noise, "MAX_ARCHIVE_BYTES", 25_000)
-    study = noise.Study(tmp_path / "out", scratch, True, 0.0, 1.0, {"runs": results})
-    study.save(results[:1])
-    study.save(results[1:])
+    kept = noise.Study(tmp_path / "out", scratch, True, 0.0, 1.0, {"runs": results})
+    kept.save(results[:1])
+    kept.save(results[1:])
     with tarfile.open(tmp_path / "out" / noise.ARCHIVE) as tar:
         assert tar.getnames() == ["one.json.gz", "two.json.gz"]
     listed = json.loads((tmp_path / "out" / noise.LIST).read_text())
@@ -74,6 +81,40 @@ def test_a_process_that_fails_costs_only_itself(tmp_path: Path) -> None:
         raise ValueError("no such form")
 
     found: dict[str, Any] = {"failures": [], "log": []}
-    study = noise.Study(tmp_path, tmp_path, True, 0.0, 1.0, found)
-    assert "error" in noise.record_batch(study, [(fails, "one.json.gz")])[0]
+    kept = noise.Study(tmp_path, tmp_path, True, 0.0, 1.0, found)
+    assert "error" in noise.record_batch(kept, [(fails, "one.json.gz")])[0]
     assert "no such form" in found["failures"][0]
+
+
+def _runs(count: int, busy_ns: float, seed: int) -> spread.Side:
+    draw = np.random.default_rng(seed)
+    return tuple(
+        spread.RunTime(busy, 1000.0, (busy + 1000 * np.exp(0.01 * draw.normal(size=6))).astype(np.int64))
+        for busy in busy_ns * np.exp(0.002 * draw.normal(size=count))
+    )
+
+
+def test_steady_runs_give_no_false_alarm_and_no_miss() -> None:
+    recorded = study.Recorded("GPU", (1.03,), _runs(40, 1e6, 1), _runs(40, 1.03e6, 2))
+    assert recorded.recorded_ratio == pytest.approx(1.03, abs=0.002)
+    found = study.judge(recorded, 4, runs=(10, 20, 40))
+    assert found == {
+        **{("warpline", count): (0.0, 1.0) for count in (10, 20)},
+        **{(rule, count): (0.0, 0.0) for rule in RULES[1:] for count in (10, 20)},
+    }
+
+
+def test_a_study_is_read_by_program_form_and_half(tmp_path: Path) -> None:
+    runs = [
+        {"program": "p", "form": form, "batch": batch, "file": f"p.{form}.{batch}.json.gz"} for form, batch in BATCHES
+    ]
+    programs = {"p": {"pace": "GPU", "truth": [{"ratio": 1.03}]}}
+    (tmp_path / noise.LIST).write_text(json.dumps({"runs": [*runs, {**runs[0], "file": None}], "programs": programs}))
+    with tarfile.open(tmp_path / noise.ARCHIVE, "w") as tar:
+        for run in runs:
+            tar.add(TRACE, run["file"])
+    sizes = {}
+    for half in study.HALVES:
+        found = study.read_study(tmp_path, half)["p"]
+        sizes[half] = (len(found.a), len(found.b))
+    assert sizes == {"all": (2, 2), "even": (1, 1), "odd": (1, 1)}

@@ -30,7 +30,7 @@ PRIOR_RUNS = 4
 """What is usual counts as much as this many runs."""
 EXACT_STEPS = 20
 """Up to so many steps on a side the rank test counts all orders."""
-MORE_RUNS = (1, 2, 3, 5, 8, 12, 20, 40)
+MORE_RUNS: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20, 40)
 
 
 @dataclass(frozen=True, slots=True)

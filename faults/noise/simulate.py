@@ -1,11 +1,9 @@
 """A simulation of false alarms and misses: identical pairs of runs, and pairs with a 3 % slowdown, under three rules.
 
-    python benchmarks/noise.py [--pairs 200] [--svg docs/pictures/noise.svg]
+    python -m faults.noise.simulate [--pairs 200] [--svg FILE]
 
 Programs are drawn from the recorded ones (`faults/`): the share of idle time, and how much repeats of the bare step
-differed on the H200. Nothing is measured here. The rules: `warpline gate`'s; the median step of one run against one
-at 5 %, as nsys-ai's `diff` judges (STEP_TIME_REGRESSION_PCT = 5.0); and `current / baseline < 0.95`, a rule often
-written for metrics in which more is better, applied to a time.
+differed on the H200. Nothing is measured here; `study.py` judges measured runs by the same rules.
 """
 
 from __future__ import annotations
@@ -19,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from faults.blind_errors import read_table
+from faults.noise.rules import RULES, Found, drawing, says_slower
 from faults.recorded import recorded_cases
 from warpline.compare import spread
-from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.spread import RunTime, Side
 
 RUNS = (1, 3, 5, 20)
@@ -32,8 +30,6 @@ SLOWDOWN = 1.03
 GPU_PACED = 0.1
 RANGE_OF = {2: 1.13, 3: 1.69, 4: 2.06, 5: 2.33, 6: 2.53, 7: 2.70, 8: 2.85, 9: 2.97, 10: 3.08, 12: 3.26}
 """Expected range of so many normal values, in standard deviations."""
-RULES = ("warpline", "one against one, 5 %", "ratio < 0.95")
-COLOURS = dict(zip(RULES, ("#1769aa", "#c62828", "#8a6d00"), strict=True))
 
 
 @dataclass(frozen=True)
@@ -81,18 +77,10 @@ def runs_of(program: Program, count: int, factor: float, draw: np.random.Generat
     return tuple(found)
 
 
-def says_slower(rule: str, a: Side, b: Side) -> bool:
-    """Whether the rule calls B slower."""
-    if rule == RULES[0]:
-        return spread.difference(a, b, LEAST_EFFECT).verdict == "slower"
-    ratio = float(np.median(b[0].lengths_ns) / np.median(a[0].lengths_ns))
-    return ratio > 1.05 if rule == RULES[1] else ratio < 0.95
-
-
-def simulate(known: list[Program], pairs: int) -> dict[tuple[str, int], tuple[float, float]]:
+def simulate(known: list[Program], pairs: int) -> Found:
     """By rule and number of runs: the share of identical pairs and of slower ones that is called slower."""
     chance, draw = random.Random(1), np.random.default_rng(1)
-    found = {}
+    found: Found = {}
     for count in RUNS:
         drawn = [chance.choice(known) for _ in range(pairs)]
         for column, factor in enumerate((1.0, SLOWDOWN)):
@@ -102,37 +90,6 @@ def simulate(known: list[Program], pairs: int) -> dict[tuple[str, int], tuple[fl
                 before = found.get((rule, count), (0.0, 0.0))
                 found[rule, count] = (share, before[1]) if column == 0 else (before[0], share)
     return found
-
-
-def drawing(panels: dict[str, dict[tuple[str, int], tuple[float, float]]]) -> str:
-    """False alarms and finds by the number of runs, a row of two charts for each group of programs."""
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 820 {60 + 240 * len(panels)}" role="img">',
-        "<style>text{font:12px sans-serif;fill:#444}@media (prefers-color-scheme:dark){text{fill:#ccc}}</style>",
-    ]
-    for place, rule in enumerate(RULES):
-        parts.append(f'<circle cx="{60 + 200 * place}" cy="20" r="5" fill="{COLOURS[rule]}"/>')
-        name = rule.replace("<", "&lt;")
-        parts.append(f'<text x="{72 + 200 * place}" y="24">{name}</text>')
-    for row, (group, shares) in enumerate(panels.items()):
-        for column, title in enumerate(("called slower: identical runs", "called slower: 3 % slower runs")):
-            left, top = 60 + 400 * column, 80 + 240 * row
-            parts.append(f'<text x="{left}" y="{top - 16}">{group}: {title} (simulation)</text>')
-            parts.append(f'<path d="M{left},{top}v150h320" fill="none" stroke="#888"/>')
-            for tick in (0, 50, 100):
-                parts.append(f'<text x="{left - 6}" y="{top + 154 - 1.5 * tick}" text-anchor="end">{tick} %</text>')
-            for rule in RULES:
-                points = [
-                    (left + 40 + 80 * place, top + 150 - 150 * shares[rule, count][column])
-                    for place, count in enumerate(RUNS)
-                ]
-                line = " ".join(f"{x:.0f},{y:.1f}" for x, y in points)
-                parts.append(f'<polyline points="{line}" fill="none" stroke="{COLOURS[rule]}" stroke-width="2"/>')
-                parts += [f'<circle cx="{x:.0f}" cy="{y:.1f}" r="4" fill="{COLOURS[rule]}"/>' for x, y in points]
-            for place, count in enumerate(RUNS):
-                parts.append(f'<text x="{left + 40 + 80 * place}" y="{top + 168}" text-anchor="middle">{count}</text>')
-            parts.append(f'<text x="{left + 160}" y="{top + 186}" text-anchor="middle">runs on each side</text>')
-    return "\n".join([*parts, "</svg>", ""])
 
 
 def main() -> int:
@@ -160,7 +117,7 @@ def main() -> int:
                 f"  {rule:22} {count:3} runs: identical {100 * false:5.1f} %, 3 % slower {100 * hit:5.1f} %", flush=True
             )
     if options.svg:
-        options.svg.write_text(drawing(panels), encoding="utf-8")
+        options.svg.write_text(drawing(panels, RUNS, "simulation"), encoding="utf-8")
     return 0
 
 

@@ -1,0 +1,152 @@
+"""False alarms and misses on recorded runs: pairs of identical runs, and pairs in which B is really 3 % slower.
+
+    python -m faults.noise.study DIR [--pairs 200] [--half odd] [--svg docs/pictures/noise.svg]
+
+DIR has what `python -m faults.noise` recorded. Groups of runs are drawn from all runs of a program: for an identical
+pair both sides from one form (in turn as it is and slowed), for a slower pair one side from each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tarfile
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from faults.noise.__main__ import ARCHIVE, LIST
+from faults.noise.rules import RULES, Found, drawing, says_slower
+from warpline.compare import spread
+from warpline.compare.comparison import LEAST_EFFECT
+from warpline.compare.measured import measure, side_of
+from warpline.compare.spread import Side
+from warpline.trace.open import open_trace
+
+RUNS = (1, 3, 5, 10, 20)
+HALVES = {"all": (0, 1), "even": (0,), "odd": (1,)}
+"""Which batches count."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """The runs of one program: as it is (a) and slowed (b)."""
+
+    pace: str
+    true_ratios: tuple[float, ...]
+    """Time of a step of B over that of A without a profiler, in some processes."""
+    a: Side
+    b: Side
+
+    @property
+    def recorded_ratio(self) -> float:
+        """The same while it is recorded, over all runs."""
+        return statistics.median(step_ns(run) for run in self.b) / statistics.median(step_ns(run) for run in self.a)
+
+
+def step_ns(run: spread.RunTime) -> float:
+    """The typical step of a run."""
+    return run.busy_ns + run.idle_ns
+
+
+def read_study(folder: Path, half: str = "all") -> dict[str, Recorded]:
+    """The recorded runs by program."""
+    listed = json.loads((folder / LIST).read_text(encoding="utf-8"))
+    chosen = [run for run in listed["runs"] if run.get("file") and run["batch"] % 2 in HALVES[half]]
+    sides: dict[tuple[str, str], list[Any]] = defaultdict(list)
+    with tempfile.TemporaryDirectory() as scratch, tarfile.open(folder / ARCHIVE) as tar:
+        for run in chosen:
+            tar.extract(run["file"], scratch, filter="data")
+            measured = measure(open_trace(Path(scratch, run["file"])))
+            sides[run["program"], run["form"]] += side_of([measured])
+    return {
+        name: Recorded(
+            program["pace"],
+            tuple(truth["ratio"] for truth in program["truth"]),
+            tuple(sides[name, "a"]),
+            tuple(sides[name, "b"]),
+        )
+        for name, program in listed["programs"].items()
+        if sides[name, "a"] and sides[name, "b"]
+    }
+
+
+def judge(recorded: Recorded, pairs: int, runs: Sequence[int] = RUNS) -> Found:
+    """How often each rule calls B slower, of identical pairs and of slower ones."""
+    chance = random.Random(1)
+    found: Found = {}
+    for count in runs:
+        if 2 * count > min(len(recorded.a), len(recorded.b)):
+            continue
+        identical = []
+        for number in range(pairs):
+            drawn = chance.sample(recorded.b if number % 2 else recorded.a, 2 * count)
+            identical.append((tuple(drawn[:count]), tuple(drawn[count:])))
+        slower = [
+            (tuple(chance.sample(recorded.a, count)), tuple(chance.sample(recorded.b, count))) for _ in range(pairs)
+        ]
+        for rule in RULES:
+            shares = [sum(says_slower(rule, *pair) for pair in some) / pairs for some in (identical, slower)]
+            found[rule, count] = (shares[0], shares[1])
+    return found
+
+
+def verdicts(recorded: Recorded, pairs: int, count: int) -> Counter[str]:
+    """What `compare` says of pairs in which B is slower."""
+    chance = random.Random(2)
+    return Counter(
+        spread.difference(
+            tuple(chance.sample(recorded.a, count)), tuple(chance.sample(recorded.b, count)), LEAST_EFFECT
+        ).verdict
+        for _ in range(pairs)
+    )
+
+
+def describe(name: str, recorded: Recorded) -> str:
+    """A line about the runs of a program."""
+    truths = ", ".join(f"{100 * (ratio - 1):+.2f} %" for ratio in recorded.true_ratios)
+
+    def apart(values: list[float]) -> float:
+        return 100 * statistics.stdev(values) / statistics.mean(values)
+
+    median_us = statistics.median(map(step_ns, recorded.a)) / 1e3
+    return (
+        f"{name} ({recorded.pace}): {len(recorded.a)} and {len(recorded.b)} runs; without a profiler {truths}; "
+        f"recorded {100 * (recorded.recorded_ratio - 1):+.2f} %; step {median_us:.0f} µs, "
+        f"runs differ by {apart([step_ns(run) for run in recorded.a]):.2f} %, GPU work by "
+        f"{apart([run.busy_ns for run in recorded.a]):.2f} %, idle "
+        f"{100 * statistics.median(run.idle_ns / step_ns(run) for run in recorded.a):.0f} % and differs by "
+        f"{apart([run.idle_ns for run in recorded.a]):.0f} %"
+    )
+
+
+def main() -> int:
+    """Judge the runs, print a table, and draw."""
+    parser = argparse.ArgumentParser(description="False alarms and misses of three rules on recorded runs")
+    parser.add_argument("folder", type=Path, metavar="DIR")
+    parser.add_argument("--pairs", type=int, default=200)
+    parser.add_argument("--half", choices=HALVES, default="all", help="judge only every other batch")
+    parser.add_argument("--svg", type=Path)
+    options = parser.parse_args()
+    spread.MORE_RUNS = ()  # how many more runs would help is not asked here, and takes most of the time
+    panels = {}
+    for name, recorded in read_study(options.folder, options.half).items():
+        print(describe(name, recorded), flush=True)
+        panels[name] = judge(recorded, options.pairs)
+        for (rule, count), (false, hit) in panels[name].items():
+            print(f"  {rule:22} {count:3} runs: identical {100 * false:5.1f} %, slower {100 * hit:5.1f} %", flush=True)
+        for count in sorted({count for _, count in panels[name]}):
+            print(f"  B slower, {count} runs: {dict(verdicts(recorded, options.pairs, count))}", flush=True)
+    if options.svg:
+        counts = sorted({count for found in panels.values() for _, count in found})
+        options.svg.write_text(drawing(panels, counts, "NVIDIA H200"), encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
