@@ -10,8 +10,10 @@ import pytest
 from kineto_files import annotation, kernel, launched, op, write
 
 from warpline.errors import WarplineError
-from warpline.scrub.file import scrub
+from warpline.scrub.file import check, scrub
 from warpline.scrub.tally import Change
+from warpline.sources.kineto.stream import scan_file
+from warpline.sources.kineto.tables import tables
 
 
 def scrubbed(path: Path, keep: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -67,13 +69,63 @@ def test_a_trace_that_is_cut_short_stays_so(tmp_path: Path) -> None:
         json.loads(written)
 
 
-def test_an_event_that_cannot_be_read_is_dropped_and_counted(tmp_path: Path) -> None:
+def test_an_event_that_cannot_be_read_is_replaced_by_a_note_and_counted(tmp_path: Path) -> None:
     path = write(tmp_path, [op("aten::mm", 0, 1), op("aten::odd", 1, 1), op("aten::mm", 2, 1)])
     path.write_text(path.read_text().replace('"aten::odd"', '"aten::"odd"'))
     output = tmp_path / "out.json"
     result = scrub(path, output)
-    assert [event["ts"] for event in json.loads(output.read_text())["traceEvents"]] == [0, 2]
+    assert [event.get("ts") for event in json.loads(output.read_text())["traceEvents"]] == [0, None, 2]
     assert Change("dropped", "traceEvents[]", 1) in result.changes
+    assert health(path) == health(output) == ["malformed-events"]
+    assert check(output).clean
+
+
+def test_a_damaged_header_is_still_one_to_a_reader(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"schemaVersion": 1,, "distributedInfo": {"rank": nope}, "traceEvents": [' + op_text(0) + "]}")
+    output = tmp_path / "out.json"
+    scrub(path, output)
+    json.loads(output.read_text())
+    assert health(path) == health(output) == ["damaged-file"]
+    assert check(output).clean
+
+
+def op_text(at: int) -> str:
+    return json.dumps(op("aten::mm", at, 1))
+
+
+def health(path: Path) -> list[str]:
+    return [entry.code for entry in tables(scan_file(path)).health]
+
+
+@pytest.mark.parametrize(
+    "time", ["1e30", "-9223372036854775808", "18446744073709551616", '"31m"', '""', "null", "false"]
+)
+def test_a_time_that_is_none_to_a_reader_stays_none(time: str, tmp_path: Path) -> None:
+    assert written_time(time, tmp_path) is None
+
+
+@pytest.mark.parametrize(
+    ("time", "written"),
+    [("5.25", 5.25), ('"7"', "7"), ('".5"', 0.5), ('"-1.2345"', "-1.2345"), ("4294967296000000", 4200000000000001)],
+)
+def test_a_time_that_a_reader_takes_stays_one(time: str, written: object, tmp_path: Path) -> None:
+    assert written_time(time, tmp_path) == written
+
+
+def written_time(time: str, folder: Path) -> object:
+    path = folder / "trace.json"
+    path.write_text(f'{{"traceEvents": [{{"ph": "X", "name": "a", "ts": {time}}}]}}')
+    scrub(path, folder / "out.json")
+    return json.loads((folder / "out.json").read_text())["traceEvents"][0].get("ts")
+
+
+def test_arguments_nested_too_deep_for_a_parser_are_dropped(tmp_path: Path) -> None:
+    path = write(tmp_path, [op("aten::mm", 0, 1, deep=0), op("aten::mm", 1, 1)])
+    path.write_text(path.read_text().replace('"deep": 0', '"deep": ' + '{"a":' * 5000 + "1" + "}" * 5000))
+    output = tmp_path / "out.json"
+    scrub(path, output)
+    assert [event["ts"] for event in json.loads(output.read_text())["traceEvents"]] == [0, 1]
 
 
 def test_changes_are_counted_by_place_and_never_show_a_value(tmp_path: Path) -> None:

@@ -269,7 +269,8 @@ def _parts(described: pl.DataFrame, gaps: pl.Series, owners: Int64s, lengths: In
         pl.col("self_ns").sum(), pl.col("occurrence").n_unique().alias("count")
     )
     found = []
-    for kind, name, frame, self_ns, count in counted.sort("self_ns", "name", descending=[True, False]).iter_rows():
+    ordered = counted.sort("self_ns", "name", "kind", "frame", descending=[True, False, False, False])
+    for kind, name, frame, self_ns, count in ordered.iter_rows():
         site = Site.parse(frame) if frame else None
         found.append(
             CpuPart(kind, name, site.file if site else None, site.line if site else None, int(self_ns), int(count))

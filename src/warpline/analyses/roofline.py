@@ -113,7 +113,8 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
     if wanted is not None:
         return wanted, chip_named(wanted)
-    busiest = trace.gpu.group_by("device").agg(time_ns=(pl.col("end_ns") - pl.col("start_ns")).sum()).sort("time_ns")
+    length = pl.col("end_ns") - pl.col("start_ns")
+    busiest = trace.gpu.group_by("device").agg(time_ns=length.sum()).sort("time_ns", "device")
     named = trace.devices.filter(pl.col("device").eq_missing(busiest["device"][-1])) if len(busiest) else trace.devices
     # Some profiles number devices otherwise in their list than in their events.
     devices = named if len(named) else trace.devices

@@ -53,8 +53,9 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     grouped = rows.group_by("kind", "call", "op", "written", "frame").agg(
         count=pl.len(), blocked_ns=pl.col("blocked_ns").sum(), calls=pl.col("calls")
     )
-    order = ["blocked_ns", "count", "call", "op", "written"]
-    return with_sites(grouped).sort(order, descending=[True, True, False, False, False])
+    first = pl.col("calls").list.first()  # no two places share one: the order is the same every time
+    order = ["blocked_ns", "count", "call", "op", "written", first]
+    return with_sites(grouped).sort(order, descending=[True, True, False, False, False, False])
 
 
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:

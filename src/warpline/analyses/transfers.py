@@ -7,6 +7,8 @@ import polars as pl
 from warpline.analyses.kernels import in_window
 from warpline.trace.trace import Trace
 
+_KEYS = ("name", "kind", "copy_kind", "source_memory", "target_memory")
+
 
 def copies(trace: Trace) -> pl.DataFrame:
     """Copies and memsets by name (direction and memory kinds), with bytes and achieved bandwidth.
@@ -18,7 +20,7 @@ def copies(trace: Trace) -> pl.DataFrame:
     return (
         in_window(trace.gpu, trace)
         .filter(pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
-        .group_by("kind", "name", "copy_kind", "source_memory", "target_memory")
+        .group_by(_KEYS)
         .agg(
             count=pl.len(),
             total_ns=length.sum(),
@@ -27,9 +29,9 @@ def copies(trace: Trace) -> pl.DataFrame:
             largest_bytes=pl.col("bytes").max(),
         )
         .with_columns(
-            pl.col("kind", "name", "copy_kind", "source_memory", "target_memory").cast(pl.String),
+            pl.col(_KEYS).cast(pl.String),
             bytes_per_second=pl.when(pl.col("sized_ns") > 0).then(pl.col("bytes") / pl.col("sized_ns") * 1e9),
         )
         .drop("sized_ns")
-        .sort("total_ns", "name", descending=[True, False])
+        .sort("total_ns", *_KEYS, descending=[True, *[False] * len(_KEYS)])
     )

@@ -230,8 +230,8 @@ class Evidence:
         frames = self.user_frames.sites(threads, moments)
         weights = np.ones(len(labels)) if weight is None else weight
         rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
-        counted = with_sites(rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len()))
-        listed = counted.sort("weight", "op", descending=[True, False]).head(LISTED_PLACES)
+        counted = rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len())
+        listed = with_sites(counted.sort("weight", "op", "frame", descending=[True, False, False]).head(LISTED_PLACES))
         return tuple(Place(row["op"], row["file"], row["line"], row["count"]) for row in listed.rows(named=True))
 
     def costliest_shapes(self, nodes: Bools) -> str:

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import msgspec
 
-from warpline.scrub.kineto_fields import DISTRIBUTED, HEADER, Fields, device
-from warpline.scrub.kineto_stream import Around, Event, Sink, read_events
+from warpline.scrub.kineto_fields import DISTRIBUTED, HEADER, Fields, Remembered, device
+from warpline.scrub.kineto_stream import DAMAGED, MALFORMED, Around, Event, Sink, read_events
 from warpline.scrub.names import Names
 from warpline.scrub.tally import Tally
-from warpline.scrub.values import DROPPED, Check
+from warpline.scrub.values import DROPPED
 
 ARGUMENTS = "traceEvents[].args"
 _encode_lines = msgspec.json.Encoder().encode_lines
@@ -38,14 +38,15 @@ class TraceScrubber:
         self._fields = Fields(names)
         self._output: Output | None = None
         self._first = True
-        self._name_checks: dict[tuple[Any, Any], Check] = {}
+        self._names: dict[tuple[Any, Any], Remembered] = {}
 
     def scrub(self, blocks: Iterable[bytes], output: Output) -> Around:
         """Read a trace and write the new one."""
         self._output = output
         around = read_events(blocks, self._begin)
-        self._tally.dropped.update({"traceEvents[]": around.malformed} if around.malformed else {})
         after = self._header(around.after)
+        if around.notes:
+            self._events([DAMAGED] * around.notes)
         if around.truncated:
             # A reader must see that the end is missing, as it was.
             output.write(b"" if self._first else b",\n")
@@ -72,62 +73,66 @@ class TraceScrubber:
         self._first = self._first and not events
 
     def _event(self, event: Event) -> Event:
-        new: Event = {}
-        checks, kept = self._fields.event, 0
+        if event is MALFORMED or event is DAMAGED:
+            self._tally.dropped["traceEvents[]" if event is MALFORMED else "header"] += 1
+            return event
+        checks = self._fields.event
+        changed = []
         for key, value in event.items():
-            check = checks.get(key)
-            if check is not None:
+            if (check := checks.get(key)) is not None:
                 checked = check(value)
-            elif key == "name":
-                checked = self._name_check(event)(value)
-            elif key == "args" and isinstance(value, dict):
-                new[key] = self._checked_arguments(value)
+            elif key == "name" and type(value) is str:
+                checked = self._names_like(event)[value]
+            elif key == "args" and type(value) is dict:
+                self._check_arguments(value)
                 continue
             else:
                 checked = DROPPED
-            if checked is value:
-                new[key] = value
-                kept += 1
-            else:
-                self._changed(f"traceEvents[].{key}", value, checked, new, key)
-        self._tally.kept += kept
-        return new
+            if checked is not value:
+                changed.append((key, checked))
+        self._tally.kept += len(event) - ("args" in event)
+        if changed:
+            self._change(event, changed, "traceEvents[]")
+        return event
 
-    def _name_check(self, event: Event) -> Check:
+    def _names_like(self, event: Event) -> Remembered:
+        """What the names of events with this one's phase and category become."""
         phase, category = event.get("ph"), event.get("cat")
         if not isinstance(phase, str | None) or not isinstance(category, str | None):
             phase = category = None
-        check = self._name_checks.get((phase, category))
-        if check is None:
-            check = self._name_checks[phase, category] = self._fields.name_check(phase, category)
-        return check
+        names = self._names.get((phase, category))
+        if names is None:
+            names = self._names[phase, category] = self._fields.event_names(phase, category)
+        return names
 
-    def _checked_arguments(self, arguments: Event) -> Event:
-        new: Event = {}
-        checks, kept = self._fields.arguments, 0
+    def _check_arguments(self, arguments: Event) -> None:
+        checks = self._fields.arguments
+        changed = []
         for key, value in arguments.items():
-            check = checks.get(key)
-            checked = check(value) if check is not None else DROPPED
-            if checked is value:
-                new[key] = value
-                kept += 1
-            else:
-                self._changed(f"{ARGUMENTS}.{key}", value, checked, new, key)
-        self._tally.kept += kept
-        return new
+            checked = check(value) if (check := checks.get(key)) is not None else DROPPED
+            if checked is not value:
+                changed.append((key, checked))
+        self._tally.kept += len(arguments)
+        if changed:
+            self._change(arguments, changed, ARGUMENTS)
 
-    def _changed(self, place: str, value: Any, checked: Any, new: Event, key: str) -> None:
-        """Note a value that did not pass as it is."""
-        if self._kept(place, value, new, key):
-            return
-        if checked is not DROPPED:
-            new[key] = checked
+    def _change(self, values: Event, changed: list[tuple[str, Any]], where: str) -> None:
+        """Replace or drop the values that did not pass as they are."""
+        for key, checked in changed:
+            place, value = f"{where}.{key}", values[key]
+            self._tally.kept -= 1
+            if self._kept(place, value, values, key):
+                continue
+            if checked is DROPPED:
+                del values[key]
+                if value is not None:
+                    self._tally.dropped[place] += 1
+                continue
+            values[key] = checked
             if checked == value:
                 self._tally.kept += 1
             else:
                 self._tally.replaced[place] += 1
-        elif value is not None:
-            self._tally.dropped[place] += 1
 
     def _kept(self, place: str, value: Any, new: Event, key: str) -> bool:
         """Whether this place is one of those to keep as they are."""

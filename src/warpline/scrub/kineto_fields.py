@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 from warpline.scrub import values
 from warpline.scrub.devices import device_name
 from warpline.scrub.frames import Frames
+from warpline.scrub.kineto_stream import STAND_INS
 from warpline.scrub.names import PIECE, Names
 from warpline.scrub.values import DROPPED, MAX_ID, Check
 from warpline.scrub.vocabulary import is_known
@@ -15,6 +17,7 @@ from warpline.scrub.vocabulary import is_known
 MAX_REMEMBERED = 200_000
 """Names whose result is remembered; most traces have a few thousand."""
 KERNEL, OP, CALL, RANGE, FRAME, LABEL = "kernel", "op", "call", "range", "frame", "label"
+METADATA, UNCATEGORISED = "metadata", "uncategorised"
 ROLES = {
     "kernel": KERNEL,
     "Kernel": KERNEL,
@@ -29,7 +32,10 @@ ROLES = {
     **dict.fromkeys(("python_function", "Python"), FRAME),
 }
 """What the name of an event of each known category is."""
-METADATA = ("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index")
+KNOWN_METADATA = (
+    *("process_name", "process_labels", "process_sort_index", "thread_name", "thread_sort_index"),
+    *STAND_INS,
+)
 
 HEADER: dict[str, Check] = {
     "schemaVersion": values.version,
@@ -76,20 +82,35 @@ DISTRIBUTED: dict[str, Check] = {
 }
 
 
+class Remembered(dict[str, str]):
+    """What each name becomes, found out once."""
+
+    def __init__(self, rule: Callable[[str], str]) -> None:
+        super().__init__()
+        self._rule = rule
+
+    def __missing__(self, name: str) -> str:
+        if len(self) >= MAX_REMEMBERED:
+            self.clear()
+        found = self[name] = self._rule(name)
+        return found
+
+
 class Fields:
     """The checks of one file's events; names and large ids are replaced in order of appearance."""
 
     def __init__(self, names: Names) -> None:
         self.names = names
         self._frames = Frames(names)
-        self._known: dict[tuple[str, str], str] = {}
         self._texts = {
-            KERNEL: names.kernel,
-            OP: names.op,
-            CALL: names.call,
-            RANGE: names.range,
-            FRAME: self._frames.frame,
-            LABEL: self._label,
+            KERNEL: Remembered(names.kernel),
+            OP: Remembered(names.op),
+            CALL: Remembered(names.call),
+            RANGE: Remembered(names.range),
+            FRAME: Remembered(self._frames.frame),
+            LABEL: Remembered(self._label),
+            METADATA: Remembered(lambda name: name if name in KNOWN_METADATA else names.call(name)),
+            UNCATEGORISED: Remembered(lambda name: self._texts[FRAME if name.startswith("$") else OP][name]),
         }
         self.event: dict[str, Check] = {
             "ph": values.one_of("", *"BEXiICbnesftPNODMvVRcr"),
@@ -104,26 +125,16 @@ class Fields:
         }
         self.arguments = self._arguments()
 
-    def text(self, role: str, value: str) -> str:
-        """A name by its role, remembered."""
-        known = self._known.get((role, value))
-        if known is None:
-            if len(self._known) >= MAX_REMEMBERED:
-                self._known.clear()
-            known = self._known[role, value] = self._texts[role](value)
-        return known
-
-    def name_check(self, phase: Any, category: Any) -> Check:
-        """The check of an event's name."""
-        role = ROLES.get(category, OP) if isinstance(category, str) else OP
+    def event_names(self, phase: Any, category: Any) -> Remembered:
+        """What the names of such events become."""
         if phase == "M":
-            return lambda value: value if value in METADATA else self._named(CALL, value)
-        if role is OP and category is None:
-            return lambda value: self._named(FRAME if str(value).startswith("$") else OP, value)
-        return lambda value: self._named(role, value)
+            return self._texts[METADATA]
+        if category is None:
+            return self._texts[UNCATEGORISED]
+        return self._texts[ROLES.get(category, OP) if isinstance(category, str) else OP]
 
     def _named(self, role: str, value: Any) -> Any:
-        return self.text(role, value) if isinstance(value, str) else DROPPED
+        return self._texts[role][value] if isinstance(value, str) else DROPPED
 
     def _label(self, value: str) -> str:
         """A thread, a process or a device, as metadata events name them."""
@@ -137,7 +148,7 @@ class Fields:
 
     def _process(self, value: Any) -> Any:
         if isinstance(value, str) and not value.lstrip("-").isdigit():
-            return self.text(LABEL, value) if value else value
+            return self._texts[LABEL][value] if value else value
         return self._id(value)
 
     def _id(self, value: Any) -> Any:

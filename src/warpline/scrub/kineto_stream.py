@@ -15,6 +15,7 @@ import msgspec
 
 from warpline.sources.kineto import tolerant
 from warpline.sources.kineto.blocks import Window, scan_blocks
+from warpline.sources.kineto.damage import DAMAGED_HEADER, MALFORMED_EVENT
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, read_header, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.python_scan import PythonScanner, RejectedError
@@ -23,6 +24,11 @@ from warpline.sources.kineto.text import decode_string
 
 Event = dict[str, Any]
 Sink = Callable[[list[Event]], None]
+MALFORMED: Event = {"ph": "M", "name": MALFORMED_EVENT}
+"""Stands for an event that cannot be read."""
+DAMAGED: Event = {"ph": "M", "name": DAMAGED_HEADER}
+"""Stands for a damaged place of the header."""
+STAND_INS = (MALFORMED_EVENT, DAMAGED_HEADER)
 
 _decode = msgspec.json.Decoder(list[Event], float_hook=lambda text: msgspec.Raw(text.encode())).decode
 _decode_value = msgspec.json.Decoder(float_hook=lambda text: msgspec.Raw(text.encode())).decode
@@ -37,8 +43,8 @@ class Around:
     bare_list: bool = False
     before: dict[str, Any] = field(default_factory=dict)
     after: dict[str, Any] = field(default_factory=dict)
-    malformed: int = 0
-    """Events that cannot be read."""
+    notes: int = 0
+    """Damaged places in these keys."""
     truncated: bool = False
     """The file ends before its events do."""
 
@@ -62,8 +68,9 @@ def read_events(blocks: Iterable[bytes], begin: Callable[[Around], Sink]) -> Aro
             after = Header()
             if length <= HEADER_LIMIT and not header.bare_list:
                 read_tail(tail, after)
-            around.after = after.keys
-    around.malformed, around.truncated = scanner.skipped, step.status is Status.TRUNCATED
+            around.after, around.notes = after.keys, len(after.notes)
+    around.notes += len(header.notes)
+    around.truncated = step.status is Status.TRUNCATED
     return around
 
 
@@ -73,6 +80,10 @@ class _Scanner(PythonScanner):
     def __init__(self, sink: Sink) -> None:
         super().__init__()
         self._sink = sink
+
+    def skip(self, offset: int) -> None:
+        super().skip(offset)
+        self._sink([MALFORMED])
 
     def decode(self, block: bytes, offset: int) -> None:
         try:
@@ -90,8 +101,9 @@ class _Scanner(PythonScanner):
         return outcome
 
 
-def read_object(raw: bytes) -> Event:
-    """An object that a strict parser rejects: key by key, without the values that cannot be read."""
+def read_object(raw: bytes, within: bool = False) -> Event:
+    """An event, or the arguments within one, that a strict parser rejects: key by key, without the values that cannot
+    be read."""
     try:
         return _decode(b"[" + raw + b"]")[0]
     except _REJECTED:
@@ -104,16 +116,16 @@ def read_object(raw: bytes) -> Event:
         while not closed:
             key, start = tolerant.read_key(raw, position, end)
             after = tolerant.skip_value(raw, start, end)
-            found[decode_string(key)] = _value(raw[start:after])
+            found[decode_string(key)] = _value(raw[start:after], within)
             position, closed = tolerant.next_key(raw, after, end)
     except (tolerant.MalformedError, tolerant.StarvedError):
         pass
     return found
 
 
-def _value(raw: bytes) -> Any:
-    if raw.startswith(b"{"):
-        return read_object(raw)
+def _value(raw: bytes, within: bool) -> Any:
+    if raw.startswith(b"{") and not within:
+        return read_object(raw, within=True)
     if raw.startswith(b'"'):
         return decode_string(raw[1:-1])
     if _NUMBER.fullmatch(raw):

@@ -11,6 +11,8 @@ import msgspec
 
 from warpline.scrub.names import PIECE
 from warpline.scrub.vocabulary import CONSTANTS, is_known
+from warpline.sources.kineto.decimals import parse_decimal
+from warpline.sources.kineto.fields import MISSING
 
 Check = Callable[[Any], Any]
 
@@ -25,10 +27,9 @@ MAX_ID: Final = 1 << 32
 MAX_SIZE: Final = 1 << 45
 """35 TB. Bytes, elements and dimensions stay far below; a card does not."""
 MAX_MICROS: Final = 4_200_000_000_000_000
-"""The year 2103."""
+"""The year 2103: far enough from today for readers to take it for impossible, and below the number of a card."""
 MAX_DURATION_MICROS: Final = 500_000_000_000_000
 """Sixteen years, beyond which readers take a duration for impossible."""
-IMPOSSIBLE_MICROS: Final = 9_000_000_000_000_000
 MAX_NESTING = 4
 _INT64 = 1 << 63
 
@@ -48,7 +49,7 @@ def is_float(value: Any) -> bool:
 
 
 def time(value: Any) -> Any:
-    """A moment in microseconds, exact: a number or a quoted one. One that is impossible becomes another such."""
+    """A moment in microseconds, exact: a number or a quoted one. One beyond the bound becomes the bound."""
     return _micros(value, MAX_MICROS)
 
 
@@ -59,14 +60,26 @@ def duration(value: Any) -> Any:
 
 def _micros(value: Any, most: int) -> Any:
     if type(value) is int:
-        return value if -most <= value <= most else IMPOSSIBLE_MICROS
-    if not is_float(value) and not (isinstance(value, str) and _NUMBER.fullmatch(value)):
+        if -most <= value <= most:
+            return value
+        spelled = b"%d" % value
+    elif is_float(value):
+        spelled = bytes(value)
+        if abs(float(spelled)) <= most:
+            return value
+    elif isinstance(value, str):
+        if _NUMBER.fullmatch(value) and abs(float(value)) <= most:
+            return value
+        spelled = value.encode("utf-8", "replace")
+    else:
         return DROPPED
-    try:
-        within = abs(float(value if isinstance(value, str) else bytes(value))) <= most
-    except ValueError:
+    # What a reader takes for no number is absent; any other is written in its plain form.
+    nanoseconds = parse_decimal(spelled, 3)
+    if nanoseconds == MISSING:
         return DROPPED
-    return value if within else IMPOSSIBLE_MICROS
+    if abs(nanoseconds) > 1000 * most:
+        return most + 1 if nanoseconds > 0 else -most - 1
+    return msgspec.Raw(f"{'-' * (nanoseconds < 0)}{abs(nanoseconds) // 1000}.{abs(nanoseconds) % 1000:03}".encode())
 
 
 def number(value: Any) -> Any:

@@ -121,7 +121,7 @@ def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
         spans.group_by("thread", "group")
         .agg(count=pl.len(), total=length.sum(), whole=whole)
         .filter(pl.col("count") >= LEAST_REPEATS, pl.col("total").is_between(FILLED * pl.col("whole"), pl.col("whole")))
-        .sort(["total", "count"], descending=[True, False])
+        .sort(["total", "count", "thread", "group"], descending=[True, False, False, False])
         .head(GROUPS_TRIED)
     )
     kept = spans.join(groups.select("thread", "group"), on=["thread", "group"], how="semi")

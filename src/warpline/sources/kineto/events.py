@@ -81,6 +81,8 @@ class RawEvents:
     """Events that were malformed and skipped over."""
     first_skipped: int = -1
     """Byte offset of the first of them."""
+    malformed_before: int = 0
+    """Events that stand for malformed ones, which scrubbing left out."""
     truncated: bool = False
     """The file ends before its events do."""
     bytes_read: int = 0

@@ -102,7 +102,7 @@ class PythonScanner:
             if text[position] == tolerant.CLOSE_LIST:
                 return Step(Status.DONE, position + 1)
             if text[position] != tolerant.OPEN:
-                self._skip(base + position)
+                self.skip(base + position)
                 continue
             after = self._strict_block(text, base, position, end)
             outcome = after if after > 0 else self.one_event(text, base, position, end, final)
@@ -114,7 +114,8 @@ class PythonScanner:
         self._flush()
         return self._events.events(self.skipped, self._first_skipped)
 
-    def _skip(self, offset: int) -> None:
+    def skip(self, offset: int) -> None:
+        """Counts the malformed event at `offset`; the search for the next one begins."""
         self.skipped += 1
         if self._first_skipped < 0:
             self._first_skipped = offset
@@ -150,7 +151,7 @@ class PythonScanner:
             self._slow.append(event)
             return after
         self._waste += failed - start
-        self._skip(base + start)
+        self.skip(base + start)
         return failed if self._waste > tolerant.WASTE_LIMIT else start + 1
 
     def _strict_block(self, text: Text, base: int, start: int, end: int) -> int:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from warpline.errors import UnreadableFile, UsageError
 from warpline.sources.kineto.blocks import Window, scan_blocks
+from warpline.sources.kineto.damage import recall
 from warpline.sources.kineto.header import HEADER_LIMIT, Header, empty_file, not_a_trace, read_header, read_tail
 from warpline.sources.kineto.inflate import ahead
 from warpline.sources.kineto.native import NativeScanner, is_available
@@ -108,5 +109,6 @@ def _assemble(scanner: Scanner, header: Header, truncated: bool, size: int) -> R
         raise not_a_trace("its list contains objects that are not events")
     events.header, events.notes = header.keys, header.notes
     events.truncated, events.bytes_read = truncated, size
+    recall(events)
     events.scanner = "native" if isinstance(scanner, NativeScanner) else "python"
     return events

@@ -290,13 +290,14 @@ def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:
                 f"the {len(raw):,} events before the damage are used.",
             )
         )
-    if raw.skipped:
+    if malformed := raw.skipped + raw.malformed_before:
+        where = f", the first at byte {raw.first_skipped:,}" if raw.skipped else " before this file was scrubbed"
         entries.append(
             HealthEntry(
                 "malformed-events",
                 "warning",
-                f"{raw.skipped:,} of {raw.skipped + len(raw):,} events are invalid JSON and were skipped, the first "
-                f"at byte {raw.first_skipped:,} (torch up to 2.13 does not escape quotes in record_function names).",
+                f"{malformed:,} of {raw.skipped + len(raw):,} events are invalid JSON and were skipped{where} "
+                "(torch up to 2.13 does not escape quotes in record_function names).",
             )
         )
     negative = int((spans & (raw.duration_ns < 0) & (raw.duration_ns != MISSING)).sum())

@@ -206,7 +206,10 @@ def _failed_calls(api: pl.DataFrame) -> list[HealthEntry]:
     code = pl.col("return_code")
     grave = (code == OUT_OF_MEMORY) | (code.is_in(list(set(STICKY_ERRORS) - HARMLESS_ERRORS)))
     failed = (
-        api.filter(grave).group_by("name", "return_code").agg(pl.len().alias("count")).sort("count", descending=True)
+        api.filter(grave)
+        .group_by("name", "return_code")
+        .agg(pl.len().alias("count"))
+        .sort("count", "name", "return_code", descending=[True, False, False])
     )
     if failed.is_empty():
         return []
