@@ -46,6 +46,7 @@ export interface Launch {
   readonly target: string | null;
   readonly floor_ns: number | null;
   readonly bound: string | null;
+  readonly inside: number | null;
 }
 
 /** The inputs of an op, as JSON texts of the profiler. */
@@ -53,6 +54,14 @@ export interface Inputs {
   readonly shapes: string;
   readonly dtypes: string;
   readonly module: string;
+}
+
+/** What Nsight Compute measured inside a kernel, in short; the page has all of it as text. */
+export interface Inside {
+  readonly reason: string;
+  readonly facts: readonly (readonly [string, string])[];
+  readonly name: number | null;
+  readonly start_ns: number | null;
 }
 
 /** Where a finding is seen: names of rows, and the cause of idle time that it removes. */
@@ -84,6 +93,7 @@ export interface Particulars {
   readonly inputs: readonly Inputs[];
   readonly identities: readonly Identity[];
   readonly spots: readonly Spot[];
+  readonly inside: readonly Inside[];
 }
 
 /** The steps as measured: for the panel `steps`. */

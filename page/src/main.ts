@@ -33,13 +33,19 @@ async function openTimeline(): Promise<Timeline> {
   return timeline;
 }
 
+/** A button on each finding and kernel that the timeline shows. */
+function offer(what: "finding" | "inside", show: (number: number) => (() => void) | null): void {
+  for (const card of document.querySelectorAll<HTMLElement>(`[data-${what}]`)) {
+    const onclick = show(Number(card.dataset[what]));
+    if (onclick) card.append(make("button", { type: "button", class: "jump", onclick }, "Show on the timeline"));
+  }
+}
+
 /** What the first picture does not need: Python frames, which are most of a trace, what explains the rows, and the panels. */
 async function openRest(timeline: Timeline): Promise<void> {
   timeline.addRest(await block("data-rest"));
-  for (const card of document.querySelectorAll<HTMLElement>("[data-finding]")) {
-    const number = Number(card.dataset["finding"]);
-    card.append(make("button", { type: "button", class: "jump", onclick: () => timeline.showFinding(number) }, "Show on the timeline"));
-  }
+  offer("finding", (number) => () => timeline.showFinding(number));
+  offer("inside", (number) => timeline.events.particulars.inside[number]?.start_ns == null ? null : () => timeline.showInside(number));
   await nextFrame();
   const data = await json<Panels>("data-panels");
   for (const panel of PANELS) {

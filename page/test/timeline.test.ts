@@ -19,7 +19,7 @@ function lane(rows: readonly (readonly [number, number, number])[]): Events {
   column(rows.map(([start], i) => zigzag(start - (rows[i - 1]?.[1] ?? 0))));
   column(rows.map(([start, end]) => end - start));
   column(rows.map(([, , id]) => id));
-  const text = new TextEncoder().encode(JSON.stringify({ launches: [], inputs: [], identities: [], spots: [] }));
+  const text = new TextEncoder().encode(JSON.stringify({ launches: [], inputs: [], identities: [], spots: [], inside: [] }));
   bytes.push(text.length, 0, 0, 0, ...text);
   column(rows.map(() => 0));
   column(rows.map(() => 0));

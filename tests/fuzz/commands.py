@@ -210,6 +210,7 @@ def _report(chance: random.Random) -> Sequence[str]:
         "-o",
         OUTPUT + ".html",
         "-f",
+        *_maybe(chance, 0.1, "--ncu", FILE),
         *_maybe(chance, 0.5, "--json"),
         *_steps(chance),
         *_cached(chance),

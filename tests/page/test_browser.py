@@ -10,12 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from dive_kernels import kernel as reported
+from dived_trace import copies
 from paths import ROOT
 from small_pages import EDGES
 
+from warpline.dive.answer import dive_into
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.page.document import ServedPage
 from warpline.reports.page.document import page as make_page
+from warpline.sources.ncu.model import NcuReport
 from warpline.trace.open import open_trace
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -248,6 +252,25 @@ def test_findings_and_causes_lead_to_their_events(page: Opened) -> None:
     page.tab.keyboard.press("Tab")
     page.ask("t.nextGap()")
     assert page.ask("t.events.duration(t.chosen)") <= largest
+
+
+def test_a_kernel_shows_what_ncu_measured(open_page: Callable[..., Opened], tmp_path: Path) -> None:
+    trace = open_trace(copies(tmp_path), cache=False)
+    dive = dive_into(NcuReport(Path("r.csv"), "csv-raw", "", (reported("copy"),)), trace)
+    file = tmp_path / "dived.html"
+    file.write_text(make_page(diagnose(trace, True), dive=dive).html)
+    page = open_page(file)
+    page.tab.click("#inside-0 summary")
+    page.tab.click("#inside-0 .jump")
+    assert page.ask("t.events.text(t.chosen)") == "copy"
+    shown = page.tab.inner_text(".event")
+    assert dive.found[0].reason in shown and dive.found[0].how in shown
+    page.tab.click("#inside-0 summary")  # folds it
+    page.tab.click("text=all measured values")
+    assert page.ask("document.getElementById('inside-0').open")
+    page.ask("t.choose(t.events.lanes.find((l) => l.group.track.kind === 'gpu').first + 2)")
+    assert "Nsight Compute" not in page.tab.inner_text(".event")
+    assert page.said == []
 
 
 def test_colours_follow_the_system_and_the_button(open_page: Callable[..., Opened], demo: Path) -> None:

@@ -13,13 +13,19 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from dive_kernels import kernel as reported
+from dived_trace import copies
 from paths import DEMO
 from small_pages import EDGES, EVIL
 
+from warpline.dive.answer import dive_into
+from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.reports import markdown, terminal
 from warpline.reports.diagnosis import report
+from warpline.reports.dive import report as dive_report
 from warpline.reports.page.document import page
+from warpline.sources.ncu.model import NcuReport
 from warpline.trace.open import open_trace
 from warpline.units import duration, share, speedup
 
@@ -71,6 +77,44 @@ def test_every_format_shows_the_numbers_of_the_json(name: str, demo: Diagnosis) 
         expected += [duration(ns), share(ns, device["window_ns"])] if ns else []
     expected += [entry["message"] for entry in answer["trace"]["health"]]
     assert [text for text in expected if " ".join(text.split()) not in shown] == []
+
+
+@pytest.fixture(scope="module")
+def dived(tmp_path_factory: pytest.TempPathFactory) -> tuple[Diagnosis, Dive]:
+    trace = open_trace(copies(tmp_path_factory.mktemp("dived")), cache=False)
+    report = NcuReport(Path("r.csv"), "csv-raw", "", (reported("copy"), reported("<b>missing", launch=1)))
+    return diagnose(trace, True), dive_into(report, trace)
+
+
+DIVES: dict[str, Callable[[Diagnosis, Dive], str]] = {
+    "terminal": lambda _, dive: plain(terminal.render(dive_report(dive, verbose=True), 300).plain),
+    "markdown": lambda _, dive: plain(markdown.render(dive_report(dive, verbose=True))),
+    "html": lambda one, dive: plain(page(one, dive=dive).html.partition('<script type="application')[0]),
+}
+
+
+@pytest.mark.parametrize("name", DIVES)
+def test_every_format_shows_what_ncu_measured(name: str, dived: tuple[Diagnosis, Dive]) -> None:
+    shown, answer = DIVES[name](*dived).lower(), json.loads(json.dumps(dived[1].to_dict()))
+    expected: list[str] = []
+    for kernel in answer["kernels"]:
+        measured = [node for node in kernel["tree"] if node["value"] is not None]
+        assert len(measured) > 20
+        expected += [kernel["reason"], kernel["sentence"], kernel["how"], speedup(kernel["gain"]["expected"])]
+        expected += [words for node in measured for words in (node["question"], node["metric"])]
+        expected += [f"{node['value']:,.2f} %" for node in measured if node["unit"] == "%"]
+    expected.append(duration(answer["kernels"][0]["step"]["new_step_ns"]["expected"]))
+    assert [text for text in expected if " ".join(text.replace("*", "").split()).lower() not in shown] == []
+
+
+def test_each_launch_of_a_profiled_kernel_leads_to_its_answer(dived: tuple[Diagnosis, Dive]) -> None:
+    rest = block(page(dived[0], dive=dived[1]).html, "rest")
+    particulars = json.loads(rest[4 : 4 + int.from_bytes(rest[:4], "little")])
+    assert [launch["inside"] for launch in particulars["launches"]] == [0, None]  # `copy` and `other`
+    copy, missing = particulars["inside"]
+    assert copy["start_ns"] == 100_000
+    assert copy["reason"].startswith(dived[1].found[0].reason)
+    assert missing["start_ns"] is None
 
 
 def test_the_parts_of_the_bar_sum_to_the_window(html: str) -> None:

@@ -28,7 +28,7 @@ export class Details {
     }
     const name = events.head.names[events.name[i]!]!;
     if (name.short && name.cause === null) this.say("full name", make("code", {}, name.text));
-    return make("div", { class: "body" }, make("div", { class: "facts" }, this.list), this.within(i));
+    return make("div", { class: "body" }, make("div", { class: "facts" }, this.list), make("div", { class: "chain" }, ...this.inside(i), ...this.within(i)));
   }
 
   /** How many rows have this name, and a search for them. */
@@ -64,6 +64,17 @@ export class Details {
     }
     const op = relations.opOf(i);
     if (op !== NONE) { this.say("op", this.link(op)); this.inputs(op); }
+  }
+
+  /** What Nsight Compute measured in this kernel, and the way to all of it. */
+  private inside(i: number): HTMLElement[] {
+    const { events } = this, number = events.kind(i) === "gpu" ? events.particulars.launches[events.argument[i]! - 1]?.inside : null;
+    const answer = events.particulars.inside[number ?? NONE];
+    if (!answer) return [];
+    const facts = answer.facts.flatMap(([label, text]) => [make("dt", {}, label), make("dd", {}, text)]);
+    const all = document.getElementById(`inside-${number}`);
+    const go = make("button", { type: "button", class: "go", onclick: () => { all!.setAttribute("open", ""); all!.scrollIntoView({ block: "start" }); } }, "all measured values");
+    return [make("h3", {}, "inside, by Nsight Compute"), make("p", {}, make("b", {}, answer.reason)), make("dl", {}, ...facts), ...(all ? [go] : [])];
   }
 
   private inputs(op: number): void {
@@ -107,17 +118,16 @@ export class Details {
   }
 
   /** The calls that enclose the row, or the launch of it. */
-  private within(i: number): HTMLElement {
-    const { events, relations } = this, lane = events.laneOf(i), { kind } = lane.group.track, chain = make("div", { class: "chain" });
+  private within(i: number): HTMLElement[] {
+    const { events, relations } = this, lane = events.laneOf(i), { kind } = lane.group.track;
     const call = relations.callOf(i), of = lane.group.track.thread !== null ? i : call !== NONE ? call : kind === "gpu" ? relations.opOf(i) : NONE;
-    if (of === NONE) return chain;
+    if (of === NONE) return [];
     const { thread } = events.laneOf(of).group.track, moment = events.start[of]!;
     const frames = relations.around(relations.group("python", thread), moment, kind === "python" ? lane.depth : Infinity);
     const ranges = kind === "python" ? [] : relations.around(relations.group("ranges", thread), moment, kind === "ranges" ? lane.depth : Infinity);
     const ops = kind === "python" || kind === "ranges" ? [] : relations.around(relations.group("ops", thread), moment, kind === "ops" ? lane.depth : Infinity);
     const enclosing = [...ranges, ...frames.slice(-FRAMES), ...ops].filter((k) => k !== i);
-    if (enclosing.length) chain.append(make("h3", {}, "within"), ...enclosing.map((k) => this.link(k, `  ${duration(events.duration(k))}`)));
-    return chain;
+    return enclosing.length ? [make("h3", {}, "within"), ...enclosing.map((k) => this.link(k, `  ${duration(events.duration(k))}`))] : [];
   }
 }
 

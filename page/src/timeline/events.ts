@@ -33,7 +33,7 @@ export const NONE = -1;
 export class Events {
   head!: Timeline;
   /** Empty until they are read. */
-  particulars: Particulars = { launches: [], inputs: [], identities: [], spots: [] };
+  particulars: Particulars = { launches: [], inputs: [], identities: [], spots: [], inside: [] };
   start!: Float64Array;
   end!: Float64Array;
   /** Duration of all rows before a row. */

@@ -114,6 +114,14 @@ export class Timeline implements Page {
     this.next(1);
   }
 
+  /** Goes to the launch that Nsight Compute profiled. */
+  showInside(number: number): void {
+    const { name, start_ns } = this.events.particulars.inside[number]!;
+    if (name === null || start_ns === null) return;
+    this.parts.stage.scrollIntoView({ block: "center" });
+    this.choose(this.events.find("gpu", name, start_ns), true);
+  }
+
   redraw(): void {
     if (this.pending) return;
     this.pending = true;

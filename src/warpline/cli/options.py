@@ -47,6 +47,14 @@ gpu_hour_option = click.option(
     metavar="PRICE",
     help="Say what each fix saves a day at this price of a GPU hour.",
 )
+ncu_option = click.option(
+    "--ncu",
+    "ncu_reports",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="REPORT",
+    help="Add what this report of Nsight Compute says of the trace's kernels; may be repeated.",
+)
 force_option = click.option("-f", "--force", is_flag=True, help="Overwrite the file given with -o.")
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import click
 
-from warpline.cli.options import no_cache_option, open_with_progress, step_range_option, steps_option, trace_argument
+from warpline.cli.options import (
+    ncu_option,
+    no_cache_option,
+    open_with_progress,
+    step_range_option,
+    steps_option,
+    trace_argument,
+)
 from warpline.cli.output import say, short_path
 from warpline.errors import WarplineError
 
@@ -25,6 +32,7 @@ LARGEST_PORT = 65535
 @steps_option
 @step_range_option
 @click.option("--why/--no-why", default=None, help="Replay the trace for a verdict and fixes; default: if quick.")
+@ncu_option
 @no_cache_option
 def view(
     trace: Path,
@@ -33,6 +41,7 @@ def view(
     steps: str | None,
     step_range: str | None,
     why: bool | None,
+    ncu_reports: tuple[Path, ...],
     no_cache: bool,
 ) -> None:
     """Show the report of a trace of any size in the browser; short events are fetched when you zoom in.
@@ -49,11 +58,13 @@ def view(
     if missing:
         raise WarplineError("needs-view", f"view needs {' and '.join(missing)}", INSTALL)
     opened = open_with_progress(trace, steps, step_range, no_cache)
-    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.dive.answer import dive_files  # noqa: PLC0415 - polars loads only when it is used
+    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
     from warpline.reports.page.document import ServedPage  # noqa: PLC0415
     from warpline.ui.view import serve  # noqa: PLC0415
 
-    page = ServedPage(diagnose(opened, why), shlex.join(["warpline", "diagnose", short_path(trace)]))
+    dive = dive_files(ncu_reports, opened) if ncu_reports else None
+    page = ServedPage(diagnose(opened, why), shlex.join(["warpline", "diagnose", short_path(trace)]), dive=dive)
 
     def ready(address: str) -> None:
         say(f"{address}  (Ctrl-C ends it)")

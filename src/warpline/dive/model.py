@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import polars as pl
 
@@ -14,6 +14,9 @@ from warpline.notebook import card, table
 from warpline.sources.health import HealthEntry
 from warpline.sources.ncu.model import KernelReport
 from warpline.units import duration, several, speedup
+
+if TYPE_CHECKING:
+    from warpline.dive.join import Match
 
 SCHEMA = "warpline.dive/1"
 Bound = Literal["compute", "memory", "latency", "unknown"]
@@ -151,6 +154,8 @@ class KernelDive:
     step: StepGain | None = None
     step_note: str = ""
     """Why there is no step, where a trace was given."""
+    match: Match | None = None
+    """Its launches in that trace."""
 
     @property
     def nodes(self) -> tuple[Node, ...]:

@@ -60,9 +60,9 @@ def with_step(found: Sequence[KernelDive], report: NcuReport, trace: Trace) -> t
         if match is None:
             carried.append(replace(one, step_note=NOT_IN_TRACE))
         elif question is None or f"kernel_{number}" not in fixes:
-            carried.append(replace(one, step_note="nothing to gain"))
+            carried.append(replace(one, match=match, step_note="nothing to gain"))
         else:
-            carried.append(replace(one, step=_step(question, f"kernel_{number}", match)))
+            carried.append(replace(one, match=match, step=_step(question, f"kernel_{number}", match)))
     return tuple(carried)
 
 

@@ -193,15 +193,18 @@ class Trace(TableProperties):
 
         return parts_table(self.linked, by=by, device=device, shapes_from=_linked(shapes_from))
 
-    def report(self, file: str | Path, why: bool | None = None) -> Path:
-        """Write the diagnosis and the timeline as one HTML file; `why` as in `diagnose`.
+    def report(self, file: str | Path, why: bool | None = None, ncu: str | Path | None = None) -> Path:
+        """Write the diagnosis and the timeline as one HTML file; `why` as in `diagnose`. `ncu` is a report of Nsight
+        Compute, whose answers are shown with the kernels.
 
         >>> trace.report("report.html")
         """
-        from warpline.reports.page.document import page  # noqa: PLC0415 - loads when it is used
+        from warpline.dive.answer import dive_files  # noqa: PLC0415 - loads when it is used
+        from warpline.reports.page.document import page  # noqa: PLC0415
 
+        dive = dive_files([ncu], self.linked) if ncu else None
         target = Path(file)
-        target.write_text(page(self.diagnose(why)).html, encoding="utf-8")
+        target.write_text(page(self.diagnose(why), dive=dive).html, encoding="utf-8")
         return target
 
     def stats(self, report: str) -> pl.DataFrame:

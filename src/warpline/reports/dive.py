@@ -57,10 +57,10 @@ def report(dive: Dive, *, verbose: bool = False) -> Report:
         notes = tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health)
         sections.append(Section("health", "Health", (Notes(notes),)))
     if len(dive.found) > 1:
-        sections.append(Section("kernels", "Kernels", (_summary(dive.found),), is_lead=True))
+        sections.append(Section("kernels", "Kernels", (summary(dive.found),), is_lead=True))
     chosen = _shown(dive.found, verbose)
     for one in chosen:
-        sections.append(Section(f"kernel_{one.kernel.launch}", _title(one), tuple(_kernel(one, verbose))))
+        sections.append(Section(f"kernel_{one.kernel.launch}", title(one), tuple(explained(one, verbose))))
     hidden = len(dive.found) - len(chosen)
     if hidden:
         text = f"{several(hidden, 'more launch', 'more launches')}, with less time to recover: -v shows them."
@@ -85,7 +85,8 @@ def _recoverable_ns(one: KernelDive) -> float:
     return (one.kernel.duration_ns or 0.0) * (1 - 1 / one.gain.expected)
 
 
-def _summary(found: Sequence[KernelDive]) -> Table:
+def summary(found: Sequence[KernelDive]) -> Table:
+    """One row per kernel."""
     columns = (
         Column("launch", "#", "count", priority=2),
         Column("kernel", "kernel", key=True),
@@ -115,7 +116,8 @@ def _summary(found: Sequence[KernelDive]) -> Table:
     return Table(tuple(columns[at] for at in keep), tuple(tuple(row[at] for at in keep) for row in rows))
 
 
-def _title(one: KernelDive) -> str:
+def title(one: KernelDive) -> str:
+    """The kernel, its time and geometry."""
     kernel = one.kernel
     parts = [f"{kernel.launch}: {shorten(kernel.name, 2 * MAX_NAME)}"]
     if kernel.duration_ns is not None:
@@ -125,8 +127,13 @@ def _title(one: KernelDive) -> str:
     return " · ".join(parts)
 
 
-def _kernel(one: KernelDive, verbose: bool) -> Iterator[Content]:
-    yield Text(f"{one.reason}: {_sentence(one.sentence)}", "strong")
+def reason(one: KernelDive) -> str:
+    """Why it is slow, in a sentence."""
+    return f"{one.reason}: {_sentence(one.sentence)}"
+
+
+def main_facts(one: KernelDive) -> list[Fact]:
+    """What bounds it, what can be gained, and what to change."""
     facts = [Fact("bound", _bound(one))] if one.limiter else []
     if one.reason != NOT_KNOWN:
         facts.append(Fact("gain", f"{_range(one.gain)} of the kernel; at most {speedup(one.cap)}"))
@@ -134,7 +141,13 @@ def _kernel(one: KernelDive, verbose: bool) -> Iterator[Content]:
         facts.append(Fact("step", _step(one)))
     elif one.step_note:
         facts.append(Fact("step", one.step_note))
-    facts.append(Fact("change", one.how))
+    return [*facts, Fact("change", one.how)]
+
+
+def explained(one: KernelDive, verbose: bool) -> Iterator[Content]:
+    """The reason, the facts behind it, and the questions of the tree."""
+    yield Text(reason(one), "strong")
+    facts = main_facts(one)
     facts += [Fact("hot line", _hot(hot)) for hot in one.hot_lines[: None if verbose else 1]]
     facts += [
         Fact("also", f"{other.reason}: {_sentence(other.sentence)} ({speedup(other.gain.expected)})")
@@ -215,7 +228,6 @@ def _next(dive: Dive, verbose: bool) -> Iterator[Command]:
     reports = shlex.join(dive.path.split(", "))
     if not verbose:
         yield Command(f"warpline dive -v {reports}", "every question of the tree")
-    reason = next((one.reason for one in dive.found if one.gain.expected > 1.1), None)
-    if reason is not None:
+    if any(one.gain.expected > 1.1 for one in dive.found):
         first = shlex.quote(dive.path.partition(", ")[0])
         yield Command(f"warpline dive --compare {first} AFTER.ncu-rep", "check the change after you made it")

@@ -96,6 +96,8 @@ class Launch:
     """Time below which the roofline does not let it go; null where the work is unknown."""
     bound: str | None
     """What bounds it: compute, memory or latency."""
+    inside: int | None
+    """Position in `Particulars.inside`, if Nsight Compute profiled it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +107,19 @@ class Inputs:
     shapes: str
     dtypes: str
     module: str
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """What Nsight Compute measured inside a kernel, in short; the page has all of it as text."""
+
+    reason: str
+    facts: list[tuple[str, str]]
+    """Labels and values, in the order in which they are shown."""
+    name: int | None
+    """Position in `Timeline.names` of its launch on the timeline, and …"""
+    start_ns: int | None
+    """… the begin of it; null where the trace has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +165,7 @@ class Particulars:
     """What `argument` of an op's row means, from 1 on."""
     identities: list[Identity]
     spots: list[Spot]
+    inside: list[Inside]
 
 
 @dataclass(frozen=True, slots=True)

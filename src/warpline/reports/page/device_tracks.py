@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import polars as pl
@@ -32,15 +32,15 @@ MOST_FLOORS = 200_000
 class DeviceTracks:
     """Adds the tracks of all devices."""
 
-    def __init__(self, trace: Trace, pack: Pack, names: Names) -> None:
-        self._trace, self._pack, self._names = trace, pack, names
+    def __init__(self, trace: Trace, pack: Pack, names: Names, inside: Mapping[int, int]) -> None:
+        self._trace, self._pack, self._names, self._inside = trace, pack, names, inside
         self.launches: list[Launch] = []
 
     def add_streams(self, ops: Int64s, calls: Int64s) -> Int64s:
         """Operations, each linked with the call that launched it, else with its op."""
         gpu = self._trace.gpu
         names = numbered(gpu, ["kind", "name", "short_name"], self._names.gpu)
-        launches = numbered(self._with_floors(gpu), (*LAUNCH_COLUMNS, "floor_ns", "bound"), self._launch)
+        launches = numbered(self._explained(gpu), (*LAUNCH_COLUMNS, "floor_ns", "bound", "inside"), self._launch)
         call, op = np.append(calls, NONE)[integers(gpu["api_id"])], np.append(ops, NONE)[integers(gpu["op_id"])]
         return self._by_stream(gpu, "stream", names, launches, np.where(call != NONE, call, op))
 
@@ -81,8 +81,9 @@ class DeviceTracks:
         starts, ends = integers(frame["start_ns"]), integers(frame["end_ns"])
         return self._pack.add(tracks, Rows(track.ravel(), starts, ends, names, None, arguments, links))
 
-    def _with_floors(self, gpu: pl.DataFrame) -> pl.DataFrame:
-        """The operations with the time that the roofline allows, to two digits: equal launches stay equal."""
+    def _explained(self, gpu: pl.DataFrame) -> pl.DataFrame:
+        """The operations with the time that the roofline allows, to two digits so that equal launches stay equal, and
+        with the kernel of Nsight Compute's report that each is."""
         try:
             floors = kernel_floors(self._trace) if len(gpu) <= MOST_FLOORS else {}
         except CannotAnswer:
@@ -90,17 +91,19 @@ class DeviceTracks:
         times, bounds = np.full(len(gpu), NONE), np.full(len(gpu), NONE)
         for row, (floor_ns, bound) in floors.items():
             times[row], bounds[row] = rounded(floor_ns), BOUNDS.index(bound)
-        known = pl.Series(times).replace(NONE, None), pl.Series(bounds).replace(NONE, None)
-        return gpu.with_columns(floor_ns=known[0], bound=known[1])
+        inside = np.full(len(gpu), NONE)
+        inside[list(self._inside)] = list(self._inside.values())
+        known = [pl.Series(column).replace(NONE, None) for column in (times, bounds, inside)]
+        return gpu.with_columns(floor_ns=known[0], bound=known[1], inside=known[2])
 
     def _launch(self, *row: int | str | None) -> int:
         if all(value is None for value in row):
             return 0
-        grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, shared, moved, source, target, floor, bound = row
+        (*axes, registers, shared, moved, source, target, floor, bound, inside) = row
         self.launches.append(
             Launch(
-                _three(grid_x, grid_y, grid_z),
-                _three(block_x, block_y, block_z),
+                _three(*axes[:3]),
+                _three(*axes[3:]),
                 _whole(registers),
                 _whole(shared),
                 _whole(moved),
@@ -108,6 +111,7 @@ class DeviceTracks:
                 inert(target) if isinstance(target, str) else None,
                 _whole(floor),
                 BOUNDS[bound] if isinstance(bound, int) else None,
+                _whole(inside),
             )
         )
         return len(self.launches)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
+from warpline.dive.model import Dive
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
 from warpline.records import dataclass
 from warpline.reports.diagnosis import report
-from warpline.reports.page import top
+from warpline.reports.page import inside, top
 from warpline.reports.page.panels import panels
 from warpline.reports.page.planes import block
 from warpline.reports.page.shell import asset, document
@@ -39,27 +40,34 @@ class _Rows:
 
 
 def page(
-    diagnosis: Diagnosis, top_kernels: int = LISTED_KERNELS, again: str = "", cost: DailyCost | None = None
+    diagnosis: Diagnosis,
+    top_kernels: int = LISTED_KERNELS,
+    again: str = "",
+    cost: DailyCost | None = None,
+    dive: Dive | None = None,
 ) -> Page:
-    """The page of a diagnosis; `again` is the command that repeats the diagnosis, `cost` the price of a GPU."""
-    timeline = drawn_timeline(diagnosis)
+    """The page of a diagnosis; `again` is the command that repeats the diagnosis, `cost` the price of a GPU, `dive`
+    what Nsight Compute says of its kernels."""
+    timeline = drawn_timeline(diagnosis, dive)
     rows = _Rows(timeline.head.zero_ns, timeline.blocks())
-    return Page(_document(diagnosis, top_kernels, again, rows, cost=cost), timeline.head.events)
+    return Page(_document(diagnosis, top_kernels, again, rows, cost=cost, dive=dive), timeline.head.events)
 
 
 class ServedPage:
     """The page of a diagnosis for a local server: long rows at first, and all rows of a part on request."""
 
-    def __init__(self, diagnosis: Diagnosis, again: str = "", most_rows: int = MOST_ROWS) -> None:
-        self._diagnosis, self._again = diagnosis, again
-        self.timeline: DrawnTimeline = drawn_timeline(diagnosis)
+    def __init__(
+        self, diagnosis: Diagnosis, again: str = "", most_rows: int = MOST_ROWS, dive: Dive | None = None
+    ) -> None:
+        self._diagnosis, self._again, self._dive = diagnosis, again, dive
+        self.timeline: DrawnTimeline = drawn_timeline(diagnosis, dive)
         self.least_ns = self.timeline.least_for(most_rows)
         """Shorter rows are not on the page at first."""
 
     def document(self) -> str:
         """The page."""
         rows = _Rows(self.timeline.head.zero_ns, self.timeline.only(self.least_ns).blocks())
-        return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects=True)
+        return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects=True, dive=self._dive)
 
     def rows(self, start_ns: int, end_ns: int) -> bytes:
         """The long rows, and all between two times on the page."""
@@ -73,6 +81,7 @@ def _document(
     timeline: _Rows,
     connects: bool = False,
     cost: DailyCost | None = None,
+    dive: Dive | None = None,
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
     data = block(msgspec.json.encode(panels(diagnosis, timeline.zero_ns)))
@@ -90,6 +99,7 @@ def _document(
 <main>
 <div id="summary">{summary}</div>
 <section id="timeline" aria-label="Timeline">{NO_SCRIPT}</section>
+{inside.section(dive)}
 <div id="panels"></div>
 <section id="details"><h2>Everything else</h2>{"".join(top.details(full))}</section>
 </main>

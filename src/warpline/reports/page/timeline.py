@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
 from warpline.inert import inert
 from warpline.records import dataclass
@@ -14,6 +15,7 @@ from warpline.reports.findings import in_order
 from warpline.reports.page.contract import Particulars, Spot, Step, Timeline
 from warpline.reports.page.device_tracks import DeviceTracks, cause_words
 from warpline.reports.page.host_tracks import HostTracks
+from warpline.reports.page.inside import answers, kernel_of_row
 from warpline.reports.page.names import Names
 from warpline.reports.page.planes import block, deflated
 from warpline.reports.page.rows import Pack
@@ -70,10 +72,10 @@ def _text(record: Timeline | Particulars) -> bytes:
     return len(text).to_bytes(4, "little") + text
 
 
-def drawn_timeline(diagnosis: Diagnosis) -> DrawnTimeline:
-    """The timeline of the diagnosed trace."""
+def drawn_timeline(diagnosis: Diagnosis, dive: Dive | None = None) -> DrawnTimeline:
+    """The timeline of the diagnosed trace, whose kernels lead to what a report of Nsight Compute says of them."""
     trace, pack, names = diagnosis.trace, Pack(), Names()
-    host, devices = HostTracks(trace, pack, names), DeviceTracks(trace, pack, names)
+    host, devices = HostTracks(trace, pack, names), DeviceTracks(trace, pack, names, kernel_of_row(dive))
     ops = host.add_ops()
     calls = host.add_api(ops)
     host.add_ranges()
@@ -97,7 +99,13 @@ def drawn_timeline(diagnosis: Diagnosis) -> DrawnTimeline:
         steps=_steps(trace, zero, end),
         causes=list(cause_words()),
     )
-    particulars = Particulars(devices.launches, host.inputs, names.identities, _spots(diagnosis, names))
+    particulars = Particulars(
+        launches=devices.launches,
+        inputs=host.inputs,
+        identities=names.identities,
+        spots=_spots(diagnosis, names),
+        inside=answers(dive, trace, names, zero),
+    )
     return DrawnTimeline(head, particulars, pack)
 
 
