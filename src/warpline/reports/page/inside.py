@@ -10,7 +10,7 @@ from warpline.reports import dive as dives
 from warpline.reports import html
 from warpline.reports.page.contract import Inside
 from warpline.reports.page.names import Names
-from warpline.reports.sections import Note, Notes
+from warpline.reports.sections import Content, Note, Notes
 from warpline.trace.trace import Trace
 from warpline.units import several
 
@@ -47,7 +47,7 @@ def section(dive: Dive | None) -> str:
     if dive is None:
         return ""
     notes = Notes(tuple(Note(entry.severity, entry.code, entry.message) for entry in dive.health))
-    content = [*([notes] if notes.notes else []), dives.summary(dive.found)]
+    content: list[Content] = [*([notes] if notes.notes else []), dives.summary(dive.found)]
     shown = "".join(element for one in content for element in html.parts(one))
     kernels = "".join(_kernel(number, one) for number, one in enumerate(dive.found[:MOST_KERNELS]))
     files = ", ".join(Path(file).name for file in dive.path.split(", "))
