@@ -16,7 +16,6 @@ WITHOUT_INPUT = {
     "bench": "runs a program",
     "demo": "reads no file but the bundled one",
     "view": "serves until Ctrl-C the page that `report` writes; tests/ui/test_view.py attacks the server",
-    "history": "reads the local record; tests/compare/test_history.py damages it",
 }
 """Verbs that are left out, and why."""
 TEXT_VERBS = {"kernel", "device", "metric", "explain"}
@@ -255,6 +254,15 @@ def _gate(chance: random.Random) -> Sequence[str]:
     return ["gate", FILE, "--budget", limit, *files, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
+def _history(chance: random.Random) -> Sequence[str]:
+    """The record is not an argument: it lies where WARPLINE_HISTORY says."""
+    as_json = _maybe(chance, 0.5, "--json")
+    if chance.random() < 0.2:
+        return ["gate", SEED, "--budget", "step_ms<=12", "--folder", f"{HISTORY}/x", "--name", "train", *as_json]
+    more = [*_maybe(chance, 0.3, "--number", "launches"), *_maybe(chance, 0.3, "--svg", OUTPUT + ".svg")]
+    return ["history", *_maybe(chance, 0.8, "train"), "--folder", f"{HISTORY}/x", *more, *as_json]
+
+
 def _baseline(chance: random.Random) -> Sequence[str]:
     return ["baseline", "save", "x", FILE, "--folder", OUTPUT, *_steps(chance), *_cached(chance)]
 
@@ -295,8 +303,10 @@ MAKERS: dict[str, tuple[Maker, int]] = {
     "scrub": (_scrub, 12),
 }
 """Each verb on a profile, and how often it is drawn."""
-REPORT_VERBS = {"dive"}
-"""Verbs on a report of Nsight Compute."""
+HISTORY = "/nowhere"
+"""The project that the runs in a record belong to."""
+OWN_KIND_VERBS = {"dive", "history"}
+"""Verbs on a kind of input of their own: a report of Nsight Compute, the local record."""
 FRONT_DOOR = 6
 """How often a function of the Python API is drawn instead."""
 
@@ -311,6 +321,8 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         return Command(
             ("gate", SEED, "--baseline", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")), MORE_CODES["gate"]
         )
+    if kind == "history":
+        return Command(tuple(_history(chance)), MORE_CODES["gate"])
     if kind == "snapshot":
         return Command(tuple(_memory(chance)))
     if kind in {"ncu", "report"} and "dive" in VERBS and chance.random() < 0.8:

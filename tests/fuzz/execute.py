@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.fuzz import front_door, oracles
 from tests.fuzz.commands import FILE, OUTPUT, SEED, Command
-from tests.fuzz.inputs import Files
+from tests.fuzz.inputs import HISTORY_FILE, Files
 from warpline.cli import main
 from warpline.errors import WarplineError
 
@@ -159,7 +159,7 @@ def _surroundings(folder: Path) -> Iterator[None]:
     """The input's folder as working folder, a cache of its own, and errors with their traceback."""
     before, variables = Path.cwd(), dict(os.environ)
     os.environ.update({"WARPLINE_CACHE": str(folder / ".cache"), "WARPLINE_DEBUG": "1"})
-    os.environ["WARPLINE_HISTORY"] = str(folder / ".history.sqlite")
+    os.environ["WARPLINE_HISTORY"] = str(folder / HISTORY_FILE)
     os.environ.pop("COLUMNS", None)
     os.chdir(folder)
     try:

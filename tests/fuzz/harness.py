@@ -15,6 +15,7 @@ import selectors
 import signal
 import subprocess
 import sys
+import tarfile
 import threading
 import time
 from dataclasses import dataclass, field
@@ -30,7 +31,18 @@ CHUNK = 400
 CPU_LIMIT_S = 20.0
 ASLEEP_LIMIT_S = 60.0
 """A command that computes or sleeps for longer hangs."""
+GRACE_S = 20.0
+"""After the last minute, a failing input may still be made small for so long."""
 POLL_S = 0.5
+KINDS = {
+    "internal-error": "internal errors",
+    "crash": "crashes",
+    "hang": "hangs",
+    "control-character": "control characters",
+    "invalid-json": "invalid JSON",
+    "memory": "over 1 GiB",
+}
+"""Kinds of failures that the summary always names."""
 TICKS = os.sysconf("SC_CLK_TCK")
 
 
@@ -59,10 +71,14 @@ class Tally:
         """The tally as text."""
         verbs = ", ".join(f"{verb} {count:,}" for verb, count in self.commands.most_common())
         slow = ", ".join(f"{cpu:.1f} s ({verb}, input {number})" for cpu, number, verb in self.slowest[:3])
+        kinds = collections.Counter[str]()
+        for signature, count in self.failures.items():
+            kinds[KINDS.get(signature.split()[0], "others")] += count
+        named = ", ".join(f"{kinds[kind]:,} {kind}" for kind in [*KINDS.values(), "others"])
         lines = [
             f"{self.inputs:,} inputs, {self.commands.total():,} commands ({verbs})",
             f"exit codes: {dict(sorted(self.codes.items()))}; CPU {self.cpu_s:,.0f} s; slowest: {slow}; peak memory {self.peak_bytes / 2**20:,.0f} MiB",
-            f"{self.failures.total():,} failures with {len(self.failures)} signatures",
+            f"{self.failures.total():,} failures with {len(self.failures)} signatures: {named}",
         ]
         return "\n".join([*lines, *(f"{count:6,}  {signature}" for signature, count in self.failures.most_common())])
 
@@ -107,8 +123,8 @@ class Campaign:
                 count -= reached - first
                 first = reached
 
-    def _over(self) -> bool:
-        return self._stop_at is not None and time.monotonic() > self._stop_at
+    def _over(self, grace_s: float = 0.0) -> bool:
+        return self._stop_at is not None and time.monotonic() > self._stop_at + grace_s
 
     def _chunk(self, first: int, count: int) -> int:
         """Watch one worker; gives the first input that it did not get to."""
@@ -151,7 +167,7 @@ class Campaign:
         assert process.stdout is not None
         waiting = selectors.DefaultSelector()
         waiting.register(process.stdout, selectors.EVENT_READ)
-        while True:
+        while not self._over(GRACE_S):
             if waiting.select(POLL_S):
                 line = process.stdout.readline()
                 if not line:
@@ -169,6 +185,7 @@ class Campaign:
                 process.send_signal(signal.SIGUSR1)
                 time.sleep(1)
                 return running, "hang", reached
+        return None, "", reached
 
     def _took(self, run: list[Any]) -> None:
         number, place, verb, cpu_s, peak, code, found = run
@@ -250,6 +267,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], metavar="VERB", help="run only these verbs")
     parser.add_argument("--first", type=int, default=0, help="number of the first input")
     parser.add_argument("--output", type=Path, default=Path("fuzz-failures"), help="folder for inputs that fail")
+    parser.add_argument("--archive", type=Path, metavar="FILE.tar.gz", help="pack that folder into one file at the end")
     parser.add_argument("--worker", nargs=2, type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.output = options.output.absolute()
@@ -258,6 +276,12 @@ def main() -> int:
         return 0
     options.output.mkdir(parents=True, exist_ok=True)
     print(f"seed {options.seed}; failing inputs go to {options.output}", flush=True)
-    tally = Campaign(options).run()
-    print(tally.report())
+    report = (tally := Campaign(options).run()).report()
+    print(report)
+    for log in options.output.glob("worker-*.log"):
+        log.unlink()  # what killed a worker is kept beside its input
+    (options.output / "summary.txt").write_text(f"seed {options.seed}\n{report}\n", encoding="utf-8")
+    if options.archive:
+        with tarfile.open(options.archive, "w:gz") as archive:
+            archive.add(options.output, options.output.name)
     return 1 if tally.failures else 0

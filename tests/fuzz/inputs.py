@@ -25,6 +25,7 @@ KINDS = {
     "report": 1,
     "baseline": 2,
     "snapshot": 3,
+    "history": 2,
 }
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
@@ -42,6 +43,8 @@ STEMS = [
     "%s",
     "trace.look",
 ]
+HISTORY_FILE = ".history.sqlite"
+"""Where a run looks for the local record."""
 PADDED_BYTES = 80_000
 """Files of this size are cached; smaller ones are not."""
 
@@ -94,6 +97,8 @@ def _seed(kind: str, chance: random.Random) -> str:
             return "training"
         case "snapshot":
             return chance.choice(list(seeds.SNAPSHOTS))
+        case "history":
+            return "runs"
         case "ncu":
             return chance.choice(list(texts.PAGES))
         case "report":
@@ -107,6 +112,7 @@ def _change(kind: str, chance: random.Random) -> str:
         "document": mutators.KINETO,
         "recording": mutators.KINETO,
         "database": mutators.SQLITE,
+        "history": mutators.SQLITE,
         "names": mutators.LINES,
         "log": mutators.LINES,
         "ncu": mutators.LINES,
@@ -129,7 +135,14 @@ def build(recipe: Recipe) -> Files:
         case "document" | "recording":
             suffix, content, seed = ".json", _json(recipe, chosen), _text(recipe).encode()
         case "database":
-            suffix, content, seed = ".sqlite", _database(recipe.seed, chosen), seeds.databases()[recipe.seed]
+            seed = seeds.databases()[recipe.seed]
+            suffix, content = ".sqlite", _database(seed, chosen)
+        case "history":
+            suffix, content, seed = (
+                ".sqlite",
+                _database(seeds.history(), chosen),
+                seeds.documents()["training"].encode(),
+            )
         case "log":
             suffix, content = ".log", texts.mutated(texts.LOGS[recipe.seed], chosen)
         case "baseline":
@@ -158,7 +171,8 @@ def build(recipe: Recipe) -> Files:
     for name, own_seed in recipe.changes:
         if name.startswith("bytes "):
             content = mutators.BYTES[name.removeprefix("bytes ")](content, random.Random(own_seed))
-    files = Files(recipe.stem + suffix, {recipe.stem + suffix: content}, seed)
+    name = HISTORY_FILE if recipe.kind == "history" else recipe.stem + suffix
+    files = Files(name, {name: content}, seed)
     if recipe.beside:
         files.content.update(companions.beside(recipe.stem, random.Random(recipe.beside)))
     return files
@@ -177,9 +191,9 @@ def _text(recipe: Recipe) -> str:
     return seeds.documents()[recipe.seed] if recipe.kind == "document" else seeds.recorded(seeds.SUITES / recipe.seed)
 
 
-def _database(seed: str, chosen: list[tuple[str, random.Random]]) -> bytes:
+def _database(content: bytes, chosen: list[tuple[str, random.Random]]) -> bytes:
     database = sqlite3.connect(":memory:")
-    database.deserialize(seeds.databases()[seed])
+    database.deserialize(content)
     for name, chance in chosen:
         with contextlib.suppress(sqlite3.Error, OverflowError, UnicodeError):
             mutators.SQLITE[name](database, chance)

@@ -22,7 +22,9 @@ from scan_samples import OF_2021, TODAY
 from snapshot_files import leaking
 from snapshot_files import training as snapshot_of_training
 
+from tests.fuzz.commands import HISTORY
 from warpline.cli.main import run
+from warpline.sources.local_record import append
 
 EVENTS = 120
 """A recording is cut to this many events, so that a command takes well under a second."""
@@ -292,6 +294,31 @@ def baseline() -> bytes:
         trace.write_text(json.dumps(training()))
         assert run(["baseline", "save", "seed", str(trace), "--folder", name, "--no-cache"]) == 0
         return (Path(name) / "seed.json").read_bytes()
+
+
+@cache
+def history() -> bytes:
+    """A local record with thirty runs of the gate, the last ten of them slower."""
+    with tempfile.TemporaryDirectory() as name:
+        file = Path(name) / "record"
+        for number in range(30):
+            numbers = {"step_ms": 10.0 + number % 3 + 5 * (number >= 20), "launches": 40}
+            values = (
+                f"2026-11-{number + 1:02}",
+                HISTORY,
+                "train",
+                "abc",
+                "passed",
+                "step",
+                "H200",
+                1,
+                json.dumps(numbers),
+            )
+            append(file, f"insert into runs values (null{', ?' * len(values)})", values)
+        with sqlite3.connect(file) as database:
+            database.execute("pragma journal_mode = delete")
+        database.close()
+        return file.read_bytes()
 
 
 @cache

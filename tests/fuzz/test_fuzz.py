@@ -47,7 +47,7 @@ def test_what_once_failed_no_longer_does(name: str) -> None:
 
 
 def test_every_verb_and_report_is_tried() -> None:
-    assert set(VERBS) <= {*commands.MAKERS, *commands.WITHOUT_INPUT, *commands.TEXT_VERBS, *commands.REPORT_VERBS}
+    assert set(VERBS) <= {*commands.MAKERS, *commands.WITHOUT_INPUT, *commands.TEXT_VERBS, *commands.OWN_KIND_VERBS}
     assert set(commands.REPORTS) == set(REPORTS)
 
 

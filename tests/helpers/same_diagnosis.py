@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from warpline.cli.main import run
+from warpline.errors import WarplineError
 from warpline.scrub.file import check, scrub
 
 WORDS = ("rule", "cause", "fix", "code", "severity", "confidence", "source", "schema")
@@ -60,8 +61,12 @@ def changed_by_scrubbing(path: Path, folder: Path) -> list[str]:
 if __name__ == "__main__":
     different = 0
     for name in sys.argv[1:]:
-        with tempfile.TemporaryDirectory() as folder:
-            found = changed_by_scrubbing(Path(name), Path(folder))
+        try:
+            with tempfile.TemporaryDirectory() as folder:
+                found = changed_by_scrubbing(Path(name), Path(folder))
+        except WarplineError as error:
+            print(name, "refused:", error.code, flush=True)
+            continue
         different += bool(found)
         print(name, "same" if not found else "\n  ".join(["differs", *found[:9]]), flush=True)
     print(f"{different} of {len(sys.argv) - 1} differ")
