@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -11,10 +12,11 @@ from kineto_files import annotation, launched, op, write
 from paths import DEMO
 
 from warpline.cli.main import run
+from warpline.exports.png import in_light_colours, png
 from warpline.exports.step_picture import step_picture
 from warpline.exports.time_picture import time_picture
 from warpline.findings.diagnosis import diagnose
-from warpline.reports.drawing import BUSY_COLOURS
+from warpline.reports.drawing import BUSY_COLOURS, document, label
 from warpline.trace.open import open_trace
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -68,6 +70,37 @@ def test_every_picture_is_xml_for_light_and_dark(tmp_path: Path, what: str) -> N
     assert "prefers-color-scheme: dark" in picture
     assert "H200" in texts(picture)
     assert len(picture) < 100_000
+    if find_spec("resvg_py"):
+        _, _, width, height = map(float, root.get("viewBox", "").split())
+        content = png(picture)
+        size = tuple(int.from_bytes(content[at : at + 4]) for at in (16, 20))
+        assert size == (2 * width, pytest.approx(2 * height, abs=2))
+        assert len(content) > 20_000  # text and bars, not an empty sheet
+
+
+def test_the_command_writes_a_png(tmp_path: Path) -> None:
+    pytest.importorskip("resvg_py", reason="needs `pip install 'warpline[png]'`")
+    trace, file = write(tmp_path, launched("a", 0, 10, 30, 1)), tmp_path / "picture.png"
+    assert run(["export", str(trace), "-o", str(file), "--what", "time"]) == 0
+    assert file.read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_no_variable_is_left_and_texts_stay_in_light_colours() -> None:
+    drawn = document(10, 10, "t", "d", [label(0, 0, 'var(--ink) "var(--ops)"'), '<rect fill="var(--ops)"/>'])
+    light = in_light_colours(drawn)
+    assert "var(--ink) &quot;var(--ops)&quot;</text>" in light
+    assert light.count("var(") == 2
+    assert '<rect fill="#a9bdd9"/>' in light
+    assert "@media" not in light
+
+
+def test_without_resvg_a_png_is_refused_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("warpline.exports.png.find_spec", lambda name: None)
+    assert run(["export", str(DEMO), "-o", str(tmp_path / "x.png")]) == 1
+    error = capsys.readouterr().err
+    assert error == "warpline: needs-png: drawing a .png needs resvg-py; pip install 'warpline[png]', or write .svg\n"
 
 
 def test_names_are_inert(tmp_path: Path) -> None:

@@ -34,14 +34,14 @@ SCHEMA = "warpline.export/1"
     multiple=True,
     required=True,
     metavar="FILE",
-    help="Write .pftrace, .perfetto.json, .perfetto.json.gz, .speedscope.json or .svg; repeat for several files.",
+    help="Write .pftrace, .perfetto.json, .perfetto.json.gz, .speedscope.json, .svg or .png; repeat for several files.",
 )
 @click.option("-f", "--force", is_flag=True, help="Overwrite files.")
 @click.option(
     "--what",
     type=click.Choice(["timeline", "time", "roofline"]),
     default="timeline",
-    help="Draw one step, where the time goes, or the roofline (.svg).",
+    help="Draw one step, where the time goes, or the roofline (.svg, .png).",
 )
 @json_option
 @steps_option
@@ -59,7 +59,7 @@ def export(
     why: bool | None,
     no_cache: bool,
 ) -> None:
-    """Write the trace with its diagnosis for Perfetto or speedscope, or draw it as SVG; the file's name says which.
+    """Write the trace with its diagnosis for Perfetto or speedscope, or draw it as SVG or PNG, by the file's name.
 
     Perfetto (https://ui.perfetto.dev) shows steps, findings and idle causes as tracks beside streams, ranges, ops,
     Python frames and API calls, with arrows from launches to kernels. speedscope (https://www.speedscope.app) shows
@@ -73,7 +73,7 @@ def export(
 
       warpline export trace.json.gz -o step.svg --steps 2
 
-      warpline export trace.json.gz -o roofline.svg --what roofline -f
+      warpline export trace.json.gz -o roofline.png --what roofline -f
     """
     from warpline.exports.formats import export as write  # noqa: PLC0415 - polars loads only when it is used
     from warpline.exports.formats import export_format  # noqa: PLC0415
@@ -93,7 +93,7 @@ def export(
 def _line(one: Exported) -> str:
     """What was written, and how to look at it."""
     wrote = f"wrote {one.file} ({size(one.size_bytes)}"
-    if one.format == ".svg":
+    if one.format in {".svg", ".png"}:
         return f"{wrote})"
     if one.format == ".speedscope.json":
         return f"{wrote}, {several(one.bars, 'stack')}): open it at https://www.speedscope.app"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from warpline.errors import UsageError, WarplineError
+from warpline.exports.png import check_png, png
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.inert import inert_json
 from warpline.records import dataclass
@@ -26,6 +27,7 @@ class Format(StrEnum):
     PERFETTO_JSON_GZ = ".perfetto.json.gz"
     SPEEDSCOPE = ".speedscope.json"
     SVG = ".svg"
+    PNG = ".png"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +45,12 @@ class Exported:
 
 
 def export_format(file: Path) -> Format:
-    """The format that the file's name asks for."""
+    """The format that the file's name asks for; raises where this machine cannot write it."""
     name = file.name.lower()
     for known in Format:
         if name.endswith(known):
+            if known is Format.PNG:
+                check_png()
             return known
     hint = f"end the name in {', '.join(Format)}"
     raise UsageError("unknown-format", f"cannot tell the format of {file.name}", hint)
@@ -60,8 +64,9 @@ def export(trace: Trace, file: Path, picture: Picture = "timeline", why: bool | 
     known = export_format(file)
     if known is Format.SPEEDSCOPE:
         return _write_stacks(trace, file)
-    if known is Format.SVG:
-        return _put(file, known, [_drawn(trace, picture, why).encode()])
+    if known in {Format.SVG, Format.PNG}:
+        drawn = _drawn(trace, picture, why)
+        return _put(file, known, [drawn.encode() if known is Format.SVG else png(drawn)])
     return _write_timeline(diagnose(trace, why), file, known)
 
 

@@ -161,7 +161,7 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
     x2, y2 = _pixel(axes, highest / bandwidth, highest)
     parts.append(_line(x1, y1, x2, y2))
     angle = -math.degrees(math.atan2(y1 - y2, x2 - x1))
-    at_x, at_y = x1 + 0.35 * (x2 - x1), y1 + 0.35 * (y2 - y1) - 6
+    at_x, at_y = x1 + 0.03 * (x2 - x1), y1 + 0.03 * (y2 - y1) - 6
     turned = f'transform="rotate({angle:.1f} {at_x:.1f} {at_y:.1f})"'
     parts.append(f'<text x="{at_x:.1f}" y="{at_y:.1f}" class="roof" {turned}>memory {bandwidth / 1e12:.4g} TB/s</text>')
     for name, value in roofs:
@@ -169,7 +169,7 @@ def _roof_lines(axes: Axes, roofs: list[tuple[str, float]], bandwidth: float) ->
         x2, _ = _pixel(axes, 10.0**axes.x_high, value)
         parts.append(_line(x1, y, x2, y))
         parts.append(
-            f'<text x="{x2:.1f}" y="{y + 14:.1f}" text-anchor="end" class="roof">'
+            f'<text x="{x2:.1f}" y="{y - 5:.1f}" text-anchor="end" class="roof">'
             f"{xml(name)} {value / 1e12:,.4g} TFLOP/s</text>"
         )
     return parts
