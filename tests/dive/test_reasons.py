@@ -248,3 +248,58 @@ def test_integers_on_the_multiply_pipe_are_no_flops() -> None:
     busy = {"sm": 75.0, "fma": 75.0, "issue": 74.0, "memory": 15.0, "dram": 15.0, "l2": 15.0}
     assert reason(kernel("hash_rows", **busy)) == "instruction_bound"
     assert reason(kernel("hash_rows", ffma=2000.0, **busy)) == "compute_peak"
+
+
+def test_fills_of_the_cache_go_with_the_misses_that_cause_them() -> None:
+    # 400 MB read of 100 MB that exist. L2: 12.5 million sectors asked for, as many filled, as many again over its fabric.
+    elapsed = ".avg.pct_of_peak_sustained_elapsed"
+    asked = 12_500_000.0
+    raw = {
+        "profiler__replayer_bytes_mem_accessible.avg": 100e6,
+        "lts__d_sectors_fill_device" + elapsed: 85.0,
+        "lts__d_sectors" + elapsed: 75.0,
+        "lts__lts2xbar_cycles_active" + elapsed: 40.0,
+    }
+    busy = {"memory": 90.0, "dram": 90.0, "dram_read": 400e6, "dram_write": 0.0}
+    sectors = {"l2_sectors": 2 * asked, "l2_read_sectors": asked, "l2_write_sectors": 0.0}
+    found = explain(kernel(raw=raw, **busy, **sectors))
+    assert found.reason == "l2_misses"
+    # A quarter of the misses is left: fills 85 → 21 %, data 75 → 75 · (1 + 2/4) / 3 = 37.5 %, replies 40 → 25 %.
+    assert found.gain.high == pytest.approx(1 / 0.375)
+
+
+def test_warps_at_block_barriers_wait_though_a_pipe_is_busy() -> None:
+    waits = {"barrier": 5.0, "short_scoreboard": 4.0, "selected": 1.0}
+    traded = {"shared_load_instructions": 4e6, "shared_store_instructions": 4e6, "data_wavefronts": 40.0,
+              "shared_wavefronts_pct": 40.0, "memory": 40.0, "dram": 5.0, "l2": 5.0, "issue": 35.0}  # fmt: skip
+    found = explain(kernel(sm=90.0, adu=90.0, stalls=waits, **traded))
+    assert (
+        found.reason == "latency" and "block barriers 50 % of their time" in found.sentence and "shuffles" in found.how
+    )
+    # With no value traded through shared memory, three fifths of the instructions are left.
+    assert found.gain.high == pytest.approx(1 / (0.35 * 0.6))
+    assert reason(kernel(sm=90.0, adu=90.0, stalls=waits | {"barrier": 3.0}, **traded)) == "instruction_bound"
+
+
+def test_issue_slots_limit_where_no_arithmetic_pipe_is_as_busy() -> None:
+    # 2000 of 3200 instructions of the threads a cycle multiply.
+    assert reason(kernel(sm=78.0, issue=78.0, fma=42.0, fmul=2000.0)) == "instruction_bound"
+    assert reason(kernel(sm=78.0, issue=78.0, fma=67.0, fmul=2000.0)) == "compute_peak"
+
+
+def test_bytes_of_asynchronous_copies_are_unknown_and_not_wasted() -> None:
+    busy = {"memory": 85.0, "dram": 10.0, "l2": 85.0, "load_bytes_per_sector": 0.0}
+    found = explain(kernel(**busy, without=("store_sectors", "store_bytes_per_sector")))
+    assert found.reason == "memory_bandwidth"
+    half = {"async_sectors": 4_194_304.0, "load_bytes_per_sector": 8.0, "store_bytes_per_sector": 8.0}
+    measured = Measured(kernel(**half))
+    # A quarter of each sector of 12.6 million is used, and 4.2 million are copied.
+    assert measured.sector_use == pytest.approx((12 / 4 + 4) / 16)
+
+
+def test_a_product_keeps_its_operands_traffic_at_worst() -> None:
+    product = {"sm": 77.0, "fma": 67.0, "issue": 77.0, "ffma": 1600.0, "memory": 70.0, "l2": 25.0, "dram": 2.0,
+               "shared_load_instructions": 1_250_000.0, "dram_read": 16e6, "dram_write": 8e6}  # fmt: skip
+    found = explain(kernel("tile_product", **product))
+    assert found.reason == "tensor_cores_unused"
+    assert found.gain.low == pytest.approx((77 / 70) ** (1 / 3), rel=0.01)

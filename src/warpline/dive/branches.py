@@ -27,13 +27,20 @@ def _per_request(measured: Measured, kind: str) -> Node:
     return worked_out(question, metric, ratio, "sector", "", METRICS["load_sectors"].section)
 
 
+def _async_words(measured: Measured) -> str:
+    """A remark where asynchronous copies load, whose bytes this counter leaves out."""
+    loads = measured.get("load_sectors")
+    share = measured.async_sectors / loads if loads else 0.0
+    return f"without cp.async, which loads {100 * share:.0f} % of the sectors" if share >= 0.005 else ""
+
+
 def memory(measured: Measured) -> Branch:
     """Global memory and the caches."""
     use = measured.sector_use
     nodes = [
         _per_request(measured, "load"),
         _per_request(measured, "store"),
-        asked(measured, "Bytes used of each sector loaded?", "load_bytes_per_sector", ""),
+        asked(measured, "Bytes used of each sector loaded?", "load_bytes_per_sector", _async_words(measured)),
         asked(measured, "Bytes used of each sector stored?", "store_bytes_per_sector", ""),
     ]
     if use is not None:

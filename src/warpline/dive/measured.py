@@ -93,20 +93,30 @@ class Measured:
         return 0.0 if most is None or not cycles else min(max(0.0, 1 - most / cycles), 0.9)
 
     @cached_property
+    def async_sectors(self) -> float:
+        """Sectors of asynchronous copies to shared memory (cp.async): loads whose used bytes no counter tells."""
+        loads, each = self.get("load_sectors") or 0.0, self.get("load_bytes_per_sector")
+        known = self.total("async_sectors", "async_bypass_sectors") or 0.0
+        return loads if each == 0 else min(known, loads)  # no bytes of any sector: no load was an ordinary one
+
+    @cached_property
     def requested_bytes(self) -> float | None:
-        """Bytes of global memory that the threads asked for; bytes that several lanes share count once a request."""
+        """Bytes of global memory that the threads asked for; bytes that several lanes share count once a request.
+
+        Asynchronous copies count as if they used all of their sectors.
+        """
         known = []
-        for kind in ("load", "store"):
+        for kind, unseen in (("load", self.async_sectors), ("store", 0.0)):
             sectors, each = self.get(f"{kind}_sectors"), self.get(f"{kind}_bytes_per_sector")
             if sectors is not None and each is not None:
-                known.append(sectors * each)
+                known.append((sectors - unseen) * each + unseen * BYTES_PER_SECTOR)
         return sum(known) if known else None
 
     @cached_property
     def sector_use(self) -> float | None:
-        """Part of the bytes of all global sectors that some thread asked for."""
+        """Part of the bytes of all global sectors that some thread asked for; None where no counter tells."""
         sectors = self.total("load_sectors", "store_sectors")
-        if self.requested_bytes is None or not sectors:
+        if self.requested_bytes is None or not sectors or sectors <= self.async_sectors:
             return None
         return min(1.0, self.requested_bytes / (sectors * BYTES_PER_SECTOR))
 

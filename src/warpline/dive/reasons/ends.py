@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import LEAST, WAITING, cap_of, headroom, ordered
+from warpline.dive.gains import LEAST, WAITING, cap_of, freed, headroom, ordered
 from warpline.dive.load import USEFUL_PIPES, WORDS, Side
-from warpline.dive.metrics import STALL_WORDS
+from warpline.dive.metrics import STALL_WORDS, STALLS
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
 from warpline.dive.reasons.occupancy import MAX_POSSIBLE
@@ -17,13 +17,15 @@ MAX_FLOPS = 0.1
 LITTLE_FLOPS = 0.25
 """Below, the FMA pipe works on integers: it multiplies them too."""
 MOSTLY_FLOPS = 0.5
-"""Above, the instructions are the arithmetic that the kernel exists for."""
+"""Above, and with an arithmetic pipe as busy, the instructions are the arithmetic that the kernel exists for."""
 BALANCED = 0.15
 """Compute and memory as close as this are both in use: no single one limits."""
 
 
 def waiting(case: Case) -> Found | None:
     """No unit is busy: the time goes to waiting."""
+    if at_barriers(case):
+        return _barriers(case)
     if case.load.top >= WAITING or not case.load.known:
         return None
     waits = list(case.measured.waits.items())[:2]
@@ -35,6 +37,33 @@ def waiting(case: Case) -> Found | None:
         headroom(case.load),
         _advice(waits[0][0] if waits else ""),
         ("smsp__average_warps_issue_stalled_*",),
+    )
+
+
+def at_barriers(case: Case) -> bool:
+    """Whether the busiest unit is the pipe that serves block barriers (ADU), while warps mostly wait at them."""
+    served, load = case.measured.share("adu"), case.load
+    if served is None or served < WAITING or served < load.top - 0.005:
+        return False
+    return next(iter(case.measured.waits), "") == "barrier"
+
+
+def _barriers(case: Case) -> Found:
+    """Without the barriers; at best without the values that are traded through shared memory between them."""
+    measured, load = case.measured, case.load
+    shared, data = measured.get("shared_wavefronts_pct") or 0.0, measured.get("data_wavefronts")
+    elsewhere = 1.0 if not data else max(0.0, 1 - shared / data)
+    trades = measured.ratio(("shared_load_instructions", "shared_store_instructions"), "instructions") or 0.0
+    best = {"control": 0.0, "l1": elsewhere, "lsu": elsewhere, "memory": elsewhere, "issue": max(0.0, 1 - trades)}
+    usual = freed(measured, load, {"control": 0.0})
+    share = measured.waits["barrier"]
+    return Found(
+        "latency",
+        f"Warps wait at block barriers {100 * share:.0f} % of their time: the pipe that serves them (ADU) is "
+        f"{100 * load.shares['control']:.0f} % busy, and no other unit over {100 * load.after({'control': 0.0}):.0f} %",
+        ordered(usual.low, usual.expected, max(usual.high, freed(measured, load, best).high)),
+        _advice("barrier"),
+        (measured.name("adu"), STALLS.format("barrier")),
     )
 
 
@@ -59,10 +88,11 @@ def instructions(case: Case) -> Found | None:
     arithmetic = case.measured.flop_share
     integers = unit == "fma" and arithmetic is not None and arithmetic < LITTLE_FLOPS
     is_useful = unit in {*USEFUL_PIPES, "sm"} and not integers
-    if is_useful or busy < WAITING or busy < load.top - 0.05 or _is_balanced(case):
+    if at_barriers(case) or is_useful or busy < WAITING or busy < load.top - 0.05 or _is_balanced(case):
         return None
     issue = load.shares.get("issue", 0.0)
-    if arithmetic is not None and arithmetic >= MOSTLY_FLOPS:
+    unit_is_busy = max(load.shares.get(pipe, 0.0) for pipe in USEFUL_PIPES) >= WAITING
+    if arithmetic is not None and arithmetic >= MOSTLY_FLOPS and unit_is_busy:
         return None
     cap = cap_of(load)
     if arithmetic is not None and arithmetic < MAX_FLOPS and not _is_library(case):
@@ -161,7 +191,8 @@ LATENCY = Reason(
     "latency",
     "Do warps wait, with every unit idle?",
     ("sm", "memory"),
-    "no unit over 60 % busy: two thirds of what good kernels reach",
+    "no unit over 60 % busy: two thirds of what good kernels reach; or only the pipe of block barriers is, and warps wait "
+    "at them",
     waiting,
     "fallback",
 )

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from warpline.dive.gains import ATTAINED, LEAST, kept, ordered
+from warpline.dive.load import UNITS
+from warpline.dive.measured import Measured
+from warpline.dive.metrics import BYTES_PER_SECTOR
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
 
@@ -15,10 +18,30 @@ MIN_REREAD = 1.25
 ACCESSIBLE = "profiler__replayer_bytes_mem_accessible.avg"
 
 
+def l2_left(measured: Measured, read: float, reads_left: float) -> float:
+    """How busy L2 would be with this part of the DRAM reads: a miss also fills the cache, and crosses its fabric."""
+    asked, whole = measured.total("l2_read_sectors", "l2_write_sectors"), measured.get("l2_sectors")
+    fills = read / BYTES_PER_SECTOR
+    if asked is None or not whole:
+        passed = stored = 1.0
+    else:
+        asked = min(asked, whole)
+        passed = (asked + (whole - asked) * reads_left) / whole
+        stored = (asked + (whole - asked + fills) * reads_left) / (whole + fills)
+    left = {
+        "lts__d_sectors_fill_device": reads_left,
+        "lts__d_sectors": stored,
+        "lts__d_atomic_input_cycles_active": 1.0,
+    }
+    (unit,) = (unit for unit in UNITS if unit.name == "l2")
+    known = {base: part for base in unit.bases if (part := measured.part(base)) is not None}
+    return max((part * left.get(base, passed) for base, part in known.items()), default=1.0)
+
+
 def look(case: Case) -> Found | None:
     """Reads each byte from DRAM once where that is known, else finds an unknown part of the misses in L2."""
     measured, load = case.measured, case.load
-    dram, l2 = load.shares.get("dram"), load.shares.get("l2", 0.0)
+    dram = load.shares.get("dram")
     read, hits = measured.get("dram_read"), measured.share("l2_read_hits")
     if dram is None or dram < MIN_DRAM or dram < load.top - 0.1 or read is None:
         return None
@@ -26,13 +49,15 @@ def look(case: Case) -> Found | None:
     reread = None if not accessible else read / accessible
     if reread is not None and reread >= MIN_REREAD:
         proof = f"it reads {reread:.1f} times as many bytes from DRAM as the program has allocated"
-        dram_left = (1 / reread) * read / (measured.dram_bytes or read)
+        reads_left = 1 / reread
     elif hits is not None and REUSE_HITS[0] <= hits <= REUSE_HITS[1]:
         proof = f"{100 * hits:.0f} % of the reads hit L2, so data is reused, and the rest misses"
-        dram_left = 0.5
+        reads_left = 0.5
     else:
         return None
-    others = max((share for name, share in load.shares.items() if name not in {"dram", "memory"}), default=0.0)
+    others = max((share for name, share in load.shares.items() if name not in {"dram", "l2", "memory"}), default=0.0)
+    dram_left = reads_left * read / (measured.dram_bytes or read)
+    l2 = min(l2_left(measured, read, reads_left), load.shares.get("l2", 0.0))
     after = min(load.top, max(dram * dram_left, others, l2, LEAST))
     same, usual = load.top / after, max(load.top / after, ATTAINED / after)
     return Found(

@@ -62,11 +62,14 @@ def look(case: Case) -> Found | None:
     if not is_product:
         return None
     ratio = _peak_ratio(measured)
-    others = ("issue", "lsu", "l1", "alu", "xu", "uniform", "control", "sm", "memory", "l2")
-    usual = freed(measured, load, dict.fromkeys(("fma", *others), 1 / ratio))
+    arithmetic = dict.fromkeys(("fma", "issue", "lsu", "alu", "xu", "uniform", "control", "sm"), 1 / ratio)
+    moved = ("l1", "memory", "l2")
+    # Usually the tiles grow with the speed. At worst as many bytes of operands come from L1 and shared memory as now.
     # At the peak the tiles are as large as the chip allows, and only the FLOPs and the bytes of DRAM are left.
-    best = freed(measured, load, {"fma": 1 / ratio} | dict.fromkeys(others, 0.0))
-    gain = ordered(usual.low, usual.expected, best.high)
+    worst = freed(measured, load, arithmetic)
+    usual = freed(measured, load, arithmetic | dict.fromkeys(moved, 1 / ratio))
+    best = freed(measured, load, dict.fromkeys((*arithmetic, *moved), 0.0) | {"fma": 1 / ratio})
+    gain = ordered(worst.low, usual.expected, best.high)
     return Found(
         "tensor_cores_unused",
         f"The tensor cores idle ({100 * tensor:.1f} %) while the FP32 pipe is "
