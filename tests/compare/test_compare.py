@@ -45,15 +45,15 @@ def test_two_devices_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 def test_obstacles_name_what_differs() -> None:
-    plain = Setting("kineto", ("H200",), "13000", frozenset())
+    plain = Setting("kineto", ("H200",), "13000", 1, frozenset())
     assert obstacles(plain, plain) == []
-    (source,) = obstacles(plain, Setting("nsys", ("H200",), None, frozenset()))
+    (source,) = obstacles(plain, Setting("nsys", ("H200",), None, 1, frozenset()))
     assert "Nsight Systems" in source
-    (count,) = obstacles(plain, Setting("kineto", ("H200", "H200"), "13000", frozenset()))
+    (count,) = obstacles(plain, Setting("kineto", ("H200", "H200"), "13000", 1, frozenset()))
     assert "2 devices" in count
-    (driver,) = obstacles(plain, Setting("kineto", ("H200",), "12080", frozenset()))
+    (driver,) = obstacles(plain, Setting("kineto", ("H200",), "12080", 1, frozenset()))
     assert "12080" in driver
-    (stacks,) = obstacles(plain, Setting("kineto", ("H200",), "13000", frozenset({"Python stacks"})))
+    (stacks,) = obstacles(plain, Setting("kineto", ("H200",), "13000", 1, frozenset({"Python stacks"})))
     assert "Python stacks only in B" in stacks
 
 

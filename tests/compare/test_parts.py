@@ -36,7 +36,7 @@ def step(names: list[str], times: list[float], idle: float = 0.0, kinds: list[st
         1,
         whole,
         0,
-        True,
+        "profiler_step",
     )
 
 

@@ -86,6 +86,7 @@ def _text(runs: Sequence[Measured]) -> str:
                     "source": setting.source,
                     "devices": list(setting.devices),
                     "driver": setting.driver,
+                    "ranks": setting.ranks,
                     "recorded": sorted(setting.recorded),
                 }
             ),
@@ -108,7 +109,7 @@ def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int])
         "file": run.file,
         "step_ns": step.step_ns,
         "averaged": step.averaged,
-        "has_steps": step.has_steps,
+        "found_by": step.found_by,
         "counts": {name: round(value, 6) for name, value in run.counts.items()},
         "idle_ns": step.idle_ns,
         "lengths_ns": step.lengths_ns.tolist(),
@@ -123,6 +124,7 @@ def _setting(row: dict[str, Any]) -> Setting:
         str(row["source"]),
         tuple(map(str, row["devices"])),
         None if driver is None else str(driver),
+        int(row["ranks"]),
         frozenset(map(str, row["recorded"])),
     )
 
@@ -143,7 +145,7 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         averaged=int(row["averaged"]),
         step_ns=_amount(row["step_ns"]),
         device=0,
-        has_steps=bool(row["has_steps"]),
+        found_by=None if row["found_by"] is None else str(row["found_by"]),
     )
     return Measured(str(row["file"]), setting, step, {name: _amount(row["counts"][name]) for name in KINDS})
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 import polars as pl
 
 from warpline.trace.trace import Trace
+from warpline.units import several
 
 RECORDED = {"with_stack": "Python stacks", "record_shapes": "shapes", "profile_memory": "memory"}
 """Settings of torch.profiler that cost CPU time in every op."""
 DRIVER = "cuda_driver_version"
+MAX_DIGITS = 9
+"""A number of ranks with more digits is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +24,8 @@ class Setting:
     devices: tuple[str, ...]
     """Names of the devices that did work, in order."""
     driver: str | None
+    ranks: int
+    """Processes of the job; 1 where the file speaks of no other."""
     recorded: frozenset[str]
     """What else was recorded, which costs time."""
 
@@ -29,14 +34,18 @@ def setting_of(trace: Trace) -> Setting:
     """What must be the same."""
     used = trace.gpu["device"].fill_null(0).unique().sort()
     names = dict(trace.devices.select("device", pl.col("name").fill_null("unknown")).iter_rows())
+    others = set(names.values())
+    unlisted = others.pop() if len(others) == 1 else "unknown"
     facts = trace.facts
+    ranks = facts.get("world_size", "")
     recorded = {what for key, what in RECORDED.items() if facts.get(key) not in {None, "0", "false"}}
     if len(trace.python):
         recorded.add(RECORDED["with_stack"])
     return Setting(
         trace.source,
-        tuple(str(names.get(device, "unknown")) for device in used.to_list()),
+        tuple(str(names.get(device, unlisted)) for device in used.to_list()),
         facts.get(DRIVER),
+        int(ranks) if ranks.isdecimal() and len(ranks) < MAX_DIGITS else 1,
         frozenset(recorded),
     )
 
@@ -50,6 +59,8 @@ def obstacles(a: Setting, b: Setting) -> list[str]:
         found.append(f"A ran on {len(a.devices)} and B on {len(b.devices)} devices")
     elif a.devices != b.devices and "unknown" not in (*a.devices, *b.devices):
         found.append(f"A ran on {_listed(a.devices)} and B on {_listed(b.devices)}")
+    if a.ranks != b.ranks:
+        found.append(f"A ran on {several(a.ranks, 'rank')} and B on {several(b.ranks, 'rank')}")
     if a.driver and b.driver and a.source == b.source and a.driver != b.driver:
         found.append(f"the CUDA driver is {a.driver} in A and {b.driver} in B")
     if a.source == b.source and a.recorded != b.recorded:

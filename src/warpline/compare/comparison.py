@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from warpline.compare import unit
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts
 from warpline.compare.measured import Measured, measure, median_run, side_of
@@ -21,7 +22,7 @@ from warpline.errors import UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
 from warpline.trace.trace import Trace
-from warpline.units import duration, several
+from warpline.units import duration, several, speedup
 
 if TYPE_CHECKING:
     from warpline.compare.prediction import Outcome
@@ -31,6 +32,8 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
+LARGE = 2.0
+"""From this ratio on it is shown as a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,11 +96,18 @@ class Comparison:
         return self.b.step_ns - self.a.step_ns
 
     @property
+    def same_unit(self) -> bool:
+        """Whether both times are about the same amount of work, as far as is known."""
+        return unit.obstacle(self.a.step, self.b.step) is None
+
+    @property
     def sentence(self) -> str:
         """The answer in one sentence."""
-        unit = "step" if self.a.step.has_steps and self.b.step.has_steps else "recording"
-        times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {unit}"
-        known = f"{percent(self.ratio.expected)} ({percent(self.ratio.low)} to {percent(self.ratio.high)})"
+        if not self.same_unit:
+            return f"Not comparable: {_time(self.a)} and {_time(self.b)}."
+        what = "step" if self.a.step.has_steps else "recording"
+        times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {what}"
+        known = in_words(self.ratio)
         if self.verdict == "not_comparable":
             return f"Not comparable: {times}."
         if self.verdict == "inconclusive":
@@ -190,19 +200,25 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
 
 
 def _hindered(runs: Sequence[Measured]) -> list[str]:
-    first = runs[0].setting
-    return list(dict.fromkeys(reason for run in runs[1:] for reason in obstacles(first, run.setting)))
+    first = runs[0]
+    units = (unit.obstacle(first.step, run.step) for run in runs[1:])
+    found = [reason for run in runs[1:] for reason in obstacles(first.setting, run.setting)]
+    return list(dict.fromkeys([*found, *(reason for reason in units if reason)]))
 
 
 def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, least_effect: float) -> list[str]:
     remarks = []
     for name, side in (("A", a), ("B", b)):
+        if unit.obstacle(a.step, b.step):
+            break
         if not side.step.has_steps:
             remarks.append(f"{name} has no steps: the whole recording is compared")
         elif len(side.step.lengths_ns) < FEW_STEPS:
             remarks.append(
                 f"{name} has {several(len(side.step.lengths_ns), 'warm step')}; ten or more say how steady it is"
             )
+    often = unit.remark(a.step, b.step)
+    remarks += [often] if often else []
     runs = [*a.measured, *b.measured]
     drifts = [drift(run.step.lengths_ns.astype(np.float64), least_effect) for run in runs]
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
@@ -221,6 +237,17 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
 def percent(ratio: float) -> str:
     """A ratio as a change: 1.03 is +3.0 %."""
     return f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
+
+
+def in_words(ratio: Estimate) -> str:
+    """A ratio with its interval: as a change in percent, or as a multiple where it is large."""
+    if ratio.expected < LARGE:
+        return f"{percent(ratio.expected)} ({percent(ratio.low)} to {percent(ratio.high)})"
+    return f"{speedup(ratio.expected)} as long ({speedup(ratio.low)} to {speedup(ratio.high)})"
+
+
+def _time(side: Compared) -> str:
+    return f"{duration(side.step_ns)} {'a step' if side.step.has_steps else 'for the whole recording'}"
 
 
 def _side(side: Compared) -> dict[str, Any]:

@@ -54,8 +54,13 @@ class TypicalStep:
     step_ns: float
     """Their mean length: the sum of all parts."""
     device: int
-    has_steps: bool
-    """False where the recording has no steps, and all of it stands for one."""
+    found_by: str | None
+    """How the steps were found, as the table `steps` has it; None without steps: the whole recording stands for one."""
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the recording has steps."""
+        return self.found_by is not None
 
     @property
     def lengths_ns(self) -> Int64s:
@@ -67,7 +72,7 @@ def typical_step(trace: Trace) -> TypicalStep:
     """The typical step of the device that is busy longest."""
     if not len(trace.gpu):
         raise CannotAnswer("no-gpu-work", f"{trace.path.name} has no work of a GPU to compare")
-    steps, has_steps = _warm_steps(trace)
+    steps, found_by = _warm_steps(trace)
     device, rows = _busiest(trace, steps)
     which, step, charged = _charges(rows, steps)
     alike = _like_the_median(rows, which, step, steps)
@@ -86,11 +91,11 @@ def typical_step(trace: Trace) -> TypicalStep:
         averaged=len(alike),
         step_ns=float(lengths[alike].mean()),
         device=device,
-        has_steps=has_steps,
+        found_by=found_by,
     )
 
 
-def _warm_steps(trace: Trace) -> tuple[Spans, bool]:
+def _warm_steps(trace: Trace) -> tuple[Spans, str | None]:
     starts, ends = trace.step_spans
     cold = find_cold_steps(trace) if trace.chosen_steps is None else None
     keep = ends > starts
@@ -98,8 +103,8 @@ def _warm_steps(trace: Trace) -> tuple[Spans, bool]:
         keep[cold.first : cold.first + cold.count] = False
     if not keep.any():
         window = trace.window
-        return Spans(np.array([window.start_ns]), np.array([window.end_ns])), False
-    return Spans(starts[keep], ends[keep]), True
+        return Spans(np.array([window.start_ns]), np.array([window.end_ns])), None
+    return Spans(starts[keep], ends[keep]), str(trace.steps_in_view["found_by"][0])
 
 
 def _busiest(trace: Trace, steps: Spans) -> tuple[int, pl.DataFrame]:

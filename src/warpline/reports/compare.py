@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.compare.comparison import Compared, Comparison, percent
+from warpline.compare.comparison import Compared, Comparison, in_words
 from warpline.compare.gate import Gate
 from warpline.compare.parts import Part
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
@@ -35,18 +35,19 @@ OUTCOMES = {
 
 def report(comparison: Comparison, verbose: bool = False) -> Report:
     """The comparison; `verbose` lists every part."""
-    lead: list[Content] = [Text(comparison.sentence, "strong"), *_in_words(comparison)]
+    lead: list[Content] = [Text(comparison.sentence, "strong")]
+    if comparison.same_unit:
+        lead += _in_words(comparison)
     if comparison.outcome is not None:
         lead.append(Text(comparison.outcome.sentence))
     if comparison.reasons:
         severity: Severity = "warning" if comparison.verdict in {"not_comparable", "inconclusive"} else "info"
         lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
-    sections = (
-        Section("answer", "Answer", tuple(lead), is_lead=True),
-        Section("parts", "What changed, per step", (_parts(comparison, verbose),)),
-        Section("counts", "How often, per step", (_counts(comparison),)),
-    )
-    return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", sections)
+    sections = [Section("answer", "Answer", tuple(lead), is_lead=True)]
+    if comparison.same_unit:
+        sections.append(Section("parts", "What changed, per step", (_parts(comparison, verbose),)))
+        sections.append(Section("counts", "How often, per step", (_counts(comparison),)))
+    return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", tuple(sections))
 
 
 def gate_report(gate: Gate) -> Report:
@@ -84,7 +85,7 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
     work = comparison.busy_ratio
     if work.low > 1 or work.high < 1:
         less = "less" if work.expected < 1 else "more"
-        yield Text(f"The GPU has {less} to do: {percent(work.expected)} ({percent(work.low)} to {percent(work.high)}).")
+        yield Text(f"The GPU has {less} to do: {in_words(work)}.")
     if abs(idle_b - idle_a) >= SHORTEST * whole:
         yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}.")
     kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]

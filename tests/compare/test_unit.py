@@ -1,0 +1,97 @@
+"""What the time of a step is about: marked steps, steps found by repetition, and whole recordings."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kineto_files import launched
+from step_traces import steps, trace
+
+import warpline
+from warpline.analyses.gaps import CAUSES
+from warpline.cli.main import run
+from warpline.compare.comparable import Setting, obstacles
+from warpline.compare.typical_step import Operation, TypicalStep
+from warpline.compare.unit import obstacle, remark, times_as_often
+from warpline.intervals import Spans
+
+
+def step_of(kernels: dict[str, tuple[int, float]], found_by: str | None = "profiler_step") -> TypicalStep:
+    """Kernels by name: how often each runs, and its time."""
+    operations = [
+        Operation("kernel", name, "", (1, 1, 1)) for name, (count, _) in kernels.items() for _ in range(count)
+    ]
+    times = np.array([ns for count, ns in kernels.values() for _ in range(count)])
+    whole = int(times.sum())
+    spans = Spans(np.array([0]), np.array([whole]))
+    return TypicalStep(tuple(operations), times, dict.fromkeys(CAUSES, 0.0), spans, 1, whole, 0, found_by)
+
+
+ONE = {"gemm": (2, 100.0), "silu": (1, 20.0)}
+FOUR = {"gemm": (8, 100.0), "silu": (4, 20.0), "adam": (1, 50.0)}
+OTHER = {"conv": (3, 100.0)}
+
+
+def test_kernels_in_common_say_how_often_they_run() -> None:
+    assert times_as_often(step_of(ONE), step_of(FOUR)) == 4.0
+    assert times_as_often(step_of(FOUR), step_of(ONE)) == 0.25
+    assert times_as_often(step_of(ONE), step_of(OTHER)) is None
+    mostly_other = step_of({**OTHER, "silu": (1, 20.0)})
+    assert times_as_often(step_of(ONE), mostly_other) is None
+
+
+def test_marked_steps_are_taken_at_their_word() -> None:
+    assert obstacle(step_of(ONE), step_of(FOUR, "range")) is None
+    assert "a step of B runs the same kernels 4.0 times as often" in (remark(step_of(ONE), step_of(FOUR)) or "")
+    assert remark(step_of(ONE), step_of(ONE)) is None
+    assert remark(step_of(ONE), step_of(OTHER)) is None
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "found_by", "word"),
+    [
+        (ONE, FOUR, ("profiler_step", "repetition"), "4.0 times"),
+        (FOUR, ONE, ("repetition", "repetition"), "a step of A runs"),
+        (ONE, FOUR, (None, None), "B runs the same kernels 4.0 times"),
+        (ONE, ONE, ("profiler_step", None), "the time of B, which has no steps"),
+        (ONE, OTHER, ("repetition", "range"), "the steps of A were found by repetition"),
+    ],
+)
+def test_times_about_different_work(
+    a: dict[str, tuple[int, float]], b: dict[str, tuple[int, float]], found_by: tuple[str | None, str | None], word: str
+) -> None:
+    first, second = step_of(a, found_by[0]), step_of(b, found_by[1])
+    assert word in (obstacle(first, second) or "")
+    assert remark(first, second) is None
+
+
+def test_steps_found_by_repetition_that_do_the_same_work() -> None:
+    found = step_of(ONE, "repetition")
+    assert obstacle(step_of(ONE), found) is None
+    assert obstacle(found, step_of(OTHER, "repetition")) is None
+    assert "found by repetition" in (remark(found, step_of(OTHER, "repetition")) or "")
+
+
+def test_a_step_is_not_compared_with_a_whole_recording(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    a = trace(tmp_path, "a", steps(5, [("gemm", 100)]))
+    b = trace(tmp_path, "b", launched("gemm", 0, 5, 900, 1))
+    assert run(["compare", str(a), str(b)]) == 4
+    shown = capsys.readouterr().out
+    assert "Not comparable: 105 µs a step and 900 µs for the whole recording." in shown
+    assert "What changed" not in shown
+    assert run(["compare", str(a), str(b), "--json"]) == 4
+    assert json.loads(capsys.readouterr().out)["verdict"] == "not_comparable"
+
+
+def test_other_numbers_of_ranks_are_not_compared(tmp_path: Path) -> None:
+    alone = Setting("kineto", ("H200",), "13000", 1, frozenset())
+    (reason,) = obstacles(alone, Setting("kineto", ("H200",), "13000", 16, frozenset()))
+    assert reason == "A ran on 1 rank and B on 16 ranks"
+    a = trace(tmp_path, "a", steps(5, [("gemm", 100)]))
+    b = trace(
+        tmp_path, "b", steps(5, [("gemm", 100)]), distributedInfo={"backend": "nccl", "rank": 0, "world_size": 16}
+    )
+    assert reason in warpline.compare(a, b).reasons
