@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import lzma
+import operator
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 from kineto_files import annotation, frame, launched, op, write
-from paths import DEMO, SHARED
+from paths import DATA, DEMO, SHARED
 
 from warpline.analyses.ops import SORTS, OpsTable, ops_table
 from warpline.cli.main import run
@@ -250,6 +252,27 @@ def test_calls_and_times_are_those_of_key_averages(name: str, tmp_path: Path) ->
                 total[at] += value
         assert len(found) > 10
         assert dict(found) == dict(expected)
+
+
+AVERAGES = DATA / "kineto" / "averages"
+FIVE = ("calls", "cpu_self_ns", "cpu_total_ns", "gpu_self_ns", "gpu_total_ns")
+
+
+@pytest.mark.parametrize("group", [None, "shape"])
+@pytest.mark.parametrize("name", ["training", "attention", "graph"])
+def test_cuda_programs_have_the_figures_of_key_averages(name: str, group: str | None) -> None:
+    """Calls, CPU self and total, GPU self and total, to the nanosecond, as torch counted them on an H200."""
+    reference = json.loads(lzma.decompress((AVERAGES / "key_averages.json.xz").read_bytes()))
+    expected: dict[Any, list[int]] = defaultdict(lambda: [0] * 5)
+    for key, shapes, *values in reference[name][group or "plain"]:
+        total = expected[key, _plain(shapes) if group else ""]
+        total[:] = map(operator.add, total, values)
+    found: dict[Any, list[int]] = defaultdict(lambda: [0] * 5)
+    for line in ops_table(open_trace(AVERAGES / f"{name}.json.xz"), group=group).frame.to_dicts():
+        total = found[line["name"], _plain(json.loads(line["group"] or "[]")) if group else ""]
+        total[:] = map(operator.add, total, (line[field] for field in FIVE))
+    assert len(found) > 20 and sum(values[3] for values in found.values())
+    assert dict(found) == dict(expected)
 
 
 # Recorded profiles, attributed once more from the raw events
