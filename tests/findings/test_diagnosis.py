@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from kineto_files import annotation, copy, launched, op, write
 from paths import RECORDINGS
-from small_programs import H200, MUL, STEPS, Program
+from small_programs import GEMM_BF16, H200, MUL, STEPS, Program
 
 from warpline.analyses.gaps import CAUSES
-from warpline.findings.diagnosis import diagnose
+from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.trace.open import open_trace
 
 FILES = RECORDINGS
@@ -123,3 +123,34 @@ def test_a_profile_that_made_the_step_much_longer_is_doubted(tmp_path: Path) -> 
 def test_a_step_that_the_device_paces_is_not_distorted(tmp_path: Path) -> None:
     diagnosis = diagnose(open_trace(written(tmp_path, 4, 500), cache=False), why=True)
     assert "profiler-distortion" not in {entry.code for entry in diagnosis.health}
+
+
+def slow_or_fast(folder: Path, launch: float) -> Diagnosis:
+    """Steps of 40 ops; their kernels take 25 µs each, so that a usual host is just ahead of the device."""
+    program = Program()
+    for _ in range(STEPS):
+        with program.step():
+            for _ in range(40):
+                program.op("aten::mm", (GEMM_BF16, 25), cpu=6 * launch, launch=launch, shapes=[[512, 512], [512, 512]])
+            program.wait()
+    return diagnose(open_trace(write(folder, program.events, **H200), cache=False), why=True)
+
+
+def test_a_host_that_launches_slowly_is_doubted_and_nothing_is_promised_for_it(tmp_path: Path) -> None:
+    """Launches of 9 µs are 2.2 times slower than usual (5 µs, of which 1.7 depend on no CPU): 7.3 over 3.3."""
+    diagnosis = slow_or_fast(tmp_path, launch=9.0)
+    (entry,) = [one for one in diagnosis.health if one.code == "slow-host"]
+    assert "2.2× as long as usual" in entry.message
+    assert diagnosis.judgement is not None
+    question = diagnosis.judgement.evidence.question
+    assert question.calm_step_ns == pytest.approx(40 * 25_000)  # what the device does
+    assert question.bare_step_ns.low == pytest.approx(question.calm_step_ns)
+    graph = question.ask("cuda_graph")
+    assert graph.gain.expected > 1.3
+    assert graph.gain.low == pytest.approx(1.0, abs=0.03)
+    assert diagnosis.verdict is not None
+    assert (diagnosis.verdict.cause, diagnosis.verdict.fix) == ("unclear", None)
+
+
+def test_a_usual_host_is_not_doubted(tmp_path: Path) -> None:
+    assert "slow-host" not in {one.code for one in slow_or_fast(tmp_path, launch=5.0).health}

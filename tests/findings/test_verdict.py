@@ -60,7 +60,7 @@ def finding(
 def judge(*findings: Finding, state: State = STATE) -> Verdict:
     """The verdict over findings in the order in which they are ranked."""
     ranked = sorted(findings, key=lambda one: -one.gain.expected)
-    first = first_step(ranked)
+    first = first_step(ranked, waits=state.waits_long)
     return verdict_of([first] if first else [], ranked, state)
 
 
@@ -344,3 +344,26 @@ def test_the_verdict_as_json_has_the_contract_s_keys() -> None:
     answer = judge(finding("hidden_sync", 2.0)).to_dict()
     assert set(answer) == {"cause", "fix", "sentence", "gain", "new_step_ns", "why"}
     assert set(answer["gain"]) == set(answer["new_step_ns"]) == {"low", "expected", "high"}
+
+
+WAITING = replace(STATE, idle_share=0.5, idle={**STATE.idle, "dispatch": 0.5}, compute=0.5)
+
+
+def test_a_device_that_waits_gets_a_likely_fix_rather_than_none() -> None:
+    doubtful = replace(finding("hidden_sync", 1.18, confidence="medium"), gain=Estimate(0.97, 1.18, 1.45))
+    assert said(doubtful, state=WAITING) == ("sync", "remove_sync")
+    # Less than 1.1× is too little to name, and a busy device needs nothing that might gain nothing.
+    less = replace(doubtful, gain=Estimate(0.9, 1.08, 1.3), new_step_ns=Estimate(2.5e6, 2.78e6, 3e6))
+    assert said(less, state=WAITING) == ("dispatch", None)
+    assert said(doubtful, state=replace(STATE, idle_share=0.05, bare_idle_share=0.05))[1] is None
+
+
+def test_a_device_that_waits_for_a_slow_host_is_unclear() -> None:
+    graph = replace(finding("launch_bound", 1.77, confidence="medium"), gain=Estimate(0.99, 1.77, 2.4))
+    slow = replace(WAITING, slowness=2.0, calm_idle_share=0.0, bare_idle_share=0.44)
+    verdict = judge(graph, state=slow)
+    assert (verdict.cause, verdict.fix) == ("unclear", None)
+    for words in ("2.0× more slowly", "waits 44 %", "usually waits 0 %", "a CUDA graph might gain 1.77×", "warpline run"):
+        assert words in verdict.sentence
+    # A device that would wait for a usual host, too, has its cause and its fix.
+    assert said(graph, state=replace(slow, calm_idle_share=0.35)) == ("dispatch", "cuda_graph")

@@ -13,6 +13,7 @@ from warpline.replay import ranges
 from warpline.replay.ranges import (
     HalfWidth,
     bare_range,
+    calm_step_ns,
     down_to_no_gain,
     is_host_paced,
     is_narrow,
@@ -93,6 +94,26 @@ def test_the_bare_step_is_less_certain_the_more_the_host_sets_the_pace() -> None
     # A busy host makes steps longer, and none makes them shorter.
     assert host.high - 100 > 100 - host.low
     assert [is_host_paced(idle) for idle in (0.05, 0.2, 0.9)] == [False, True, True]
+
+
+def test_a_slow_host_may_have_been_slow_for_the_moment() -> None:
+    # Half of 100 ns is idle. A host twice as fast takes 50; with 70 ns of GPU work the step takes 70.
+    assert bare_range(100.0, idle_share=0.5, slowness=2.0).low == 50.0
+    assert bare_range(100.0, idle_share=0.3, slowness=2.0).low == 70.0
+    assert bare_range(100.0, idle_share=0.5, slowness=1.0) == bare_range(100.0, idle_share=0.5)
+    # The range of a usual host reaches further than a host that is hardly slower.
+    assert bare_range(100.0, idle_share=0.9, slowness=1.1).low == bare_range(100.0, idle_share=0.9).low
+    assert calm_step_ns(100.0, busy_ns=120.0, slowness=2.0) == 100.0
+
+
+def test_a_gain_is_no_more_certain_than_the_host_s_speed() -> None:
+    known, doubted = (
+        ranges_of(["cuda_graph"], Estimate(60.0, 100.0, 120.0), 50.0, spread=1.2, least_ns=0.0, calm_gain=gain)
+        for gain in (math.inf, 1.05)
+    )
+    assert known.gain.low > 1.05 == doubted.gain.low
+    assert (known.gain.expected, known.gain.high) == (doubted.gain.expected, doubted.gain.high)
+    assert known.step_ns == doubted.step_ns
 
 
 def test_a_step_known_within_a_factor_of_three_at_best_is_not_known() -> None:

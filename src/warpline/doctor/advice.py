@@ -52,7 +52,7 @@ HARMLESS = {
     *("wsl2", "gvisor", "profiler-start-skew", "overlap-on-stream", "zero-durations", "clock-skew", "clock-jump"),
     *("clock-shift", "second-look-differs", "impossible-values", "missing-values", "long-names", "long-arguments"),
     *("metrics-missing", "clocks-locked", "no-instruction-counters"),
-    *("missing-shapes", "helper-processes", "profiler-distortion"),
+    *("missing-shapes", "helper-processes", "profiler-distortion", "slow-host"),
 }
 """Entries that question single figures only; the recording itself worked."""
 SYMPTOMS = {"no-kernels", "no-gpu-work", "empty-trace"}

@@ -1,4 +1,4 @@
-"""Detects profiles whose recording overhead makes their times misleading."""
+"""Detects profiles whose times mislead: recording costs much, or the host was slow."""
 
 from __future__ import annotations
 
@@ -31,3 +31,16 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
         f"without a profiler{calm}; gains are relative to the latter"
     )
     return HealthEntry("profiler-distortion", "warning", message)
+
+
+def slow_host(evidence: Evidence) -> HealthEntry | None:
+    """Reports a host whose launches take much longer than usual, where it has a part in the pace."""
+    question = evidence.question
+    if question.slowness == 1.0 or not is_host_paced(evidence.bare_idle_share):
+        return None
+    message = (
+        f"kernel launches took {question.slowness:.1f}× as long as usual: the CPU is slow, or something else kept it "
+        f"busy at that moment; a calm step may take {duration(question.calm_step_ns)} instead of "
+        f"{duration(question.bare_step_ns.expected)}, and ranges reach so far"
+    )
+    return HealthEntry("slow-host", "warning", message)

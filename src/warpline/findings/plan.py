@@ -25,6 +25,8 @@ from warpline.units import speedup
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
 """A plan starts with a fix that gains this much. Fixes of low confidence are taken only where no other is worth making;
 libraries reach 60 to 95 % of the roofline, so that kernels closer to it than 1.6× are no fault."""
+MIN_LIKELY_GAIN = 1.1
+"""A fix that might gain nothing is worth naming from here on: of eight that were timed, seven gained."""
 MIN_NEXT_GAIN = 1.02
 """The plan ends where the next fix gains less."""
 MOST_STEPS = 5
@@ -114,9 +116,9 @@ def _because(chosen: Option, largest: Option, reason: str) -> str:
     return f"first, because {reason}: {speedup(chosen.gain)}; {largest.fix.words} would give {speedup(largest.gain)}"
 
 
-def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork) -> list[PlanStep]:
-    """The plan for these findings; empty if no fix is worth making."""
-    step, plan = first_step(findings), list[PlanStep]()
+def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork, *, waits: bool) -> list[PlanStep]:
+    """The plan for these findings; empty if no fix is worth making. `waits`: whether the device certainly waits."""
+    step, plan = first_step(findings, waits=waits), list[PlanStep]()
     later = Later(findings, evidence, work) if step else None
     while step is not None and later is not None:
         plan.append(step)
@@ -124,10 +126,10 @@ def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork)
     return plan
 
 
-def first_step(findings: Sequence[Finding]) -> PlanStep | None:
+def first_step(findings: Sequence[Finding], *, waits: bool) -> PlanStep | None:
     """The fix to make first; None if none is worth making."""
     worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
-    options = _worth_first(worth)
+    options = _worth_first(worth) or (_likely(worth) if waits else [])
     if not options:
         return None
     doubtful = [one for one in worth if one.confidence != "low" and one not in options]
@@ -153,6 +155,16 @@ def _large(worth: Sequence[Finding]) -> list[Finding]:
         if one.gain.expected >= MIN_GAIN["low"]
         and one.device_share >= MOST_OF_DEVICE
         and not all_fixes()[one.fix].is_limit
+    ]
+
+
+def _likely(worth: Sequence[Finding]) -> list[Finding]:
+    """Those that might gain nothing but probably gain. They are for a device that waits for long: such a step is no
+    healthy one, so that what probably mends it is worth more than no answer."""
+    return [
+        one
+        for one in worth
+        if one.confidence != "low" and one.known_gain >= MIN_LIKELY_GAIN and not all_fixes()[one.fix].is_limit
     ]
 
 
@@ -249,7 +261,9 @@ class Later:
         """The step with its range; the replay's spread is that of all its fixes, as independent doubts add up."""
         names = [*(step.fix for step in plan), chosen.fix.name]
         spread = math.exp(math.hypot(*(math.log(self._evidence.ask(name).spread) for name in names)))
-        least = self._work.least_after(self._evidence.trial(*names)).lowest_ns
-        old = self._evidence.question.bare_step_ns
-        known = ranges_of(names, old, after, spread=spread, least_ns=least)
+        trial, question = self._evidence.trial(*names), self._evidence.question
+        least = self._work.least_after(trial).lowest_ns
+        known = ranges_of(
+            names, question.bare_step_ns, after, spread=spread, least_ns=least, calm_gain=question.calm_gain(trial)
+        )
         return PlanStep(chosen.fix.name, known.step_ns.rounded(), known.gain.rounded(4), effort=chosen.kind)

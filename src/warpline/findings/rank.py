@@ -8,7 +8,7 @@ from warpline.errors import CannotAnswer
 from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
 from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
-from warpline.findings.distortion import profiler_distortion
+from warpline.findings.distortion import profiler_distortion, slow_host
 from warpline.findings.model import Finding, Verdict
 from warpline.findings.plan import PlanStep, make_plan
 from warpline.findings.state import state_of
@@ -58,9 +58,8 @@ def judge(trace: Trace) -> Judgement:
     state = state_of(trace, evidence, work)
     findings, more = audit_coverage(findings, state)
     objections += more
-    plan, more = audit_plan(make_plan(findings, evidence, work) if state.is_covered else [])
+    plan, more = audit_plan(make_plan(findings, evidence, work, waits=state.waits_long) if state.is_covered else [])
     verdict = verdict_of(plan, findings, state)
-    distortion = profiler_distortion(evidence)
     cold = cold_start_verdict(findings, evidence)
     if cold is not None:
         verdict = replace(cold, why=None if plan and plan[0].fix == cold.fix else COLD_FIRST + AFTER_IT * bool(plan))
@@ -72,7 +71,7 @@ def judge(trace: Trace) -> Judgement:
         verdict=verdict,
         audit=[*objections, *more],
         evidence=evidence,
-        health=[distortion] if distortion else [],
+        health=[entry for entry in (profiler_distortion(evidence), slow_host(evidence)) if entry],
     )
 
 

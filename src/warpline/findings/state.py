@@ -17,6 +17,9 @@ from warpline.trace.trace import Trace
 MIN_COVERED = 0.5
 """Share of the recording's GPU time that the steps must hold to stand for it."""
 
+MOST_IDLE = 0.3
+"""A step with a larger idle share is not healthy, whatever the replay predicts."""
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -50,6 +53,10 @@ class State:
     """Whether a step is at least as long as what a device does in it."""
     least_idle_share: float | None = None
     """Without a profiler, if the step is as short as its range allows."""
+    calm_idle_share: float = 1.0
+    """Without a profiler, if the host was slow only while it recorded."""
+    slowness: float = 1.0
+    """How many times slower than usual the host was."""
 
     @property
     def is_covered(self) -> bool:
@@ -70,8 +77,18 @@ class State:
 
     @property
     def certain_idle(self) -> float:
-        """Idle share that recording did not add."""
-        return min(self.idle_share, self.bare_idle_share)
+        """Idle share that neither recording nor a slow moment of the host added."""
+        return min(self.idle_share, self.bare_idle_share, self.calm_idle_share)
+
+    @property
+    def waits_long(self) -> bool:
+        """Whether the device waits for so long that the step is not healthy."""
+        return self.certain_idle >= MOST_IDLE
+
+    @property
+    def waits_for_slow_host(self) -> bool:
+        """Whether it would not wait for so long if the host was slow only while it recorded."""
+        return not self.waits_long and min(self.idle_share, self.bare_idle_share) >= MOST_IDLE
 
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
@@ -96,14 +113,17 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         replay_error_pct=evidence.question.replay.error_pct,
         is_whole=not len(judged.steps_in_view),
         framework=evidence.framework,
-        least_idle_share=_least_idle_share(evidence),
+        least_idle_share=_idle_share_of(evidence, evidence.question.bare_step_ns.low),
+        slowness=evidence.question.slowness,
+        calm_idle_share=_idle_share_of(evidence, evidence.question.calm_step_ns),
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
 
 
-def _least_idle_share(evidence: Evidence) -> float:
-    step = evidence.question.bare_step_ns
-    return max(0.0, 1 - (1 - evidence.bare_idle_share) * step.expected / max(step.low, 1.0))
+def _idle_share_of(evidence: Evidence, step_ns: float) -> float:
+    """The idle share if the bare step were so long."""
+    busy_ns = (1 - evidence.bare_idle_share) * evidence.question.bare_step_ns.expected
+    return max(0.0, 1 - busy_ns / max(step_ns, 1.0))
 
 
 def covered_share(trace: Trace) -> float:

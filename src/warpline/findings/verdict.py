@@ -7,20 +7,16 @@ from collections.abc import Sequence
 
 from warpline.estimate import Estimate
 from warpline.findings.model import Finding, Verdict
-from warpline.findings.plan import MIN_GAIN, MOST_OF_DEVICE, PlanStep
+from warpline.findings.plan import MIN_GAIN, MIN_LIKELY_GAIN, MOST_OF_DEVICE, PlanStep
 from warpline.findings.state import State
 from warpline.fixes.claim import CAUSES, Cause
 from warpline.fixes.registry import all_fixes
 from warpline.units import duration, speedup
 
-MOST_IDLE = 0.3
-"""A step with a larger idle share is not healthy, whatever the replay predicts."""
 MOST_UNEXPLAINED = 0.1
 """Share of the time that may be idle for no known reason in a healthy step."""
 MOST_EXPOSED = 0.5
 """Share of the busy time that exposed copies, or exposed communication, may take in a healthy step."""
-MIN_DOUBTFUL_GAIN = 1.1
-"""A step that a fix might shorten by this much, or not at all, is not called healthy while the GPU waits."""
 NEAR_ROOFLINE = 0.6
 """Kernels that reach this share of the roofline are as good as a library's: those reach 60 to 95 %."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
@@ -100,6 +96,8 @@ def _without_a_fix(findings: Sequence[Finding], state: State) -> Verdict:
         return _same_step("unclear", f"Unclear: {_broken(state)}.", state)
     if not state.fits_devices:
         return _same_step("unclear", f"Unclear: {_wrong_steps(state)}.", state)
+    if state.waits_for_slow_host:
+        return _same_step("unclear", f"Unclear: {_slow_host(findings, state)}.", state)
     idle = _idle(tried, state)
     if idle is not None:
         return idle
@@ -150,7 +148,7 @@ def _exposed_words(cause: Cause, state: State) -> str:
 def _idle(tried: str, state: State) -> Verdict | None:
     """The cause of most of the idle time, where that is a large part of the step."""
     unexplained = sum(state.idle[cause] for cause in UNEXPLAINED)
-    if state.certain_idle < MOST_IDLE and min(unexplained, state.certain_idle) < MOST_UNEXPLAINED:
+    if not state.waits_long and min(unexplained, state.certain_idle) < MOST_UNEXPLAINED:
         return None
     by_cause: dict[str, float] = {}
     for cause, length in state.idle.items():
@@ -159,7 +157,7 @@ def _idle(tried: str, state: State) -> Verdict | None:
     largest = max(by_cause, key=lambda cause: by_cause[cause])
     idle = f"the GPU is idle {_percent(state.idle_share)} of the recorded steps, {_percent(by_cause[largest])}"
     waited = next((cause for cause in WAITS if cause == largest), None)
-    if waited is not None and state.certain_idle >= MOST_IDLE:
+    if waited is not None and state.waits_long:
         return _same_step(waited, f"{CAUSES[waited]}: {idle} for this reason, but {tried}.", state)
     if waited is not None:
         largest = max(UNEXPLAINED, key=lambda cause: by_cause[cause])
@@ -174,7 +172,7 @@ def _doubtful(findings: Sequence[Finding], state: State) -> Finding | None:
     open_ones = [
         one
         for one in findings
-        if one.gain.expected >= MIN_DOUBTFUL_GAIN and not (state.is_busy and all_fixes()[one.fix].is_limit)
+        if one.gain.expected >= MIN_LIKELY_GAIN and not (state.is_busy and all_fixes()[one.fix].is_limit)
     ]
     return max(open_ones, key=lambda one: one.gain.expected, default=None)
 
@@ -187,21 +185,37 @@ def _most_headroom(doubtful: Finding, state: State) -> float:
     that waits has a reason, and a fix that might remove it leaves open which.
     """
     if not state.is_busy:
-        return MIN_DOUBTFUL_GAIN
+        return MIN_LIKELY_GAIN
     is_near = (state.roofline_share or 0.0) >= NEAR_ROOFLINE and doubtful.device_share < MOST_OF_DEVICE
     return math.inf if is_near else MIN_GAIN["low"]
 
 
 def _might_gain(doubtful: Finding, state: State) -> str:
+    return f"{_would_gain(doubtful, state)}: {_to_be_certain(state)}"
+
+
+def _would_gain(doubtful: Finding, state: State) -> str:
     words, gain = all_fixes()[doubtful.fix].subject(state.framework), doubtful.gain
     spread = f"range {speedup(gain.low).removesuffix('×')}–{speedup(gain.high)}"
-    return f"{words} might gain {speedup(gain.expected)} ({spread}): {_to_be_certain(state)}"
+    return f"{words} might gain {speedup(gain.expected)} ({spread})"
 
 
 def _to_be_certain(state: State) -> str:
     if state.recorded_steps < 2:
         return "record several steps to tell"
     return "make the change and time both (warpline bench) to tell"
+
+
+def _slow_host(findings: Sequence[Finding], state: State) -> str:
+    """What is known where the host was slow, and nobody knows whether it always is."""
+    likely = max(findings, key=lambda one: one.gain.low, default=None)
+    always = f"; if it always is, {_would_gain(likely, state)}" if likely else ""
+    waits, calm = _percent(state.bare_idle_share), _percent(state.calm_idle_share)
+    return (
+        f"the host launched {state.slowness:.1f}× more slowly than usual, and the GPU waits {waits} of a step of "
+        f"{duration(state.step_ns)}; if the host was busy at that moment, the GPU usually waits {calm}{always}; record "
+        "it again, or with `warpline run`, which also times the step without a profiler"
+    )
 
 
 def _wrong_steps(state: State) -> str:

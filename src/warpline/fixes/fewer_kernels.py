@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpline.fixes.claim import Claim
+from warpline.fixes.cuda_graph import FIX as CUDA_GRAPH
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.fused_optimizer import FIX as FUSED_OPTIMIZER
 from warpline.fixes.model import Advice, Fix, Rule
@@ -99,5 +100,5 @@ FIX = Fix(
     ),
     needs=("kernels with their launches", "CPU ops"),
     after=("batch",),
-    first=("remove_sync",),
+    first=CUDA_GRAPH.first,
 )

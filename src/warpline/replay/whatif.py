@@ -21,6 +21,7 @@ from warpline.replay.graph.model import CALL, Graph
 from warpline.replay.ranges import (
     Ranges,
     bare_range,
+    calm_step_ns,
     down_to_no_gain,
     is_host_paced,
     is_useless,
@@ -183,7 +184,18 @@ class WhatIf:
     @property
     def bare_step_ns(self) -> Estimate:
         """The step without the profiler."""
-        return self._bare.timed_ns or bare_range(self._bare.estimated_ns, self.bare_idle_share)
+        return self._bare.timed_ns or bare_range(self._bare.estimated_ns, self.bare_idle_share, self.slowness)
+
+    @property
+    def slowness(self) -> float:
+        """How many times slower than usual the host was, where that leaves the step in doubt: no stopwatch ran."""
+        return 1.0 if self._bare.timed_ns else self.replay.costs.host.excess
+
+    @property
+    def calm_step_ns(self) -> float:
+        """The bare step if the host was slow only while it recorded."""
+        step_ns = self._bare.expected_ns
+        return calm_step_ns(step_ns, (1 - self.bare_idle_share) * step_ns, self.slowness)
 
     @property
     def bare_step_from(self) -> str:
@@ -220,7 +232,12 @@ class WhatIf:
         least_ns = untouched_ns(self.scene, middle.duration, middle.gone | middle.moved)
         old = self.bare_step_ns
         known = ranges_of(
-            [item.name for item in chosen], old, middle.step_ns, spread=spread_of(replayed), least_ns=least_ns
+            [item.name for item in chosen],
+            old,
+            middle.step_ns,
+            spread=spread_of(replayed),
+            least_ns=least_ns,
+            calm_gain=self.calm_gain(middle),
         )
         return Prediction(
             fixes=tuple(
@@ -238,6 +255,12 @@ class WhatIf:
             bare_is_estimated=self._bare.timed_ns is None,
             on_calm_host=is_host_paced(self.bare_idle_share),
         )
+
+    def calm_gain(self, trial: Trial) -> float:
+        """The gain if the host was slow only while it recorded. What the device does then counts for more: a host that
+        is fast enough leaves nothing to gain by launching less."""
+        busy_ns = self._stream_ns(trial.duration, trial.gone)
+        return self.calm_step_ns / calm_step_ns(trial.step_ns, busy_ns, self.slowness)
 
     def without_waits_ns(self, calls: Int64s) -> float:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
@@ -283,15 +306,15 @@ class WhatIf:
         if self._bare.timed_ns is None:
             return step_ns
         estimated = self._bare.estimated_ns
-        idle = estimated - self._stream_ns(self.scene.graph, np.zeros_like(gone))
+        idle = estimated - self._stream_ns(self.scene.graph.duration, np.zeros_like(gone))
         if is_host_paced(idle / estimated):
-            left = (step_ns - self._stream_ns(graph, gone)) / idle
+            left = (step_ns - self._stream_ns(graph.duration, gone)) / idle
         else:
             left = step_ns / estimated
         return max(step_ns + min(max(left, 0.0), 1.0) * (self._bare.timed_ns.expected - estimated), 1.0)
 
-    def _stream_ns(self, graph: Graph, gone: Bools) -> float:
-        return float(np.median(stream_ns(self.scene, graph.duration, ~gone)))
+    def _stream_ns(self, duration: Floats, gone: Bools) -> float:
+        return float(np.median(stream_ns(self.scene, duration, ~gone)))
 
 
 def _around(one: float, middle: float, other: float) -> Estimate:

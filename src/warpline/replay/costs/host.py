@@ -89,6 +89,14 @@ class HostCosts:
     worker_tensor: Cost
     """A tensor received from a DataLoader worker; the low cost is that of a tensor pinned by the pinning thread."""
     recording: RecordingCosts
+    slowness: float = 1.0
+    """How many times slower launches are in this trace than on the reference host; 1 if that is not known."""
+
+    @property
+    def excess(self) -> float:
+        """The same if it is more than launches can tell, else 1. Then the CPU is slow, or something else kept it busy
+        at that moment: the trace cannot tell which."""
+        return self.slowness if self.slowness >= SCALED_HOST else 1.0
 
     @property
     def launched_op(self) -> Cost:
@@ -162,10 +170,10 @@ def host_costs(trace: Trace) -> HostCosts:
     slowness = _slowness(trace, recorded.launch_ns, calibration)
     recording = _recording(trace, slowness, calibration)
     chosen = {}
-    for name in (field.name for field in fields(HostCosts) if field.name != "recording"):
+    for name in (field.name for field in fields(HostCosts) if field.name not in ("recording", "slowness")):
         measured = calibration.cost(name) if calibration else None
         chosen[name] = recorded.cost(name, recording) or measured or _default(getattr(DEFAULT, name), slowness)
-    return HostCosts(**chosen, recording=recording)
+    return HostCosts(**chosen, recording=recording, slowness=slowness or 1.0)
 
 
 def _slowness(trace: Trace, launch_ns: float | None, calibration: Calibration | None) -> float | None:
