@@ -84,6 +84,12 @@ convolutional networks and numerical work. Their author knew what the tool promi
 {count} cases in `faults/programs/training`, from programs that train and experiment, written without a look at the
 rules, the other suites or the tool's answers, and recorded before any verdict on them was known.
 """,
+    "unseen": """# The unseen suite
+
+{count} cases in `faults/programs/unseen`, models in plain torch in training and serving, written without a look at the
+rules, recorded before any verdict on them was known, and scored once. The stopwatch contradicts two labels
+"healthy": a CUDA graph gains 1.09 times, and pinned memory 1.05. One recording is not part of the checkout.
+""",
     "workshop": """# The workshop suite
 
 {count} cases in `faults/programs/workshop`, training loops, token generation and evaluations as people write them, by
