@@ -363,7 +363,13 @@ def test_a_device_that_waits_for_a_slow_host_is_unclear() -> None:
     slow = replace(WAITING, slowness=2.0, calm_idle_share=0.0, bare_idle_share=0.44)
     verdict = judge(graph, state=slow)
     assert (verdict.cause, verdict.fix) == ("unclear", None)
-    for words in ("2.0× more slowly", "waits 44 %", "usually waits 0 %", "a CUDA graph might gain 1.77×", "warpline run"):
+    for words in (
+        "2.0× more slowly",
+        "waits 44 %",
+        "usually waits 0 %",
+        "a CUDA graph might gain 1.77×",
+        "warpline run",
+    ):
         assert words in verdict.sentence
     # A device that would wait for a usual host, too, has its cause and its fix.
     assert said(graph, state=replace(slow, calm_idle_share=0.35)) == ("dispatch", "cuda_graph")
