@@ -97,8 +97,8 @@ def pieces(starts: Times, ends: Times, spans: Spans) -> tuple[Times, Times, Time
     beyond = np.searchsorted(spans.starts, ends, side="left")
     counts = np.maximum(beyond - first, 0)
     which = np.repeat(np.arange(len(starts)), counts)
-    within = np.arange(len(which)) - np.repeat(np.cumsum(counts) - counts, counts)
-    part = np.repeat(first, counts) + within
+    part = np.repeat(first + counts - np.cumsum(counts), counts)
+    part += np.arange(len(part))
     return which, part, np.maximum(starts[which], spans.starts[part]), np.minimum(ends[which], spans.ends[part])
 
 

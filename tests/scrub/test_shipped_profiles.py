@@ -47,8 +47,8 @@ SHARED_SAMPLE = (
     "hostile/surrogate_meta.json.gz",
 )
 """Small ones of every kind. WARPLINE_EVERY_PROFILE=1 takes all, which takes minutes."""
-REFUSED = ("vit_step.et.json.gz", "scrub_endless_rowids.sqlite.gz")
-"""No trace, and an export whose pages point at each other."""
+REFUSED = ("vit_step.et.json.gz", "scrub_without_rowid.sqlite.gz")
+"""Neither a trace nor an export of nsys."""
 
 
 def shared_profiles() -> list[str]:

@@ -74,7 +74,8 @@ def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
     )
     host = matches(gpu["copy_kind"], "HtoD|DtoH|HtoH").rename("is_host_copy")
     columns = (pl.col("device").fill_null(0), "kind", "name", host, "start_ns", "end_ns")
-    return gpu.select(columns).join(labels, on=["kind", "name"], how="left", nulls_equal=True, maintain_order="left")
+    keys = ["kind", "name"]
+    return gpu.select(columns).join(labels, on=keys, how="left", nulls_equal=True, maintain_order="left").drop(keys)
 
 
 def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:

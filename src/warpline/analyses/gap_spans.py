@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from warpline.records import dataclass
 from warpline.trace.columns import Int64s
@@ -30,8 +33,19 @@ class GapSpans:
     ends: Int64s
     gaps: Int64s
     """Row of `Gaps.table` that each is a part of."""
-    causes: Int64s
+    causes: npt.NDArray[np.integer]
     """Position in `CAUSES`."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[GapSpans]) -> GapSpans:
+        """Those of some gaps, then those of later ones."""
+        none = np.empty(0, np.int64)
+        columns = ("starts", "ends", "gaps", "causes")
+        return cls(*(np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in columns))
+
+    def moved(self, by: int) -> GapSpans:
+        """The same as parts of gaps that are so many rows further down, and in little memory."""
+        return GapSpans(self.starts, self.ends, self.gaps + by, self.causes.astype(np.int8))
 
     def merged(self) -> GapSpans:
         """The same, with neighbours of one gap and one cause as one."""

@@ -21,6 +21,7 @@ from warpline.analyses.host_time import HostTime
 from warpline.intervals import Spans, complement, intersection, pieces, union
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.memory import hand_back_much
 from warpline.trace.names import named
 from warpline.trace.trace import Trace, Window
 
@@ -28,6 +29,7 @@ __all__ = ["CAUSES", "GapSpans", "Gaps", "idle_gaps", "loading_spans"]
 
 NAMED_WAITS, NAMED_WAIT = 3, 0.1
 """Calls of the operating system that are named for a cause, and the share of it that each must have."""
+GAPS_AT_ONCE = 1 << 17
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
@@ -63,7 +65,8 @@ def idle_gaps(
     `busiest`, only the device that is idle for the shortest time.
     """
     host = known or HostTime(trace)
-    gpu = trace.gpu.with_row_index("gpu_id")
+    hand_back_much()
+    gpu = trace.gpu.select("device", "start_ns", "end_ns").with_row_index("gpu_id")
     devices = gpu.group_by(pl.col("device").fill_null(0))
     columns = _Columns.of(trace)
     idle = [
@@ -73,6 +76,7 @@ def idle_gaps(
     if busiest and idle:
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
     explained = _explained(host, idle)
+    hand_back_much()
     return [_device_gaps(trace, columns, host, one, explained) for one in idle]
 
 
@@ -118,6 +122,12 @@ class _Idle:
     done: Int64s
     """… and its end."""
     callers: Int64s
+
+    def some(self, rows: slice) -> _Idle:
+        """Some of the gaps."""
+        spans, whole = (Spans(one.starts[rows], one.ends[rows]) for one in (self.spans, self.whole))
+        columns = (self.ended_by, self.calls, self.called, self.launch, self.done, self.callers)
+        return _Idle(self.device, spans, whole, *(column[rows] for column in columns))
 
     def before_launch(self) -> Int64s:
         """The gaps with a part before the launch, by caller and time."""
@@ -165,9 +175,15 @@ def _device_gaps(
     trace: Trace, columns: _Columns, host: HostTime, one: _Idle, explained: dict[int, dict[str, Spans]]
 ) -> Gaps:
     idle = one.spans
-    labelled = [*_before_launch(one, explained), *_within_calls(columns, one, host.threads)]
-    spans = _ordered(columns, trace.gpu, one, labelled)
-    parts = spans.totals(len(idle))
+    told, parts = [], np.zeros((len(CAUSES), len(idle)), np.int64)
+    # Gaps do not depend on one another: so many at a time, their parts take little memory.
+    for first in range(0, len(idle), GAPS_AT_ONCE):
+        some = one.some(slice(first, first + GAPS_AT_ONCE))
+        labelled = [*_before_launch(some, explained), *_within_calls(columns, some, host.threads)]
+        ordered = _ordered(columns, trace.gpu, some, labelled)
+        parts[:, first : first + GAPS_AT_ONCE] = ordered.totals(len(some.spans))
+        told.append(ordered.moved(first))
+    spans = GapSpans.joined(told)
     table = pl.DataFrame(
         {
             "start_ns": idle.starts,

@@ -31,7 +31,8 @@ def spread(length: pl.Expr) -> dict[str, pl.Expr]:
 
 def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
     """Kernels (and graph replays) by total time, their share of the time of all kernels, and what their names show."""
-    kernels = in_window(trace.gpu, trace).filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))
+    gpu = trace.gpu.select("kind", "name", "start_ns", "end_ns")
+    kernels = in_window(gpu, trace).filter(pl.col("kind").cast(pl.String).is_in(["kernel", "graph"]))
     table = (
         kernels.group_by("name")
         .agg(**spread(pl.col("end_ns") - pl.col("start_ns")))

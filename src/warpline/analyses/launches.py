@@ -24,11 +24,12 @@ class QueueDepth:
 
 def launch_calls(trace: Trace) -> pl.DataFrame:
     """API calls that launch GPU operations: calls, operations, cost of the call, delay until the operation starts."""
-    gpu = in_window(trace.gpu, trace).filter(pl.col("api_id").is_not_null())
+    gpu = _launched(trace)
     if not len(gpu):
         return pl.DataFrame(schema={"name": pl.String, "calls": pl.UInt32})
     per_call = gpu.group_by("api_id").agg(operations=pl.len(), begun_ns=pl.col("start_ns").min())
-    calls = per_call.with_columns(trace.api[per_call["api_id"]].select("name", call_ns="start_ns", done_ns="end_ns"))
+    called = trace.api.select("name", call_ns="start_ns", done_ns="end_ns")
+    calls = per_call.with_columns(called[per_call["api_id"]])
     cost = pl.col("done_ns") - pl.col("call_ns")
     delay = pl.col("begun_ns") - pl.col("call_ns")
     return (
@@ -49,9 +50,14 @@ def launch_calls(trace: Trace) -> pl.DataFrame:
     )
 
 
+def _launched(trace: Trace) -> pl.DataFrame:
+    """Call and begin of the operations in the window that have a call."""
+    return in_window(trace.gpu.select("api_id", "start_ns"), trace).filter(pl.col("api_id").is_not_null())
+
+
 def queue_depth(trace: Trace) -> QueueDepth | None:
     """Number of waiting operations at each launch; None without linked operations."""
-    gpu = in_window(trace.gpu, trace).filter(pl.col("api_id").is_not_null())
+    gpu = _launched(trace)
     if not len(gpu):
         return None
     launched = np.sort(integers(trace.api["start_ns"])[integers(gpu["api_id"])])

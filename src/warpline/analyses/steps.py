@@ -17,7 +17,7 @@ def step_times(trace: Trace) -> pl.DataFrame:
     A step that only launches is as long as its work on the device.
     """
     steps = trace.steps_in_view
-    gpu = trace.gpu
+    gpu = trace.gpu.select("device", "start_ns", "end_ns")
     starts, ends = trace.step_spans
     busy = np.zeros(len(steps), np.int64)
     for _, rows in gpu.group_by(pl.col("device").fill_null(0)):

@@ -26,7 +26,7 @@ FREE = r"^(cuda|hip)Free|^cuMemFree"
 def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     """One row per place: what waits (`kind`), its op, what the program wrote, its source line, the count, and the
     blocked time; `calls` are the rows of `api`, `own` the user's frames."""
-    numbered = trace.api.with_row_index("call")
+    numbered = trace.api.select("name", "thread", "start_ns", "end_ns", "op_id").with_row_index("call")
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
         pl.when(named(SYNCHRONISE))

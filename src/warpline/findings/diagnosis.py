@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import polars as pl
 
@@ -27,6 +27,7 @@ from warpline.inert import inert
 from warpline.notebook import card, facts, paragraph, table
 from warpline.records import dataclass
 from warpline.sources.health import SEVERITIES, HealthEntry
+from warpline.trace.memory import hand_back_much
 from warpline.trace.trace import Trace
 from warpline.units import duration, share, speedup
 
@@ -226,6 +227,9 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
     )
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
 class _Account:
     """What is counted in the whole trace, without a replay."""
@@ -241,17 +245,23 @@ class _Account:
     health: list[HealthEntry]
 
 
+def _kept(answer: T) -> T:
+    """The answer, without the memory that finding it took."""
+    hand_back_much()
+    return answer
+
+
 def _account(trace: Trace) -> _Account:
-    devices, gaps, frames = device_times(trace), idle_gaps(trace), UserFrames(trace)
+    devices, gaps, frames = _kept(device_times(trace)), _kept(idle_gaps(trace)), UserFrames(trace)
     busiest = max(zip(devices, gaps, strict=True), key=lambda pair: pair[0].busy_ns, default=None)
     return _Account(
         devices=devices,
         gaps=gaps,
-        steps=step_times(trace),
-        kernels=top_kernels(trace, LISTED_KERNELS),
-        launches=launch_calls(trace),
+        steps=_kept(step_times(trace)),
+        kernels=_kept(top_kernels(trace, LISTED_KERNELS)),
+        launches=_kept(launch_calls(trace)),
         copies=copies(trace),
-        queue=queue_depth(trace),
+        queue=_kept(queue_depth(trace)),
         gap_places=gap_places(trace, busiest[1], frames) if busiest else [],
         health=look_health(trace, frames),
     )

@@ -1,8 +1,29 @@
-"""Releases memory that reading a trace no longer needs."""
+"""Releases memory that reading or analysing a trace no longer needs."""
 
 from __future__ import annotations
 
 import ctypes
+from functools import cache
+
+MUCH_BYTES = 128 << 20
+"""Freed memory that is worth the time of handing it back."""
+
+
+class _HeapState(ctypes.Structure):
+    """glibc's `struct mallinfo2`."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_size_t)
+        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "free", "top")
+    )
+
+
+@cache
+def _c_library() -> ctypes.CDLL:
+    library = ctypes.CDLL(None)
+    if hasattr(library, "mallinfo2"):
+        library.mallinfo2.restype = _HeapState
+    return library
 
 
 def hand_back_memory() -> None:
@@ -10,6 +31,13 @@ def hand_back_memory() -> None:
 
     glibc keeps what is freed for the next allocation; after a large trace that is as much as the trace itself.
     """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    trim = getattr(_c_library(), "malloc_trim", None)
     if trim is not None:
         trim(0)
+
+
+def hand_back_much() -> None:
+    """The same between two analyses, if there is much to return."""
+    state = getattr(_c_library(), "mallinfo2", None)
+    if state is not None and state().free >= MUCH_BYTES:
+        hand_back_memory()

@@ -141,6 +141,10 @@ class Selection:
         slots[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         return slots
 
+    def forget_slots(self) -> None:
+        """Free the memory that only looking up arguments takes."""
+        self.__dict__.pop("_slots", None)
+
     def _has_all(self, field: Sparse) -> bool:
         """Whether exactly these events have the argument: then its values are the column."""
         return len(field.rows) == len(self.rows) and bool((field.rows == self.rows).all())

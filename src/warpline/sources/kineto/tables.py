@@ -89,11 +89,11 @@ def tables(raw: RawEvents) -> Rows:
     styles = pl.Series(STYLES).cast(pl.Categorical)
 
     def of_threads() -> dict[str, pl.DataFrame]:
-        return {
-            "api": _api(calls, layer, thread_of["api"], threads),
-            "ops": _ops(ops, thread_of["ops"]),
-            "ranges": _ranges(annotations, thread_of["ranges"]),
-        }
+        made = {"api": _api(calls, layer, thread_of["api"], threads)}
+        calls.forget_slots()
+        made["ops"] = _ops(ops, thread_of["ops"])
+        ops.forget_slots()
+        return made | {"ranges": _ranges(annotations, thread_of["ranges"])}
 
     with ThreadPoolExecutor(1) as second_core:
         others = second_core.submit(of_threads)
