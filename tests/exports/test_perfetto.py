@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from kineto_files import launched, op, write
 from paths import DATA, DEMO
+from timeline_bars import Arrow, Bar, our_arrows, our_bars
 
 from warpline.cli.main import run
 from warpline.exports import protobuf
@@ -24,40 +25,15 @@ from warpline.trace.open import open_trace
 
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
-Bar = tuple[str, str, str, int, int]
-"""Group, track, name, begin and end."""
-
 
 @pytest.fixture(scope="module", params=[DEMO, NSYS], ids=["kineto", "nsys"])
 def shown(request: pytest.FixtureRequest) -> Timeline:
     return timeline(diagnose(open_trace(request.param, cache=False), why=True))
 
 
-def our_bars(shown: Timeline) -> Counter[Bar]:
-    return Counter(
-        (track.group, track.name, name, start - shown.zero_ns, end - shown.zero_ns)
-        for track in shown.tracks
-        for start, end, name in track.bars.select("start_ns", "end_ns", "name").iter_rows()
-    )
-
-
-def our_arrows(shown: Timeline) -> Counter[tuple[str, int, str, int]]:
-    """Names and begins of both ends."""
-    rows = {
-        (track.table, row): (name, start - shown.zero_ns)
-        for track in shown.tracks
-        for start, name, row in track.bars.select("start_ns", "name", "row").iter_rows()
-    }
-    return Counter(
-        (*rows[arrows.source, source], *rows[arrows.target, target])
-        for arrows in shown.arrows
-        for source, target in zip(arrows.from_rows.tolist(), arrows.to_rows.tolist(), strict=True)
-    )
-
-
 def decoded(
     content: bytes,
-) -> tuple[Counter[Bar], Counter[tuple[str, int, str, int]], dict[tuple[str, int], dict[str, Any]]]:
+) -> tuple[Counter[Bar], Counter[Arrow], dict[tuple[str, int], dict[str, Any]]]:
     """Bars, arrows and details as a reader of Perfetto's messages sees them: packets in order of time, each track a
     stack."""
     messages = pytest.importorskip(
@@ -85,7 +61,7 @@ def decoded(
     open_bars: dict[int, list[tuple[str, int]]] = {}
     bars: Counter[Bar] = Counter()
     leaving: dict[int, tuple[str, int]] = {}
-    arrows: Counter[tuple[str, int, str, int]] = Counter()
+    arrows: Counter[Arrow] = Counter()
     arriving: list[tuple[int, tuple[str, int]]] = []
     details: dict[tuple[str, int], dict[str, Any]] = {}
     for time, event in events:
@@ -134,7 +110,7 @@ def test_json_has_our_bars_and_arrows_to_the_nanosecond(shown: Timeline) -> None
     tracks: dict[int, str] = {}
     bars: Counter[Bar] = Counter()
     begins: dict[int, tuple[str, int]] = {}
-    arrows: Counter[tuple[str, int, str, int]] = Counter()
+    arrows: Counter[Arrow] = Counter()
     finished = []
     last = ("", 0)
     for event in document["traceEvents"]:

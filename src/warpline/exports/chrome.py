@@ -6,6 +6,7 @@ A group is a process and a track a thread. Times are microseconds with three dec
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -13,6 +14,9 @@ from warpline.exports.timeline import BAR, Arrows, Timeline, Track
 from warpline.inert import inert_json
 
 START, FINISH = "s", "f"
+_LAST_BACKSLASH = re.compile(r'(?<!\\)((?:\\\\)*)\\\\(?=")')
+"""A backslash at the end of a string: Perfetto (v52) takes the quotation mark after it for a part of the string, and
+refuses the file."""
 
 
 def chrome_json(timeline: Timeline) -> Iterator[str]:
@@ -82,4 +86,5 @@ def _about(what: str, process: int, thread: int, args: dict[str, str | int]) -> 
 
 
 def _quoted(value: object) -> str:
-    return inert_json(json.dumps(value, ensure_ascii=False))
+    text = inert_json(json.dumps(value, ensure_ascii=False))
+    return _LAST_BACKSLASH.sub(r"\1\\u005c", text) if "\\" in text else text

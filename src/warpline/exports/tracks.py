@@ -17,7 +17,7 @@ from warpline.trace.cut import cut_to_steps
 from warpline.trace.trace import Trace
 from warpline.units import duration, speedup
 
-ANSWER = "warpline"
+ANSWER = "Diagnosis by warpline"
 """Group of what was found, at the top."""
 DETAILS = {
     "gpu": ("kind", "grid", "block", "registers", "shared_bytes", "bytes", "copy_kind", "graph_id", "op"),
