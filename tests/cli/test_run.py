@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from paths import DATA, ROOT
+from paths import DATA, PROGRAM_PATH, ROOT
 
 from warpline.capture.__main__ import _parser
 from warpline.capture.launch import Ending
@@ -32,7 +32,7 @@ def warpline(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         cwd=folder,
         timeout=600,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+        env={**os.environ, "PYTHONPATH": PROGRAM_PATH, "OMP_NUM_THREADS": "1"},
         check=False,
     )
 

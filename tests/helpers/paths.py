@@ -11,6 +11,8 @@ DEMO = ROOT / "src" / "warpline" / "data" / "demo.json.xz"
 """The bundled trace."""
 SUITES = ROOT / "faults" / "recordings"
 """Recorded suites of planted faults, a folder each."""
+PROGRAM_PATH = f"{ROOT / 'src'}{os.pathsep}{ROOT / 'tests' / 'helpers' / 'no_compiler'}"
+"""PYTHONPATH of a program with torch that compiles nothing: see `no_compiler/sitecustomize.py`."""
 SHARED = Path(os.environ.get("WARPLINE_SHARED", ROOT.parent / "shared")) / "data"
 
 RECORDINGS = [*sorted((DATA / "kineto").glob("*.gz")), *sorted((DATA / "nsys").glob("*.gz"))]

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -105,10 +106,10 @@ class _Doubts:
 
     def ratios(self, runs_a: int, runs_b: int) -> tuple[Estimate, Estimate]:
         """The ratio of the steps and that of the work, with so many runs on each side."""
-        draw = np.random.default_rng(0)
         steps, works = [], []
-        for (busy, idle), within, runs in zip(self.centres, self.within, (runs_a, runs_b), strict=True):
-            noise = draw.standard_t(self.freedom, (3, DRAWS)) / math.sqrt(runs)
+        sides = zip(_draws(self.freedom), self.centres, self.within, (runs_a, runs_b), strict=True)
+        for drawn, (busy, idle), within, runs in sides:
+            noise = drawn / math.sqrt(runs)
             work = np.exp(busy + noise[0] * math.sqrt(self.between[0]))
             wait = np.exp(np.minimum(idle + noise[1] * math.sqrt(self.between[1]), 700.0))
             steps.append((work + wait) * np.exp(noise[2] * math.sqrt(within)))
@@ -118,6 +119,13 @@ class _Doubts:
             _estimate(steps[1] / steps[0], expected[1] / expected[0]),
             _estimate(works[1] / works[0], math.exp(self.centres[1][0] - self.centres[0][0])),
         )
+
+
+@lru_cache(maxsize=2)
+def _draws(freedom: float) -> tuple[Floats, Floats]:
+    """Noise of work, waits and within a run, for A and for B: the same however many runs are asked about."""
+    draw = np.random.default_rng(0)
+    return draw.standard_t(freedom, (3, DRAWS)), draw.standard_t(freedom, (3, DRAWS))
 
 
 def _estimate(draws: Floats, expected: float) -> Estimate:

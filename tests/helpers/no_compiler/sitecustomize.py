@@ -1,0 +1,15 @@
+"""For programs that tests start with this folder on their path: a torch without its compiler.
+
+The first step of an optimizer and the first recording load `torch._dynamo` and `torch._inductor`, only to learn that
+nothing is compiled; that takes as long as loading all the rest of torch.
+"""
+
+import sys
+from types import SimpleNamespace
+
+config = SimpleNamespace(triton=SimpleNamespace(cudagraphs=False))
+sys.modules |= {
+    "torch._dynamo": SimpleNamespace(disable=lambda function, *_, **__: function, graph_break=lambda: None),
+    "torch._inductor": SimpleNamespace(config=config),
+    "torch._inductor.config": config,
+}
