@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import polars as pl
 
+from warpline.cores import more_cores
 from warpline.intervals import union
 from warpline.sources.health import HealthEntry, Severity
 from warpline.trace.api_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, LAUNCH
@@ -37,7 +36,7 @@ def check(tables: Tables) -> list[HealthEntry]:
         _shapes,
         _graphs,
     )
-    with ThreadPoolExecutor(2) as cores:
+    with more_cores(2, sum(map(len, tables.values()))) as cores:
         return [entry for entries in cores.map(lambda part: part(tables), checks) for entry in entries]
 
 

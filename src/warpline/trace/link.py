@@ -5,11 +5,10 @@ Joins are by (process, correlation). A GPU row without a launch keeps its place 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import polars as pl
 
+from warpline.cores import more_cores
 from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.lookup import Lookup, pair_keys
 from warpline.trace.names import by_name
@@ -40,7 +39,7 @@ MODULE_PREFIX = "nn.Module: "
 def link(tables: Tables) -> None:
     """Sort and link the tables in place. All columns of the schema must exist."""
     # Frames are most of a trace with stacks; they are nested on a second core while the rest is linked.
-    with ThreadPoolExecutor(1) as second_core:
+    with more_cores(1, len(tables["python"])) as second_core:
         nested_frames = second_core.submit(_nested_frames, tables.pop("python"))
         _link_calls(tables)
         python, frames = nested_frames.result()

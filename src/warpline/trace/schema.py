@@ -8,6 +8,8 @@ positions. A value that the source does not record is null, never zero, except i
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from warpline.trace.column_rules import (
@@ -284,6 +286,11 @@ TABLES: dict[str, Table] = {
 
 def empty(table: str) -> pl.DataFrame:
     """The table with its columns and no rows."""
+    return _empty(table).clone()  # its own: a frame can be changed in place
+
+
+@cache
+def _empty(table: str) -> pl.DataFrame:
     return pl.DataFrame(schema={name: column.dtype for name, column in TABLES[table].items()})
 
 
@@ -292,13 +299,17 @@ def conform(table: str, frame: pl.DataFrame, *, strict: bool = True) -> pl.DataF
 
     A value that does not fit its type is an error, or null if not `strict`.
     """
-    columns = TABLES[table]
-    unknown = set(frame.columns) - set(columns)
+    columns, known = TABLES[table], frame.schema
+    unknown = set(known) - set(columns)
     if unknown:
         raise ValueError(f"{table} has undocumented columns: {sorted(unknown)}")
+    if not len(frame):
+        return empty(table)
     return frame.select(
-        pl.col(name).cast(column.dtype, strict=strict)
-        if name in frame.columns
-        else pl.lit(None, column.dtype).alias(name)
+        pl.lit(None, column.dtype).alias(name)
+        if name not in known
+        else pl.col(name)
+        if known[name] == column.dtype
+        else pl.col(name).cast(column.dtype, strict=strict)
         for name, column in columns.items()
     )

@@ -6,12 +6,11 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from warpline.cores import more_cores
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.facts import devices, meta
@@ -95,18 +94,18 @@ def tables(raw: RawEvents) -> Rows:
         ops.forget_slots()
         return made | {"ranges": _ranges(annotations, thread_of["ranges"])}
 
-    with ThreadPoolExecutor(1) as second_core:
+    with more_cores(1, len(raw)) as second_core:
         others = second_core.submit(of_threads)
         result = {
             "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
             "python": _named_spans(events("python"), threads),
-            "memory": _memory(memory, threads),
+            "memory": _memory(memory, threads) if len(memory) else pl.DataFrame(),
             "overhead": _named_spans(events("overhead"), threads),
-            "syncs": _syncs(events("sync")),
+            "syncs": _syncs(syncs) if len(syncs := events("sync")) else pl.DataFrame(),
             "devices": devices(raw.header),
             "threads": threads.table(),
         }
-        gpu_ranges = _gpu_ranges(events("gpu_annotation"), raw)
+        gpu_ranges = _gpu_ranges(marked, raw) if len(marked := events("gpu_annotation")) else pl.DataFrame()
         result |= others.result()
     result["ranges"] = pl.concat([result["ranges"], gpu_ranges], how="diagonal")
     del styles
@@ -276,6 +275,8 @@ def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
 
 
 def _named_spans(events: Selection, threads: Threads) -> pl.DataFrame:
+    if not len(events):
+        return pl.DataFrame()
     return pl.DataFrame({"name": events.name(), "thread": threads.codes(events.rows), **events.span()})
 
 
