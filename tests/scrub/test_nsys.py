@@ -11,7 +11,7 @@ from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
 from warpline.errors import UnreadableFile
 from warpline.scrub.file import Result, check, scrub
-from warpline.scrub.messages import message
+from warpline.scrub.messages import message, metric
 from warpline.scrub.nsys_fields import PAIRS, TABLES
 
 
@@ -111,6 +111,13 @@ MESSAGES = {
     "Number of CUPTI events: 123456": "Number of CUPTI events: 123456",
     "user ada@acme.co": "user (removed)",
 }
+
+
+def test_names_of_gpu_metrics_stay_and_others_do_not() -> None:
+    for name in ("GPC Clock Frequency [MHz]", "Vertex/Tess/Geometry Warps in Flight [Avg Warps per Cycle]"):
+        assert metric(name) == name
+    assert "gandalf" not in metric("SMs Active gandalf [Throughput %]").lower()
+    assert "4111111111111111" not in metric("SM Issue 4111111111111111")
 
 
 @pytest.mark.parametrize("text", MESSAGES)

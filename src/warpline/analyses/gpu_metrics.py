@@ -7,6 +7,7 @@ which the hardware takes at a fixed rate.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import polars as pl
@@ -14,6 +15,7 @@ import polars as pl
 from warpline.analyses.breakdown import busy_spans
 from warpline.analyses.steps import covered_before
 from warpline.errors import CannotAnswer
+from warpline.intervals import Spans, union
 from warpline.records import dataclass
 from warpline.trace.columns import Bools, Int64s, integers
 from warpline.trace.trace import Trace
@@ -30,6 +32,10 @@ UNITS = (
     ("NVLink send", r"^NVLink.* TX\b"),
 )
 """What a metric is about, by its name in nsys; other metrics keep their name alone."""
+HERTZ = 1_000_000
+"""In a megahertz."""
+MOST_RANGES = 12
+"""Names of ranges that are summed up: those with most time."""
 NO_METRICS = "cannot answer, because the trace has no GPU metrics"
 HOW = "record with nsys profile --gpu-metrics-devices=all"
 
@@ -49,6 +55,8 @@ class GpuMetric:
     """While a kernel or copy was running on the device; None without such samples."""
     step_mean: float | None
     """Within the steps in view; None without steps."""
+    range_means: dict[str, float]
+    """While the GPU worked for the ranges of a name, or during them if it did not; without names that have none."""
 
 
 def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
@@ -59,6 +67,7 @@ def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
     found = []
     for (device, name), rows in counters.group_by("device", pl.col("name").cast(pl.String), maintain_order=True):
         values, moments = rows["value"].to_numpy(), integers(rows["time_ns"])
+        values = values / HERTZ if str(name).endswith("[MHz]") else values  # nsys samples clocks in hertz
         running = _while_busy(trace, device, moments)
         inside = _in_steps(trace, moments)
         found.append(
@@ -71,6 +80,7 @@ def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
                 float(values.max()),
                 float(values[running].mean()) if running.any() else None,
                 float(values[inside].mean()) if inside.any() else None,
+                {name: float(values[held].mean()) for name, held in _in_ranges(trace, moments) if held.any()},
             )
         )
     order = [unit for unit, _ in UNITS]
@@ -80,8 +90,12 @@ def gpu_metrics(trace: Trace) -> tuple[GpuMetric, ...]:
 
 def _while_busy(trace: Trace, device: object, moments: Int64s) -> Bools:
     spans = busy_spans(trace.gpu.filter(pl.col("device") == device), trace.whole().window)
-    busy: Bools = covered_before(spans, moments) > covered_before(spans, moments - 1)
-    return busy
+    return _within(spans, moments)
+
+
+def _within(spans: Spans, moments: Int64s) -> Bools:
+    held: Bools = covered_before(spans, moments) > covered_before(spans, moments - 1)
+    return held
 
 
 def _in_steps(trace: Trace, moments: Int64s) -> Bools:
@@ -91,3 +105,13 @@ def _in_steps(trace: Trace, moments: Int64s) -> Bools:
     at = np.searchsorted(starts, moments, side="right") - 1
     inside: Bools = (at >= 0) & (moments < ends[at])
     return inside
+
+
+def _in_ranges(trace: Trace, moments: Int64s) -> Iterator[tuple[str, Bools]]:
+    """Which samples fall into the ranges of each name, longest first: into their GPU work where there is any."""
+    spans = (pl.coalesce(f"gpu_{end}", end).alias(end) for end in ("start_ns", "end_ns"))
+    named = trace.ranges.select(pl.col("name").cast(pl.String), *spans).drop_nulls()
+    totals = named.group_by("name").agg((pl.col("end_ns") - pl.col("start_ns")).sum().alias("time_ns"))
+    for name in totals.sort("time_ns", "name", descending=(True, False)).head(MOST_RANGES)["name"]:
+        rows = named.filter(pl.col("name") == name)
+        yield str(name), _within(union(integers(rows["start_ns"]), integers(rows["end_ns"])), moments)

@@ -39,8 +39,9 @@ def _device_sections(one: DeviceMemory, by: str, top: int, verbose: bool) -> lis
     name = one.device
     found = [
         Section(f"memory {name}", f"Memory of {name}", (Text(_sentence(one), "strong"), Facts(_facts(one)))),
-        Section(f"curve {name}", f"Allocated on {name}", (Figure(character_plot(one)),)),
     ]
+    if one.curve.time_ns[-1] > one.curve.time_ns[0]:
+        found.append(Section(f"curve {name}", f"Allocated on {name}", (Figure(character_plot(one)),)))
     places = list(one.holders) if verbose else [by if by in one.holders else next(iter(one.holders), "")]
     if by not in one.holders and not verbose:
         reason = f"The profile does not tell the {TITLES[by]} of an allocation."

@@ -10,7 +10,7 @@ from warpline.analyses.words import words_of
 from warpline.units import duration, several, share
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     import polars as pl
 
@@ -83,14 +83,35 @@ def split_dict(split: ApiSplit) -> dict[str, Any]:
 
 
 def metrics_text(metrics: tuple[GpuMetric, ...]) -> str:
-    """GPU metrics as lines; empty without them."""
-    if not metrics:
+    """GPU metrics as lines, without those that never were above zero; empty without any."""
+    used = [one for one in metrics if one.maximum]
+    if not used:
         return ""
     lines = ["GPU metrics: mean; mean while the GPU is busy; mean within steps; maximum"]
-    for one in metrics:
+    for one in used:
         numbers = (one.mean, one.busy_mean, one.step_mean, one.maximum)
-        values = " ".join(f"{value:>9,.1f}" if value is not None else f"{'–':>9}" for value in numbers)
+        values = " ".join(f"{value:>13,.1f}" if value is not None else f"{'–':>13}" for value in numbers)
         unit = f" ({one.unit})" if one.unit else ""
-        device = f"GPU {one.device}: " if one.device is not None else ""
-        lines.append(f"  {values}  {device}{one.name}{unit}")
-    return "\n".join(lines) + "\n"
+        lines.append(f"  {values}  {_device(one)}{one.name}{unit}")
+    return "\n".join([*lines, *_by_range(used)]) + "\n"
+
+
+def _by_range(metrics: list[GpuMetric]) -> Iterator[str]:
+    """The known units within the ranges that the program named, a line for each range."""
+    for device in dict.fromkeys(one.device for one in metrics):
+        known = [one for one in metrics if one.unit and one.device == device and one.range_means]
+        names = list(dict.fromkeys(name for one in known for name in one.range_means))
+        if not names:
+            continue
+        widths = [max(len(one.unit or ""), 6) for one in known]
+        units = "  ".join(f"{one.unit:>{width}}" for one, width in zip(known, widths, strict=True))
+        yield f"  mean in each range, %: {_device(known[0])}"
+        yield f"  {units}  range"
+        for name in names:
+            cells = [one.range_means.get(name) for one in known]
+            words = ("–" if cell is None else f"{cell:.1f}" for cell in cells)
+            yield "  " + "  ".join(f"{word:>{width}}" for word, width in zip(words, widths, strict=True)) + f"  {name}"
+
+
+def _device(metric: GpuMetric) -> str:
+    return f"GPU {metric.device}: " if metric.device is not None else ""

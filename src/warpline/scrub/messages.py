@@ -20,6 +20,18 @@ _NUMBER = re.compile(
 )
 _MARKS = re.compile(r"[-=*+_/|.:~]{1,3}")
 
+_METRIC = re.compile(r"[A-Za-z /]{1,60}(?: \[[A-Za-z %/]{1,30}\])?")
+METRIC_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        "active and async avg bandwidth bus clock compute core cycle cycles data dram draw engine flight fp frequency "
+        "geometry gpc gr hit in internal issue l link mhz nvdec nvenc nvlink pcie per pipe pixel rate read received "
+        "request requests response rx sector sm sms sync sys tensor tess throughput transmitted tx unallocated unit "
+        "user vertex warps write",
+    )
+)
+"""Of the names that nsys gives the metrics it samples."""
+
 
 def message(text: str) -> str:
     """A message of the profiler, without paths, names and long numbers.
@@ -28,6 +40,16 @@ def message(text: str) -> str:
     'CUPTI buffers: 3 of 5, saved to (removed)'
     """
     return _TOKEN.sub(_token, _CHAIN.sub(_chain, text[:MAX_MESSAGE_CHARS]))
+
+
+def metric(text: str) -> str:
+    """The name of a GPU metric, which has no other words than the hardware's; else a message.
+
+    >>> metric("SM Issue [Throughput %]")
+    'SM Issue [Throughput %]'
+    """
+    is_name = bool(_METRIC.fullmatch(text)) and METRIC_WORDS.issuperset(re.findall(r"[a-z]+", text.lower()))
+    return text if is_name else message(text)
 
 
 def _chain(found: re.Match[str]) -> str:

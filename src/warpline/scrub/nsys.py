@@ -16,7 +16,7 @@ from typing import Any
 from warpline.errors import UnreadableFile, WarplineError
 from warpline.scrub import nsys_fields as fields
 from warpline.scrub.devices import device_name, is_chip
-from warpline.scrub.messages import facts, message
+from warpline.scrub.messages import facts, message, metric
 from warpline.scrub.names import Names
 from warpline.scrub.nsys_fields import PAIRS, STRINGS, TABLES, WIDE, Columns
 from warpline.scrub.secrets import REMOVED
@@ -55,6 +55,7 @@ class ExportScrubber:
             fields.THREAD: names.thread,
             fields.PROCESS: names.process,
             fields.MESSAGE: message,
+            fields.METRIC: metric,
             fields.DEVICE: lambda text: device_name(text) if text else text,
             fields.CHIP: lambda text: text if is_chip(text) else None,
             fields.STREAM_FILE: lambda text: "stderr" if "stderr" in text else "stdout",

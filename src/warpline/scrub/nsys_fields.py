@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-KERNEL, CALL, RANGE, THREAD, PROCESS, MESSAGE, DEVICE, CHIP, STREAM_FILE, STREAM, TIME = (
-    *("kernel", "call", "range", "thread", "process", "message", "device", "chip", "stream_file", "stream", "time"),
+KERNEL, CALL, RANGE, THREAD, PROCESS, MESSAGE, METRIC, DEVICE, CHIP, STREAM_FILE, STREAM, TIME = (
+    *("kernel", "call", "range", "thread", "process", "message", "metric", "device", "chip", "stream_file", "stream"),
+    "time",
 )
 """What a text is: decides how it is cleaned."""
 
@@ -99,7 +100,7 @@ TABLES: dict[str, Columns] = {
     ),
     "GPU_METRICS": Columns(("rawTimestamp", "timestamp", "typeId", "metricId"), numbers=("value",)),
     "TARGET_INFO_GPU_METRICS": Columns(
-        ("typeId", "sourceId", "metricId"), texts={"typeName": MESSAGE, "metricName": MESSAGE}
+        ("typeId", "sourceId", "metricId"), texts={"typeName": MESSAGE, "metricName": METRIC}
     ),
     "ThreadNames": Columns(("priority", "globalTid"), strings={"nameId": THREAD}),
     "PROCESSES": Columns(("globalPid", "pid"), texts={"name": PROCESS}),

@@ -46,13 +46,14 @@ class Kind(enum.Enum):
     MEMORY_SNAPSHOT = "memory-snapshot"
     """Pickle, as torch writes its memory snapshots."""
     MEMORY_SNAPSHOT_GZ = "memory-snapshot-gz"
+    MEMORY_SNAPSHOT_XZ = "memory-snapshot-xz"
     DIRECTORY = "directory"
     UNKNOWN = "unknown"
 
 
 NCU_KINDS = frozenset(kind for kind in Kind if kind.value.startswith("ncu-"))
 """Reports of Nsight Compute and their pages: no timelines."""
-SNAPSHOT_KINDS = frozenset({Kind.MEMORY_SNAPSHOT, Kind.MEMORY_SNAPSHOT_GZ})
+SNAPSHOT_KINDS = frozenset({Kind.MEMORY_SNAPSHOT, Kind.MEMORY_SNAPSHOT_GZ, Kind.MEMORY_SNAPSHOT_XZ})
 SQLITE_MAGIC = b"SQLite format 3\x00"
 NCU_MAGIC = b"NVR\x00"
 REPORT_MAGIC = b"NVIDIA Tegra Profiler Report"
@@ -89,6 +90,7 @@ _PACKED_WITH_XZ = {
     Kind.NVPROF: Kind.NVPROF_XZ,
     Kind.NCU_CSV: Kind.NCU_CSV_XZ,
     Kind.NCU_REP: Kind.NCU_REP_XZ,
+    Kind.MEMORY_SNAPSHOT: Kind.MEMORY_SNAPSHOT_XZ,
 }
 
 

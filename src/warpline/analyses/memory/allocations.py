@@ -84,18 +84,21 @@ def _of_device(device: str, rows: pl.DataFrame, places: pl.DataFrame, source: st
     else:
         allocated = np.cumsum(changes)
         allocated -= min(int(allocated.min()), 0)
+    moments = integers(rows["time_ns"])
+    # What a program holds when a capture range begins, nsys lists at its time 0: then the totals are whole.
+    before = int((moments == 0).sum()) if source == "nsys" else 0
     held = rows["reserved_bytes"]
     has_reserved = not held.null_count() and bool((held > 0).any())
     return Allocations(
         device,
         "CUDA allocations" if source == "nsys" else "tensors",
-        integers(rows["time_ns"]),
+        moments,
         changes,
         integers(rows["address"]) if not rows["address"].null_count() else None,
         allocated,
         integers(held) if has_reserved else None,
-        int(allocated[0] - changes[0]),
-        known,
+        int(allocated[before - 1]) if before else int(allocated[0] - changes[0]),
+        known or before > 0,
         places,
     )
 

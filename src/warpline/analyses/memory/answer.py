@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import asdict
 from typing import Any
 
@@ -21,6 +22,8 @@ from warpline.sources.snapshot.read import Snapshot
 from warpline.trace.columns import Int64s, integers
 from warpline.trace.trace import Trace
 
+OPTIMIZER_STEP = "Optimizer.step#"
+"""How torch names the range of an optimizer's step."""
 SCHEMA = "warpline.memory/1"
 
 
@@ -156,17 +159,27 @@ def memory_of_trace(trace: Trace) -> MemoryUse:
 
 
 def memory_of_snapshot(snapshot: Snapshot) -> MemoryUse:
-    """Memory of each device of a snapshot; steps are record_function ranges named ProfilerStep, where recorded."""
+    """Memory of each device of a snapshot, by its steps where it has marks of them."""
     found = [one for one in allocations_of_snapshot(snapshot) if len(one)]
     if not found:
         raise CannotAnswer("no-allocations", "cannot answer, because the snapshot has no allocations")
-    marks = [mark for mark in snapshot.marks if re.match(PROFILER_STEP, mark[2])]
-    starts, ends = (np.array([mark[side] for mark in marks], np.int64) for side in (0, 1))
-    steps = Steps(np.arange(len(marks)), starts, ends)
+    steps = _steps_of(snapshot)
     devices = [
         _device(one, slice(0, len(one)), steps, None, pieces(snapshot.segments.get(_number(one), []))) for one in found
     ]
     return MemoryUse("snapshot", tuple(devices), tuple(failures_of(snapshot)), snapshot.skipped)
+
+
+def _steps_of(snapshot: Snapshot) -> Steps:
+    """The ranges named ProfilerStep; without them, a step ends where an optimizer's step does."""
+    marks = [mark[:2] for mark in snapshot.marks if re.match(PROFILER_STEP, mark[2])]
+    optimizers = Counter(name for _, _, name in snapshot.marks if name.startswith(OPTIMIZER_STEP))
+    if not marks and optimizers:
+        chosen = optimizers.most_common(1)[0][0]
+        ends = sorted(end for _, end, name in snapshot.marks if name == chosen)
+        marks = list(zip([0, *ends], ends, strict=False))
+    starts, stops = (np.array([mark[side] for mark in marks], np.int64) for side in (0, 1))
+    return Steps(np.arange(len(marks)), starts, stops)
 
 
 def _number(one: Allocations) -> int:

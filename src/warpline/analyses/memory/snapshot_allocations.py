@@ -10,7 +10,7 @@ import polars as pl
 from warpline.analyses.memory.allocations import Allocations
 from warpline.analyses.where import LIBRARY
 from warpline.records import dataclass
-from warpline.sources.snapshot.read import ACTIONS, Block, History, Snapshot, Stack
+from warpline.sources.snapshot.read import ACTIONS, NO_STACK, Block, History, Snapshot, Stack
 from warpline.trace.columns import Int64s
 
 _ALLOC, _REQUESTED, _COMPLETED = (ACTIONS.index(name) for name in ("alloc", "free_requested", "free_completed"))
@@ -67,6 +67,8 @@ def _of_device(snapshot: Snapshot, device: int, places: list[tuple[str | None, s
     allocated, reserved = _levels(snapshot, device, history)
     rows = _events(history)
     older = _older_blocks(snapshot, device, history)
+    if len(rows):
+        older = [block for block in older if block.stack != NO_STACK]  # of the others nothing is known but their bytes
     began = int(allocated[0] - _change(history)[0]) if len(allocated) else sum(block.requested_bytes for block in older)
     held = int(reserved[0] - _reserved_change(history)[0]) if len(reserved) else _reserved_end(snapshot, device)
     first = np.full(len(older), 0, np.int64)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import zlib
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import numpy.typing as npt
 from warpline.errors import UnreadableFile
 from warpline.records import dataclass
 from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
-from warpline.sources.unpack import GZIP_MAGIC, most_bytes
+from warpline.sources.unpack import Unpacked, most_bytes
 
 Int64s = npt.NDArray[np.int64]
 
@@ -127,17 +125,13 @@ def read_snapshot(path: Path) -> Snapshot:
 
 def _content(path: Path) -> bytes:
     limit = min(MAX_BYTES, most_bytes())
+    unpacked = Unpacked(path, limit_bytes=limit)
     try:
-        with path.open("rb") as file:
-            packed = file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
-        with gzip.open(path) if packed else path.open("rb") as stream:
-            content: bytes = stream.read(limit + 1)
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UnreadableFile("damaged-file", f"{path} is damaged gzip: {error}", "copy it again") from error
+        content = b"".join(unpacked)
     except OSError as error:
         raise UnreadableFile("unreadable-file", f"{path} cannot be read: {error.strerror}") from error
-    if len(content) > limit:
-        raise DamagedPickle(f"it has more than {limit:,} bytes; record fewer entries (max_entries)")
+    if unpacked.damage:
+        raise UnreadableFile("damaged-file", f"{path} is damaged: {unpacked.damage}", "copy it again")
     return content
 
 
