@@ -170,13 +170,13 @@ class _Way:
 
 
 def test_the_fastest_way_is_named_beside_the_library() -> None:
-    library, good, bad = _Way("tiles 4096", 200), _Way("tile 128x256", 220), _Way("tile 64x64", 500)
+    library, good, bad = _Way("cuBLAS, tiles 4096", 200), _Way("tile 128x256", 220), _Way("tile 64x64", 500)
     assert command._fastest([library, good, bad]) == (  # type: ignore[list-item]
-        "tiles 4096 by the library is the fastest of 3: the nearest is tile 128x256 with 1.10 times its time, "
-        "tile 64x64 takes 2.50 times its time"
+        "cuBLAS, tiles 4096 is the fastest of 3; the next, tile 128x256, takes 1.10 times as long; "
+        "the slowest, tile 64x64, takes 2.50 times as long"
     )
     assert command._fastest([good, library]).startswith(  # type: ignore[list-item]
-        "tiles 4096 is the fastest of 2: 0.91 times the time of the library"
+        "cuBLAS, tiles 4096 is the fastest of 2: it takes 0.91 times as long as tile 128x256"
     )
 
 

@@ -303,3 +303,14 @@ def test_a_product_keeps_its_operands_traffic_at_worst() -> None:
     found = explain(kernel("tile_product", **product))
     assert found.reason == "tensor_cores_unused"
     assert found.gain.low == pytest.approx((77 / 70) ** (1 / 3), rel=0.01)
+
+
+def test_shapes_of_a_trace_tell_whether_data_is_read_again() -> None:
+    # A mask that fits L2 beside a stream: a third of the reads hit, and nothing is read again.
+    stream = kernel(memory=70.0, dram=70.0, l2=30.0, l2_read_hits=33.0, dram_read=300e6, dram_write=200e6)
+    assert explain(stream).reason == "l2_misses"
+    assert explain(stream, 500e6).reason == "memory_bandwidth"
+    again = explain(stream, 250e6)
+    assert again.reason == "l2_misses" and "2.0 times the bytes that its op needs" in again.sentence
+    # Of 300 MB read 50 are left, beside 200 MB written: DRAM needs half of the time, so 35 %.
+    assert again.gain.high == pytest.approx(1 / 0.35)

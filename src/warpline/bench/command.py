@@ -133,13 +133,13 @@ def _fastest(results: list[Result]) -> str:
     """Which way takes the least time, beside the first one and the slowest."""
     usual, best = results[0], min(results, key=lambda result: result.median_ns)
     slowest = max(results, key=lambda result: result.median_ns)
-    last = f"{slowest.name} takes {slowest.median_ns / usual.median_ns:.2f} times its time"
+    last = f"the slowest, {slowest.name}, takes {slowest.median_ns / usual.median_ns:.2f} times as long"
     if best is usual:
         second = min(results[1:], key=lambda result: result.median_ns)
-        near = f"the nearest is {second.name} with {second.median_ns / usual.median_ns:.2f} times its time"
-        return f"{usual.name} by the library is the fastest of {len(results)}: {near}, {last}"
+        near = f"the next, {second.name}, takes {second.median_ns / usual.median_ns:.2f} times as long"
+        return f"{usual.name} is the fastest of {len(results)}; {near}; {last}"
     share = best.median_ns / usual.median_ns
-    return f"{best.name} is the fastest of {len(results)}: {share:.2f} times the time of the library; {last}"
+    return f"{best.name} is the fastest of {len(results)}: it takes {share:.2f} times as long as {usual.name}; {last}"
 
 
 def _cold_experiment(

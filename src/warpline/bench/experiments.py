@@ -6,7 +6,7 @@ import contextlib
 import math
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from warpline.bench.matmuls import NAMES, multiplication, operands
@@ -167,7 +167,9 @@ def listed() -> dict[str, Any]:
 def forms(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> list[Prepared]:
     """Every way to do the experiment's work; most have one."""
     first = prepared(experiment, torch, shape, dtype, device)
-    return [first, *(experiment.others(torch, first) if experiment.others else ())]
+    if experiment.others is None:
+        return [first]
+    return [replace(first, name=f"{experiment.library}, {first.name}"), *experiment.others(torch, first)]
 
 
 def prepared(experiment: Experiment, torch: Any, shape: Shape, dtype: str, device: str) -> Prepared:

@@ -15,11 +15,15 @@ from warpline.trace.trace import Trace
 
 def dive_into(report: NcuReport, trace: Trace | None = None) -> Dive:
     """The answer for one report that has been read."""
-    found = tuple(map(explain, report.kernels))
-    if trace is not None:
-        from warpline.dive.step import with_step  # noqa: PLC0415 - the replay loads only with a trace
+    if trace is None:
+        found = tuple(map(explain, report.kernels))
+    else:
+        from warpline.dive.join import join  # noqa: PLC0415 - the replay loads only with a trace
+        from warpline.dive.needs import needed_bytes  # noqa: PLC0415
+        from warpline.dive.step import with_step  # noqa: PLC0415
 
-        found = with_step(found, report, trace)
+        matches = join(report, trace)
+        found = with_step(tuple(map(explain, report.kernels, needed_bytes(trace, matches))), matches, trace)
     return Dive(str(report.path), found, (*report.health, *_doubts(report)))
 
 

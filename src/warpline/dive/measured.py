@@ -19,8 +19,10 @@ def _sound(value: float | None) -> float | None:
 class Measured:
     """The values of one kernel. What the report lacks is None, never zero."""
 
-    def __init__(self, kernel: KernelReport) -> None:
+    def __init__(self, kernel: KernelReport, needed_bytes: float | None = None) -> None:
         self.kernel = kernel
+        self.needed_bytes = needed_bytes
+        """What the kernel's op must move, by its shapes; None where no trace tells."""
 
     def name(self, key: str) -> str:
         """The metric's name in this report; the preferred one where it has none."""

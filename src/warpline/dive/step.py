@@ -7,14 +7,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from warpline.dive.join import Match, join
+from warpline.dive.join import Match
 from warpline.dive.model import KernelDive, StepGain
 from warpline.estimate import Estimate
 from warpline.replay.costs.cost import OPTIMISTIC, PESSIMISTIC
 from warpline.replay.fix import Apply
 from warpline.replay.whatif import WhatIf
 from warpline.replay.workbench import Workbench
-from warpline.sources.ncu.model import NcuReport
 from warpline.trace.trace import Trace
 
 NOT_IN_TRACE = "the trace has no launch of this kernel with this grid and block"
@@ -47,9 +46,8 @@ class FasterKernel:
         return shorten
 
 
-def with_step(found: Sequence[KernelDive], report: NcuReport, trace: Trace) -> tuple[KernelDive, ...]:
+def with_step(found: Sequence[KernelDive], matches: Sequence[Match | None], trace: Trace) -> tuple[KernelDive, ...]:
     """The kernels with the gain of the step, where the trace has them and there is one."""
-    matches = join(report, trace)
     fixes: dict[str, FasterKernel] = {}
     for number, (one, match) in enumerate(zip(found, matches, strict=True)):
         if match is not None and one.gain.high > NO_GAIN:

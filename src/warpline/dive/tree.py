@@ -27,9 +27,9 @@ SHORT = (
 PROFILE_AGAIN = "Profile it again with the counters: ncu --set full --import-source yes --clock-control none."
 
 
-def explain(kernel: KernelReport) -> KernelDive:
-    """The tree of one kernel."""
-    measured = Measured(kernel)
+def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDive:
+    """The tree of one kernel; `needed_bytes` are those of its op, where a trace tells them."""
+    measured = Measured(kernel, needed_bytes)
     load = load_of(measured)
     case = Case(measured, load, bound_of(load))
     unit, busy = limiter_of(load)

@@ -120,7 +120,9 @@ def _cold(cold: ColdStart) -> Section:
 
 def _next(answer: Answer, request: Request) -> Iterator[Command]:
     codes = {note.code for result in answer.results for note in result.notes}
-    again = f"warpline bench {shlex.quote(request.what)}"
+    shapes = [word for shape in (request.shape, *request.more_shapes) if shape for word in ("--shape", shape)]
+    types = ["--dtype", ",".join(request.dtypes)] if request.dtypes else []
+    again = shlex.join(["warpline", "bench", request.what, *shapes, *types])
     if {"short", "submission-bound"} & codes and not request.graph:
         yield Command(f"{again} --graph", "many calls as one, without host time in between")
     if {"not-settled", "wide-interval", "drift"} & codes:

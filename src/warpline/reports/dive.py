@@ -220,8 +220,14 @@ def _levels(levels: Sequence[Level]) -> Table:
         Column("flops_per_byte", "FLOP/B", "number"),
         Column("share", "of peak", "share"),
     )
-    rows = tuple((level.name, level.bytes_moved, level.flops_per_byte, level.share_of_peak) for level in levels)
+    rows = tuple(
+        (level.name, level.bytes_moved, _intensity(level.flops_per_byte), level.share_of_peak) for level in levels
+    )
     return Table(columns, rows)
+
+
+def _intensity(flops_per_byte: float | None) -> str | None:
+    return None if flops_per_byte is None else f"{flops_per_byte:,.3g}"
 
 
 def _next(dive: Dive, verbose: bool) -> Iterator[Command]:

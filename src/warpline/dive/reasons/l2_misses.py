@@ -14,7 +14,8 @@ MIN_DRAM = 0.5
 REUSE_HITS = (0.2, 0.8)
 """Read hits that show reuse, part of which misses: a stream has none, a working set that fits has nearly all."""
 MIN_REREAD = 1.25
-"""DRAM reads over the memory that the program has: above 1, something was read twice for certain."""
+"""DRAM reads over the memory that the program has, or bytes moved over those that its op needs: above 1, something was
+read twice for certain."""
 ACCESSIBLE = "profiler__replayer_bytes_mem_accessible.avg"
 
 
@@ -45,9 +46,16 @@ def look(case: Case) -> Found | None:
     read, hits = measured.get("dram_read"), measured.share("l2_read_hits")
     if dram is None or dram < MIN_DRAM or dram < load.top - 0.1 or read is None:
         return None
+    moved, needed = measured.dram_bytes or read, measured.needed_bytes
     accessible = measured.kernel.number(ACCESSIBLE)
     reread = None if not accessible else read / accessible
-    if reread is not None and reread >= MIN_REREAD:
+    if needed is not None:
+        # The shapes tell what must move. A cache that holds the last writes, or the first reads, moves less.
+        if moved / needed < MIN_REREAD:
+            return None
+        proof = f"it moves {moved / needed:.1f} times the bytes that its op needs"
+        reads_left = max(0.0, read - (moved - needed)) / read
+    elif reread is not None and reread >= MIN_REREAD:
         proof = f"it reads {reread:.1f} times as many bytes from DRAM as the program has allocated"
         reads_left = 1 / reread
     elif hits is not None and REUSE_HITS[0] <= hits <= REUSE_HITS[1]:
@@ -56,7 +64,7 @@ def look(case: Case) -> Found | None:
     else:
         return None
     others = max((share for name, share in load.shares.items() if name not in {"dram", "l2", "memory"}), default=0.0)
-    dram_left = reads_left * read / (measured.dram_bytes or read)
+    dram_left = 1 - (1 - reads_left) * read / moved
     l2 = min(l2_left(measured, read, reads_left), load.shares.get("l2", 0.0))
     after = min(load.top, max(dram * dram_left, others, l2, LEAST))
     same, usual = load.top / after, max(load.top / after, ATTAINED / after)
