@@ -40,6 +40,24 @@ def test_each_layer_is_measured(trace: Trace) -> None:
     assert (row["file"], row["line"]) == ("train.py", 7)
 
 
+def test_frames_of_built_in_functions_show_the_boundary_to_cpp(tmp_path: Path) -> None:
+    events = [
+        frame("train.py(7): step", 0, 200, 1, None),
+        frame("<built-in method relu of type object at 0x1>", 10, 30, 2, 1),
+        op("aten::relu", 15, 20, external=1),  # 5 µs in, 5 µs out
+        frame("<built-in function linear>", 50, 60, 3, 1),
+        op("aten::linear", 57, 40, external=2),  # 5 µs out of relu, 10 of Python, 7 in; 13 out
+    ]
+    rows = {row["name"]: row for row in dispatch_path(open_trace(write(tmp_path, events))).rows(named=True)}
+    relu, linear = rows["aten::relu"], rows["aten::linear"]
+    assert (relu["boundary_ns"], linear["boundary_ns"]) == (10_000, 20_000)
+    assert linear["python_ns"] == 10_000
+
+
+def test_without_stacks_the_boundary_is_unknown(trace: Trace) -> None:
+    assert dispatch_path(trace)["boundary_ns"].null_count() == len(dispatch_path(trace))
+
+
 def test_one_op_can_be_asked_for_at_any_depth(trace: Trace) -> None:
     (row,) = dispatch_path(trace, "aten::addmm").rows(named=True)
     assert (row["framework_ns"], row["launches"]) == (40_000, 2.0)

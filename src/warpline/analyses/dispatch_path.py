@@ -1,8 +1,9 @@
 """The cost of an op in each layer from Python to the kernel.
 
-Python (or C++, for ops that the autograd engine calls) -> framework (the op and the ops it calls: autograd, dispatcher,
-backend) -> API call -> queue -> kernel, in time per op, with launches per op and the share of the CPU's time that is
-hidden because the device is busy anyway. The three parts of the framework sum to it exactly:
+Python (or C++, for ops that the autograd engine calls) -> boundary (the built-in function that holds the op, where
+stacks are recorded) -> framework (the op and the ops it calls: autograd, dispatcher, backend) -> API call -> queue ->
+kernel, in time per op, with launches per op and the share of the CPU's time that is hidden because the device is busy
+anyway. The three parts of the framework sum to it exactly:
 
 - autograd: own time of the engine and of backward nodes (`autograd::engine::…`, `AddmmBackward0`, `AccumulateGrad`);
 - backend: own time of ops that call the API themselves: choosing an algorithm, workspaces, arguments. In a forward op
@@ -31,6 +32,8 @@ LAYERS = ("autograd", "dispatcher", "backend")
 """Parts of the framework's time."""
 AUTOGRAD = r"^(torch::)?autograd::|^\w+Backward\d*$|^AccumulateGrad$"
 """Ops of the autograd engine, and nodes of the backward graph."""
+BUILT_IN = r"^<built-in "
+"""Frames of functions that C++ implements."""
 LONGEST_PYTHON_NS = 300_000
 """A longer gap before an op is not the Python code that calls it."""
 
@@ -51,6 +54,7 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     slot[rows] = np.arange(len(rows))
     starts, ends = integers(ops["start_ns"])[rows], integers(ops["end_ns"])[rows]
     before, native = _before(trace, rows), _called_from_native(trace)[rows]
+    entering, leaving, taken = _boundary(trace, rows)
     own, layers = _own_times(trace), _layers(trace)
     inside = _slots(np.arange(len(ops)), owner, slot)
     calls_of = _slots(integers(trace.api["op_id"]), owner, slot)
@@ -59,7 +63,8 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
         {
             "name": ops["name"].gather(rows).cast(pl.String),
             "row": rows,
-            "python_ns": np.where(native, 0, before),
+            "python_ns": np.where(native, 0, np.maximum(before - taken, 0)),
+            "boundary_ns": np.where(native, 0, entering + leaving),
             "native_ns": np.where(native, before, 0),
             "is_native": native,
             **{
@@ -161,6 +166,35 @@ def _before(trace: Trace, rows: Int64s) -> Int64s:
     return pause
 
 
+def _has_built_ins(trace: Trace) -> bool:
+    return bool(matches(trace.python["name"], BUILT_IN).any())
+
+
+def _boundary(trace: Trace, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
+    """Time in the built-in function around each op, before it and after it; and what of the pause before it that is.
+
+    Python frames show the call of a built-in function, `<built-in method mul_ of Tensor object>`, and the op within it:
+    between the two, C++ reads the arguments, and wraps the result.
+    """
+    frames = integers(trace.ops["frame"])[rows]
+    built_in = np.append(matches(trace.python["name"], BUILT_IN).to_numpy(), False)[frames]
+    first, last = (np.append(integers(trace.python[end]), 0)[frames] for end in ("start_ns", "end_ns"))
+    threads, starts, ends = (integers(trace.ops[name])[rows] for name in ("thread", "start_ns", "end_ns"))
+    order = np.lexsort((starts, threads))
+    before, after = np.roll(order, 1), np.roll(order, -1)
+    same_before, same_after = (np.zeros(len(rows), bool) for _ in range(2))
+    same_before[order] = (frames[order] == frames[before]) & (before != order)
+    same_after[order] = (frames[order] == frames[after]) & (after != order)
+    begin, thread_before = first.copy(), np.full(len(rows), False)
+    begin[order] = np.where(same_before[order], ends[before], first[order])
+    thread_before[order[1:]] = threads[order[1:]] == threads[order[:-1]]
+    entering = np.where(built_in, np.clip(starts - begin, 0, LONGEST_PYTHON_NS), 0)
+    leaving = np.where(built_in & ~same_after, np.clip(last - ends, 0, LONGEST_PYTHON_NS), 0)
+    taken = entering.copy()
+    taken[order] += np.where(thread_before[order], leaving[before], 0)
+    return entering, leaving, taken
+
+
 def _hidden(trace: Trace, starts: Int64s, ends: Int64s) -> Int64s:
     """Part of each op's CPU time during which a device is busy."""
     spans = busy_spans(trace.gpu, trace.window)
@@ -184,6 +218,7 @@ def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.Dat
         launches=pl.col("launches").mean(),
         depth=pl.col("depth").max(),
         python_ns=pl.col("python_ns").mean(),
+        boundary_ns=pl.col("boundary_ns").mean() if _has_built_ins(trace) else pl.lit(None, pl.Float64),
         native_ns=pl.col("native_ns").mean(),
         native_share=pl.col("is_native").mean(),
         **{f"{name}_ns": pl.col(f"{name}_ns").mean() for name in LAYERS},
@@ -191,7 +226,7 @@ def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.Dat
         api_ns=pl.col("api_ns").mean(),
         queue_ns=pl.when(pl.col("launches").sum() > 0).then(pl.col("queue_ns").sum() / pl.col("launches").sum()),
         kernel_ns=pl.col("kernel_ns").mean(),
-        cpu_total_ns=pl.sum_horizontal("cpu_ns", "python_ns", "native_ns").sum(),
+        cpu_total_ns=pl.sum_horizontal("cpu_ns", "python_ns", "boundary_ns", "native_ns").sum(),
         kernel_total_ns=pl.col("kernel_ns").sum(),
         hidden_share=pl.col("hidden_ns").sum() / pl.col("cpu_ns").sum(),
         slowest=pl.col("row").get(pl.col("cpu_ns").arg_max()),

@@ -14,6 +14,7 @@ LONGEST_KERNEL = 48
 _COLUMNS = (
     Column("per_step", "per step", "count", priority=2),
     Column("python_ns", "Python", "ns"),
+    Column("boundary_ns", "boundary", "ns", priority=3),
     Column("native_ns", "C++", "ns", priority=3),
     Column("autograd_ns", "autograd", "ns", priority=2),
     Column("dispatcher_ns", "dispatcher", "ns", priority=2),
@@ -38,7 +39,7 @@ def path_report(table: pl.DataFrame, title: str) -> Report:
         for row in shown
     )
     note = (
-        "Means per op. C++: before ops that the autograd engine calls, where others have Python; autograd, dispatcher, "
+        "Means per op. boundary: in the built-in function around the op, with stacks; C++: before ops that the autograd engine calls, where others have Python; autograd, dispatcher, "
         "backend: the op and the ops it calls, without API calls; queue: from the call's return to the "
         "kernel; hidden: share of its CPU time while the GPU is busy."
     )
