@@ -83,6 +83,15 @@ def test_a_figure_that_others_measured_is_a_ceiling_and_no_limit() -> None:
     assert not roofline(0, 1e9, 1e-3, "GB10", dtype="tf32").possible, "1 TB/s from a memory of 273 GB/s"
 
 
+def test_a_copy_on_a_chip_with_one_memory_reads_and_writes_it() -> None:
+    gb10 = roof_of(chip_named("GB10"))
+    copy, link = gb10.bandwidth("h2d"), gb10.chip.bandwidth["c2c"]
+    assert copy is not None and (copy.value, link.value) == (136.5e9, 300e9)
+    assert copy.source.startswith("half of the memory's rate") and "Hot Chips" in link.source
+    grace = roof_of(chip_named("GH200-96GB")).bandwidth("d2h")
+    assert grace is not None and grace.value == 450e9
+
+
 def test_a_name_without_its_form_factor_is_the_sxm_module() -> None:
     assert chip_named("H100").name == "H100-SXM"
     assert chip_named("H800").compute == (9, 0)

@@ -57,6 +57,8 @@ class Chip:
     """Keys are `dram`, `nvlink`, `pcie` and `c2c`; links count one direction."""
     reported: dict[str, Figure] = field(repr=False, default_factory=dict)
     """Tensor figures that others measured, by data type, where the data sheet has none: ceilings, but no limits."""
+    shares_memory: bool = False
+    """Whether CPU and GPU have one memory: a copy between them reads and writes it."""
     last_level_bytes: int = 0
     """Cache in front of the memory, beyond the L2 (AMD's Infinity Cache); 0 if there is none."""
 
@@ -123,13 +125,18 @@ def _chip(entry: dict[str, Any], sources: dict[str, str], vendor: str) -> Chip:
         },
         vector={dtype: Figure(value * _TERA, source) for dtype, value in entry["vector"].items()},
         bandwidth={
-            link: Figure(entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else source)
+            link: Figure(entry[key] * _GIGA, _PCIE_SOURCE if link == "pcie" else _link_source(entry, link, sources))
             for link, key in links.items()
             if key in entry
         },
+        shares_memory=entry.get("shares_memory", False),
         reported={
             dtype: Figure(figure["tflops"] * _TERA, sources[figure["source"]])
             for figure in entry.get("reported", ())
             for dtype in figure["dtypes"]
         },
     )
+
+
+def _link_source(entry: dict[str, Any], link: str, sources: dict[str, str]) -> str:
+    return sources[entry.get(f"{link}_source", entry["source"])]

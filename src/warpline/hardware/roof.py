@@ -31,7 +31,7 @@ _MEASURED_LINKS = {
     "h2d_pageable": "host.h2d_pageable",
     "d2h_pageable": "host.d2h_pageable",
 }
-_LINK_ON_PAPER = {"h2d": PCIE, "d2h": PCIE, "h2d_pageable": PCIE, "d2h_pageable": PCIE}
+_LINK_ON_PAPER = frozenset({"h2d", "d2h", "h2d_pageable", "d2h_pageable"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +60,16 @@ class Roof:
     def bandwidth(self, link: str, *, on_paper: bool = False) -> Figure | None:
         """Bytes/s of `dram`, `l2`, `nvlink`, or of a copy between host and device (`h2d`, `d2h`)."""
         measured = self._measured(_MEASURED_LINKS.get(link, ""))
-        paper = self.chip.bandwidth.get(_LINK_ON_PAPER.get(link, link)) or self.chip.bandwidth.get(
-            "c2c" if link in _LINK_ON_PAPER else ""
-        )
+        paper = self._copy_on_paper() if link in _LINK_ON_PAPER else self.chip.bandwidth.get(link)
         return paper if on_paper or measured is None else measured
+
+    def _copy_on_paper(self) -> Figure | None:
+        """A copy between host and device: the link's rate, or half of the memory's if both have the same one."""
+        link = self.chip.bandwidth.get(PCIE) or self.chip.bandwidth.get("c2c")
+        memory = self.chip.bandwidth.get(DRAM)
+        if link is None or memory is None or not self.chip.shares_memory or link.value <= memory.value / 2:
+            return link
+        return Figure(memory.value / 2, f"half of the memory's rate, which a copy reads and writes; {memory.source}")
 
     def _measured(self, key: str) -> Figure | None:
         return self.ceilings.figure(key) if self.ceilings is not None and key else None
