@@ -41,8 +41,8 @@ def path_report(table: pl.DataFrame, title: str) -> Report:
     note = (
         "Means per op. boundary: in the built-in function around the op, known with stacks; C++: before ops that the "
         "autograd engine calls, where others have Python; autograd, dispatcher, backend: the op and the ops it calls, "
-        "without API calls; queue: from the call's return to the kernel; hidden: share of its CPU time while the GPU is "
-        "busy."
+        "without API calls; queue: from the call's return to the kernel; hidden: share of its CPU time while the GPU "
+        "is busy."
     )
     return Report(title, (Section("ops", "Dispatch path", (Table((*_COLUMNS, *where), rows), Text(note, "quiet"))),))
 
