@@ -65,8 +65,7 @@ def tiny_kernels(evidence: Evidence, prediction: Prediction) -> Claim | None:
 
 FIX = Fix(
     name="fewer_kernels",
-    words="fusing them (torch.compile and fused=True)",
-    words_elsewhere="fusing them",
+    words="fusing the tiny kernels",
     summary=("The optimizer is fused, and the remaining tiny kernels are compiled piece by piece between the waits."),
     assumptions=(
         "The assumptions of `fused_optimizer` and `torch_compile` together.",

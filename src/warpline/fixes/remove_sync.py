@@ -93,9 +93,11 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
         return None
     dry = evidence.idle["sync"] / evidence.steps
     places = evidence.host_places(calls)
+    saved = prediction.old_step_ns.expected - prediction.new_step_ns.expected
+    after = "; after each wait nothing is queued, and it stays idle until the next launch" if saved > 2 * dry else ""
     return Claim(
         f"The CPU waits for the GPU in {several(count, 'call')} a step ({_written(evidence, calls)}), "
-        f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}.",
+        f"{duration(evidence.time_in_calls(calls))} in total, and the GPU goes idle for {duration(dry)}{after}.",
         places,
         _how(places, again=bool(made_again(evidence.scene))),
     )
