@@ -12,7 +12,7 @@ import polars as pl
 
 from warpline.intervals import Spans, Times, clip, complement, union
 from warpline.kernels import identify
-from warpline.kernels.collectives import may_communicate
+from warpline.kernels.collectives import MARKS, may_communicate
 from warpline.records import dataclass
 from warpline.trace.columns import integers
 from warpline.trace.names import matches
@@ -69,13 +69,18 @@ def device_times(trace: Trace) -> list[DeviceTime]:
 def _labelled(gpu: pl.DataFrame) -> pl.DataFrame:
     """Device, times, activity, and whether it is a copy from or to the host; each distinct name is matched once."""
     names = gpu.select("kind", "name").unique()
-    labels = names.with_columns(
-        activity=pl.Series([PRIORITY.index(activity(kind, name)) for kind, name in names.iter_rows()], dtype=pl.UInt8)
+    plain = pl.col("name").cast(pl.String).str.to_lowercase().str.replace_all("_", "", literal=True)
+    doubtful = names.filter(plain.str.contains(MARKS) | pl.col("kind").cast(pl.String).is_in(["memcpy", "memset"]))
+    labels = doubtful.with_columns(
+        activity=pl.Series(
+            [PRIORITY.index(activity(kind, name)) for kind, name in doubtful.iter_rows()], dtype=pl.UInt8
+        )
     )
     host = matches(gpu["copy_kind"], "HtoD|DtoH|HtoH").rename("is_host_copy")
     columns = (pl.col("device").fill_null(0), "kind", "name", host, "start_ns", "end_ns")
     keys = ["kind", "name"]
-    return gpu.select(columns).join(labels, on=keys, how="left", nulls_equal=True, maintain_order="left").drop(keys)
+    found = gpu.select(columns).join(labels, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    return found.drop(keys).with_columns(pl.col("activity").fill_null(PRIORITY.index("compute")))
 
 
 def busy_spans(gpu: pl.DataFrame, window: Window) -> Spans:

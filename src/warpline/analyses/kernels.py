@@ -40,9 +40,10 @@ def top_kernels(trace: Trace, count: int | None = None) -> pl.DataFrame:
             pl.col("name").cast(pl.String),
             share=pl.col("total_ns") / pl.col("total_ns").sum().clip(lower_bound=1),  # all may be of zero length
         )
-        .sort("total_ns", "name", descending=[True, False])
     )
-    listed = table if count is None else table.head(count)
+    order = ["total_ns", "name"]
+    some = table if count is None else table.top_k(count, by=order, reverse=[False, True])  # without sorting all names
+    listed = some.sort(order, descending=[True, False])
     identities = [identify(name) for name in listed["name"]]
     return listed.with_columns(
         pl.Series("class", [identity.kernel_class for identity in identities], dtype=pl.String),

@@ -36,14 +36,16 @@ def usual_length(scene: Scene) -> Floats:
             "shapes": scene.op_column("shapes").codes[nodes],
             **{f"grid_{axis}": scene.work_number(f"grid_{axis}")[nodes] for axis in "xyz"},
             "length": scene.graph.duration[nodes],
+            "node": nodes,
         }
     )
     siblings = ["name", "shapes", "grid_x", "grid_y", "grid_z"]
+    rows = rows.filter(pl.len().over(siblings) >= MIN_SIBLINGS)
     usual = pl.col("length").median().over(siblings)
     extra = MIN_EXTRA_IN_OPS * scene.host.launched_op.expected
     long = (pl.col("length") > MIN_TIMES_MEDIAN * usual) & (pl.col("length") > usual + extra)
-    enough = (pl.len().over(siblings) >= MIN_SIBLINGS) & (long.mean().over(siblings) <= MAX_STRAGGLING_SHARE)
-    result[nodes] = rows.select(pl.when(enough).then(usual).otherwise(0.0).alias("usual"))["usual"].to_numpy()
+    few = long.mean().over(siblings) <= MAX_STRAGGLING_SHARE
+    result[rows["node"].to_numpy()] = rows.select(usual=pl.when(few).then(usual).otherwise(0.0))["usual"].to_numpy()
     return result
 
 
