@@ -10,6 +10,7 @@ from kineto_files import annotation, kernel, launched, memory, op, write
 from paths import DATA, DEMO
 
 from warpline.analyses.ops import ops_table
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.cli.main import run
 from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.fixes.whatif import whatif
@@ -22,6 +23,10 @@ from warpline.units import duration, share
 NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 
+def made(diagnosis: Diagnosis) -> Panels:
+    return panels(diagnosis, Gathered(diagnosis.trace), 0)
+
+
 @pytest.fixture(scope="module")
 def diagnosis() -> Diagnosis:
     return diagnose(open_trace(DEMO, cache=False), why=True)
@@ -29,7 +34,7 @@ def diagnosis() -> Diagnosis:
 
 @pytest.fixture(scope="module")
 def shown(diagnosis: Diagnosis) -> Panels:
-    return panels(diagnosis, 0)
+    return made(diagnosis)
 
 
 def test_every_combination_of_the_plan_was_replayed_as_whatif_does(diagnosis: Diagnosis, shown: Panels) -> None:
@@ -127,7 +132,7 @@ def test_a_memory_curve_keeps_its_peak(tmp_path: Path) -> None:
         *launched("k", 0, 10, 5, 1),
         *(memory(10 + step, 100 if step != 1_234 else 777, 900) for step in range(3_000)),
     ]
-    found = panels(diagnose(open_trace(write(tmp_path, events), cache=False)), 0).memory
+    found = made(diagnose(open_trace(write(tmp_path, events), cache=False))).memory
     assert found is not None
     (curve,) = found.curves
     assert max(curve.allocated_bytes) == 777
@@ -144,7 +149,7 @@ def test_a_memory_curve_keeps_its_peak(tmp_path: Path) -> None:
     ids=["no GPU work", "one kernel without a launch"],
 )
 def test_a_panel_without_data_is_null(tmp_path: Path, events: list[dict[str, object]], missing: set[str]) -> None:
-    found = panels(diagnose(open_trace(write(tmp_path, events), cache=False)), 0)
+    found = made(diagnose(open_trace(write(tmp_path, events), cache=False)))
     assert {
         name for name in ("whatif", "steps", "roofline", "budget", "memory") if getattr(found, name) is None
     } == missing
@@ -153,7 +158,7 @@ def test_a_panel_without_data_is_null(tmp_path: Path, events: list[dict[str, obj
 
 
 def test_nsys_profiles_have_kernels_but_no_ops() -> None:
-    found = panels(diagnose(open_trace(NSYS, cache=False), why=False), 0)
+    found = made(diagnose(open_trace(NSYS, cache=False), why=False))
     assert found.tables is not None
     assert [table.title for table in found.tables.tables] == ["Parts", "Kernels"]
 

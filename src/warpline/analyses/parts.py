@@ -81,12 +81,17 @@ class PartsTable:
 
 
 def parts_table(
-    trace: Trace, *, by: str | None = None, device: str | None = None, shapes_from: Trace | None = None
+    trace: Trace,
+    *,
+    by: str | None = None,
+    device: str | None = None,
+    shapes_from: Trace | None = None,
+    known_work: Gathered | None = None,
 ) -> PartsTable:
     """The parts of the busiest device: by module or range where these cover most of the GPU time, else by role."""
     if by is not None and by not in WAYS:
         raise UsageError("bad-parts", f"no parts by {by!r}", f"the ways are {', '.join(WAYS)}")
-    gathered = Gathered(trace, borrowed=lent_to(trace, shapes_from))
+    gathered = known_work or Gathered(trace, borrowed=lent_to(trace, shapes_from))
     if not len(gathered.gpu):
         raise CannotAnswer(
             "no-gpu-work", "the trace has no GPU operations in the selected steps", "record with CUDA activities"

@@ -54,10 +54,15 @@ SPARSE_GAIN = 2.0
 
 
 def roofline_table(
-    trace: Trace, *, by: str = "op", device: str | None = None, shapes_from: Trace | None = None
+    trace: Trace,
+    *,
+    by: str = "op",
+    device: str | None = None,
+    shapes_from: Trace | None = None,
+    known_work: Gathered | None = None,
 ) -> RooflineTable:
     """The roofline of the selected steps, by `op` (with its shapes) or by `kernel`; another trace can lend shapes."""
-    gathered = Gathered(trace, borrowed=lent_to(trace, shapes_from))
+    gathered = known_work or Gathered(trace, borrowed=lent_to(trace, shapes_from))
     pieces = gathered.pieces
     if not pieces:
         raise CannotAnswer(
@@ -86,9 +91,11 @@ def roofline_table(
     )
 
 
-def kernel_floors(trace: Trace, device: str | None = None) -> dict[int, tuple[float, str]]:
+def kernel_floors(
+    trace: Trace, device: str | None = None, known_work: Gathered | None = None
+) -> dict[int, tuple[float, str]]:
     """By row of `gpu`: a kernel's minimum time and what bounds it; rows with an unknown floor are absent."""
-    gathered = Gathered(trace)
+    gathered = known_work or Gathered(trace)
     _, chip = trace_device(trace, device)
     known = [piece for piece in gathered.pieces if piece.work is not None]
     numbers = gathered.gpu["row"].to_list()

@@ -33,21 +33,24 @@ def row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
     flops, size, floor_ns, compute = (np.zeros(count) for _ in range(4))
     known, has_floor = np.zeros(count, bool), np.zeros(count, bool)
     is_kernel, times = gathered.is_kernel, gathered.numbers["time_ns"].to_numpy()
-    for piece, work, _, floor in priced(gathered, gathered.pieces, roof):
-        rows = np.array(piece.rows)
-        known[rows] = True
-        working = rows[is_kernel[rows]]
-        working = working if len(working) else rows
-        time_ns = times[working]
-        whole = int(time_ns.sum())
-        share = time_ns / whole if whole else np.full(len(working), 1 / len(working))
-        flops[working] = share * (work.matrix_flops or work.total_flops)
-        size[working] = share * work.bytes
-        least_ns = max(floor.compute_ns, floor.memory_ns)
-        if not floor.known or (work.estimate and least_ns > whole):
-            continue
-        has_floor[rows] = True
-        floor_ns[working] = share * min(least_ns, whole)
-        if floor.compute_ns > floor.memory_ns:
-            compute[working] = floor_ns[working]
+    calls = list(priced(gathered, gathered.pieces, roof))
+    rows = np.array([row for piece, *_ in calls for row in piece.rows], np.int64)
+    owner = np.repeat(np.arange(len(calls)), [len(piece.rows) for piece, *_ in calls])
+    known[rows] = True
+    # Kernels do the work of a call; without one, all its operations do.
+    computes = np.bincount(owner[is_kernel[rows]], minlength=len(calls)) > 0
+    chosen = is_kernel[rows] | ~computes[owner]
+    working, caller = rows[chosen], owner[chosen]
+    whole = np.bincount(caller, times[working], len(calls))
+    alone = np.bincount(caller, minlength=len(calls))
+    share = np.where(whole[caller] > 0, times[working] / np.maximum(whole, 1)[caller], 1 / np.maximum(alone, 1)[caller])
+    flops[working] = share * np.array([work.matrix_flops or work.total_flops for _, work, *_ in calls], float)[caller]
+    size[working] = share * np.array([work.bytes for _, work, *_ in calls], float)[caller]
+    computing, moving = np.array([(floor.compute_ns, floor.memory_ns) for *_, floor in calls], float).reshape(-1, 2).T
+    least = np.maximum(computing, moving)
+    estimate = np.array([work.estimate for _, work, *_ in calls], bool)
+    sound = np.array([floor.known for *_, floor in calls], bool) & ~(estimate & (least > whole))
+    has_floor[rows] = sound[owner]
+    floor_ns[working] = share * np.where(sound, np.minimum(least, whole), 0)[caller]
+    compute[working] = np.where((computing > moving)[caller], floor_ns[working], 0)
     return RowWork(flops, size, known, floor_ns, has_floor, compute)

@@ -10,13 +10,13 @@ import polars as pl
 from warpline.analyses.gap_spans import CAUSES
 from warpline.analyses.gaps import Gaps
 from warpline.analyses.roofline import kernel_floors
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.errors import CannotAnswer
 from warpline.inert import inert
 from warpline.reports.page.contract import Launch, Track, TrackKind
 from warpline.reports.page.names import Names
 from warpline.reports.page.rows import Pack, Rows, numbered
 from warpline.trace.columns import NONE, Int64s, integers
-from warpline.trace.trace import Trace
 
 NO_STREAM = -1
 LAUNCH_COLUMNS = (
@@ -32,8 +32,8 @@ MOST_FLOORS = 200_000
 class DeviceTracks:
     """Adds the tracks of all devices."""
 
-    def __init__(self, trace: Trace, pack: Pack, names: Names, inside: Mapping[int, int]) -> None:
-        self._trace, self._pack, self._names, self._inside = trace, pack, names, inside
+    def __init__(self, work: Gathered, pack: Pack, names: Names, inside: Mapping[int, int]) -> None:
+        self._trace, self._work, self._pack, self._names, self._inside = work.trace, work, pack, names, inside
         self.launches: list[Launch] = []
 
     def add_streams(self, ops: Int64s, calls: Int64s) -> Int64s:
@@ -85,7 +85,7 @@ class DeviceTracks:
         """The operations with the time that the roofline allows, to two digits so that equal launches stay equal, and
         with the kernel of Nsight Compute's report that each is."""
         try:
-            floors = kernel_floors(self._trace) if len(gpu) <= MOST_FLOORS else {}
+            floors = kernel_floors(self._trace, known_work=self._work) if len(gpu) <= MOST_FLOORS else {}
         except CannotAnswer:
             floors = {}
         times, bounds = np.full(len(gpu), NONE), np.full(len(gpu), NONE)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from warpline.analyses.borrowed_ops import lent_to
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import LISTED_KERNELS, Diagnosis
@@ -48,9 +50,15 @@ def page(
 ) -> Page:
     """The page of a diagnosis; `again` is the command that repeats the diagnosis, `cost` the price of a GPU, `dive`
     what Nsight Compute says of its kernels."""
-    timeline = drawn_timeline(diagnosis, dive)
+    work = _work(diagnosis)
+    timeline = drawn_timeline(diagnosis, work, dive)
     rows = _Rows(timeline.head.zero_ns, timeline.blocks())
-    return Page(_document(diagnosis, top_kernels, again, rows, cost=cost, dive=dive), timeline.head.events)
+    return Page(_document(diagnosis, work, top_kernels, again, rows, cost=cost, dive=dive), timeline.head.events)
+
+
+def _work(diagnosis: Diagnosis) -> Gathered:
+    """The work of the trace's operations, which the timeline and the panels share."""
+    return Gathered(diagnosis.trace, borrowed=lent_to(diagnosis.trace))
 
 
 class ServedPage:
@@ -60,14 +68,15 @@ class ServedPage:
         self, diagnosis: Diagnosis, again: str = "", most_rows: int = MOST_ROWS, dive: Dive | None = None
     ) -> None:
         self._diagnosis, self._again, self._dive = diagnosis, again, dive
-        self.timeline: DrawnTimeline = drawn_timeline(diagnosis, dive)
+        self._work = _work(diagnosis)
+        self.timeline: DrawnTimeline = drawn_timeline(diagnosis, self._work, dive)
         self.least_ns = self.timeline.least_for(most_rows)
         """Shorter rows are not on the page at first."""
 
     def document(self) -> str:
         """The page."""
         rows = _Rows(self.timeline.head.zero_ns, self.timeline.only(self.least_ns).blocks())
-        return _document(self._diagnosis, LISTED_KERNELS, self._again, rows, connects=True, dive=self._dive)
+        return _document(self._diagnosis, self._work, LISTED_KERNELS, self._again, rows, connects=True, dive=self._dive)
 
     def rows(self, start_ns: int, end_ns: int) -> bytes:
         """The long rows, and all between two times on the page."""
@@ -76,6 +85,7 @@ class ServedPage:
 
 def _document(
     diagnosis: Diagnosis,
+    work: Gathered,
     top_kernels: int,
     again: str,
     timeline: _Rows,
@@ -84,7 +94,7 @@ def _document(
     dive: Dive | None = None,
 ) -> str:
     full, (first, second) = report(diagnosis, True, top_kernels, again, cost), timeline.blocks
-    data = block(msgspec.json.encode(panels(diagnosis, timeline.zero_ns)))
+    data = block(msgspec.json.encode(panels(diagnosis, work, timeline.zero_ns)))
     program = asset("bundle.js")
     summary = "".join(
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.budget_panel import budget_panel
 from warpline.reports.page.contract import Panels, StepTimes
@@ -13,13 +14,13 @@ from warpline.reports.page.tables_panel import tables_panel
 from warpline.reports.page.whatif_panel import whatif_panel
 
 
-def panels(diagnosis: Diagnosis, zero_ns: int) -> Panels:
-    """The data of all panels; `zero_ns` is the timeline's zero."""
+def panels(diagnosis: Diagnosis, work: Gathered, zero_ns: int) -> Panels:
+    """The data of all panels; `work` is that of the trace's operations, `zero_ns` the timeline's zero."""
     return Panels(
         whatif=whatif_panel(diagnosis),
         steps=_steps(diagnosis, zero_ns),
-        tables=tables_panel(diagnosis),
-        roofline=roofline_panel(diagnosis),
+        tables=tables_panel(diagnosis, work),
+        roofline=roofline_panel(diagnosis, work),
         flame=flame_panel(diagnosis),
         budget=budget_panel(diagnosis),
         memory=memory_panel(diagnosis, zero_ns),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpline.analyses.roofline import roofline_table
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.errors import WarplineError
 from warpline.findings.diagnosis import Diagnosis
 from warpline.hardware import Figure
@@ -12,10 +13,10 @@ from warpline.reports.roofline_plot import ceilings, drawable, shape_label
 MOST_DOTS = 300
 
 
-def roofline_panel(diagnosis: Diagnosis) -> Roofline | None:
+def roofline_panel(diagnosis: Diagnosis, work: Gathered) -> Roofline | None:
     """The longest ops with FLOPs and bytes; None if the device's ceilings or all shapes are unknown."""
     try:
-        table = roofline_table(diagnosis.trace)
+        table = roofline_table(diagnosis.trace, known_work=work)
     except WarplineError:
         return None
     memory = table.roof.bandwidth("dram") if table.roof else None

@@ -10,6 +10,7 @@ import polars as pl
 from warpline.analyses.kernels import top_kernels
 from warpline.analyses.ops import ops_table
 from warpline.analyses.parts import PartsTable, parts_table
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.errors import CannotAnswer
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import DataTable, TableColumn, Tables
@@ -17,18 +18,18 @@ from warpline.reports.page.contract import DataTable, TableColumn, Tables
 MOST_ROWS = 500
 
 
-def tables_panel(diagnosis: Diagnosis) -> Tables | None:
+def tables_panel(diagnosis: Diagnosis, work: Gathered) -> Tables | None:
     """Every table with rows; None without any."""
-    found = list(_tables(diagnosis))
+    found = list(_tables(diagnosis, work))
     return Tables(found) if found else None
 
 
-def _tables(diagnosis: Diagnosis) -> Iterator[DataTable]:
+def _tables(diagnosis: Diagnosis, work: Gathered) -> Iterator[DataTable]:
     if len(diagnosis.trace.ops):
-        yield _ops(ops_table(diagnosis.trace).frame)
+        yield _ops(ops_table(diagnosis.trace, known_work=work).frame)
     if diagnosis.devices:
         with contextlib.suppress(CannotAnswer):
-            yield _parts(parts_table(diagnosis.trace))
+            yield _parts(parts_table(diagnosis.trace, known_work=work))
     kernels = top_kernels(diagnosis.trace)
     if len(kernels):
         yield _kernels(kernels)

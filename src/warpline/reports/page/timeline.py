@@ -7,6 +7,7 @@ from dataclasses import replace
 import msgspec
 import numpy as np
 
+from warpline.analyses.roofline_pieces import Gathered
 from warpline.dive.model import Dive
 from warpline.findings.diagnosis import Diagnosis
 from warpline.inert import inert
@@ -72,10 +73,10 @@ def _text(record: Timeline | Particulars) -> bytes:
     return len(text).to_bytes(4, "little") + text
 
 
-def drawn_timeline(diagnosis: Diagnosis, dive: Dive | None = None) -> DrawnTimeline:
+def drawn_timeline(diagnosis: Diagnosis, work: Gathered, dive: Dive | None = None) -> DrawnTimeline:
     """The timeline of the diagnosed trace, whose kernels lead to what a report of Nsight Compute says of them."""
     trace, pack, names = diagnosis.trace, Pack(), Names()
-    host, devices = HostTracks(trace, pack, names), DeviceTracks(trace, pack, names, kernel_of_row(dive))
+    host, devices = HostTracks(trace, pack, names), DeviceTracks(work, pack, names, kernel_of_row(dive))
     ops = host.add_ops()
     calls = host.add_api(ops)
     host.add_ranges()
