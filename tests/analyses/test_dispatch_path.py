@@ -40,6 +40,12 @@ def test_each_layer_is_measured(trace: Trace) -> None:
     assert (row["file"], row["line"]) == ("train.py", 7)
 
 
+def test_other_ops_between_are_no_python(tmp_path: Path) -> None:
+    events = [op("aten::linear", 0, 20), op("aten::relu", 30, 40), op("aten::linear", 75, 20)]
+    (row,) = dispatch_path(open_trace(write(tmp_path, events)), "aten::linear").rows(named=True)
+    assert row["python_ns"] == 2_500  # none before the first, 5 µs before the second
+
+
 def test_frames_of_built_in_functions_show_the_boundary_to_cpp(tmp_path: Path) -> None:
     events = [
         frame("train.py(7): step", 0, 200, 1, None),

@@ -53,8 +53,9 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
     slot = np.full(len(ops) + 1, NONE, np.int64)
     slot[rows] = np.arange(len(rows))
     starts, ends = integers(ops["start_ns"])[rows], integers(ops["end_ns"])[rows]
-    before, native = _before(trace, rows), _called_from_native(trace)[rows]
-    entering, leaving, taken = _boundary(trace, rows)
+    earlier = _earlier_sibling(trace)
+    before, native = _before(trace, earlier)[rows], _called_from_native(trace)[rows]
+    boundary, taken = (times[rows] for times in _boundary(trace, earlier))
     own, layers = _own_times(trace), _layers(trace)
     inside = _slots(np.arange(len(ops)), owner, slot)
     calls_of = _slots(integers(trace.api["op_id"]), owner, slot)
@@ -64,7 +65,7 @@ def dispatch_path(trace: Trace, op: str | None = None) -> pl.DataFrame:
             "name": ops["name"].gather(rows).cast(pl.String),
             "row": rows,
             "python_ns": np.where(native, 0, np.maximum(before - taken, 0)),
-            "boundary_ns": np.where(native, 0, entering + leaving),
+            "boundary_ns": np.where(native, 0, boundary),
             "native_ns": np.where(native, before, 0),
             "is_native": native,
             **{
@@ -155,44 +156,47 @@ def _main_kernels(trace: Trace, work_of: Int64s, names: pl.Series) -> pl.DataFra
     return chosen.select(name="op", kernel="kernel")
 
 
-def _before(trace: Trace, rows: Int64s) -> Int64s:
-    """From the end of the previous op on its thread to its start, if short enough to be its caller."""
-    threads, starts, ends = (integers(trace.ops[name])[rows] for name in ("thread", "start_ns", "end_ns"))
-    order = np.lexsort((starts, threads))
-    pause = np.zeros(len(rows), np.int64)
-    same = threads[order][1:] == threads[order][:-1]
-    gap = starts[order][1:] - np.maximum.accumulate(ends[order])[:-1] if len(rows) > 1 else np.empty(0, np.int64)
-    pause[order[1:]] = np.where(same & (gap > 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
-    return pause
+def _earlier_sibling(trace: Trace) -> Int64s:
+    """For each op the one before it on its thread within the same op, or NONE."""
+    ops = trace.ops
+    threads, parents, starts = (integers(ops[name]) for name in ("thread", "parent", "start_ns"))
+    order = np.lexsort((starts, parents, threads))
+    same = (threads[order][1:] == threads[order][:-1]) & (parents[order][1:] == parents[order][:-1])
+    found = np.full(len(ops), NONE, np.int64)
+    found[order[1:]] = np.where(same, order[:-1], NONE)
+    return found
+
+
+def _before(trace: Trace, earlier: Int64s) -> Int64s:
+    """From the end of the op before it (or the begin of the op around it) to its start, if short enough to be its
+    caller."""
+    parents, starts = integers(trace.ops["parent"]), integers(trace.ops["start_ns"])
+    ended, began = (np.append(integers(trace.ops[name]), 0) for name in ("end_ns", "start_ns"))
+    since = np.where(earlier != NONE, ended[earlier], np.where(parents != NONE, began[parents], starts))
+    gap = starts - since
+    return np.where((gap > 0) & (gap <= LONGEST_PYTHON_NS), gap, 0)
 
 
 def _has_built_ins(trace: Trace) -> bool:
     return bool(matches(trace.python["name"], BUILT_IN).any())
 
 
-def _boundary(trace: Trace, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Time in the built-in function around each op, before it and after it; and what of the pause before it that is.
+def _boundary(trace: Trace, earlier: Int64s) -> tuple[Int64s, Int64s]:
+    """Time in the built-in function around each op, before and after it; and how much of the pause before the op such
+    time takes, its own and that of the op before.
 
     Python frames show the call of a built-in function, `<built-in method mul_ of Tensor object>`, and the op within it:
     between the two, C++ reads the arguments, and wraps the result.
     """
-    frames = integers(trace.ops["frame"])[rows]
+    frames, starts, ends = (integers(trace.ops[name]) for name in ("frame", "start_ns", "end_ns"))
     built_in = np.append(matches(trace.python["name"], BUILT_IN).to_numpy(), False)[frames]
     first, last = (np.append(integers(trace.python[end]), 0)[frames] for end in ("start_ns", "end_ns"))
-    threads, starts, ends = (integers(trace.ops[name])[rows] for name in ("thread", "start_ns", "end_ns"))
-    order = np.lexsort((starts, threads))
-    before, after = np.roll(order, 1), np.roll(order, -1)
-    same_before, same_after = (np.zeros(len(rows), bool) for _ in range(2))
-    same_before[order] = (frames[order] == frames[before]) & (before != order)
-    same_after[order] = (frames[order] == frames[after]) & (after != order)
-    begin, thread_before = first.copy(), np.full(len(rows), False)
-    begin[order] = np.where(same_before[order], ends[before], first[order])
-    thread_before[order[1:]] = threads[order[1:]] == threads[order[:-1]]
+    shared = (earlier != NONE) & (np.append(frames, NONE)[earlier] == frames)
+    begin = np.where(shared, np.append(ends, 0)[earlier], first)
     entering = np.where(built_in, np.clip(starts - begin, 0, LONGEST_PYTHON_NS), 0)
-    leaving = np.where(built_in & ~same_after, np.clip(last - ends, 0, LONGEST_PYTHON_NS), 0)
-    taken = entering.copy()
-    taken[order] += np.where(thread_before[order], leaving[before], 0)
-    return entering, leaving, taken
+    leaving = np.where(built_in, np.clip(last - ends, 0, LONGEST_PYTHON_NS), 0)
+    leaving[earlier[shared]] = 0  # another op of the same function follows
+    return entering + leaving, entering + np.append(leaving, 0)[earlier]
 
 
 def _hidden(trace: Trace, starts: Int64s, ends: Int64s) -> Int64s:
