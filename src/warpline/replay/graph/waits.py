@@ -130,6 +130,13 @@ class _Lookup:
         for lane in range(len(works.streams)):
             begin, beyond = np.searchsorted(works.lane, [lane, lane + 1])
             self.lanes.append((int(begin), np.maximum.accumulate(launched[begin:beyond]), works.end[begin:beyond]))
+        # One sorted array for all streams, so that one search finds the last work of each: by stream, then by the place
+        # of its launch among all launches.
+        reached = np.concatenate([works.end[:0], *(times for _, times, _ in self.lanes)])
+        self._moments = np.unique(reached)
+        self._first = np.array([begin for begin, _, _ in self.lanes], np.int64)
+        self._lane_keys = np.arange(len(self.lanes)) * (len(self._moments) + 1)
+        self._keys = self._lane_keys[works.lane] + np.searchsorted(self._moments, reached)
         linked = np.flatnonzero(works.call != NONE)
         self._by_thread: dict[int, tuple[Int64s, Int64s]] = {}
         for thread in np.unique(calls.thread[works.call[linked]]) if len(linked) else []:
@@ -137,12 +144,16 @@ class _Lookup:
             mine = mine[np.argsort(calls.start[works.call[mine]], kind="stable")]
             self._by_thread[int(thread)] = (calls.start[works.call[mine]], mine)
 
-    def last_before(self, moment: int) -> list[int]:
+    def last_before(self, moment: int) -> Int64s:
         """The last work on each stream that was launched before the moment; NONE where nothing was."""
-        return [
-            begin + int(np.searchsorted(launched, moment)) - 1 if len(launched) and launched[0] < moment else NONE
-            for begin, launched, _ in self.lanes
-        ]
+        last = np.searchsorted(self._keys, self._lane_keys + np.searchsorted(self._moments, moment)) - 1
+        return np.where(last >= self._first, last, NONE)
+
+    def last_on(self, lane: int, moment: int) -> int:
+        """The same of one stream."""
+        begin, launched, _ = self.lanes[lane]
+        last = int(np.searchsorted(launched, moment)) - 1
+        return begin + last if last >= 0 else NONE
 
     def last_of_thread(self, thread: int, moment: int) -> int:
         """The last work that the thread had launched before the moment."""
@@ -158,10 +169,13 @@ class _Lookup:
         if how in (EVENT, ROOM):
             return self._ended_last(start, end)
         latest_end = end + self.slack_ns
-        possible = [work for work in self.last_before(start) if work != NONE and self.works.end[work] <= latest_end]
-        if how == DEVICE or not possible:
-            return possible
-        latest = max(possible, key=lambda work: int(self.works.end[work]))
+        possible = self.last_before(start)
+        possible = possible[possible != NONE]
+        possible = possible[self.works.end[possible] <= latest_end]
+        if how == DEVICE or not len(possible):
+            found: list[int] = possible.tolist()
+            return found
+        latest = int(possible[np.argmax(self.works.end[possible])])
         if self.works.end[latest] > start:
             return [latest]
         own = self.last_of_thread(int(self.calls.thread[position]), start)
@@ -217,7 +231,7 @@ def _recorded_targets(trace: Trace, calls: TopCalls, works: Works, lookup: _Look
         lane = lanes.get((device, stream))
         if lane is None:
             continue
-        target = lookup.last_before(moment)[lane]
+        target = lookup.last_on(lane, moment)
         late = target != NONE and works.end[target] > calls.end[position] + lookup.slack_ns
         found[position] = [] if target == NONE or late else [target]
     return found
