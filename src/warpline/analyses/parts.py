@@ -28,6 +28,7 @@ from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import texts
 from warpline.trace.trace import Trace, Window
+from warpline.units import speedup
 
 SCHEMA = "warpline.parts/1"
 WAYS = ("module", "range", "role", "class")
@@ -239,4 +240,4 @@ def _verdict(row: dict[str, Any]) -> str:
         return "short kernels"
     if not row["floor_ns"]:
         return "unknown work"
-    return f"{row['priced_ns'] / row['floor_ns']:.3g}× its {bound} limit"
+    return f"{speedup(row['priced_ns'] / row['floor_ns'])} its {bound} limit"

@@ -14,7 +14,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools
-from warpline.units import count, duration, several
+from warpline.units import duration, several
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -52,7 +52,7 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     if not evidence.per_step(copies):
         return None
     unread = evidence.per_step(copies & evidence.scene.once(copies_never_read))
-    among = f" Of these, {count(unread)} are never read." if unread else ""
+    among = f" Of these, {several(unread, 'is', 'are')} never read." if unread else ""
     return Claim(
         "clone, contiguous, repeat and to make device-to-device copies: "
         f"{several(evidence.per_step(copies), 'copy', 'copies')} a step, {duration(evidence.time_per_step(copies))}."

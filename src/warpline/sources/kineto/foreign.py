@@ -90,6 +90,6 @@ def _described(raw: RawEvents) -> str:
     more = " …" if len(names) > LISTED else ""
     of = f" in the {'category' if len(names) == 1 else 'categories'} {', '.join(names[:LISTED])}{more}" if names else ""
     return (
-        f"{total:,} events{of}{f' ({kinds})' if kinds else ''}, and none in a category of torch.profiler "
+        f"{several(total, 'event')}{of}{f' ({kinds})' if kinds else ''}, and none in a category of torch.profiler "
         "(cpu_op, kernel, cuda_runtime …) or on a GPU's lane"
     )

@@ -25,6 +25,7 @@ from warpline.sources.ncu.csv_file import read_csv
 from warpline.sources.ncu.model import Instruction, KernelReport, NcuReport, Reading, RuleResult, SourceCounters
 from warpline.sources.ncu.units import base_unit
 from warpline.sources.unpack import Unpacked
+from warpline.units import several
 
 _AGAIN = "copy it again, or record it again"
 _INSTALL = "pip install 'warpline[ncu]', or give its CSV: ncu --import REPORT.ncu-rep --csv --page raw > REPORT.csv"
@@ -52,9 +53,8 @@ def read_report_file(path: Path) -> NcuReport:
     if not answer.kernels:
         if container.results or answer.code:
             why = _ending(answer) or "its blocks are damaged"
-            raise UnreadableFile(
-                "damaged-file", f"{path} holds {container.results} kernels, but none can be read: {why}", _AGAIN
-            )
+            held = several(container.results, "kernel")
+            raise UnreadableFile("damaged-file", f"{path} holds {held}, but none can be read: {why}", _AGAIN)
         if container.truncated or damage:
             raise UnreadableFile("damaged-file", f"{path} is cut short before the end of its first kernel", _AGAIN)
         raise UnreadableFile("no-kernels", f"{path} holds no profiled kernel", f"ask why: warpline doctor {path.name}")
@@ -140,11 +140,11 @@ def _health(container: Container, answer: _Answer, damage: str) -> Iterator[Heal
     if damage:
         yield HealthEntry("truncated-file", "error", damage)
     elif container.truncated:
-        message = f"The report ends within a block: it was cut short after {expected} kernels."
+        message = f"The report ends within a block: it was cut short after {several(expected, 'kernel')}."
         yield HealthEntry("truncated-file", "error", message)
     ending = _ending(answer)
     if ending or read < expected:
-        message = f"{read} of {expected} kernels could be read" + (f": {ending}." if ending else ".")
+        message = f"{read} of {several(expected, 'kernel')} could be read" + (f": {ending}." if ending else ".")
         yield HealthEntry("damaged-report", "error", message)
     if container.command and not _CLOCKS_LEFT.search(container.command):
         message = "ncu locked the clocks to their base frequency: durations are longer than in production."

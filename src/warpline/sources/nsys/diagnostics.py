@@ -17,6 +17,7 @@ from warpline.scrub.quote import MAX_INPUT_CHARS, quote
 from warpline.sources.health import HealthEntry, Severity
 from warpline.sources.nsys.columns import process
 from warpline.sources.nsys.database import Database
+from warpline.units import several
 
 # ENUM_DIAGNOSTIC_SEVERITY_LEVEL
 WARNING, ERROR = 2, 3
@@ -151,13 +152,9 @@ def remark_health(remarks: Remarks, kernels: int, cuda_processes: set[int]) -> l
         )
     helpers = remarks.without_cuda - cuda_processes
     if helpers and kernels:
-        entries.append(
-            HealthEntry(
-                "helper-processes",
-                "info",
-                f"{len(helpers)} other processes were recorded and used no CUDA (compilers and data workers do not).",
-            )
-        )
+        others = several(len(helpers), "other process was", "other processes were")
+        message = f"{others} recorded and used no CUDA (compilers and data workers do not)."
+        entries.append(HealthEntry("helper-processes", "info", message))
     entries += _other_health(remarks)
     return entries
 

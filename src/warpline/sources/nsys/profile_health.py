@@ -12,6 +12,7 @@ from warpline.sources.nsys.facts import NEWEST_SCHEMA, OLDEST_SCHEMA, Facts
 from warpline.sources.nsys.program import Ending, read_ending
 from warpline.sources.nsys.strings import Strings
 from warpline.trace.api_names import LAUNCH
+from warpline.units import several
 
 # CUDA errors after which a context is unusable, and out of memory; others, such as not ready (600), are normal.
 OUT_OF_MEMORY = 2
@@ -102,12 +103,10 @@ def _program_failed(ending: Ending, kernels: int) -> HealthEntry:
 def _no_kernels(facts: Facts, remarks: Remarks, ending: Ending, launches: int, calls: int) -> HealthEntry:
     seconds = f" in {facts.duration_ns / 1e9:.2f} s" if facts.duration_ns else ""
     if launches:
-        return HealthEntry(
-            "launches-without-kernels",
-            "error",
-            f"{launches} launches were recorded, but no kernel: {_lost_kernels(facts, remarks, ending)}",
-        )
-    recorded = f"{calls} CUDA calls and no launch{seconds}" if calls else f"no CUDA call{seconds}"
+        recorded = several(launches, "launch was", "launches were")
+        why = _lost_kernels(facts, remarks, ending)
+        return HealthEntry("launches-without-kernels", "error", f"{recorded} recorded, but no kernel: {why}")
+    recorded = f"{several(calls, 'CUDA call')} and no launch{seconds}" if calls else f"no CUDA call{seconds}"
     return HealthEntry(
         "no-kernels", "error", f"No kernel was recorded ({recorded}): {_absent_kernels(facts, remarks, ending, calls)}"
     )
