@@ -69,3 +69,17 @@ def test_an_attention_that_the_math_backend_raises_is_fused_in_half_precision(tm
     products = 6 if training else 2
     expected = 600_000 + products * IN_HALF_US * 1000 * shares.SDPA_HALF.expected
     assert found.new_step_ns.expected == pytest.approx(expected, rel=0.1)
+
+
+@pytest.mark.parametrize(("query", "said"), [(SMALL, "here they have 3: add"), ([2, 64, 2048, 64], "size); in fp16")])
+def test_attention_whose_call_runs_the_math_backend_is_told_why(tmp_path: Path, query: list[int], said: str) -> None:
+    def body(program: Program) -> None:
+        program.large_product(300)
+        with program.within("aten::_scaled_dot_product_attention_math", shapes=[query] * 3):
+            product(program)
+            program.op("aten::_softmax", (SOFTMAX_FP32, 1000), shapes=[SCORES], dtype="float")
+            product(program)
+        program.wait()
+
+    (found,) = [finding for finding in judged(tmp_path, body).findings if finding.fix == "sdpa"]
+    assert "math backend" in found.how and said in found.how

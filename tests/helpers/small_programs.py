@@ -92,13 +92,14 @@ class Program:
         self.events.append(annotation(name, start, self.now - start))
 
     @contextmanager
-    def within(self, name: str) -> Iterator[None]:
+    def within(self, name: str, shapes: list[list[int]] | None = None) -> Iterator[None]:
         """An op around others."""
         start = self.now
         self.python(1)
         yield
         self.python(1)
-        self.events.append(op(name, start, self.now - start))
+        known: dict[str, Any] = {"Input Dims": shapes} if shapes else {}
+        self.events.append(op(name, start, self.now - start, **known))
 
     def op(
         self,

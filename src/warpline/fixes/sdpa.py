@@ -24,6 +24,8 @@ from warpline.work.parse import recorded_sizes
 REACH = 12
 """How many kernels before and after a softmax may belong to the same attention: scale, mask, casts, dropout."""
 BATCHED = {"aten::bmm", "aten::baddbmm", "aten::matmul", "aten::einsum", "aten::_bmm"}
+FUSED_AXES = 4
+"""Dimensions of the tensors that fused kernels take."""
 MATH = "aten::_scaled_dot_product_attention_math"
 
 
@@ -222,6 +224,23 @@ def unfused_attention(evidence: Evidence, prediction: Prediction) -> Claim | Non
         f"{several(kernels, 'kernel')} each, {duration(evidence.time_per_step(members))} in total), and its scores "
         "go through memory.",
         evidence.places(softmax),
+        how=_how_to_leave_math(evidence.scene, softmax),
+    )
+
+
+def _how_to_leave_math(scene: Scene, softmax: Bools) -> str | None:
+    """Advice for attention that is written with scaled_dot_product_attention already, and runs unfused."""
+    calls = np.unique(_op_around(scene, MATH)[softmax])
+    if not len(calls) or calls[0] == NONE:
+        return None
+    sizes = recorded_sizes(str(scene.trace.ops["shapes"][int(calls[0])]))
+    axes = len(sizes[0]) if sizes and sizes[0] else FUSED_AXES
+    first = f"; here they have {axes}: add the missing ones with unsqueeze" if axes < FUSED_AXES else ""
+    return (
+        "scaled_dot_product_attention is called, and runs its math backend. Its fused kernels take tensors of four "
+        f"dimensions (batch, heads, length, size){first}; in fp16 or bf16 for the fastest, with a size that is a "
+        "multiple of 8 and at most 256. Call it within torch.nn.attention.sdpa_kernel([SDPBackend.FLASH_ATTENTION, "
+        "SDPBackend.EFFICIENT_ATTENTION]): then torch warns what is missing."
     )
 
 
