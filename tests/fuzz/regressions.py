@@ -12,8 +12,8 @@ from typing import Any
 from kineto_files import annotation, call, copy, kernel, launched, op
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
 
-from tests.fuzz.commands import CODES, FILE, MORE_CODES, Command
-from tests.fuzz.inputs import Files
+from tests.fuzz.commands import CODES, FILE, HISTORY, MORE_CODES, Command
+from tests.fuzz.inputs import HISTORY_FILE, Files
 
 FOLDER = Path(__file__).with_name("regressions")
 Case = tuple[Files, list[Command]]
@@ -224,6 +224,17 @@ def kernels_of_zero_length() -> Case:
 def names_that_are_not_text() -> Case:
     names = Files("names.txt", {"names.txt": b"\xff\xfe gemm\n\xc2\x9b2J\n\xed\xa0\x80 k\n"})
     return names, [Command(("kernel", "-", "--json"), stdin=True), Command(("kernel", "-"), stdin=True)]
+
+
+@case
+def a_view_in_place_of_the_runs_of_a_history() -> Case:
+    database = sqlite3.connect(":memory:")
+    endless = "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT"
+    cells = "x AS id, x AS at, '/nowhere' AS project, 'train' AS name, hex(zeroblob(400000000)) AS label, x AS outcome"
+    columns = f"{cells}, x AS metric, x AS device, x AS recordings, x AS numbers"
+    database.executescript(f"PRAGMA user_version = 1; CREATE VIEW runs AS {endless} {columns} FROM n;")
+    files = Files(HISTORY_FILE, {HISTORY_FILE: database.serialize()})
+    return files, commands(("history", "train", "--folder", f"{HISTORY}/x", "--json"))
 
 
 def stored() -> dict[str, Callable[[], Case]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import bz2
-import lzma
 import re
 import tempfile
 from collections.abc import Iterable
@@ -19,8 +18,7 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
-from warpline.sources.unpack import GZIP_MAGIC, Unpacked
-from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, DamagedGzip, engine
+from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of, unpacked_head
 from warpline.trace.open import open_trace
 from warpline.units import size
 
@@ -36,7 +34,7 @@ _TOOL_OUTPUT = re.compile(
 )
 _RECORDED = re.compile(r"^Collecting data\.\.\.|^Generating '", re.MULTILINE)
 """nsys ran a program, whose output may precede this line."""
-_XZ, _BZIP2 = b"\xfd7zXZ\x00", b"BZh"
+_BZIP2 = b"BZh"
 
 
 def examine_files(paths: Iterable[Path]) -> list[Examination]:
@@ -93,17 +91,29 @@ def _unpacked(path: Path, name: str) -> list[Check] | None:
     if not path.is_file():
         return None
     with path.open("rb") as file:
-        head = file.read(6)
-    if not head.startswith((_XZ, _BZIP2)):
+        head = file.read(len(XZ_MAGIC))
+    if not head.startswith((XZ_MAGIC, _BZIP2)):
         return None
     with tempfile.TemporaryDirectory(prefix="warpline-") as folder:
         inner = Path(folder) / Path(name).stem
         try:
-            with lzma.open(path) if head.startswith(_XZ) else bz2.open(path) as packed:
-                inner.write_bytes(packed.read(MAX_UNPACKED_BYTES))
-        except (OSError, EOFError, lzma.LZMAError) as error:
+            if head.startswith(XZ_MAGIC):
+                _write_unpacked(path, inner)
+            else:
+                with bz2.open(path) as packed:
+                    inner.write_bytes(packed.read(MAX_UNPACKED_BYTES))
+        except (OSError, EOFError) as error:
             raise UnreadableFile("damaged-file", f"{name} cannot be decompressed: {error}", "copy it again") from error
         return _examine(inner, inner.name)
+
+
+def _write_unpacked(path: Path, inner: Path) -> None:
+    unpacked = Unpacked(path, limit_bytes=MAX_UNPACKED_BYTES)
+    with inner.open("wb") as file:
+        for piece in unpacked:
+            file.write(piece)
+    if unpacked.damage:
+        raise EOFError(unpacked.damage)
 
 
 def _timeline(path: Path) -> list[Check]:
@@ -190,11 +200,11 @@ def _text(path: Path) -> str:
     """The start and end of a text file, decompressed."""
     with path.open("rb") as file:
         data = file.read(MAX_TEXT_BYTES)
-        if data.startswith(GZIP_MAGIC):
+        if packing := packing_of(data):
             try:
-                data = engine.decompressobj(GZIP_WINDOW_BITS).decompress(data, MAX_TEXT_BYTES)
-            except DamagedGzip as error:
-                raise UnreadableFile("damaged-file", f"{path.name} is damaged gzip", "copy it again") from error
+                data, _ = unpacked_head(data, packing, MAX_TEXT_BYTES)
+            except ValueError as error:
+                raise UnreadableFile("damaged-file", f"{path.name} is damaged {packing}", "copy it again") from error
         elif len(data) == MAX_TEXT_BYTES:
             file.seek(max(MAX_TEXT_BYTES, path.stat().st_size - MAX_TEXT_BYTES))
             data += b"\n" + file.read(MAX_TEXT_BYTES)

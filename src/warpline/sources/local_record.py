@@ -19,6 +19,10 @@ from warpline.sources.record_files import VARIABLE
 
 WAIT_S = 30.0
 """How long a writer waits for the others."""
+MAX_VALUE_BYTES = 1 << 20
+"""A row holds a few kilobytes; a larger value is no row of ours."""
+MAX_ROWS = 1_000_000
+"""A damaged file may go round in circles."""
 VERSION = 1
 TABLES = """
 create table if not exists runs (
@@ -50,7 +54,7 @@ def rows(path: Path, query: str, values: Sequence[Value] = ()) -> list[tuple[Val
     if not path.exists():
         return []
     with _opened(path, create=False) as database:
-        return database.execute(query, tuple(values)).fetchall()
+        return database.execute(query, tuple(values)).fetchmany(MAX_ROWS)
 
 
 @contextlib.contextmanager
@@ -61,6 +65,8 @@ def _opened(path: Path, create: bool) -> Iterator[sqlite3.Connection]:
         database = sqlite3.connect(path, timeout=WAIT_S, isolation_level=None)
         try:
             database.execute("pragma trusted_schema = off")
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE_BYTES)
+            database.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
             _prepare(database, path)
             yield database
         finally:
@@ -85,6 +91,9 @@ def _prepare(database: sqlite3.Connection, path: Path) -> None:
     """Turn on the write-ahead log and make the tables, once."""
     version = int(database.execute("pragma user_version").fetchone()[0])
     if version == VERSION:
+        views = database.execute("select name from sqlite_master where type = 'view' or rootpage = 0").fetchmany(1)
+        if views:  # a view of our table's name may never end
+            raise UnreadableFile("bad-history", f"{path.name} is another program's database", _HINT)
         return
     if version:
         raise UnreadableFile("bad-history", f"{path.name} is a history of another version ({version})", _HINT)
