@@ -26,12 +26,23 @@ def new_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     return (parent / str(number) for number in count())
 
 
+@pytest.fixture(scope="session")
+def common_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One cache for all workers: a shared profile is parsed once in a run, and read from here by the other tests."""
+    own = tmp_path_factory.getbasetemp()
+    return (own.parent if "PYTEST_XDIST_WORKER" in os.environ else own) / "common-cache"
+
+
 @pytest.fixture(autouse=True)
-def own_cache(new_folders: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def own_cache(
+    request: pytest.FixtureRequest, new_folders: Iterator[Path], common_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No test reads or fills the user's cache or history, or knows the width of the terminal that it is run in."""
     folder = next(new_folders)
-    (folder / "cache").mkdir(parents=True)
-    monkeypatch.setenv("WARPLINE_CACHE", str(folder / "cache"))
+    cache = common_cache if "shared" in request.keywords else folder / "cache"
+    folder.mkdir()
+    cache.mkdir(exist_ok=True)
+    monkeypatch.setenv("WARPLINE_CACHE", str(cache))
     monkeypatch.setenv("WARPLINE_HISTORY", str(folder / "history.sqlite"))
     monkeypatch.delenv("COLUMNS", raising=False)
 

@@ -68,7 +68,7 @@ def merged_length(intervals: list[tuple[int, int]]) -> int:
 
 
 def check(path: Path, folder: Path) -> None:
-    trace = open_trace(path, cache=False)
+    trace = open_trace(path)
     expected = kineto_intervals(path) if trace.source == "kineto" else nsys_intervals(path, folder)
     devices = device_times(trace)
     assert {device.device for device in devices} == set(expected)

@@ -56,8 +56,10 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(params=[False, True], ids=["plain", "coloured"])
-def colour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> bool:
-    monkeypatch.setenv("WARPLINE_CACHE", str(tmp_path))
+def colour(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, traces: dict[str, Path]) -> bool:
+    # Each trace is read once, and asked about again from the cache.
+    monkeypatch.setattr("warpline.sources.cache_folder.SMALL_FILE_BYTES", 0)
+    monkeypatch.setenv("WARPLINE_CACHE", str(traces["kineto"].with_name("cache")))
     monkeypatch.setenv("COLUMNS", "150")
     monkeypatch.delenv("NO_COLOR", raising=False)
     if request.param:

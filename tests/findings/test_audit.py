@@ -221,7 +221,7 @@ PROFILES = sorted(
 @pytest.mark.parametrize("path", PROFILES, ids=lambda path: path.name)
 def test_no_answer_about_a_shared_profile_contradicts_itself(path: Path) -> None:
     try:
-        found = diagnose(open_trace(path, cache=False))
+        found = diagnose(open_trace(path))
     except WarplineError:
         pytest.skip("it cannot be read")
     assert contradictions(json.loads(json.dumps(found.to_dict()))) == []

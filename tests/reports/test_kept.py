@@ -18,12 +18,14 @@ from warpline.reports.kept import FinishedAnswer, answer_key, load, store
 from warpline.sources.cache_folder import answers_folder
 from warpline.trace.open import open_trace
 
-DEMO = DATA.parents[1] / "src" / "warpline" / "data" / "demo.json.xz"
+SMALL = DATA / "kineto" / "streams.json.gz"
+"""Every question takes an analysis, so the file is small."""
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return Path(shutil.copy(DEMO, tmp_path / "trace.json.gz"))
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr("warpline.sources.cache_folder.SMALL_FILE_BYTES", 0)
+    return Path(shutil.copy(SMALL, tmp_path / "trace.json.gz"))
 
 
 def answers() -> list[Path]:
@@ -94,7 +96,7 @@ def test_a_damaged_answer_is_made_again(damage: str, file: Path, capsys: pytest.
 
 
 def test_a_report_is_the_same_after_a_round_trip() -> None:
-    diagnosis = diagnose(open_trace(DEMO))
+    diagnosis = diagnose(open_trace(SMALL))
     answer = FinishedAnswer("{}", report(diagnosis), report(diagnosis, verbose=True))
     store("round-trip", answer)
     assert load("round-trip") == answer

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from paths import PROGRAM_PATH
 
 from warpline.errors import WarplineError
 from warpline.ui.notebook_magic import CellProfile, Options, load_ipython_extension, profile_cell
@@ -38,7 +39,7 @@ def test_loading_the_extension_registers_the_magic() -> None:
 
 
 @pytest.mark.long
-def test_a_notebook_shows_the_diagnosis_of_a_cell(tmp_path: Path) -> None:
+def test_a_notebook_shows_the_diagnosis_of_a_cell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch", reason="torch is not installed")
     pytest.importorskip("ipykernel", reason="ipykernel is not installed")
     nbclient = pytest.importorskip("nbclient", reason="nbclient is not installed")
@@ -51,6 +52,7 @@ def test_a_notebook_shows_the_diagnosis_of_a_cell(tmp_path: Path) -> None:
         "%%warpline --no-timeline\nraise ValueError('mine')",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    monkeypatch.setenv("PYTHONPATH", PROGRAM_PATH)
     client = nbclient.NotebookClient(
         notebook, timeout=300, kernel_name="python3", allow_errors=True, resources={"metadata": {"path": str(tmp_path)}}
     )
