@@ -206,3 +206,47 @@ def test_a_real_run_of_mlflow(answer: Recorded, monkeypatch: pytest.MonkeyPatch,
     with mlflow.start_run() as run:
         artifacts.to_mlflow(answer)
     assert mlflow.get_run(run.info.run_id).data.metrics["warpline/step_ms"] == 2.0
+
+
+def test_a_real_trainer_of_lightning(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    lightning = pytest.importorskip("lightning.pytorch", reason="lightning is not installed")
+    sys.modules.pop("warpline.ui.lightning", None)
+    callback = importlib.import_module("warpline.ui.lightning").WarplineCallback(
+        start=2, steps=2, output=tmp_path / "out"
+    )
+
+    class Model(lightning.LightningModule):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(4, 1)
+
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            return self.layer(batch).mean()
+
+        def configure_optimizers(self) -> Any:
+            return torch.optim.SGD(self.parameters(), 0.01)
+
+    quiet = {
+        "logger": False,
+        "enable_checkpointing": False,
+        "enable_progress_bar": False,
+        "enable_model_summary": False,
+    }
+    trainer = lightning.Trainer(
+        max_steps=12, accelerator="cpu", callbacks=[callback], default_root_dir=tmp_path, **quiet
+    )
+    trainer.fit(Model(), torch.utils.data.DataLoader(torch.ones(40, 4), batch_size=2))
+    assert callback.recorded is not None
+
+
+def test_a_real_run_of_wandb_without_a_network(
+    answer: Recorded, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    wandb = pytest.importorskip("wandb", reason="wandb is not installed")
+    monkeypatch.setenv("WANDB_SILENT", "true")
+    with wandb.init(mode="offline", dir=str(tmp_path), project="test") as run:
+        artifacts.to_wandb(answer)
+        assert run.summary["warpline/step_ms"] == 2.0
+    (kept,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
+    assert b"diagnosis.md" in kept.read_bytes()
