@@ -48,11 +48,11 @@ def no_steps(folder: Path) -> Path:
 
 
 def many_devices(folder: Path) -> Path:
-    """Eight devices with eight streams each, and overlapping kernels."""
+    """Eight devices with 64 streams each, and overlapping kernels."""
     events = _steps(2)
     for device in range(8):
-        for stream in range(8):
-            for place in range(6):
+        for stream in range(64):
+            for place in range(3):
                 start = 100.0 * place + 7 * stream
                 events.append(kernel(f"k{place}", start, 80, 1_000_000, device=device, stream=stream))
     return write(folder, events)
@@ -81,7 +81,7 @@ EDGES: dict[str, Callable[[Path], Path]] = {
     "no GPU activity": no_gpu,
     "one kernel": one_kernel,
     "no steps": no_steps,
-    "8 devices with 8 streams each": many_devices,
+    "8 devices with 64 streams each": many_devices,
     "names that would be markup": hostile,
     "a name of 10 MB": long_name,
     "no events": lambda folder: write(folder, []),

@@ -273,6 +273,25 @@ def test_a_kernel_shows_what_ncu_measured(open_page: Callable[..., Opened], tmp_
     assert page.said == []
 
 
+def test_many_streams_are_folded_and_unfold_together(open_page: Callable[..., Opened], tmp_path: Path) -> None:
+    file = tmp_path / "crowded.html"
+    file.write_text(
+        make_page(diagnose(open_trace(EDGES["8 devices with 64 streams each"](tmp_path), cache=False))).html
+    )
+    page = open_page(file)
+    before = page.ask("t.picture.layout.height")
+    assert page.ask("t.picture.layout.rows.filter((row) => row.label === '64 streams').length") == 8
+    page.ask("t.parts.stage.scrollIntoView({block: 'center'})")
+    where = page.ask("""(() => { const row = t.picture.layout.rows.find((row) => row.title === 'GPU 0'),
+        { x, y } = t.parts.view.getBoundingClientRect(); return [x + 30, y + t.picture.screenY(row) + 8]; })()""")
+    page.tab.mouse.click(*where)
+    assert page.ask("t.picture.layout.rows.filter((row) => row.label?.startsWith('stream ')).length") == 64
+    assert page.ask("t.picture.layout.height") > before + 64 * 10
+    page.tab.mouse.click(*where)
+    assert page.ask("t.picture.layout.height") == before
+    assert page.said == []
+
+
 def test_colours_follow_the_system_and_the_button(open_page: Callable[..., Opened], demo: Path) -> None:
     dark = open_page(demo, color_scheme="dark")
     ground = "getComputedStyle(document.body).backgroundColor"

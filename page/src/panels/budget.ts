@@ -2,7 +2,7 @@
 
 import type { BudgetInputs } from "../contract";
 import { make } from "../dom";
-import { count, duration, speedup } from "../words";
+import { duration, several, speedup } from "../words";
 
 export interface Inputs { readonly launches: number; readonly cpu_ns: number; readonly gpu_ns: number; readonly fewer: number }
 export interface Budget {
@@ -49,7 +49,7 @@ export function budget(data: BudgetInputs, element: HTMLElement): void {
     answer.replaceChildren(
       make("p", { class: "strong" }, `Bound by ${found.bound === "CPU" ? "dispatch on the CPU" : "the GPU"}: a step takes ${duration(found.step_ns)}.`),
       make("dl", {}, ...line("to dispatch", duration(found.dispatch_ns)), ...line("to run", duration(found.work_ns)),
-        ...(found.crossover === null ? [] : line("crossover", `the GPU is the limit below ${count(found.crossover)} launches for the same GPU time`)),
+        ...(found.crossover === null ? [] : line("crossover", `the GPU is the limit below ${several(found.crossover, "launch", "launches")} for the same GPU time`)),
         ...line("as one CUDA graph", gain(found.graph_ns)), ...line(`with ${now.fewer} times fewer launches`, gain(found.fused_ns))));
   }
   element.append(make("div", { class: "budget" }, make("div", { class: "fields" }, ...fields.map(([label]) => label), make("p", {}, reset)), answer));

@@ -104,9 +104,10 @@ export class Picture {
     return { x, right: Math.max(this.x(this.events.end[i]!), x + 2), y: this.screenY(row), height: row.height - (row.thin ? 0 : 1), row };
   }
 
-  rowAt(y: number): Row | undefined {
+  /** The row at a height; a label is taller than the thin row that it names. */
+  rowAt(y: number, byLabel = false): Row | undefined {
     const { rows, pinned } = this.layout, inPinned = y < TOP + pinned;
-    return rows.find((row) => row.y < pinned === inPinned && y >= this.screenY(row) && y < this.screenY(row) + Math.max(row.height, row.toggles ? LANE : 0));
+    return rows.find((row) => row.y < pinned === inPinned && y >= this.screenY(row) && y < this.screenY(row) + Math.max(row.height, byLabel && row.toggles ? LANE : 0));
   }
 
   /** The event under a point; where many share a column, the longest of them. NONE if there is none. */
@@ -236,13 +237,18 @@ export class Picture {
     if (row.title !== undefined) {
       context.fillStyle = look.css.ink;
       context.font = `600 11px ${FONT}`;
-      context.fillText(this.fitted(row.title, GUTTER - 18), 10, y + HEAD / 2 + 2);
+      if (row.toggles) this.arrow(row, y + HEAD / 2 + 2);
+      context.fillText(this.fitted(row.title, GUTTER - 18), row.toggles ? 22 : 10, y + HEAD / 2 + 2);
     } else if (row.label) {
       context.fillStyle = look.css.dim;
       context.font = `11px ${FONT}`;
       context.fillText(this.fitted(row.label, GUTTER - 30), 22, y + LANE / 2);
-      if (row.toggles) context.fillText(row.toggles.open ? "▾" : "▸", 10, y + LANE / 2);
+      if (row.toggles) this.arrow(row, y + LANE / 2);
     }
+  }
+
+  private arrow(row: Row, y: number): void {
+    this.context.fillText(row.toggles?.some((group) => group.open) ? "▾" : "▸", 10, y);
   }
 }
 

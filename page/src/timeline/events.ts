@@ -29,6 +29,9 @@ export interface Group {
 }
 
 export const NONE = -1;
+/** Tracks of a stream; a device with more streams than this has them folded at first. */
+export const STREAMS: readonly Track["kind"][] = ["gpu", "syncs"];
+export const MOST_STREAMS = 12;
 
 export class Events {
   head!: Timeline;
@@ -64,8 +67,11 @@ export class Events {
     this.counts = new Uint32Array(head.names.length);
     this.longestOf = new Uint32Array(Math.ceil(n / BLOCK));
     let at = 0;
+    const streams = new Map<number | null, number>();
+    for (const { kind, device } of head.tracks) if (kind === "gpu") streams.set(device, (streams.get(device) ?? 0) + 1);
+    const folded = ({ kind, device }: Track): boolean => kind === "python" || (STREAMS.includes(kind) && (streams.get(device) ?? 0) > MOST_STREAMS);
     this.groups = head.tracks.map((track, number) => {
-      const lanes: Lane[] = [], group: Group = { track, lanes, open: open[number] ?? track.kind !== "python" };
+      const lanes: Lane[] = [], group: Group = { track, lanes, open: open[number] ?? !folded(track) };
       track.lanes.forEach((count, depth) => lanes.push({ group, depth, first: at, beyond: (at += count), ready: false }));
       return group;
     });

@@ -98,8 +98,8 @@ function click(timeline: Timeline, event: PointerEvent): void {
     timeline.choose(picture.eventAt(event.offsetX, event.offsetY));
     return;
   }
-  const group = picture.rowAt(event.offsetY)?.toggles;
-  if (group) timeline.fold(group);
+  const groups = picture.rowAt(event.offsetY, true)?.toggles;
+  if (groups) timeline.fold(groups);
 }
 
 function wheel(timeline: Timeline): void {

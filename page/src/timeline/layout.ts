@@ -1,7 +1,8 @@
 /** Where each lane is: devices first, which stay in place while threads scroll, then threads, the busiest first. */
 
 import type { TrackKind } from "../contract";
-import type { Events, Group, Lane } from "./events";
+import { several } from "../words";
+import { MOST_STREAMS, STREAMS, type Events, type Group, type Lane } from "./events";
 
 export const GUTTER = 160, RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
 /** Height above the lanes. */
@@ -20,8 +21,8 @@ export interface Row {
   readonly title?: string;
   readonly lane?: Lane;
   readonly label?: string;
-  /** The track that a click on the label folds or unfolds. */
-  readonly toggles?: Group;
+  /** The tracks that a click on the label folds or unfolds. */
+  readonly toggles?: readonly Group[];
   readonly thin?: boolean;
 }
 
@@ -36,10 +37,7 @@ export class Layout {
   constructor(events: Events, viewHeight: number) {
     const { groups, head } = events, byThread = new Map<number | null, Group[]>();
     for (const group of groups) byThread.set(group.track.thread, [...(byThread.get(group.track.thread) ?? []), group]);
-    for (const device of distinct(groups.map((group) => group.track.device))) {
-      this.add(HEAD, { title: `GPU ${device}` });
-      for (const kind of DEVICE_KINDS) for (const group of groups) if (group.track.device === device && group.track.kind === kind) this.addGroup(group, group.track.label);
-    }
+    for (const device of distinct(groups.map((group) => group.track.device))) this.addDevice(device, groups.filter((group) => group.track.device === device));
     const devices = this.y;
     for (const thread of busiestFirst(groups)) {
       this.add(HEAD, { title: head.threads[thread] ?? "thread" });
@@ -60,13 +58,25 @@ export class Layout {
     this.y += height;
   }
 
+  /** Many streams can be folded to thin lines, below the idle time of their device. */
+  private addDevice(device: number, groups: readonly Group[]): void {
+    const streams = groups.filter((group) => STREAMS.includes(group.track.kind)), crowded = streams.filter((group) => group.track.kind === "gpu").length > MOST_STREAMS;
+    const folded = crowded && !streams.some((group) => group.open);
+    this.add(HEAD, { title: `GPU ${device}`, ...(crowded ? { toggles: streams } : {}) });
+    for (const kind of folded ? DEVICE_KINDS.filter((one) => !STREAMS.includes(one)) : DEVICE_KINDS) for (const group of groups) if (group.track.kind === kind) this.addGroup(group, group.track.label);
+    if (!folded) return;
+    let label: string | undefined = several(streams.filter((group) => group.track.kind === "gpu").length, "stream");
+    for (const { lanes } of streams) for (const lane of lanes) { this.add(THIN, { lane, thin: true, ...(label ? { label, toggles: streams } : {}) }); label = undefined; }
+    this.y += 5;
+  }
+
   private addGroup(group: Group, label: string): void {
     const lanes = group.lanes, from = this.y;
     if (!lanes.length) return;
     const folds = lanes.length > 1 || group.track.kind === "python";
     for (const lane of group.open ? lanes : lanes.slice(0, FOLDED_LANES)) {
       const first = lane.depth === 0;
-      this.add(group.open ? LANE : THIN, { lane, ...(first ? { label } : {}), ...(first && folds ? { toggles: group } : {}), ...(group.open ? {} : { thin: true }) });
+      this.add(group.open ? LANE : THIN, { lane, ...(first ? { label } : {}), ...(first && folds ? { toggles: [group] } : {}), ...(group.open ? {} : { thin: true }) });
     }
     this.y = Math.max(this.y, from + LANE) + 5;
   }

@@ -9,7 +9,7 @@ import { fromHash, toHash } from "./address";
 import { Picture, type Size } from "./canvas";
 import { paint, toCss, type Paint } from "./colours";
 import { Details } from "./details";
-import { Events, NONE, type Group } from "./events";
+import { Events, NONE, STREAMS, type Group } from "./events";
 import { furnish, type Furniture } from "./furniture";
 import { listen } from "./input";
 import { HEAD, LANE, TOP } from "./layout";
@@ -176,9 +176,10 @@ export class Timeline implements Page {
     this.parts.stage.style.maxHeight = `${Math.max(LEAST_HEIGHT, TOP + this.picture.layout.height + LANE)}px`;
   }
 
-  /** Folds or unfolds a track. */
-  fold(group: Group): void {
-    group.open = !group.open;
+  /** Folds or unfolds tracks together. */
+  fold(groups: readonly Group[]): void {
+    const open = !groups.some((group) => group.open);
+    for (const group of groups) group.open = open;
     this.placed();
   }
 
@@ -272,16 +273,18 @@ export class Timeline implements Page {
 
   private reveal(i: number): void {
     const { events, time } = this, lane = events.laneOf(i), length = events.duration(i), begin = events.start[i]!;
-    if (!lane.group.open) this.fold(lane.group);
+    if (!lane.group.open && !STREAMS.includes(lane.group.track.kind)) this.fold([lane.group]);
     const around = Math.max(length * 8, 40_000);
     if (length > time.span * 0.9 || length / time.span < 0.004) time.glide(Math.max(0, begin - around), Math.min(time.length, begin + length + around));
     else if (begin < time.start || begin + length > time.end) time.glide(begin + length / 2 - time.span / 2, begin + length / 2 + time.span / 2);
     this.scrollTo([i, ...this.relations.family(i)]);
   }
 
-  /** Scrolls the threads so that these rows are on the screen; the first counts if they do not fit. */
+  /** Scrolls the threads so that these rows are on the screen, above the panel; the first counts if they do not fit. */
   private scrollTo(rows: readonly number[]): void {
-    const { picture } = this, { pinned } = picture.layout, room = picture.height - TOP - pinned;
+    const { picture } = this, { pinned } = picture.layout, { view, panel } = this.parts;
+    const covered = panel.hidden ? 0 : Math.max(0, view.getBoundingClientRect().bottom - panel.getBoundingClientRect().top);
+    const room = Math.max(2 * LANE, picture.height - covered - TOP - pinned);
     const ys = rows.map((k) => picture.layout.of(this.events.laneOf(k))).filter((row) => row !== undefined && row.y >= pinned).map((row) => row!.y);
     if (!ys.length) return;
     let low = Math.min(...ys), high = Math.max(...ys) + LANE;
@@ -291,9 +294,7 @@ export class Timeline implements Page {
   }
 
   toggle(kind: "python"): void {
-    const mine = this.events.groups.filter((group) => group.track.kind === kind), open = !mine.some((group) => group.open);
-    for (const group of mine) group.open = open;
-    this.placed();
+    this.fold(this.events.groups.filter((group) => group.track.kind === kind));
   }
 
   fit(i: number): void {

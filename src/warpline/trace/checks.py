@@ -109,7 +109,7 @@ def _unlinked_work(tables: Tables) -> list[HealthEntry]:
             HealthEntry(
                 "profiler-start-skew",
                 "info",
-                f"{len(early):,} operations, all in the first {duration(until)}, were launched before recording began.",
+                f"Operations launched before recording began: {len(early):,}, all in the first {duration(until)}.",
             )
         )
     entries.append(
@@ -218,8 +218,8 @@ def _durations(tables: Tables) -> list[HealthEntry]:
                 HealthEntry(
                     "impossible-duration",
                     "error",
-                    f"{len(endless):,} GPU operations last longer than the whole recording of {duration(end - begin)} "
-                    f"(the longest {duration(int(lengths.max()))}): their times are wrong.",
+                    f"GPU operations longer than the whole recording of {duration(end - begin)}: {len(endless):,} "
+                    f"(the longest {duration(int(lengths.max()))}). Their times are wrong.",
                 )
             )
     zero = int((lengths == 0).sum())

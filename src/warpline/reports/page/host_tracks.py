@@ -34,7 +34,11 @@ class HostTracks:
     def threads(self) -> list[str]:
         """A label for each row of `threads`."""
         rows = self._trace.threads.select("name", "tid").iter_rows()
-        return [inert(name or (f"thread {tid}" if tid is not None else "thread")) for name, tid in rows]
+        named = (
+            name if name and not name.isdecimal() else f"thread {tid}" if tid is not None else "thread"
+            for name, tid in rows
+        )
+        return list(map(inert, named))
 
     def add_ops(self) -> Int64s:
         """Ops, each linked with the forward op that it differentiates."""

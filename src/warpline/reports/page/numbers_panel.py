@@ -17,9 +17,10 @@ FOUND_BY = {
 }
 
 
-def numbers_panel(diagnosis: Diagnosis) -> Numbers:
-    """The numbers that the page shows at its top, and where each comes from."""
-    return Numbers([*_steps(diagnosis), *_replay(diagnosis), *_device(diagnosis)])
+def numbers_panel(diagnosis: Diagnosis) -> Numbers | None:
+    """The numbers that the page shows at its top, and where each comes from; None without any."""
+    entries = [*_steps(diagnosis), *_replay(diagnosis), *_device(diagnosis)]
+    return Numbers(entries) if entries else None
 
 
 def _steps(diagnosis: Diagnosis) -> Iterator[Provenance]:
@@ -68,14 +69,17 @@ def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
 
 
 def _device(diagnosis: Diagnosis) -> Iterator[Provenance]:
-    for device in diagnosis.devices:
-        yield Provenance(
-            f"GPU {device.device} busy",
-            f"{share(device.busy_ns, device.window_ns)} of {duration(device.window_ns)}",
-            "The union of all its kernels, copies, memsets and graphs; the window runs from the first to the last of "
-            "them, or over the selected steps. Busy and idle sum to the window, and their parts to them, exactly.",
-        )
     if diagnosis.devices:
+        busy = [(device.busy_ns / max(device.window_ns, 1), device) for device in diagnosis.devices]
+        least, most = (chosen(busy, key=lambda one: one[0])[1] for chosen in (min, max))
+        value = f"{share(most.busy_ns, most.window_ns)} of {duration(most.window_ns)}"
+        several_devices = f"{share(least.busy_ns, least.window_ns)} to {value}"
+        yield Provenance(
+            f"GPU {most.device} busy" if len(busy) == 1 else f"{len(busy)} GPUs busy",
+            value if len(busy) == 1 else several_devices,
+            "The union of all kernels, copies, memsets and graphs of a GPU; the window runs from the first to the last "
+            "of them, or over the selected steps. Busy and idle sum to the window, and their parts to them, exactly.",
+        )
         yield Provenance(
             "Idle by cause",
             "",

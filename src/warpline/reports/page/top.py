@@ -29,7 +29,11 @@ def time_bar(diagnosis: Diagnosis) -> str:
     device, gaps = busiest(diagnosis)
     busy = [Part(name, int(getattr(device, f"{name}_ns"))) for name in BUSY]
     idle = sorted((Part(name, ns) for name, ns in gaps.totals().items()), key=lambda part: -part.value_ns)
-    words = [Part(part.name.replace("_", " "), part.value_ns) for part in (*busy, *idle)]
+    words = [Part(part.name.replace("_", " "), part.value_ns) for part in busy]
+    # The device can communicate, and be idle until others do: two parts of one name.
+    words += [
+        Part(f"{'idle ' if part.name in BUSY else ''}{part.name}".replace("_", " "), part.value_ns) for part in idle
+    ]
     bar = Bar(device.window_ns, tuple(words), device_bar(device, gaps, diagnosis).caption)
     return f'<section id="time"><h2>Where the time goes</h2>{html.bar(bar)}</section>'
 
@@ -135,11 +139,13 @@ def verdict(diagnosis: Diagnosis, full: Report) -> str:
 def _step(diagnosis: Diagnosis) -> str:
     """The step time, recorded and without the profiler, and how busy each device is."""
     facts: dict[str, str] = {}
-    judgement = diagnosis.judgement
+    judgement, what = diagnosis.judgement, "step" if len(diagnosis.steps) else "recording"
     if judgement is not None:
         question = judgement.evidence.question
-        facts["step without a profiler"] = duration(judgement.evidence.step_ns)
-        facts["step as recorded"] = duration(question.replay.measured_step_ns)
+        facts[f"{what} without a profiler"] = duration(judgement.evidence.step_ns)
+        facts[f"{what} as it was" if what == "recording" else "step as recorded"] = duration(
+            question.replay.measured_step_ns
+        )
     elif diagnosis.trace.step_ns is not None:
         facts["step"] = duration(diagnosis.trace.step_ns)
     if len(diagnosis.steps):
