@@ -120,6 +120,16 @@ def written_time(time: str, folder: Path) -> object:
     return json.loads((folder / "out.json").read_text())["traceEvents"][0].get("ts")
 
 
+def test_odd_phases_and_processes_mean_the_same_to_a_reader(tmp_path: Path) -> None:
+    events = [op("aten::mm", 0, 1), op("aten::mm", 1, 1), op("aten::mm", 2, 1)]
+    events[0]["ph"] = "Xyz"
+    events[1]["pid"], events[2]["pid"] = True, [1.5]
+    after = scrubbed(write(tmp_path, events))["traceEvents"]
+    assert [event["ph"] for event in after] == ["X", "X", "X"]
+    assert len({json.dumps(event["pid"]) for event in after}) == 3
+    assert not any(part in json.dumps(after) for part in ("yz", "true", "1.5"))
+
+
 def test_arguments_nested_too_deep_for_a_parser_are_dropped(tmp_path: Path) -> None:
     path = write(tmp_path, [op("aten::mm", 0, 1, deep=0), op("aten::mm", 1, 1)])
     path.write_text(path.read_text().replace('"deep": 0', '"deep": ' + '{"a":' * 5000 + "1" + "}" * 5000))

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from warpline.scrub import values
 from warpline.scrub.devices import device_name
 from warpline.scrub.frames import Frames
@@ -113,7 +115,7 @@ class Fields:
             UNCATEGORISED: Remembered(lambda name: self._texts[FRAME if name.startswith("$") else OP][name]),
         }
         self.event: dict[str, Check] = {
-            "ph": values.one_of("", *"BEXiICbnesftPNODMvVRcr"),
+            "ph": values.phase,
             "cat": self._category,
             "pid": self._process,
             "tid": self._process,
@@ -149,7 +151,9 @@ class Fields:
     def _process(self, value: Any) -> Any:
         if isinstance(value, str) and not value.lstrip("-").isdigit():
             return self._texts[LABEL][value] if value else value
-        return self._id(value)
+        if type(value) is int or isinstance(value, str):
+            return self._id(value)
+        return self._texts[LABEL][msgspec.json.encode(value).decode()]  # to a reader, any value names a process
 
     def _id(self, value: Any) -> Any:
         if type(value) is int:

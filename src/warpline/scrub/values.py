@@ -36,6 +36,7 @@ _INT64 = 1 << 63
 _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
 _SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
+_PHASES = frozenset(("", *"BEXiICbnesftPNODMvVRcr"))
 _TYPE = re.compile(r"[\w:<>, ]{0,60}")
 _ENTRY = re.compile(
     r" ?[\[(]{0,4}(?:-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?|9223372036854775807|True|False|None|inf|nan)?"
@@ -182,6 +183,13 @@ def version(value: Any) -> Any:
     if isinstance(value, str) and re.fullmatch(r"\d{1,4}(?:\.\d{1,4}){0,3}", value):
         return value
     return value if is_float(value) else DROPPED
+
+
+def phase(value: Any) -> Any:
+    """The kind of an event: of a longer text, readers look at the first letter."""
+    if not isinstance(value, str):
+        return DROPPED
+    return value if value in _PHASES else value[0] if value[0] in _PHASES else DROPPED
 
 
 def one_of(*words: str) -> Check:
