@@ -140,10 +140,10 @@ def test_a_host_that_launches_slowly_is_doubted_and_nothing_is_promised_for_it(t
     """Launches of 9 µs are 2.2 times slower than usual (5 µs, of which 1.7 depend on no CPU): 7.3 over 3.3."""
     diagnosis = slow_or_fast(tmp_path, launch=9.0)
     (entry,) = [one for one in diagnosis.health if one.code == "slow-host"]
-    assert "2.2× as long as usual" in entry.message
+    assert "2.2× as long as on the reference host" in entry.message
     assert diagnosis.judgement is not None
     question = diagnosis.judgement.evidence.question
-    assert question.calm_step_ns == pytest.approx(40 * 25_000)  # what the device does
+    assert question.calm_step_ns == pytest.approx(40 * 25_000, rel=0.01)  # what the device does
     assert question.bare_step_ns.low == pytest.approx(question.calm_step_ns)
     graph = question.ask("cuda_graph")
     assert graph.gain.expected > 1.3

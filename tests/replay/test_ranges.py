@@ -97,13 +97,17 @@ def test_the_bare_step_is_less_certain_the_more_the_host_sets_the_pace() -> None
 
 
 def test_a_slow_host_may_have_been_slow_for_the_moment() -> None:
-    # Half of 100 ns is idle. A host twice as fast takes 50; with 70 ns of GPU work the step takes 70.
-    assert bare_range(100.0, idle_share=0.5, slowness=2.0).low == 50.0
-    assert bare_range(100.0, idle_share=0.3, slowness=2.0).low == 70.0
-    assert bare_range(100.0, idle_share=0.5, slowness=1.0) == bare_range(100.0, idle_share=0.5)
+    assert bare_range(100.0, idle_share=0.5, calm_ns=50.0).low == 50.0
     # The range of a usual host reaches further than a host that is hardly slower.
-    assert bare_range(100.0, idle_share=0.9, slowness=1.1).low == bare_range(100.0, idle_share=0.9).low
-    assert calm_step_ns(100.0, busy_ns=120.0, slowness=2.0) == 100.0
+    assert bare_range(100.0, idle_share=0.9, calm_ns=95.0) == bare_range(100.0, idle_share=0.9)
+
+
+def test_a_calm_step_has_its_device_s_work_and_its_waits() -> None:
+    # On a host twice as fast 100 ns take 50; with 70 ns of GPU work 70; with 20 ns that it waits for something else 60.
+    assert calm_step_ns(100.0, busy_ns=30.0, waits_ns=0.0, slowness=2.0) == 50.0
+    assert calm_step_ns(100.0, busy_ns=70.0, waits_ns=0.0, slowness=2.0) == 70.0
+    assert calm_step_ns(100.0, busy_ns=30.0, waits_ns=20.0, slowness=2.0) == 60.0
+    assert calm_step_ns(100.0, busy_ns=120.0, waits_ns=0.0, slowness=2.0) == 100.0
 
 
 def test_a_gain_is_no_more_certain_than_the_host_s_speed() -> None:

@@ -158,15 +158,19 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
     return lower, Objection("gain-not-old-over-new", finding.rule, message)
 
 
+def explained_ns(cause: str, fix: str, evidence: Evidence) -> float:
+    """GPU time that a fix touches and idle time of its cause, per step."""
+    touched = evidence.time_per_step(evidence.changed(fix).work)
+    return touched + sum(evidence.idle[one] for one in IDLE_BEHIND[cause]) / evidence.steps
+
+
 def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
     """GPU time that the fix touches, or idle time of its cause, accounts for the saving."""
-    touched = evidence.time_per_step(evidence.changed(finding.fix).work)
-    idle = sum(evidence.idle[cause] for cause in IDLE_BEHIND[finding.cause]) / evidence.steps
-    if touched + idle >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < SOME_GAIN:
+    if finding.explained_ns >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < SOME_GAIN:
         return finding, None
     message = (
-        f"{finding.fix} would save {duration(finding.lost_ns)} a step, but it touches {duration(touched)} of GPU time, "
-        f"and the GPU is idle {duration(idle)} a step for this cause"
+        f"{finding.fix} would save {duration(finding.lost_ns)} a step, but the GPU time that it touches and the idle "
+        f"time of this cause come to {duration(finding.explained_ns)} a step"
     )
     return replace(finding, confidence="low"), Objection("cause-not-supported", finding.rule, message)
 

@@ -11,6 +11,9 @@ from warpline.units import duration
 LEAST_DISTORTION = 1.5
 """Recorded step over bare step; recording slows a dispatch-bound step this much even without stacks."""
 
+NOTICED = 0.9
+"""A host that would make a step shorter by less than a tenth, if it were not slow, is not worth a note."""
+
 
 def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
     """Reports a large recording overhead: a doubt about the profile, not a fault of the program."""
@@ -35,12 +38,12 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
 
 def slow_host(evidence: Evidence) -> HealthEntry | None:
     """Reports a host whose launches take much longer than usual, where it has a part in the pace."""
-    question = evidence.question
-    if question.slowness == 1.0 or not is_host_paced(evidence.bare_idle_share):
+    question, step_ns = evidence.question, evidence.question.bare_step_ns.expected
+    if question.calm_step_ns > NOTICED * step_ns:
         return None
     message = (
-        f"kernel launches took {question.slowness:.1f}× as long as usual: the CPU is slow, or something else kept it "
-        f"busy at that moment; a calm step may take {duration(question.calm_step_ns)} instead of "
-        f"{duration(question.bare_step_ns.expected)}, and ranges reach so far"
+        f"kernel launches took {question.slowness:.1f}× as long as on the reference host: the CPU is slow, or it was "
+        "busy with something else; if that was for the moment, the step usually takes "
+        f"{duration(question.calm_step_ns)} instead of {duration(step_ns)}, and ranges reach so far"
     )
     return HealthEntry("slow-host", "warning", message)

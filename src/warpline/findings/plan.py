@@ -76,11 +76,14 @@ class Option:
     """Position of its cause among equal gains."""
     needs: Effort | None = None
     """Effort in this program, if it is not that of the fix."""
+    explained: float = 1.0
+    """Share of the step that it can save by what its cause explains."""
 
     @property
     def saved(self) -> float:
-        """Share of the step that it saves."""
-        return 1 - 1 / max(self.gain, 1.0)
+        """Share of the step that it saves, as far as its cause explains it: a fix that makes the CPU free for what the
+        GPU really waits for comes after the one for that."""
+        return min(1 - 1 / max(self.gain, 1.0), self.explained)
 
     @property
     def effort(self) -> int:
@@ -105,6 +108,10 @@ def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tupl
     if needed:
         before, after = max(needed, key=lambda option: option.saved), chosen
         return before, None if before.gain >= largest.gain else _because(before, largest, f"{after.fix.words} needs it")
+    if chosen is largest:
+        more = max(options, key=lambda option: option.gain)
+        is_more = more.gain > chosen.gain and more.saved < chosen.saved
+        return chosen, _because(chosen, more, "the GPU waits for it") if is_more else None
     if chosen.gain >= largest.gain:
         return chosen, None
     if chosen.effort < largest.effort:
@@ -170,7 +177,10 @@ def _likely(worth: Sequence[Finding]) -> list[Finding]:
 
 def _options(findings: Iterable[Finding]) -> list[Option]:
     causes = list(CAUSES)
-    return [Option(all_fixes()[one.fix], one.known_gain, causes.index(one.cause), one.effort) for one in findings]
+    return [
+        Option(all_fixes()[one.fix], one.known_gain, causes.index(one.cause), one.effort, one.explained_share)
+        for one in findings
+    ]
 
 
 def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from warpline.errors import CannotAnswer
-from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan
+from warpline.findings.audit import Objection, audit_coverage, audit_findings, audit_plan, explained_ns
 from warpline.findings.cold import cold_start_verdict
 from warpline.findings.confidence import at_most, confidence_of
 from warpline.findings.distortion import profiler_distortion, slow_host
@@ -99,6 +99,7 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         verify=_verification(prediction),
         device_share=round(min(evidence.time_per_step(evidence.changed(fix).work) / max(work.busy_ns, 1.0), 1.0), 3),
         effort=found.claim.effort or all_fixes()[fix].effort,
+        explained_ns=explained_ns(rule.cause, fix, evidence),
     )
 
 

@@ -209,11 +209,11 @@ def _to_be_certain(state: State) -> str:
 def _slow_host(findings: Sequence[Finding], state: State) -> str:
     """What is known where the host was slow, and nobody knows whether it always is."""
     likely = max(findings, key=lambda one: one.gain.low, default=None)
-    always = f"; if it always is, {_would_gain(likely, state)}" if likely else ""
+    always = f"; if it is always so, {_would_gain(likely, state)}" if likely else ""
     waits, calm = _percent(state.bare_idle_share), _percent(state.calm_idle_share)
     return (
-        f"the host launched {state.slowness:.1f}× more slowly than usual, and the GPU waits {waits} of a step of "
-        f"{duration(state.step_ns)}; if the host was busy at that moment, the GPU usually waits {calm}{always}; record "
+        f"the host launched {state.slowness:.1f}× more slowly than the reference host, and the GPU waits {waits} of a "
+        f"step of {duration(state.step_ns)}; if that was for the moment, it usually waits {calm}{always}; record "
         "it again, or with `warpline run`, which also times the step without a profiler"
     )
 

@@ -10,7 +10,6 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
-from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.analyses.where import UserFrames, with_sites
 from warpline.fixes.changes import Change, change_of
 from warpline.fixes.claim import Place
@@ -90,11 +89,10 @@ class Evidence:
         """Frames of the user's code."""
         return UserFrames(self.trace)
 
-    @cached_property
+    @property
     def idle(self) -> dict[str, int]:
         """Idle time of the busiest device by cause, over the window."""
-        found = idle_gaps(self.trace, self.scene.host_time, busiest=True)
-        return found[0].totals() if found else dict.fromkeys(CAUSES, 0)
+        return self.question.idle
 
     @cached_property
     def idle_share(self) -> float:

@@ -111,17 +111,17 @@ def spread_of(replayed_ns: Estimate) -> float:
     return max(replayed_ns.high, (1 + LEAST_SPREAD) * middle) / min(replayed_ns.low, (1 - LEAST_SPREAD) * middle)
 
 
-def bare_range(estimated_ns: float, idle_share: float, slowness: float = 1.0) -> Estimate:
-    """The step without a profiler, where it was estimated and not timed. The host that recorded it may have been slow
-    only for the moment."""
+def bare_range(estimated_ns: float, idle_share: float, calm_ns: float = math.inf) -> Estimate:
+    """The step without a profiler, where it was estimated and not timed; `calm_ns` is the step on a calm host, if the
+    one that recorded was slow."""
     pace = next(one for one in BARE if idle_share < one.below_idle_share)
-    calm = calm_step_ns(estimated_ns, (1 - idle_share) * estimated_ns, slowness)
-    return Estimate(min(pace.low * estimated_ns, calm), estimated_ns, pace.high * estimated_ns)
+    return Estimate(min(pace.low * estimated_ns, calm_ns), estimated_ns, pace.high * estimated_ns)
 
 
-def calm_step_ns(step_ns: float, busy_ns: float, slowness: float) -> float:
-    """A step on a host that is not slow: so many times shorter, but never shorter than what its device does."""
-    return min(max(step_ns / slowness, busy_ns), step_ns)
+def calm_step_ns(step_ns: float, busy_ns: float, waits_ns: float, slowness: float) -> float:
+    """A step on a host that is not so many times slower. It is never shorter than what its device does, and a faster
+    host waits as long for anything else."""
+    return min(max((step_ns - waits_ns) / slowness, busy_ns) + waits_ns, step_ns)
 
 
 def is_host_paced(idle_share: float) -> bool:

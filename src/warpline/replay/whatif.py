@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from warpline.analyses.gaps import CAUSES, idle_gaps
 from warpline.estimate import Estimate
 from warpline.intervals import union
 from warpline.notebook import card, facts, paragraph
@@ -185,18 +186,33 @@ class WhatIf:
     @property
     def bare_step_ns(self) -> Estimate:
         """The step without the profiler."""
-        return self._bare.timed_ns or bare_range(self._bare.estimated_ns, self.bare_idle_share, self.slowness)
+        return self._bare.timed_ns or bare_range(self._bare.estimated_ns, self.bare_idle_share, self.calm_step_ns)
 
     @property
     def slowness(self) -> float:
         """How many times slower than usual the host was, where that leaves the step in doubt: no stopwatch ran."""
         return 1.0 if self._bare.timed_ns else self.replay.costs.host.excess
 
-    @property
+    @cached_property
     def calm_step_ns(self) -> float:
         """The bare step if the host was slow only while it recorded."""
-        step_ns = self._bare.expected_ns
-        return calm_step_ns(step_ns, (1 - self.bare_idle_share) * step_ns, self.slowness)
+        step_ns, waits_ns = self._bare.expected_ns, self._waits_ns
+        return calm_step_ns(step_ns, (1 - self.bare_idle_share) * step_ns, waits_ns, self.slowness)
+
+    @cached_property
+    def idle(self) -> dict[str, int]:
+        """Recorded idle time of the busiest device by cause, over the window."""
+        found = idle_gaps(self.trace, self.scene.host_time, busiest=True)
+        return found[0].totals() if found else dict.fromkeys(CAUSES, 0)
+
+    @cached_property
+    def _waits_ns(self) -> float:
+        """Idle time of the bare step that a faster host would not shorten: it is not spent on launches."""
+        if self.slowness == 1.0:
+            return 0.0
+        whole = sum(self.idle.values()) - self.idle["profiler"]
+        launching = self.idle["dispatch"] + self.idle["launch_latency"]
+        return (1 - launching / max(whole, 1)) * self.bare_idle_share * self._bare.expected_ns
 
     @property
     def bare_step_from(self) -> str:
@@ -261,7 +277,8 @@ class WhatIf:
         """The gain if the host was slow only while it recorded. What the device does then counts for more: a host that
         is fast enough leaves nothing to gain by launching less."""
         busy_ns = self._stream_ns(trial.duration, trial.gone)
-        return self.calm_step_ns / calm_step_ns(trial.step_ns, busy_ns, self.slowness)
+        waits_ns = min(self._waits_ns, max(trial.step_ns - busy_ns, 0.0))
+        return self.calm_step_ns / calm_step_ns(trial.step_ns, busy_ns, waits_ns, self.slowness)
 
     def without_waits_ns(self, calls: Int64s) -> float:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
