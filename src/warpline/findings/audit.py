@@ -166,11 +166,12 @@ def explained_ns(cause: str, fix: str, evidence: Evidence) -> float:
 
 def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:
     """GPU time that the fix touches, or idle time of its cause, accounts for the saving."""
-    if finding.explained_ns >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < SOME_GAIN:
+    explained = explained_ns(finding.cause, finding.fix, evidence)
+    if explained >= MIN_SUPPORT * finding.lost_ns or finding.gain.expected < SOME_GAIN:
         return finding, None
     message = (
         f"{finding.fix} would save {duration(finding.lost_ns)} a step, but the GPU time that it touches and the idle "
-        f"time of this cause come to {duration(finding.explained_ns)} a step"
+        f"time of this cause come to {duration(explained)} a step"
     )
     return replace(finding, confidence="low"), Objection("cause-not-supported", finding.rule, message)
 
