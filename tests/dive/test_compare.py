@@ -63,3 +63,13 @@ def test_one_kernel_each_is_a_pair_under_any_name_and_all_is_shown() -> None:
     assert len(answer.kernels) == 1
     assert answer.to_dict()["schema"] == "warpline.dive_comparison/1"
     assert "2.00× faster" in terminal.render(sections_of(answer), 120).plain
+
+
+def test_waits_that_are_gone_explain_the_time() -> None:
+    """A state that no warp is in any more has no cycles, rather than none known."""
+    traded = {"memory": 40.0, "dram": 5.0, "l2": 5.0, "issue": 35.0}
+    waits = {"barrier": 20.0, "long_scoreboard": 1.0, "selected": 1.0}
+    before = kernel(sm=90.0, adu=90.0, duration=90_000.0, stalls=waits, **traded)
+    after = kernel(duration=30_000.0, stalls={"long_scoreboard": 2.0, "selected": 1.0}, **traded)
+    (pair,) = compare(report_of("a", before), report_of("b", after)).kernels
+    assert "waits at barriers per instruction went from 20.00 to 0" in pair.sentence

@@ -45,6 +45,11 @@ def _state(words: str, key: str, more_is: Literal["slower", "faster", "either"],
     return Quantity(words, lambda measured: measured.get(key), METRICS[key].names[0], more_is, unit)
 
 
+def _waits(state: str) -> Callable[[Measured], float | None]:
+    """Cycles in a state; zero where other states are recorded and no warp was in this one."""
+    return lambda measured: measured.stalls.get(state, 0.0) if measured.stalls else None
+
+
 QUANTITIES: dict[str, Quantity] = {
     "instructions": _sum("warp instructions", "instructions"),
     "dram": _sum("bytes of DRAM traffic", "dram_read", "dram_write"),
@@ -65,11 +70,11 @@ QUANTITIES: dict[str, Quantity] = {
     "blocks": _state("blocks", "grid", "either"),
     "waves": _state("waves", "waves", "either"),
     "memory_wait": Quantity(
-        "cycles that a warp waits for memory per instruction", lambda measured: measured.stalls.get("long_scoreboard"),
+        "cycles that a warp waits for memory per instruction", _waits("long_scoreboard"),
         STALLS.format("long_scoreboard"),
     ),
     "barrier_wait": Quantity(
-        "cycles that a warp waits at barriers per instruction", lambda measured: measured.stalls.get("barrier"),
+        "cycles that a warp waits at barriers per instruction", _waits("barrier"),
         STALLS.format("barrier"),
     ),
     "l1_hits": _state("L1 hit rate", "l1_hits", "faster", "%"),
