@@ -36,7 +36,7 @@ HOW = (
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
-IMPORTED_FOR = {"sealed": ("transformers.modeling_utils",)}
+IMPORTED_FOR = dict.fromkeys(("clinic", "sealed"), ("transformers.modeling_utils",))
 """What a suite needs besides."""
 
 

@@ -9,12 +9,13 @@ listed:
 The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
 and, written the same way, field ones after the mistakes of real programs, training ones after those of research, and
 serving ones after those of inference and numerical programs; studio, textbook and workshop ones are ordinary programs
-with ordinary faults; sealed ones are real models, and unseen ones are models in plain torch.
+with ordinary faults; sealed and clinic ones are real models, and unseen ones are models in plain torch.
 """
 
 from __future__ import annotations
 
 from faults.programs import (
+    clinic,
     cold_start,
     dispatch,
     field,
@@ -41,6 +42,7 @@ from faults.programs.case import CAUSES, Case, Step, cases_of
 CASES = cases_of(dispatch, sync, precision, fusion, shape, transfer, loading, memory, cold_start, healthy, traps)
 SUITES = {
     "planted": CASES,
+    "clinic": clinic.CASES,
     "held_out": held_out.CASES,
     "field": field.CASES,
     "sealed": sealed.CASES,
