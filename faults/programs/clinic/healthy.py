@@ -116,7 +116,7 @@ def bert_learns_hidden_words_in_large_batches(torch: Any, cure: str | None) -> S
     optimizer could save half of that.
     """
     transformers = hugging_face()
-    width, layers, heads, vocabulary, batch, length = sizes((1536, 4, 16, 8192, 64, 256), (32, 1, 2, 100, 2, 8))
+    width, layers, heads, vocabulary, batch, length = sizes((1536, 4, 16, 8192, 64, 256), (32, 1, 2, 100, 4, 24))
     config = transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,

@@ -87,7 +87,7 @@ def distilbert_that_hides_its_own_words(torch: Any, cure: str | None) -> Step:
     meanwhile.
     """
     transformers = hugging_face()
-    width, layers, heads, vocabulary, batch, length = sizes((768, 4, 12, 8192, 96, 128), (32, 1, 2, 100, 2, 8))
+    width, layers, heads, vocabulary, batch, length = sizes((768, 4, 12, 8192, 96, 128), (32, 1, 2, 100, 4, 24))
     config = transformers.DistilBertConfig(
         vocab_size=vocabulary,
         dim=width,
