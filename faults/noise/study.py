@@ -14,7 +14,7 @@ import random
 import statistics
 import tarfile
 import tempfile
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +23,6 @@ from typing import Any
 from faults.noise.__main__ import ARCHIVE, LIST
 from faults.noise.rules import RULES, Found, drawing, says_slower
 from warpline.compare import spread
-from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.measured import measure, side_of
 from warpline.compare.spread import Side
 from warpline.trace.open import open_trace
@@ -51,7 +50,7 @@ class Recorded:
 
 def step_ns(run: spread.RunTime) -> float:
     """The typical step of a run."""
-    return run.busy_ns + run.idle_ns
+    return run.work_ns + run.copies_ns + run.idle_ns
 
 
 def read_study(folder: Path, half: str = "all") -> dict[str, Recorded]:
@@ -96,17 +95,6 @@ def judge(recorded: Recorded, pairs: int, runs: Sequence[int] = RUNS) -> Found:
     return found
 
 
-def verdicts(recorded: Recorded, pairs: int, count: int) -> Counter[str]:
-    """What `compare` says of pairs in which B is slower."""
-    chance = random.Random(2)
-    return Counter(
-        spread.difference(
-            tuple(chance.sample(recorded.a, count)), tuple(chance.sample(recorded.b, count)), LEAST_EFFECT
-        ).verdict
-        for _ in range(pairs)
-    )
-
-
 def describe(name: str, recorded: Recorded) -> str:
     """A line about the runs of a program."""
     truths = ", ".join(f"{100 * (ratio - 1):+.2f} %" for ratio in recorded.true_ratios)
@@ -119,7 +107,7 @@ def describe(name: str, recorded: Recorded) -> str:
         f"{name} ({recorded.pace}): {len(recorded.a)} and {len(recorded.b)} runs; without a profiler {truths}; "
         f"recorded {100 * (recorded.recorded_ratio - 1):+.2f} %; step {median_us:.0f} µs, "
         f"runs differ by {apart([step_ns(run) for run in recorded.a]):.2f} %, GPU work by "
-        f"{apart([run.busy_ns for run in recorded.a]):.2f} %, idle "
+        f"{apart([run.work_ns for run in recorded.a]):.2f} %, idle "
         f"{100 * statistics.median(run.idle_ns / step_ns(run) for run in recorded.a):.0f} % and differs by "
         f"{apart([run.idle_ns for run in recorded.a]):.0f} %"
     )
@@ -140,8 +128,6 @@ def main() -> int:
         panels[name] = judge(recorded, options.pairs)
         for (rule, count), (false, hit) in panels[name].items():
             print(f"  {rule:22} {count:3} runs: identical {100 * false:5.1f} %, slower {100 * hit:5.1f} %", flush=True)
-        for count in sorted({count for _, count in panels[name]}):
-            print(f"  B slower, {count} runs: {dict(verdicts(recorded, options.pairs, count))}", flush=True)
     if options.svg:
         counts = sorted({count for found in panels.values() for _, count in found})
         options.svg.write_text(drawing(panels, counts, "NVIDIA H200"), encoding="utf-8")

@@ -13,16 +13,16 @@ def noisy(count: int, seed: int) -> np.ndarray:
 
 
 def starts(values: object, least_effect: float = 0.02) -> list[int]:
-    return [level.first for level in levels(values, least_effect)]  # type: ignore[arg-type]
+    return [level.start for level in levels(values, least_effect)]  # type: ignore[arg-type]
 
 
 def test_a_new_level_begins_where_it_begins() -> None:
     values = noisy(30, 1)
     values[18:] *= 1.1
     found = levels(values, 0.02)
-    assert [level.first for level in found] == [0, 18]
+    assert [level.start for level in found] == [0, 18]
     assert found[1].median / found[0].median == pytest.approx(1.1, rel=0.02)
-    assert found[-1].beyond == 30
+    assert found[-1].stop == 30
 
 
 def test_a_slowdown_that_was_taken_back_has_two_ends() -> None:

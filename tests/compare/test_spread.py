@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpline.compare.spread import BUSY_SPREAD, IDLE_SPREAD, RunTime, Side, difference, drift
+from warpline.compare.spread import BUSY_SPREAD, IDLE_SPREAD, RunTime, Side, difference, drift, verdict_of
+from warpline.estimate import Estimate
 
 LEAST = 0.02
 
@@ -38,8 +39,8 @@ def test_a_fifth_more_work_is_found_in_single_runs() -> None:
 
 def test_removed_waits_are_found_in_single_runs_though_waits_differ_much() -> None:
     draw = np.random.default_rng(3)
-    found = difference(runs(draw, 1, 4e5, 3e5), runs(draw, 1, 4e5, 3e4), LEAST)
-    assert found.verdict == "faster"
+    found = difference(runs(draw, 1, 4e5, 5e5), runs(draw, 1, 4e5, 3e4), LEAST)
+    assert (found.verdict, found.judged_by) == ("faster", "step")
 
 
 def test_several_runs_say_more_than_one() -> None:
@@ -52,10 +53,49 @@ def test_several_runs_say_more_than_one() -> None:
 
 def test_waits_leave_it_inconclusive_and_say_how_many_more_while_the_work_is_known() -> None:
     draw = np.random.default_rng(5)
-    found = difference(runs(draw, 1, 1e6, 5e5), runs(draw, 1, 1.2e6, 5e5), LEAST)
-    assert found.verdict == "inconclusive"
+    found = difference(runs(draw, 1, 1e6, 2e6), runs(draw, 1, 1.3e6, 2e6), LEAST)
+    assert (found.verdict, found.judged_by) == ("inconclusive", "step")
     assert found.more_runs is not None and found.more_runs > 0
-    assert found.busy_ratio.low > 1
+    assert found.work_ratio.low > 1
+
+
+def test_work_decides_where_it_is_most_of_the_step_and_waits_leave_the_step_open() -> None:
+    draw = np.random.default_rng(5)
+    found = difference(runs(draw, 1, 1e6, 5e5), runs(draw, 1, 1.3e6, 5e5), LEAST)
+    assert (found.verdict, found.judged_by) == ("slower", "work")
+    assert found.ratio.low < 1 < found.work_ratio.low < 1.3 < found.work_ratio.high
+
+
+def test_a_known_change_is_one_though_it_may_be_smaller_than_the_least_effect() -> None:
+    assert verdict_of(Estimate(1.005, 1.015, 1.025), LEAST) == "slower"
+    assert verdict_of(Estimate(0.97, 0.985, 0.999), LEAST) == "faster"
+    assert verdict_of(Estimate(1.005, 1.01, 1.015), LEAST) == "same"
+    assert verdict_of(Estimate(0.99, 1.01, 1.03), LEAST) == "inconclusive"
+
+
+def test_a_disturbed_run_does_not_decide() -> None:
+    draw = np.random.default_rng(6)
+    calm = runs(draw, 9, 1e6, 1e4, BUSY_SPREAD / 4)
+    disturbed = (*calm[:8], RunTime(2e6, 1e6, np.full(6, 3_000_000)))
+    assert difference(calm, disturbed, LEAST).ratio.expected == pytest.approx(1, abs=0.01)
+
+
+def test_a_cpu_that_was_ahead_may_fall_behind_in_the_next_run() -> None:
+    def one(ahead_ns: float, step_ns: float) -> Side:
+        return (RunTime(1e6, step_ns - 1e6, np.full(6, int(step_ns)), ahead_ns=ahead_ns),)
+
+    assert difference(one(0.0, 1.01e6), one(0.0, 1.3e6), LEAST).verdict == "slower"
+    assert difference(one(0.9e6, 1.01e6), one(1.25e6, 1.3e6), LEAST).verdict == "inconclusive"
+
+
+def test_slower_copies_from_the_host_are_no_slower_work() -> None:
+    def some(copies_ns: float) -> Side:
+        lengths = np.full(6, int(1.2e6 + copies_ns))
+        return (RunTime(1.2e6, 1.0, lengths, copies_ns=copies_ns),)
+
+    found = difference(some(3e5), some(4e5), LEAST)
+    assert found.verdict == "inconclusive"
+    assert found.work_ratio.expected == 1
 
 
 def test_drift_is_a_trend_and_not_noise() -> None:

@@ -110,6 +110,7 @@ def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int])
         "step_ns": step.step_ns,
         "averaged": step.averaged,
         "found_by": step.found_by,
+        "ahead_ns": step.ahead_ns,
         "counts": {name: round(value, 6) for name, value in run.counts.items()},
         "idle_ns": step.idle_ns,
         "lengths_ns": step.lengths_ns.tolist(),
@@ -146,6 +147,7 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         step_ns=_amount(row["step_ns"]),
         device=0,
         found_by=None if row["found_by"] is None else str(row["found_by"]),
+        ahead_ns=_amount(row["ahead_ns"]),
     )
     return Measured(str(row["file"]), setting, step, {name: _amount(row["counts"][name]) for name in KINDS})
 

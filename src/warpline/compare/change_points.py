@@ -35,8 +35,8 @@ Windows = tuple[Int64s, Int64s]
 class Level:
     """Consecutive points without a change among them."""
 
-    first: int
-    beyond: int
+    start: int
+    stop: int
     median: float
 
 
@@ -52,7 +52,7 @@ def levels(values: Sequence[float], least_effect: float) -> list[Level]:
     for first, beyond in pairwise(edges):
         level = _level(series, first, beyond)
         if found and not _is_apart(series, found[-1], level, least_effect):
-            level = _level(series, found.pop().first, beyond)
+            level = _level(series, found.pop().start, beyond)
         found.append(level)
     return found
 
@@ -81,8 +81,8 @@ def _is_apart(series: Floats, left: Level, right: Level, least_effect: float) ->
 
     if abs(right.median - left.median) < least_effect * abs(left.median):
         return False
-    test = mannwhitneyu(series[left.first : left.beyond], series[right.first : right.beyond])
-    few = min(left.beyond - left.first, right.beyond - right.first) <= SHORTEST
+    test = mannwhitneyu(series[left.start : left.stop], series[right.start : right.stop])
+    few = min(left.stop - left.start, right.stop - right.start) <= SHORTEST
     return few or float(test.pvalue) <= FALSE_ALARM
 
 

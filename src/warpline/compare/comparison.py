@@ -16,7 +16,7 @@ from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts
 from warpline.compare.measured import Measured, measure, median_run, side_of
 from warpline.compare.parts import Part, explain
-from warpline.compare.spread import Difference, difference, drift
+from warpline.compare.spread import Difference, Judged, difference, drift
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
@@ -79,8 +79,10 @@ class Comparison:
     b: Compared
     ratio: Estimate
     """Step time of B over that of A; below 1 is faster."""
-    busy_ratio: Estimate
-    """Likewise of the device's work alone, which differs less between runs."""
+    work_ratio: Estimate
+    """Likewise of the device's own work, without copies from and to the host: it differs least between runs."""
+    judged_by: Judged
+    """`work` if the step is inconclusive and the device's work is not, and takes most of the step; else `step`."""
     p_value: float | None
     more_runs: int | None
     parts: tuple[Part, ...]
@@ -110,6 +112,9 @@ class Comparison:
         known = in_words(self.ratio)
         if self.verdict == "not_comparable":
             return f"Not comparable: {times}."
+        if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
+            work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
+            return f"{work}; the step is inconclusive: {times}, {known}."
         if self.verdict == "inconclusive":
             return f"Inconclusive: {times}, {known}."
         if self.verdict == "same":
@@ -121,13 +126,14 @@ class Comparison:
         return {
             "schema": SCHEMA,
             "verdict": self.verdict,
+            "judged_by": self.judged_by,
             "reasons": list(self.reasons),
             "a": _side(self.a),
             "b": _side(self.b),
             "change": {
                 "step_ns": self.change_ns,
                 "ratio": self.ratio.rounded(5).to_dict(),
-                "busy_ratio": self.busy_ratio.rounded(5).to_dict(),
+                "work_ratio": self.work_ratio.rounded(5).to_dict(),
                 "p_value": self.p_value,
             },
             "more_runs": self.more_runs,
@@ -191,7 +197,8 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
         mine,
         other,
         found.ratio,
-        found.busy_ratio,
+        found.work_ratio,
+        found.judged_by,
         found.p_value,
         found.more_runs,
         tuple(parts),
@@ -224,6 +231,11 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
     largest = max((change for change in drifts if change is not None), key=abs, default=None)
     if largest is not None:
         remarks.append(f"steps change by {percent(1 + largest)} within a recording: clocks or memory drift")
+    if verdict in {"faster", "slower"} and found.judged_by == "work":
+        remarks.append(
+            "the part of the step in which the GPU waits for the CPU differs too much between runs to tell; "
+            "the GPU's own work is most of the step and does not"
+        )
     if verdict == "inconclusive":
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"

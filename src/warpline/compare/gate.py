@@ -9,6 +9,7 @@ from typing import Any, Literal
 from warpline.compare.budgets import Budget, Check, numbers_of
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
 from warpline.compare.measured import Measured, median_run
+from warpline.compare.spread import verdict_of
 from warpline.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION, UsageError
 from warpline.estimate import Estimate
 
@@ -73,12 +74,12 @@ def _outcome(comparison: Comparison, metric: Literal["step", "busy"], least_effe
     if comparison.verdict == "not_comparable":
         return "inconclusive"
     if metric == "busy":
-        return _of_ratio(comparison.busy_ratio, least_effect)
+        return _of_ratio(comparison.work_ratio, least_effect)
     known: dict[str, Outcome] = {"slower": "regression", "faster": "passed", "same": "passed"}
     return known.get(comparison.verdict, "inconclusive")
 
 
 def _of_ratio(ratio: Estimate, least_effect: float) -> Outcome:
-    if ratio.low > 1 and ratio.expected >= 1 + least_effect:
+    if verdict_of(ratio, least_effect) == "slower":
         return "regression"
-    return "passed" if ratio.high < 1 + least_effect or ratio.high < 1 else "inconclusive"
+    return "passed" if ratio.high < 1 + least_effect else "inconclusive"

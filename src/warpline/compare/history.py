@@ -62,7 +62,7 @@ class History:
     def changes(self) -> list[tuple[GateRun, float, float]]:
         """The first run of each new level, with the level before and the new one."""
         pairs = zip(self.levels, self.levels[1:], strict=False)
-        return [(self.runs[after.first], before.median, after.median) for before, after in pairs]
+        return [(self.runs[after.start], before.median, after.median) for before, after in pairs]
 
     def to_dict(self) -> dict[str, Any]:
         """The JSON contract."""
@@ -81,7 +81,7 @@ class History:
                 for run in self.runs
             ],
             "enough": self.enough,
-            "levels": [{"first": one.first, "beyond": one.beyond, "median": one.median} for one in self.levels],
+            "levels": [{"start": one.start, "stop": one.stop, "median": one.median} for one in self.levels],
             "changes": [
                 {"at": run.at, "label": run.label, "before": before, "after": after}
                 for run, before, after in self.changes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from warpline.compare.comparable import Setting, setting_of
 from warpline.compare.counts import Counts, counts_per_step
 from warpline.compare.spread import RunTime, Side
@@ -41,4 +43,12 @@ def median_run(runs: Sequence[Measured]) -> Measured:
 
 def side_of(runs: Sequence[Measured]) -> Side:
     """The runs for the statistics."""
-    return tuple(RunTime(float(run.step.exposed_ns.sum()), run.idle_ns, run.step.lengths_ns) for run in runs)
+    return tuple(_run_time(run) for run in runs)
+
+
+def _run_time(run: Measured) -> RunTime:
+    step = run.step
+    with_host = np.array([one.is_host_copy for one in step.operations], bool)
+    copies_ns = float(step.exposed_ns[with_host].sum())
+    work_ns = float(step.exposed_ns.sum()) - copies_ns
+    return RunTime(work_ns, run.idle_ns, step.lengths_ns, copies_ns, step.ahead_ns)

@@ -1,10 +1,15 @@
 """Whether two sets of runs differ: the ratio of their step times with its interval, and the verdict.
 
-Two runs of one program differ by more than their steps tell. The device's work takes nearly the same time again; the
-time in which it waits for the CPU does not, because hosts are noisy. So the two are judged apart: each has a spread
-between runs, measured where there are several, drawn towards what is usual where there are few. The step is their sum,
-and the interval of the ratio comes from drawing both again and again. Doubt within a run, from a bootstrap of blocks of
-consecutive steps, is added. docs/commands/compare.md has the measurements.
+Two runs of one program differ by more than their steps tell, and each part of a step does so in its own way. The
+device's own work takes nearly the same time again. Copies from and to the host depend on where its memory lies. The
+time in which the device waits for the CPU differs most, because hosts are noisy. Where the CPU runs ahead, nothing
+shows of it until it is slower than the device. So each part has a spread between runs, measured where there are
+several, drawn towards what is usual where there are few. A step is their sum, or the CPU's time if that is longer, and
+the interval of the ratio comes from drawing them again and again. A run that was disturbed is an outlier, so the middle
+half of the runs counts. Doubt within a run, from a bootstrap of blocks of consecutive steps, is added.
+
+Where the CPU's part leaves the step open, the device's own work decides, if it is most of the step. Each of the two
+looks has half of the false alarms. docs/noise.md has the measurements.
 """
 
 from __future__ import annotations
@@ -21,14 +26,21 @@ from warpline.estimate import Estimate
 from warpline.trace.columns import Floats, Int64s
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
+Judged = Literal["step", "work"]
 
 DRAWS, RESAMPLES = 20_000, 2_000
 FALSE_ALARM = 0.01
 """How often two runs of one program may be called slower (and as often faster)."""
-BUSY_SPREAD, IDLE_SPREAD = 0.02, 0.3
-"""Usual relative difference between runs of one program: of the device's work, and of the time in which it waits."""
+STEP_FALSE_ALARM, WORK_FALSE_ALARM = 2 * FALSE_ALARM / 3, FALSE_ALARM / 3
+"""The look at the step and that at the device's work share them."""
+BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, HOST_SPREAD = 0.02, 0.1, 0.3, 0.3
+"""Usual relative difference between runs of one program: of the device's own work, of copies from and to the host, of
+the time in which the device waits, and of the CPU's time for a step."""
 PRIOR_RUNS = 4
 """What is usual counts as much as this many runs."""
+MOST = 0.5
+"""The device's own work decides if it is at least this share of the step: where the device mostly waits, the CPU sets
+the pace, and more work may be hidden."""
 EXACT_STEPS = 20
 """Up to so many steps on a side the rank test counts all orders."""
 MORE_RUNS: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20, 40)
@@ -38,10 +50,15 @@ MORE_RUNS: tuple[int, ...] = (1, 2, 3, 5, 8, 12, 20, 40)
 class RunTime:
     """The step of one run."""
 
-    busy_ns: float
+    work_ns: float
+    """The device's own work: kernels, memsets, and copies on the device."""
     idle_ns: float
     lengths_ns: Int64s
     """Of every warm step."""
+    copies_ns: float = 0.0
+    """Copies from and to the host during which nothing else runs."""
+    ahead_ns: float = 0.0
+    """The CPU's time for a step, if it runs ahead of the device; else 0."""
 
 
 Side = tuple[RunTime, ...]
@@ -52,9 +69,11 @@ class Difference:
     """The ratio of B to A, and what follows from it."""
 
     verdict: Verdict
+    judged_by: Judged
+    """Whether the verdict is of the step, or of the device's work because the step is open."""
     ratio: Estimate
-    busy_ratio: Estimate
-    """Likewise of the device's work alone."""
+    work_ratio: Estimate
+    """Likewise of the device's own work alone."""
     p_value: float | None
     """Of the rank test between all steps of A and of B; None with fewer than four on a side."""
     more_runs: int | None
@@ -66,70 +85,112 @@ def difference(a: Side, b: Side, least_effect: float) -> Difference:
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - loads when it is used
 
     doubts = _Doubts.of(a, b)
-    ratio, busy_ratio = doubts.ratios(len(a), len(b))
     steps = [np.concatenate([run.lengths_ns for run in side]) for side in (a, b)]
     enough = min(len(lengths) for lengths in steps) >= FEW_STEPS
     # With ties and few steps SciPy would take the normal approximation, which never becomes small.
     method = "exact" if max(map(len, steps)) <= EXACT_STEPS else "auto"
     p_value = float(mannwhitneyu(*steps, method=method).pvalue) if enough else None
     apart = p_value is None or p_value <= max(FALSE_ALARM, _smallest_p_value(*map(len, steps)))
-    verdict = "same" if _are_equal(a, b) else _verdict(ratio, least_effect, apart)
+    ratio, work = doubts.ratios(len(a), len(b))
+    verdict, judged_by = doubts.judge(ratio, work, least_effect, apart)
+    if _are_equal(a, b):
+        verdict, judged_by = "same", "step"
     more = None
     if verdict == "inconclusive":
-        later = ((more, doubts.ratios(len(a) + more, len(b) + more)[0]) for more in MORE_RUNS)
-        more = next((more for more, then in later if _verdict(then, least_effect, apart=True) != "inconclusive"), None)
-    return Difference(verdict, ratio, busy_ratio, p_value, more)
+        later = ((more, doubts.ratios(len(a) + more, len(b) + more)) for more in MORE_RUNS)
+        settled = (more for more, then in later if doubts.judge(*then, least_effect, True)[0] != "inconclusive")
+        more = next(settled, None)
+    return Difference(verdict, judged_by, ratio, work, p_value, more)
+
+
+Parts = tuple[float, float, float, float]
+"""Of work, copies, idle time, and the CPU's time if it runs ahead."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Doubts:
-    """Logarithms of both parts of both sides, their variance between runs, and the variance within a run."""
+    """Logarithms of the parts of both sides, their variance between runs, and the variance within a run."""
 
-    centres: tuple[tuple[float, float], tuple[float, float]]
-    """Busy and idle of A, and of B."""
-    between: tuple[float, float]
-    """Of busy and idle."""
+    centres: tuple[Parts, Parts]
+    """Of A and of B."""
+    between: Parts
     freedom: float
     within: tuple[float, float]
     """Of A and B."""
 
     @classmethod
     def of(cls, a: Side, b: Side) -> _Doubts:
-        logs = [np.log([[max(run.busy_ns, 1.0), max(run.idle_ns, 1.0)] for run in side]) for side in (a, b)]
-        freedom = PRIOR_RUNS + len(a) + len(b) - 2
-        squares = sum(((own - own.mean(axis=0)) ** 2).sum(axis=0) for own in logs)
-        usual = np.array([BUSY_SPREAD, IDLE_SPREAD]) ** 2
-        busy, idle = (PRIOR_RUNS * usual + squares) / freedom
-        centres = tuple((float(own[:, 0].mean()), float(own[:, 1].mean())) for own in logs)
-        within = tuple(float(np.mean([_within(run.lengths_ns) for run in side])) for side in (a, b))
-        return cls((centres[0], centres[1]), (float(busy), float(idle)), freedom, (within[0], within[1]))
+        (centre_a, variance_a, freedom_a), (centre_b, variance_b, freedom_b) = (_middle(_logs(side)) for side in (a, b))
+        freedom = PRIOR_RUNS + freedom_a + freedom_b
+        usual = np.array([BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, HOST_SPREAD]) ** 2
+        between = (PRIOR_RUNS * usual + freedom_a * variance_a + freedom_b * variance_b) / freedom
+        within = [float(np.mean([_within(tuple(run.lengths_ns.tolist())) for run in side])) for side in (a, b)]
+        return cls((_four(centre_a), _four(centre_b)), _four(between), freedom, (within[0], within[1]))
 
     def ratios(self, runs_a: int, runs_b: int) -> tuple[Estimate, Estimate]:
         """The ratio of the steps and that of the work, with so many runs on each side."""
         steps, works = [], []
+        spreads = np.sqrt([*self.between, 0.0])[:, None]
         sides = zip(_draws(self.freedom), self.centres, self.within, (runs_a, runs_b), strict=True)
-        for drawn, (busy, idle), within, runs in sides:
+        for drawn, centre, within, runs in sides:
             noise = drawn / math.sqrt(runs)
-            work = np.exp(busy + noise[0] * math.sqrt(self.between[0]))
-            wait = np.exp(np.minimum(idle + noise[1] * math.sqrt(self.between[1]), 700.0))
-            steps.append((work + wait) * np.exp(noise[2] * math.sqrt(within)))
+            work, copies, idle, ahead = np.exp(np.minimum(np.array(centre)[:, None] + (noise * spreads)[:4], 700.0))
+            steps.append(np.maximum(work + copies + idle, ahead) * np.exp(noise[4] * math.sqrt(within)))
             works.append(work)
-        expected = [math.exp(busy) + math.exp(idle) for busy, idle in self.centres]
+        expected = [sum(map(math.exp, centre[:3])) for centre in self.centres]
         return (
-            _estimate(steps[1] / steps[0], expected[1] / expected[0]),
-            _estimate(works[1] / works[0], math.exp(self.centres[1][0] - self.centres[0][0])),
+            _estimate(steps[1] / steps[0], expected[1] / expected[0], STEP_FALSE_ALARM),
+            _estimate(works[1] / works[0], math.exp(self.centres[1][0] - self.centres[0][0]), WORK_FALSE_ALARM),
         )
+
+    def judge(self, step: Estimate, work: Estimate, least_effect: float, apart: bool) -> tuple[Verdict, Judged]:
+        """The verdict of the step or, where that is open, of the work. `apart`: whether the steps of the two sides
+        differ by the rank test."""
+        verdict = verdict_of(step, least_effect)
+        if verdict in {"faster", "slower"} and not apart:
+            verdict = "inconclusive"
+        shares = [math.exp(centre[0]) / sum(map(math.exp, centre[:3])) for centre in self.centres]
+        if verdict != "inconclusive" or min(shares) < MOST:
+            return verdict, "step"
+        low, expected, high = (1 + shares[0] * (ratio - 1) for ratio in (work.low, work.expected, work.high))
+        by_work = verdict_of(Estimate(low, expected, high), least_effect)
+        return (by_work, "work") if by_work in {"faster", "slower"} else (verdict, "step")
 
 
 @lru_cache(maxsize=2)
 def _draws(freedom: float) -> tuple[Floats, Floats]:
-    """Noise of work, waits and within a run, for A and for B: the same however many runs are asked about."""
+    """Noise of each part and within a run, for A and for B: the same however many runs are asked about."""
     draw = np.random.default_rng(0)
-    return draw.standard_t(freedom, (3, DRAWS)), draw.standard_t(freedom, (3, DRAWS))
+    return draw.standard_t(freedom, (5, DRAWS)), draw.standard_t(freedom, (5, DRAWS))
 
 
-def _estimate(draws: Floats, expected: float) -> Estimate:
-    low, high = np.quantile(draws, [FALSE_ALARM, 1 - FALSE_ALARM])
+def _logs(side: Side) -> Floats:
+    return np.log([[max(one, 1.0) for one in (run.work_ns, run.copies_ns, run.idle_ns, run.ahead_ns)] for run in side])
+
+
+def _four(values: Floats) -> Parts:
+    first, second, third, fourth = values.tolist()
+    return first, second, third, fourth
+
+
+def _middle(logs: Floats) -> tuple[Floats, Floats, int]:
+    """Mean of the middle half of the runs, the variance that one run adds to it, and its degrees of freedom.
+
+    A trimmed mean with the winsorised variance (Yuen, Biometrika 61, 1974); of fewer than four runs, the mean.
+    """
+    runs = len(logs)
+    cut = math.floor(MIDDLE[0] * runs)
+    ordered, left = np.sort(logs, axis=0), runs - 2 * cut
+    centre = ordered[cut : runs - cut].mean(axis=0)
+    if left < 2:
+        return centre, np.zeros(logs.shape[1]), 0
+    winsorised = np.clip(logs, ordered[cut], ordered[runs - cut - 1]).var(axis=0, ddof=1)
+    return centre, winsorised * runs * (runs - 1) / (left * (left - 1)), left - 1
+
+
+def _estimate(draws: Floats, expected: float, beyond: float) -> Estimate:
+    """With the share of draws `beyond` each end."""
+    low, high = np.quantile(draws, [beyond, 1 - beyond])
     return Estimate(min(float(low), expected), expected, max(float(high), expected))
 
 
@@ -144,20 +205,19 @@ def _smallest_p_value(left: int, right: int) -> float:
     return 2 / math.comb(left + right, left)
 
 
-def _verdict(ratio: Estimate, least_effect: float, apart: bool) -> Verdict:
-    """`apart`: whether the steps of the two sides differ by the rank test."""
-    if apart and ratio.low > 1 and ratio.expected >= 1 + least_effect:
-        return "slower"
-    if apart and ratio.high < 1 and ratio.expected <= 1 - least_effect:
-        return "faster"
+def verdict_of(ratio: Estimate, least_effect: float) -> Verdict:
+    """`same` is known to be within the least effect; a change is known to be one, and not known to be so small."""
     if ratio.high < 1 + least_effect and ratio.low > 1 - least_effect:
         return "same"
-    return "inconclusive"
+    if ratio.low > 1:
+        return "slower"
+    return "faster" if ratio.high < 1 else "inconclusive"
 
 
-def _within(run: Int64s) -> float:
+@lru_cache(maxsize=1024)
+def _within(run: tuple[int, ...]) -> float:
     """Variance of the logarithm of the typical step, by a bootstrap of blocks of consecutive steps."""
-    lengths = run.astype(np.float64)
+    lengths = np.array(run, np.float64)
     if len(lengths) < FEW_STEPS:
         return 0.0
     block = max(1, round(len(lengths) ** (1 / 3)))

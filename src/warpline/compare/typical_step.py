@@ -6,6 +6,7 @@ are averaged, so that one slow step does not decide. Cold steps are left out.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
@@ -24,6 +25,7 @@ from warpline.trace.trace import Trace
 
 MIDDLE = (0.25, 0.75)
 """Quantiles of the lengths between which steps are averaged."""
+HOST_COPY = re.compile("HtoD|DtoH|HostToDevice|DeviceToHost|Host-to-Device|Device-to-Host")
 FEW_STEPS = 4
 """Below so many steps all are averaged: quantiles mean nothing."""
 
@@ -37,6 +39,11 @@ class Operation:
     op: str
     """The framework's op that launched it; empty if none was recorded."""
     grid: tuple[int, int, int]
+
+    @property
+    def is_host_copy(self) -> bool:
+        """Whether it copies from or to the host."""
+        return self.kind == "memcpy" and HOST_COPY.search(self.name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +63,8 @@ class TypicalStep:
     device: int
     found_by: str | None
     """How the steps were found, as the table `steps` has it; None without steps: the whole recording stands for one."""
+    ahead_ns: float = 0.0
+    """The CPU's time for a step, if it runs ahead of the device; else 0."""
 
     @property
     def has_steps(self) -> bool:
@@ -72,7 +81,7 @@ def typical_step(trace: Trace) -> TypicalStep:
     """The typical step of the device that is busy longest."""
     if not len(trace.gpu):
         raise CannotAnswer("no-gpu-work", f"{trace.path.name} has no work of a GPU to compare")
-    steps, found_by = _warm_steps(trace)
+    steps, marks, found_by = _warm_steps(trace)
     device, rows = _busiest(trace, steps)
     which, step, charged = _charges(rows, steps)
     alike = _like_the_median(rows, which, step, steps)
@@ -92,10 +101,12 @@ def typical_step(trace: Trace) -> TypicalStep:
         step_ns=float(lengths[alike].mean()),
         device=device,
         found_by=found_by,
+        ahead_ns=_ahead(steps, marks, alike),
     )
 
 
-def _warm_steps(trace: Trace) -> tuple[Spans, str | None]:
+def _warm_steps(trace: Trace) -> tuple[Spans, Spans, str | None]:
+    """The steps, from the CPU's or the device's begin to the later end; their marks; and how they were found."""
     starts, ends = trace.step_spans
     cold = find_cold_steps(trace) if trace.chosen_steps is None else None
     keep = ends > starts
@@ -103,8 +114,18 @@ def _warm_steps(trace: Trace) -> tuple[Spans, str | None]:
         keep[cold.first : cold.first + cold.count] = False
     if not keep.any():
         window = trace.window
-        return Spans(np.array([window.start_ns]), np.array([window.end_ns])), None
-    return Spans(starts[keep], ends[keep]), str(trace.steps_in_view["found_by"][0])
+        whole = Spans(np.array([window.start_ns]), np.array([window.end_ns]))
+        return whole, whole, None
+    marked = trace.steps_in_view
+    marks = Spans(integers(marked["start_ns"])[keep], integers(marked["end_ns"])[keep])
+    return Spans(starts[keep], ends[keep]), marks, str(marked["found_by"][0])
+
+
+def _ahead(steps: Spans, marks: Spans, alike: Int64s) -> float:
+    """The CPU's time for a step, if the device ends these steps after the CPU."""
+    if not (steps.ends[alike] > marks.ends[alike]).any():
+        return 0.0
+    return float((marks.ends[alike] - marks.starts[alike]).mean())
 
 
 def _busiest(trace: Trace, steps: Spans) -> tuple[int, pl.DataFrame]:

@@ -82,8 +82,8 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
     """The largest parts as sentences."""
     idle_a, idle_b = (sum(side.step.idle_ns.values()) for side in (comparison.a, comparison.b))
     whole = max(comparison.a.step_ns, comparison.b.step_ns)
-    work = comparison.busy_ratio
-    if work.low > 1 or work.high < 1:
+    work = comparison.work_ratio
+    if comparison.judged_by == "step" and (work.low > 1 or work.high < 1):
         less = "less" if work.expected < 1 else "more"
         yield Text(f"The GPU has {less} to do: {in_words(work)}.")
     if abs(idle_b - idle_a) >= SHORTEST * whole:

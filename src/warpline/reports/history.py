@@ -48,11 +48,11 @@ def _drawing(history: History) -> str:
     """Points as o, levels as lines, and the first run of a new level as a bar."""
     values = history.values[-COLUMNS_SHOWN:]
     offset = len(history.values) - len(values)
-    middle = {place - offset: level.median for level in history.levels for place in range(level.first, level.beyond)}
+    middle = {place - offset: level.median for level in history.levels for place in range(level.start, level.stop)}
     low, high = min(values), max(values)
     reach = (high - low) or 1.0
     cells = [[" "] * len(values) for _ in range(ROWS_SHOWN)]
-    starts = {level.first - offset for level in history.levels[1:]}
+    starts = {level.start - offset for level in history.levels[1:]}
 
     def row_of(value: float) -> int:
         return round((high - min(max(value, low), high)) / reach * (ROWS_SHOWN - 1))
@@ -79,9 +79,9 @@ def _levels(history: History) -> Table:
     before = [None, *(level.median for level in history.levels)]
     rows = tuple(
         (
-            history.runs[level.first].at[:16].replace("T", " "),
-            history.runs[level.first].label,
-            level.beyond - level.first,
+            history.runs[level.start].at[:16].replace("T", " "),
+            history.runs[level.start].label,
+            level.stop - level.start,
             round(level.median, 6),
             percent(level.median / last) if last else None,
         )

@@ -43,14 +43,14 @@ def history_svg(history: History) -> str:
         value = low + (high - low) * place / 4
         parts.append(f'<text x="{LEFT - 8}" y="{y(value) + 4:.1f}" text-anchor="end">{value:.4g}</text>')
     for level, before in zip(history.levels, (None, *history.levels), strict=False):
-        ends = x(level.first - 0.4), x(level.beyond - 0.6)
+        ends = x(level.start - 0.4), x(level.stop - 0.6)
         parts.append(f'<line class="level" x1="{ends[0]:.1f}" x2="{ends[1]:.1f}" {_at(y(level.median))}/>')
         if before is None:
             continue
-        border = x(level.first - 0.5)
+        border = x(level.start - 0.5)
         change = percent(level.median / before.median) if before.median else f"{level.median:.4g}"
         parts.append(f'<line class="change" x1="{border:.1f}" x2="{border:.1f}" y1="{TOP}" y2="{HEIGHT - BOTTOM}"/>')
-        label = f"{change} {history.runs[level.first].label}".strip()
+        label = f"{change} {history.runs[level.start].label}".strip()
         parts.append(f'<text x="{border + 4:.1f}" y="{TOP - 8}">{_safe(label)}</text>')
     for place, run in enumerate(history.runs):
         told = f"{run.at[:19]} {run.label} {run.outcome}: {values[place]:.6g}"
