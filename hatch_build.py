@@ -1,10 +1,11 @@
-"""Builds the optional compiled parts into the wheel: small shared libraries, no Python headers.
+"""Builds the optional compiled parts into the wheel: small shared libraries, no Python headers; and packs its trace.
 
 Without a C compiler the install still succeeds, and plain Python does the same more slowly.
 """
 
 from __future__ import annotations
 
+import lzma
 import os
 import shlex
 import shutil
@@ -12,6 +13,8 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from runpy import run_path
+from tempfile import mkdtemp
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
@@ -28,7 +31,11 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self.target_name != "wheel" or os.environ.get("WARPLINE_NO_NATIVE"):
+        if self.target_name != "wheel":
+            return
+        if version == "standard":
+            self._pack_trace(build_data)
+        if os.environ.get("WARPLINE_NO_NATIVE"):
             return
         for source, name in LIBRARIES.items():
             if self._compile(source, source.with_name(name)):
@@ -36,6 +43,14 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
                 platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
                 build_data["tag"] = f"py3-none-{platform}"
                 build_data["artifacts"].append(source.with_name(name).as_posix())
+
+    def _pack_trace(self, build_data: dict[str, Any]) -> None:
+        """The bundled trace as `bundled.py` packs it, in the place of the trace itself."""
+        bundled = run_path(str(Path(self.root) / "src/warpline/bundled.py"))
+        trace = lzma.decompress((bundled["HERE"] / bundled["TRACE"]).read_bytes()).decode()
+        made = Path(mkdtemp(prefix="warpline-build-")) / bundled["PACKED"]
+        made.write_bytes(bundled["packed"](trace))
+        build_data["force_include"][str(made)] = f"warpline/data/{made.name}"
 
     def _compile(self, source: Path, library: Path) -> bool:
         compiler = shlex.split(os.environ.get("CC", "")) or [shutil.which("cc") or shutil.which("gcc") or "cc"]

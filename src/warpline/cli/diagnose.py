@@ -114,10 +114,10 @@ def demo(
 
       warpline demo --steps 1:3 --json
     """
-    from importlib import resources  # noqa: PLC0415 - loaded when used, so that --help stays quick
+    from warpline.bundled import bundled_trace  # noqa: PLC0415 - loaded when used, so that --help stays quick
 
     answer = Answer(verbose, as_json, top=top)
-    with resources.as_file(resources.files("warpline.data") / "demo.json.xz") as path:
+    with bundled_trace() as path:
         show(path, answer, steps, None, True, False, shlex.join(["warpline", "demo", *_chosen(steps, None)]))
 
 

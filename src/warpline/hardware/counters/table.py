@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from importlib.util import find_spec
+from itertools import pairwise
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any, Final
 
@@ -85,8 +87,9 @@ def bundled() -> Catalogue:
     types: dict[str, str] = {}
     chips: dict[str, frozenset[str]] = {}
     sets: dict[str, frozenset[str]] = {}
-    for row in rows.splitlines():
-        name, kind, mask = row.split(" ")
+    name = ""
+    for ending, same, kind, mask in zip(*(column.split(" ") for column in rows.split("\n")), strict=True):
+        name = name[: int(same)] + ending
         if mask not in sets:
             bits = int(mask, 16)
             sets[mask] = frozenset(chip for place, chip in enumerate(about["chips"]) if bits >> place & 1)
@@ -140,7 +143,8 @@ def list_metrics(library: Path, chips: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def table_of(listed: Iterable[dict[str, Any]], source: str) -> bytes:
-    """The table of the package: a line of JSON, then name, type and a bit per chip in each line."""
+    """The table of the package: a line of JSON, then of all names what differs from the one before, how many letters
+    do not, the type, and a bit per chip. Column by column it takes half the space."""
     targets = list(CHIPS)
     masks: dict[tuple[str, int], int] = {}
     for chip in listed:
@@ -150,8 +154,15 @@ def table_of(listed: Iterable[dict[str, Any]], source: str) -> bytes:
         for kind, word in enumerate(TYPES):
             for name in chip[word]:
                 masks[name, kind] = masks.get((name, kind), 0) | 1 << place
-    rows = [f"{name} {kind} {mask:x}" for (name, kind), mask in sorted(masks.items())]
-    text = "\n".join([json.dumps({"source": source, "chips": targets}), *rows])
+    rows = sorted(masks.items())
+    same = [len(commonprefix(two)) for two in pairwise(["", *(name for (name, _), _ in rows)])]  # noqa: RUF071 - of letters
+    columns = [
+        [name[letters:] for ((name, _), _), letters in zip(rows, same, strict=True)],
+        map(str, same),
+        [str(kind) for (_, kind), _ in rows],
+        [f"{mask:x}" for _, mask in rows],
+    ]
+    text = "\n".join([json.dumps({"source": source, "chips": targets}), *map(" ".join, columns)])
     return lzma.compress(text.encode("ascii"), preset=9 | lzma.PRESET_EXTREME)
 
 

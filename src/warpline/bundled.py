@@ -1,0 +1,75 @@
+"""The bundled trace in half the space, for the wheel: each text once, and beside them the numbers, column by column.
+
+A line of the trace is a template with holes, and its numbers fill them. Times and ids are written as differences to
+those before, which are small. A wheel holds this form, which `hatch_build.py` makes; a checkout has the trace itself.
+"""
+
+from __future__ import annotations
+
+import lzma
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import accumulate
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+HERE = Path(__file__).parent / "data"
+TRACE = "demo.json.xz"
+PACKED = "demo.packed.xz"
+HOLE, END = "\x01", "\x02"
+"""Marks a hole in a template, and ends a part; JSON has neither."""
+NUMBER = re.compile(r'(?<=")(ts|dur|External id|correlation|Sequence number)": (\d+(?:\.\d{3})?)(?=[,}])')
+HOLES = re.compile(rf'([A-Za-z ]+)": {HOLE}')
+DECIMALS = {"ts": 3, "dur": 3}
+SUMMED = {"ts", "External id", "correlation", "Sequence number"}
+
+
+@contextmanager
+def bundled_trace() -> Iterator[Path]:
+    """The bundled trace as a file."""
+    if (HERE / TRACE).exists():
+        yield HERE / TRACE
+        return
+    with TemporaryDirectory(prefix="warpline-demo-") as folder:
+        file = Path(folder) / TRACE
+        file.write_bytes(lzma.compress(unpacked((HERE / PACKED).read_bytes()).encode(), preset=0))
+        yield file
+
+
+def packed(text: str) -> bytes:
+    """The text of a trace that has an event on each line."""
+    templates: dict[str, int] = {}
+    columns: dict[str, list[int]] = defaultdict(list)
+
+    def cut(number: re.Match[str]) -> str:
+        name, value = number.groups()
+        if len(value.partition(".")[2]) != DECIMALS.get(name, 0):
+            return number[0]
+        columns[name].append(int(value.replace(".", "")))
+        return f'{name}": {HOLE}'
+
+    lines = [templates.setdefault(NUMBER.sub(cut, line), len(templates)) for line in text.split("\n")]
+    for name in SUMMED & columns.keys():
+        columns[name] = [value - before for value, before in zip(columns[name], [0, *columns[name]], strict=False)]
+    named = [f"{name}: {' '.join(map(str, values))}" for name, values in columns.items()]
+    parts = ["\n".join(templates), " ".join(map(str, lines)), *named]
+    return lzma.compress(END.join(parts).encode(), preset=9 | lzma.PRESET_EXTREME)
+
+
+def unpacked(content: bytes) -> str:
+    """What was packed, to the last character."""
+    templates, lines, *named = lzma.decompress(content).decode().split(END)
+    columns: dict[str, Iterator[int]] = {}
+    for name, _, values in (column.partition(": ") for column in named):
+        numbers = map(int, values.split())
+        columns[name] = accumulate(numbers) if name in SUMMED else numbers
+
+    def fill(hole: re.Match[str]) -> str:
+        value, decimals = next(columns[hole[1]]), DECIMALS.get(hole[1], 0)
+        whole, part = divmod(value, 10**decimals)
+        return f'{hole[1]}": {whole}.{part:0{decimals}}' if decimals else f'{hole[1]}": {whole}'
+
+    texts = templates.split("\n")
+    return "\n".join(HOLES.sub(fill, texts[int(line)]) for line in lines.split(" "))
