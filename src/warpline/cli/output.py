@@ -17,6 +17,7 @@ import click
 
 from warpline.errors import UsageError, WarplineError
 from warpline.inert import inert_json, inert_lines
+from warpline.whole_files import write_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,6 +138,6 @@ def refuse_existing(file: Path | None, force: bool) -> None:
 def write_text(file: Path, text: str) -> None:
     """Write the output file."""
     try:
-        file.write_text(text, encoding="utf-8")
+        write_whole(file, text)
     except OSError as error:
         raise WarplineError("cannot-write", f"{file}: {error.strerror}", "name another file") from error

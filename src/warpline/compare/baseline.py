@@ -20,6 +20,7 @@ from warpline.compare.measured import Measured
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.errors import UnreadableFile, UsageError, WarplineError
 from warpline.intervals import Spans
+from warpline.whole_files import write_whole
 
 SCHEMA = "warpline.baseline/1"
 FOLDER = Path("baselines")
@@ -42,7 +43,7 @@ def write_baseline(path: Path, runs: Sequence[Measured]) -> None:
     """Write the runs as a baseline."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(_text(runs), encoding="utf-8")
+        write_whole(path, _text(runs))
     except OSError as error:
         raise WarplineError("cannot-write", f"{path}: {error.strerror}", "name another with --folder") from error
 

@@ -15,6 +15,7 @@ from warpline.findings.diagnosis import Diagnosis, diagnose
 from warpline.inert import inert_json
 from warpline.records import dataclass
 from warpline.trace.trace import Trace
+from warpline.whole_files import whole_file
 
 Picture = Literal["timeline", "time", "roofline"]
 
@@ -113,8 +114,12 @@ def _put(
     file: Path, known: Format, parts: Iterable[bytes], tracks: int = 0, bars: int = 0, arrows: int = 0
 ) -> Exported:
     try:
-        with gzip.open(file, "wb", 6) if known is Format.PERFETTO_JSON_GZ else file.open("wb") as stream:
-            stream.writelines(parts)
+        with whole_file(file) as part, part.open("wb") as plain:
+            if known is Format.PERFETTO_JSON_GZ:
+                with gzip.GzipFile("", "wb", 6, plain, mtime=0) as packed:
+                    packed.writelines(parts)
+            else:
+                plain.writelines(parts)
         return Exported(file, known, file.stat().st_size, tracks, bars, arrows)
     except OSError as error:
         raise WarplineError("cannot-write", f"{file}: {error.strerror}", "name another file") from error

@@ -21,6 +21,7 @@ from warpline.trace.schema import TABLES
 from warpline.trace.trace import Trace as LinkedTrace
 from warpline.trace.trace import Window
 from warpline.units import duration
+from warpline.whole_files import write_whole
 
 if TYPE_CHECKING:
     from warpline.analyses.memory import MemoryUse
@@ -204,7 +205,7 @@ class Trace(TableProperties):
 
         dive = dive_files([ncu], self.linked) if ncu else None
         target = Path(file)
-        target.write_text(page(self.diagnose(why), dive=dive).html, encoding="utf-8")
+        write_whole(target, page(self.diagnose(why), dive=dive).html)
         return target
 
     def stats(self, report: str) -> pl.DataFrame:
