@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from kineto_files import annotation, kernel, launched, op, write
 from nsys_files import Export, small
-from paths import DATA, SHARED
+from paths import RECORDINGS, SHARED
 
 from warpline.doctor.advice import ADVICE, FAILURE_OF, HARMLESS, SYMPTOMS
 from warpline.doctor.files import examine_file, examine_files
@@ -41,11 +41,7 @@ def test_a_healthy_export_has_nothing_to_say(tmp_path: Path) -> None:
     assert exit_code([examination]) == 0
 
 
-@pytest.mark.parametrize(
-    "file",
-    [*sorted((DATA / "kineto").iterdir()), *sorted((DATA / "nsys").iterdir())],
-    ids=lambda file: file.name,
-)
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.name)
 def test_our_recordings_are_healthy(file: Path) -> None:
     examination = examine_file(file)
     assert examination.verdict == "ok", examination.checks
