@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 from kineto_files import annotation, call, kernel, launched, op, write
-from paths import SHARED
+from paths import DATA, SHARED
 
 from warpline.analyses.ops import ops_table
 from warpline.analyses.parts import parts_table
@@ -77,8 +77,11 @@ def test_ranges_of_emit_nvtx_are_ops(tmp_path: Path) -> None:
     trace = opened(tmp_path, events)
     (entry,) = roofline_table(trace).entries
     assert (entry.name, entry.flops, entry.math) == ("aten::mm", 2 * 32 * 64 * 64, "fp16 tensor")
-    (row,) = ops_table(trace).frame.to_dicts()
-    assert (row["name"], row["calls"], row["gpu_self_ns"], row["cpu_self_ns"]) == ("aten::mm", 1, 10_000, None)
+    rows = {row["name"]: row for row in ops_table(trace).frame.to_dicts()}
+    mm, linear = rows["aten::mm"], rows["aten::linear"]
+    assert set(rows) == {"aten::mm", "aten::linear", "cudaLaunchKernel"}
+    assert [mm[name] for name in ("gpu_self_ns", "cpu_self_ns", "cpu_total_ns")] == [10_000, 45_000, 50_000]
+    assert [linear[name] for name in ("gpu_self_ns", "gpu_total_ns", "cpu_self_ns")] == [0, 10_000, 50_000]
 
 
 def lender(folder: Path, size: int, length: float = 10) -> Trace:
@@ -148,3 +151,17 @@ def test_ranges_and_borrowed_ops_agree_on_the_recorded_layer() -> None:
     assert flops["qkv_proj"] == 15 * 2 * 2048 * 4096 * 12288
     assert flops["down_proj"] == 15 * 2 * 2048 * 11008 * 4096
     assert flops["o_proj"] == 15 * 2 * 2048 * 4096 * 4096
+
+
+def test_a_recorded_step_within_emit_nvtx_has_the_flops_of_its_layers() -> None:
+    """`tests/data/record/leak.py` on an H200: 1,024 rows through 256→512, twice 512→2048→512, and 512→64."""
+    trace = open_trace(DATA / "nsys" / "emit_nvtx.sqlite.xz")
+    table = ops_table(trace)
+    rows = {row["name"]: row for row in table.frame.to_dicts()}
+    first, others = 2 * 1024 * 256 * 512, 2 * 1024 * (4 * 512 * 2048 + 512 * 64)
+    # Backward, each layer has a product for its weights, and all but the first one for its input.
+    assert (rows["aten::addmm"]["flops"], rows["aten::mm"]["flops"]) == (first + others, first + 2 * others)
+    assert rows["AddmmBackward0"]["gpu_total_ns"] == rows["aten::mm"]["gpu_self_ns"]
+    assert int(table.frame["gpu_self_ns"].sum()) + table.without_op_ns == table.gpu_ns
+    assert table.without_op_ns == 0
+    assert roofline_table(trace).modelled_ns > 0.99 * table.gpu_ns

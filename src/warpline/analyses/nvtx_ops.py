@@ -15,7 +15,7 @@ import polars as pl
 
 from warpline.analyses.op_calls import OpCalls
 from warpline.kernels import identify
-from warpline.trace.columns import NONE, Int64s, integers
+from warpline.trace.columns import NONE, Int64s, ids, integers
 from warpline.trace.names import matches, texts
 from warpline.trace.nesting import nest, order_for_nesting
 from warpline.trace.schema import conform
@@ -30,6 +30,25 @@ _TYPES = {"f16": "c10::Half", "bf16": "c10::BFloat16", "f32": "float", "tf32": "
 
 def nvtx_ops(trace: Trace) -> tuple[OpCalls, Int64s] | None:
     """The ops that ranges name, and for each row of `gpu` its op there, or NONE; None without such ranges."""
+    found = _named_ops(trace)
+    return None if found is None else (OpCalls(trace.replaced({"ops": found[0]}, None)), found[1])
+
+
+def with_nvtx_ops(trace: Trace) -> Trace | None:
+    """The trace with the ops that its ranges name instead of these ranges; None without any.
+
+    Ids of ranges are not those of the trace.
+    """
+    found = _named_ops(trace)
+    if found is None:
+        return None
+    ops, around = found
+    others = trace.ranges.filter(~matches(trace.ranges["name"], WITH_SIZES))
+    tables = {"ops": ops, "ranges": others, "gpu": trace.gpu.with_columns(op_id=ids(around))}
+    return trace.replaced(tables, trace.chosen_steps)
+
+
+def _named_ops(trace: Trace) -> tuple[pl.DataFrame, Int64s] | None:
     ranges = trace.ranges
     wanted = matches(ranges["name"], WITH_SIZES).to_numpy() & ranges["end_ns"].is_not_null().to_numpy()
     rows = np.flatnonzero(wanted & ranges["thread"].is_not_null().to_numpy())
@@ -59,7 +78,7 @@ def nvtx_ops(trace: Trace) -> tuple[OpCalls, Int64s] | None:
             ],
         }
     )
-    return OpCalls(trace.replaced({"ops": conform("ops", ops)}, None)), around
+    return conform("ops", ops), around
 
 
 def _parsed(text: str) -> tuple[str, list[Any]]:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.borrowed_ops import lent_to
+from warpline.analyses.nvtx_ops import with_nvtx_ops
 from warpline.analyses.op_calls import OpCalls
 from warpline.analyses.op_origin import Origins
 from warpline.analyses.op_tree import OP, OpTree, op_tree
@@ -90,7 +91,10 @@ def ops_table(
     if sort is not None and sort not in SORTS:
         raise UsageError("bad-sort", f"no order {sort!r}", f"the orders are {', '.join(SORTS)}")
     if not len(trace.ops):
-        return _borrowed_table(trace, group, sort, device, shapes_from)
+        named = with_nvtx_ops(trace) if shapes_from is None and len(trace.gpu) else None
+        if named is None:
+            return _borrowed_table(trace, group, sort, device, shapes_from)
+        trace = named
     tree = op_tree(trace)
     window_ns, inside = _in_view(trace, tree)
     gathered = known_work or Gathered(trace, borrowed=lent_to(trace, shapes_from))

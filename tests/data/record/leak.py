@@ -58,6 +58,20 @@ def train(steps):
     torch.cuda.synchronize()
 
 
+def shapes(steps):
+    model, optimizer = made()
+    for _ in range(3):
+        step(model, optimizer)
+    torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStart()
+    with torch.autograd.profiler.emit_nvtx(record_shapes=True):
+        for _ in range(int(steps)):
+            with torch.cuda.nvtx.range("step"):
+                step(model, optimizer)
+    torch.cuda.synchronize()
+    torch.cuda.cudart().cudaProfilerStop()
+
+
 def snapshot(path):
     model, optimizer = made()
     for _ in range(2):
@@ -100,4 +114,4 @@ def busy(steps):
 
 
 if __name__ == "__main__":
-    {"train": train, "snapshot": snapshot, "busy": busy}[sys.argv[1]](sys.argv[2])
+    {"train": train, "shapes": shapes, "snapshot": snapshot, "busy": busy}[sys.argv[1]](sys.argv[2])
