@@ -52,13 +52,13 @@ def forecaster_that_draws_day_after_day(torch: Any, cure: str | None) -> Step:
 
 @planted("dispatch", "batch", steps=3)
 def t5_that_ranks_passage_by_passage(torch: Any, cure: str | None) -> Step:
-    """A search engine asks a T5 of six passages whether each answers a question, one passage after another.
+    """A search engine asks a T5 of three passages whether each answers a question, one passage after another.
 
     One passage of 192 tokens is little work for the GPU, and launching a forward pass takes the CPU several times as
-    long. The passages have the same length, so that one batch of six takes one forward pass.
+    long. The passages have the same length, so that one batch of three takes one forward pass.
     """
     transformers = hugging_face()
-    width, layers, heads, vocabulary, passages, length = sizes((512, 3, 8, 8192, 6, 192), (32, 2, 2, 100, 3, 8))
+    width, layers, heads, vocabulary, passages, length = sizes((512, 2, 8, 8192, 3, 192), (32, 1, 2, 100, 3, 8))
     config = transformers.T5Config(
         vocab_size=vocabulary,
         d_model=width,

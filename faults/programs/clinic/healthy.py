@@ -88,12 +88,12 @@ def whisper_listens_to_many_recordings(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="preallocate")
 def unet_denoises_a_large_batch(torch: Any, cure: str | None) -> Step:
-    """A wide U-Net removes some noise from 32 images of 128 x 128 pixels, in bfloat16 with its channels last.
+    """A wide U-Net removes some noise from 48 images of 64 x 64 pixels, in bfloat16 with its channels last.
 
     Nearly all of the time goes into large convolutions on the tensor cores. The noise is a new tensor each time, but
     its memory comes from the allocator's cache: a buffer that is kept saves nothing that can be seen.
     """
-    images, pixels, width = sizes((32, 128, 192), (2, 8, 8))
+    images, pixels, width = sizes((48, 64, 384), (2, 8, 8))
     model = diffusion_network(torch, 8, width).to("cuda", torch.bfloat16).to(memory_format=torch.channels_last).eval()
     noisy = torch.randn(images, 8, pixels, pixels, device="cuda").to(torch.bfloat16)
     noisy = noisy.to(memory_format=torch.channels_last)
@@ -110,13 +110,13 @@ def unet_denoises_a_large_batch(torch: Any, cure: str | None) -> Step:
 
 @planted("healthy", None, innocent="fused_optimizer", steps=3)
 def bert_learns_hidden_words_in_large_batches(torch: Any, cure: str | None) -> Step:
-    """A wide BERT learns hidden words in bfloat16 from 64 texts of 256 tokens, with AdamW as PyTorch makes it.
+    """A wide BERT learns hidden words in bfloat16 from 96 texts of 256 tokens, with AdamW as PyTorch makes it.
 
-    The optimizer updates all parameters with a few launches per operation, in one part in thirty of a step. A fused
-    optimizer could save half of that.
+    The optimizer updates all parameters with a few launches per operation, in a small part of a step. A fused optimizer
+    could save most of that, and nobody would notice.
     """
     transformers = hugging_face()
-    width, layers, heads, vocabulary, batch, length = sizes((1536, 4, 16, 8192, 64, 256), (32, 1, 2, 100, 4, 24))
+    width, layers, heads, vocabulary, batch, length = sizes((1536, 4, 16, 8192, 96, 256), (32, 1, 2, 100, 4, 24))
     config = transformers.BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,

@@ -89,7 +89,7 @@ def enhancer_of_257_frequencies(torch: Any, cure: str | None) -> Step:
     zeros more a row has 264 values. The weights for them are zero, so that the sound is the same.
     """
     functional = torch.nn.functional
-    frequencies, inner, layers, batch, frames = sizes((257, 1028, 12, 64, 1000), (9, 20, 2, 2, 6))
+    frequencies, inner, layers, batch, frames = sizes((257, 1024, 12, 64, 1000), (9, 16, 2, 2, 6))
     more = -frequencies % 8 if cure else 0
     row = frequencies + more
 

@@ -87,7 +87,7 @@ def distilbert_that_hides_its_own_words(torch: Any, cure: str | None) -> Step:
     meanwhile.
     """
     transformers = hugging_face()
-    width, layers, heads, vocabulary, batch, length = sizes((768, 4, 12, 8192, 96, 128), (32, 1, 2, 100, 4, 24))
+    width, layers, heads, vocabulary, batch, length = sizes((768, 6, 12, 8192, 48, 128), (32, 1, 2, 100, 4, 24))
     config = transformers.DistilBertConfig(
         vocab_size=vocabulary,
         dim=width,
@@ -146,13 +146,13 @@ class Visits:
 
 @planted("input", "prefetch")
 def recommender_that_draws_its_own_negatives(torch: Any, cure: str | None) -> Step:
-    """A recommender learns what visitors want next, and the loop draws for each 16 things that the visitor never saw.
+    """A recommender learns what visitors want next, and the loop draws for each 12 things that the visitor never saw.
 
     The main process draws them one by one in Python, and the GPU waits, as its own part of a step is short. Workers
     draw those of the next batches meanwhile.
     """
     nn, functional = torch.nn, torch.nn.functional
-    visitors, items, seen, drawn, width = sizes((1024, 200_000, 60, 16, 128), (3, 40, 6, 2, 8))
+    visitors, items, seen, drawn, width = sizes((512, 200_000, 60, 12, 128), (3, 40, 6, 2, 8))
     torch.backends.cuda.matmul.allow_tf32 = True
     history = nn.EmbeddingBag(items, width, mode="mean").to("cuda")
     tower = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width)).to("cuda")

@@ -74,13 +74,13 @@ def gan_that_empties_the_cache_after_each_player(torch: Any, cure: str | None) -
 
 @planted("memory", "drop_copies")
 def contrastive_learner_that_copies_its_memory(torch: Any, cure: str | None) -> Step:
-    """A contrastive learner keeps a vector of each of six million images, and updates 512 of them with `index_copy`.
+    """A contrastive learner keeps a vector of each of eight million images, and updates 512 of them with `index_copy`.
 
-    Without the underscore it returns a new table: three gigabytes are allocated and copied to change a few rows, and
+    Without the underscore it returns a new table: four gigabytes are allocated and copied to change a few rows, and
     once more for the table of the second view. `index_copy_` writes only these rows.
     """
     nn, functional = torch.nn, torch.nn.functional
-    images, width, batch, others, pixels = sizes((6_000_000, 256, 512, 2048, 64), (30, 8, 3, 5, 16))
+    images, width, batch, others, pixels = sizes((8_000_000, 256, 512, 8192, 64), (30, 8, 3, 5, 16))
     layers: list[Any] = [nn.Conv2d(3, 64, 4, stride=4), nn.ReLU(), nn.Conv2d(64, 256, 4, stride=4), nn.ReLU()]
     encoder = nn.Sequential(*layers, nn.Flatten(), nn.Linear(pixels * pixels, width))
     encoder = encoder.to("cuda", torch.bfloat16).to(memory_format=torch.channels_last)

@@ -13,10 +13,10 @@ def diffusion_network(torch: Any, colours: int, width: int) -> Any:
         def __init__(self, inputs: int, outputs: int) -> None:
             super().__init__()
             self.first, self.second = (
-                nn.Conv2d(inputs, outputs, 3, padding=1),
-                nn.Conv2d(outputs, outputs, 3, padding=1),
+                nn.Conv2d(inputs, outputs, 3, padding=1, bias=False),
+                nn.Conv2d(outputs, outputs, 3, padding=1, bias=False),
             )
-            self.told, self.past = nn.Linear(width, outputs), nn.Conv2d(inputs, outputs, 1)
+            self.told, self.past = nn.Linear(width, outputs), nn.Conv2d(inputs, outputs, 1, bias=False)
 
         def forward(self, x: Any, told: Any) -> Any:
             y = functional.relu(self.first(x) + self.told(told)[..., None, None], inplace=True)
