@@ -248,5 +248,5 @@ def test_a_real_run_of_wandb_without_a_network(
     with wandb.init(mode="offline", dir=str(tmp_path), project="test") as run:
         artifacts.to_wandb(answer)
         assert run.summary["warpline/step_ms"] == 2.0
-    (kept,) = tmp_path.glob("wandb/offline-run-*/run-*.wandb")
-    assert b"diagnosis.md" in kept.read_bytes()
+    (report,) = tmp_path.glob("wandb/offline-run-*/files/media/html/warpline/report_*.html")
+    assert answer.report.read_text() in report.read_text()
