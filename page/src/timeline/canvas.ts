@@ -38,6 +38,8 @@ export interface Size {
 export class Picture {
   layout: Layout;
   scroll = 0;
+  /** Height at the bottom that something else covers: rows can be scrolled out from under it. */
+  covered = 0;
   width = 64;
   height = 64;
   /** Milliseconds that the last drawing took: pixels alone, and everything. */
@@ -123,7 +125,7 @@ export class Picture {
 
   draw(look: Look, paint: Paint, colours: Uint32Array, matches: Matches | null): void {
     const began = performance.now(), { layout, context, ratio } = this;
-    this.scroll = Math.max(0, Math.min(this.scroll, layout.height - (this.height - TOP) + 8));
+    this.scroll = Math.max(0, Math.min(this.scroll, layout.height - (this.height - this.covered - TOP) + 8));
     const tick = tickOf(this.time.span, (this.width - GUTTER) / TICK), labels: Label[] = [];
     this.background(look, tick);
     const { pinned } = layout;

@@ -243,6 +243,7 @@ export class Timeline implements Page {
     this.chosen = i;
     this.arrows = i === NONE ? [] : this.relations.arrows(i);
     panel.hidden = i === NONE && !this.range;
+    if (panel.hidden) this.picture.covered = 0;
     if (i !== NONE) {
       const kind = this.head.names[events.name[i]!]!, pixel = this.paint.full[events.name[i]!]!;
       const swatch = draw("svg", { class: "swatch", viewBox: "0 0 1 1", "aria-hidden": "true" }, draw("rect", { width: 1, height: 1, fill: toCss([pixel & 255, (pixel >>> 8) & 255, (pixel >>> 16) & 255]) }));
@@ -283,8 +284,8 @@ export class Timeline implements Page {
   /** Scrolls the threads so that these rows are on the screen, above the panel; the first counts if they do not fit. */
   private scrollTo(rows: readonly number[]): void {
     const { picture } = this, { pinned } = picture.layout, { view, panel } = this.parts;
-    const covered = panel.hidden ? 0 : Math.max(0, view.getBoundingClientRect().bottom - panel.getBoundingClientRect().top);
-    const room = Math.max(2 * LANE, picture.height - covered - TOP - pinned);
+    picture.covered = Math.max(0, view.getBoundingClientRect().bottom - panel.getBoundingClientRect().top);
+    const room = Math.max(2 * LANE, picture.height - picture.covered - TOP - pinned);
     const ys = rows.map((k) => picture.layout.of(this.events.laneOf(k))).filter((row) => row !== undefined && row.y >= pinned).map((row) => row!.y);
     if (!ys.length) return;
     let low = Math.min(...ys), high = Math.max(...ys) + LANE;

@@ -181,40 +181,41 @@ m[E])*n-C;if(y<c){let R=o!==null&&o.before[L]>o.before[E],I=L-E===1?E:R?Pn(o,E,L
 O)));this.blend(y,r[p[I]],X),C>.05&&y+1<c&&this.blend(y+1,r[p[L-1]],Math.min(1,C))}E=L}return $}blend(e,t,n){let r=this.line[e],o=1-n,i=(t>>>16&255)*n+(r>>>16&255)*
 o,l=(t>>>8&255)*n+(r>>>8&255)*o,a=(t&255)*n+(r&255)*o;this.line[e]=(255<<24|i<<16|l<<8|a)>>>0}};function Pn(s,e,t){let n=s.before[e],r=e,o=t-1;for(;r<o;){let i=r+
 o>>>1;s.before[i+1]>n?o=i:r=i+1}return r}var Cn=26,On=110,ke=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d",{alpha:!1}),this.layout=new le(t,0),this.raster=
-new ce(t,1),this.image=new ImageData(1,1),this.pixels=this.ground=new Uint32Array(1)}canvas;events;time;layout;scroll=0;width=64;height=64;took={raster:0,draw:0};context;size={
-width:0,height:0,ratio:1};ratio=1;raster;image;pixels;ground;textWidths=new Map;has({width:e,height:t,ratio:n}){return this.size.width===e&&this.size.height===t&&
-this.size.ratio===n}resize(e){let{width:t,height:n,ratio:r}=this.size=e;this.width=Math.max(M+64,Math.floor(t)),this.height=Math.max(S+32,Math.floor(n)),this.ratio=
-r,this.canvas.width=this.width*r,this.canvas.height=this.height*r;let o=Math.floor((this.width-M)*r),i=Math.floor((this.height-S)*r);this.image=new ImageData(o,
-i),this.pixels=new Uint32Array(this.image.data.buffer),this.raster=new ce(this.events,o),this.ground=new Uint32Array(o),this.place()}place(){this.layout=new le(
-this.events,this.height-S)}x(e){return M+(e-this.time.start)/this.time.span*(this.width-M)}timeAt(e){return this.time.start+(e-M)/(this.width-M)*this.time.span}screenY(e){
-return S+e.y-(e.y<this.layout.pinned?0:this.scroll)}box(e){let t=this.layout.of(this.events.laneOf(e));if(!t)return null;let n=this.x(this.events.start[e]);return{
-x:n,right:Math.max(this.x(this.events.end[e]),n+2),y:this.screenY(t),height:t.height-(t.thin?0:1),row:t}}rowAt(e,t=!1){let{rows:n,pinned:r}=this.layout,o=e<S+r;
-return n.find(i=>i.y<r===o&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?U:0))}eventAt(e,t){let n=e<M||t<S?void 0:this.rowAt(t),r=n?.lane;
-if(!r?.ready||t>=this.screenY(n)+n.height)return-1;let{events:o}=this,i=this.time.span/(this.width-M),l=this.timeAt(e),a=o.after(r,l-i);if(a>=r.beyond||o.start[a]>
-l+i*1.5)return-1;let c=o.leap(a,r.beyond,l+i);return c-a<=1||o.start[a]<=l&&o.end[a]>l&&o.duration(a)>i*2?a:o.longest(a,c)}draw(e,t,n,r){let o=performance.now(),
-{layout:i,context:l,ratio:a}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-S)+8));let c=Hn(this.time.span,(this.width-M)/On),d=[];this.
-background(e,c);let{pinned:h}=i;for(let m of i.rows)m.y>=h&&this.lane(m,h,n,r,d);for(let m of i.rows)m.y<h&&this.lane(m,0,n,r,d);l.setTransform(a,0,0,a,0,0),l.putImageData(
-this.image,Math.round(M*a),Math.round(S*a)),this.took.raster=performance.now()-o,this.labels(d,e,t,r),this.ruler(e,c),this.names(e),this.took.draw=performance.now()-
-o}background(e,t){let{ground:n,pixels:r,time:o}=this,i=n.length,l=this.image.height,a=i/o.span;n.fill(e.pixels.paper);for(let c=Math.ceil(o.start/t)*t;c<o.end;c+=
-t)n[Math.min(i-1,Math.floor((c-o.start)*a))]=e.pixels.grid;for(let c of this.events.head.steps)for(let d of[c.start_ns,c.end_ns])d>o.start&&d<o.end&&(n[Math.floor(
-(d-o.start)*a)]=e.pixels.rule);r.set(n,0);for(let c=1;c<l;c*=2)r.copyWithin(c*i,0,Math.min(c,l-c)*i)}lane(e,t,n,r,o){if(!e.lane?.ready)return;let{ratio:i,raster:l,
-pixels:a}=this,c=l.width,d=this.image.height,h=this.screenY(e)-S;if(h+e.height<=t||h>=this.height-S)return;l.line.set(this.ground);let m=Cn*i,p=e.thin?null:(w,E,$)=>{
-$-E>m&&o.push({i:w,left:E/i,right:$/i,y:h,floor:t})};if(!l.draw(e.lane,this.time.start,c/this.time.span,n,r,p))return;let f=Math.max(Math.round(t*i),Math.round(
-h*i)),g=Math.min(d,Math.round((h+e.height-(e.thin?0:1))*i));for(let w=f;w<g;w++)a.set(l.line,w*c)}fitted(e,t){let n=this.textWidths.get(e);if(n===void 0&&this.textWidths.
-set(e,n=this.context.measureText(e).width),n<=t)return e;let r=Math.floor(e.length*(t-8)/n);return r<2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:o,events:i}=this;
-o.font=`11px ${j}`,o.textBaseline="middle",o.textAlign="left";let l=a=>r&&!r.names[a]?t.css.dim:n.darkInk[a]?"#14181d":"#fff";for(let a of["#14181d","#fff",t.css.
-dim]){o.fillStyle=a;for(let{i:c,left:d,right:h,y:m,floor:p}of e){if(l(i.name[c])!==a||m+4<p)continue;let f=this.fitted(i.label(c),h-d-8);f&&o.fillText(f,M+d+4,S+
-m+U/2)}}}ruler(e,t){let{context:n,time:r,width:o}=this,{steps:i}=this.events.head;n.fillStyle=e.css.paper,n.fillRect(0,0,o,S),n.fillStyle=e.css.dim;let[l,a]=r.end>=
-1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/a)+1e-9));for(let d=Math.ceil(r.start/t)*t;d<r.end;d+=t){let h=this.x(d);n.
-fillRect(Math.floor(h),K-6,1,6),n.fillText(`${(d/a).toFixed(c)} ${l}`,h+4,K/2+1)}n.save(),n.beginPath(),n.rect(M,K,o-M,se),n.clip(),i.forEach((d,h)=>{let m=this.
-x(d.start_ns),p=this.x(d.end_ns);if(p<M||m>o)return;n.fillStyle=e.css.band,n.fillRect(m,K,Math.max(1,p-m-1),se-3);let f=Math.max(m,M),g=this.fitted(`step ${h}  ${T(
-d.end_ns-d.start_ns)}`,Math.min(p,o)-f-10);n.fillStyle=e.css.dim,g&&n.fillText(g,f+5,K+se/2-1)}),n.restore()}names(e){let{context:t,layout:n,height:r}=this,{rows:o,
-pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,M,r),t.save(),t.beginPath(),t.rect(0,S+i,M,r),t.clip();for(let l of o)l.y>=i&&this.rowName(l,e);t.restore();for(let l of o)
-l.y<i&&this.rowName(l,e);t.fillStyle=e.css.rule,t.fillRect(M-1,0,1,r),t.fillRect(0,S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.
-font=`11px ${j}`,this.events.head.steps.length&&t.fillText("steps",10,K+se/2-1)}rowName(e,t){let{context:n}=this,r=this.screenY(e);r>this.height||r+B<S||(e.title!==
-void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${j}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(this.fitted(e.title,M-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.
-fillStyle=t.css.dim,n.font=`11px ${j}`,n.fillText(this.fitted(e.label,M-30),22,r+U/2),e.toggles&&this.arrow(e,r+U/2)))}arrow(e,t){this.context.fillText(e.toggles?.
-some(n=>n.open)?"▾":"▸",10,t)}};function Hn(s,e){let t=s/Math.max(2,e),n=10**Math.floor(Math.log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var In=6,Me=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
+new ce(t,1),this.image=new ImageData(1,1),this.pixels=this.ground=new Uint32Array(1)}canvas;events;time;layout;scroll=0;covered=0;width=64;height=64;took={raster:0,
+draw:0};context;size={width:0,height:0,ratio:1};ratio=1;raster;image;pixels;ground;textWidths=new Map;has({width:e,height:t,ratio:n}){return this.size.width===e&&
+this.size.height===t&&this.size.ratio===n}resize(e){let{width:t,height:n,ratio:r}=this.size=e;this.width=Math.max(M+64,Math.floor(t)),this.height=Math.max(S+32,
+Math.floor(n)),this.ratio=r,this.canvas.width=this.width*r,this.canvas.height=this.height*r;let o=Math.floor((this.width-M)*r),i=Math.floor((this.height-S)*r);this.
+image=new ImageData(o,i),this.pixels=new Uint32Array(this.image.data.buffer),this.raster=new ce(this.events,o),this.ground=new Uint32Array(o),this.place()}place(){
+this.layout=new le(this.events,this.height-S)}x(e){return M+(e-this.time.start)/this.time.span*(this.width-M)}timeAt(e){return this.time.start+(e-M)/(this.width-
+M)*this.time.span}screenY(e){return S+e.y-(e.y<this.layout.pinned?0:this.scroll)}box(e){let t=this.layout.of(this.events.laneOf(e));if(!t)return null;let n=this.
+x(this.events.start[e]);return{x:n,right:Math.max(this.x(this.events.end[e]),n+2),y:this.screenY(t),height:t.height-(t.thin?0:1),row:t}}rowAt(e,t=!1){let{rows:n,
+pinned:r}=this.layout,o=e<S+r;return n.find(i=>i.y<r===o&&e>=this.screenY(i)&&e<this.screenY(i)+Math.max(i.height,t&&i.toggles?U:0))}eventAt(e,t){let n=e<M||t<S?
+void 0:this.rowAt(t),r=n?.lane;if(!r?.ready||t>=this.screenY(n)+n.height)return-1;let{events:o}=this,i=this.time.span/(this.width-M),l=this.timeAt(e),a=o.after(
+r,l-i);if(a>=r.beyond||o.start[a]>l+i*1.5)return-1;let c=o.leap(a,r.beyond,l+i);return c-a<=1||o.start[a]<=l&&o.end[a]>l&&o.duration(a)>i*2?a:o.longest(a,c)}draw(e,t,n,r){
+let o=performance.now(),{layout:i,context:l,ratio:a}=this;this.scroll=Math.max(0,Math.min(this.scroll,i.height-(this.height-this.covered-S)+8));let c=Hn(this.time.
+span,(this.width-M)/On),d=[];this.background(e,c);let{pinned:h}=i;for(let m of i.rows)m.y>=h&&this.lane(m,h,n,r,d);for(let m of i.rows)m.y<h&&this.lane(m,0,n,r,
+d);l.setTransform(a,0,0,a,0,0),l.putImageData(this.image,Math.round(M*a),Math.round(S*a)),this.took.raster=performance.now()-o,this.labels(d,e,t,r),this.ruler(e,
+c),this.names(e),this.took.draw=performance.now()-o}background(e,t){let{ground:n,pixels:r,time:o}=this,i=n.length,l=this.image.height,a=i/o.span;n.fill(e.pixels.
+paper);for(let c=Math.ceil(o.start/t)*t;c<o.end;c+=t)n[Math.min(i-1,Math.floor((c-o.start)*a))]=e.pixels.grid;for(let c of this.events.head.steps)for(let d of[c.
+start_ns,c.end_ns])d>o.start&&d<o.end&&(n[Math.floor((d-o.start)*a)]=e.pixels.rule);r.set(n,0);for(let c=1;c<l;c*=2)r.copyWithin(c*i,0,Math.min(c,l-c)*i)}lane(e,t,n,r,o){
+if(!e.lane?.ready)return;let{ratio:i,raster:l,pixels:a}=this,c=l.width,d=this.image.height,h=this.screenY(e)-S;if(h+e.height<=t||h>=this.height-S)return;l.line.
+set(this.ground);let m=Cn*i,p=e.thin?null:(w,E,$)=>{$-E>m&&o.push({i:w,left:E/i,right:$/i,y:h,floor:t})};if(!l.draw(e.lane,this.time.start,c/this.time.span,n,r,
+p))return;let f=Math.max(Math.round(t*i),Math.round(h*i)),g=Math.min(d,Math.round((h+e.height-(e.thin?0:1))*i));for(let w=f;w<g;w++)a.set(l.line,w*c)}fitted(e,t){
+let n=this.textWidths.get(e);if(n===void 0&&this.textWidths.set(e,n=this.context.measureText(e).width),n<=t)return e;let r=Math.floor(e.length*(t-8)/n);return r<
+2?"":`${e.slice(0,r)}…`}labels(e,t,n,r){let{context:o,events:i}=this;o.font=`11px ${j}`,o.textBaseline="middle",o.textAlign="left";let l=a=>r&&!r.names[a]?t.css.
+dim:n.darkInk[a]?"#14181d":"#fff";for(let a of["#14181d","#fff",t.css.dim]){o.fillStyle=a;for(let{i:c,left:d,right:h,y:m,floor:p}of e){if(l(i.name[c])!==a||m+4<
+p)continue;let f=this.fitted(i.label(c),h-d-8);f&&o.fillText(f,M+d+4,S+m+U/2)}}}ruler(e,t){let{context:n,time:r,width:o}=this,{steps:i}=this.events.head;n.fillStyle=
+e.css.paper,n.fillRect(0,0,o,S),n.fillStyle=e.css.dim;let[l,a]=r.end>=1e9?["s",1e9]:r.end>=1e6?["ms",1e6]:["µs",1e3],c=Math.max(0,-Math.floor(Math.log10(t/a)+1e-9));
+for(let d=Math.ceil(r.start/t)*t;d<r.end;d+=t){let h=this.x(d);n.fillRect(Math.floor(h),K-6,1,6),n.fillText(`${(d/a).toFixed(c)} ${l}`,h+4,K/2+1)}n.save(),n.beginPath(),
+n.rect(M,K,o-M,se),n.clip(),i.forEach((d,h)=>{let m=this.x(d.start_ns),p=this.x(d.end_ns);if(p<M||m>o)return;n.fillStyle=e.css.band,n.fillRect(m,K,Math.max(1,p-
+m-1),se-3);let f=Math.max(m,M),g=this.fitted(`step ${h}  ${T(d.end_ns-d.start_ns)}`,Math.min(p,o)-f-10);n.fillStyle=e.css.dim,g&&n.fillText(g,f+5,K+se/2-1)}),n.
+restore()}names(e){let{context:t,layout:n,height:r}=this,{rows:o,pinned:i}=n;t.fillStyle=e.css.paper,t.fillRect(0,S,M,r),t.save(),t.beginPath(),t.rect(0,S+i,M,r),
+t.clip();for(let l of o)l.y>=i&&this.rowName(l,e);t.restore();for(let l of o)l.y<i&&this.rowName(l,e);t.fillStyle=e.css.rule,t.fillRect(M-1,0,1,r),t.fillRect(0,
+S-1,this.width,1),i&&t.fillRect(0,S+i-1,this.width,1),t.fillStyle=e.css.dim,t.font=`11px ${j}`,this.events.head.steps.length&&t.fillText("steps",10,K+se/2-1)}rowName(e,t){
+let{context:n}=this,r=this.screenY(e);r>this.height||r+B<S||(e.title!==void 0?(n.fillStyle=t.css.ink,n.font=`600 11px ${j}`,e.toggles&&this.arrow(e,r+B/2+2),n.fillText(
+this.fitted(e.title,M-18),e.toggles?22:10,r+B/2+2)):e.label&&(n.fillStyle=t.css.dim,n.font=`11px ${j}`,n.fillText(this.fitted(e.label,M-30),22,r+U/2),e.toggles&&
+this.arrow(e,r+U/2)))}arrow(e,t){this.context.fillText(e.toggles?.some(n=>n.open)?"▾":"▸",10,t)}};function Hn(s,e){let t=s/Math.max(2,e),n=10**Math.floor(Math.
+log10(t)),r=t/n;return n*(r>5?10:r>2?5:r>1?2:1)}var In=6,Me=class{constructor(e,t,n,r){this.events=e;this.relations=t;this.go=n;this.search=r}events;relations;go;search;list=u("dl");element(e){this.list.replaceChildren();
 let{events:t}=this;switch(this.say("duration",T(t.duration(e))),this.say("begins",Un(t.start[e])),t.kind(e)){case"gpu":this.operation(e);break;case"idle":this.gap(
 e);break;case"api":this.call(e);break;case"ops":this.op(e);break;default:break}let n=t.head.names[t.name[e]];return n.short&&n.cause===null&&this.say("full name",
 u("code",{},n.text)),u("div",{class:"body"},u("div",{class:"facts"},this.list),u("div",{class:"chain"},...this.inside(e),...this.within(e)))}same(e){let{events:t}=this,
@@ -367,24 +368,25 @@ this.gaps={rows:r,at:-1},this.afterSearch(),this.nextGap()}nextGap(){let{gaps:e}
 this.parts.found.textContent=`gap ${_(e.at+1)} of ${_(e.rows.length)}, the largest first: G for the next`)}seek(e){this.gaps=null,this.search_.seek(e),this.afterSearch()}afterSearch(){
 let{found:e,next:t,previous:n}=this.parts,{matches:r,total:o}=this.search_;e.textContent=r?N(o,"match","matches"):"",t.disabled=n.disabled=!o,this.colourMatches(),
 this.redraw()}next(e){let t=this.search_.next(e,this.chosen,e>0?this.time.start:this.time.end);t!==b&&this.choose(t,!0)}choose(e,t=!1){let{panel:n}=this.parts,{
-events:r}=this;if(this.chosen=e,this.arrows=e===b?[]:this.relations.arrows(e),n.hidden=e===b&&!this.range,e!==b){let o=this.head.names[r.name[e]],i=this.paint.full[r.
-name[e]],l=k("svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},k("rect",{width:1,height:1,fill:Mt([i&255,i>>>8&255,i>>>16&255])}));this.show(u("h3",
-{},l,o.cause!==null?o.text:r.label(e)),this.details.same(e),this.details.element(e)),t&&this.reveal(e)}else this.range&&this.describeRange();this.redraw()}selectRange(e){
-this.range=e&&[Math.max(0,Math.min(...e)),Math.min(this.time.length,Math.max(...e))],this.range&&(this.chosen=b,this.arrows=[]),this.parts.panel.hidden=!this.range&&
-this.chosen===b,this.range&&this.describeRange(),this.redraw()}describeRange(){let[e,t]=this.range,n=u("button",{type:"button",onclick:()=>this.time.glide(e,t)},
-"Zoom here");this.show(u("h3",{},`Selected ${T(t-e)}`),n,St(this.events,e,t,r=>this.search(r)))}show(e,t,n){let r=u("button",{type:"button",class:"close","aria-\
-label":"Close",onclick:()=>{this.selectRange(null),this.choose(b),this.parts.view.focus({preventScroll:!0})}},"×");this.parts.panel.replaceChildren(u("div",{class:"\
-title"},e,t,r),n)}reveal(e){let{events:t,time:n}=this,r=t.laneOf(e),o=t.duration(e),i=t.start[e];!r.group.open&&!re.includes(r.group.track.kind)&&this.fold([r.group]);
-let l=Math.max(o*8,4e4);o>n.span*.9||o/n.span<.004?n.glide(Math.max(0,i-l),Math.min(n.length,i+o+l)):(i<n.start||i+o>n.end)&&n.glide(i+o/2-n.span/2,i+o/2+n.span/
-2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,panel:o}=this.parts,i=o.hidden?0:Math.max(0,r.getBoundingClientRect().
-bottom-o.getBoundingClientRect().top),l=Math.max(2*U,t.height-i-S-n),a=e.map(h=>t.layout.of(this.events.laneOf(h))).filter(h=>h!==void 0&&h.y>=n).map(h=>h.y);if(!a.
-length)return;let c=Math.min(...a),d=Math.max(...a)+U;d-c>l&&(c=a[0],d=c+U),c-t.scroll<n?t.scroll=c-n-B:d-t.scroll>n+l&&(t.scroll=Math.min(c-n-B,d-n-l+6))}toggle(e){
-this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,this.events.end[e]+
-t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.link[e],o=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(
-e)[0]:void 0);o!==void 0&&this.choose(o,!0)}openAddress(){let{at:e,event:t,range:n}=Ue(location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&this.selectRange(
-n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){
-let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,o=wt({...r?{}:{at:[e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:{}});if(!(!o&&!/^#(at|event|range)=/.
-test(location.hash)))try{history.replaceState(null,"",o?`#${o}`:location.href.split("#")[0])}catch{}}};var Rt={begin:performance.now()},_e=s=>{Rt[s]=performance.now()},Pt=()=>new Promise(s=>requestAnimationFrame(()=>setTimeout(s)));function Ct(){let s=[...document.
+events:r}=this;if(this.chosen=e,this.arrows=e===b?[]:this.relations.arrows(e),n.hidden=e===b&&!this.range,n.hidden&&(this.picture.covered=0),e!==b){let o=this.head.
+names[r.name[e]],i=this.paint.full[r.name[e]],l=k("svg",{class:"swatch",viewBox:"0 0 1 1","aria-hidden":"true"},k("rect",{width:1,height:1,fill:Mt([i&255,i>>>8&
+255,i>>>16&255])}));this.show(u("h3",{},l,o.cause!==null?o.text:r.label(e)),this.details.same(e),this.details.element(e)),t&&this.reveal(e)}else this.range&&this.
+describeRange();this.redraw()}selectRange(e){this.range=e&&[Math.max(0,Math.min(...e)),Math.min(this.time.length,Math.max(...e))],this.range&&(this.chosen=b,this.
+arrows=[]),this.parts.panel.hidden=!this.range&&this.chosen===b,this.range&&this.describeRange(),this.redraw()}describeRange(){let[e,t]=this.range,n=u("button",
+{type:"button",onclick:()=>this.time.glide(e,t)},"Zoom here");this.show(u("h3",{},`Selected ${T(t-e)}`),n,St(this.events,e,t,r=>this.search(r)))}show(e,t,n){let r=u(
+"button",{type:"button",class:"close","aria-label":"Close",onclick:()=>{this.selectRange(null),this.choose(b),this.parts.view.focus({preventScroll:!0})}},"×");
+this.parts.panel.replaceChildren(u("div",{class:"title"},e,t,r),n)}reveal(e){let{events:t,time:n}=this,r=t.laneOf(e),o=t.duration(e),i=t.start[e];!r.group.open&&
+!re.includes(r.group.track.kind)&&this.fold([r.group]);let l=Math.max(o*8,4e4);o>n.span*.9||o/n.span<.004?n.glide(Math.max(0,i-l),Math.min(n.length,i+o+l)):(i<n.
+start||i+o>n.end)&&n.glide(i+o/2-n.span/2,i+o/2+n.span/2),this.scrollTo([e,...this.relations.family(e)])}scrollTo(e){let{picture:t}=this,{pinned:n}=t.layout,{view:r,
+panel:o}=this.parts;t.covered=Math.max(0,r.getBoundingClientRect().bottom-o.getBoundingClientRect().top);let i=Math.max(2*U,t.height-t.covered-S-n),l=e.map(d=>t.
+layout.of(this.events.laneOf(d))).filter(d=>d!==void 0&&d.y>=n).map(d=>d.y);if(!l.length)return;let a=Math.min(...l),c=Math.max(...l)+U;c-a>i&&(a=l[0],c=a+U),a-
+t.scroll<n?t.scroll=a-n-B:c-t.scroll>n+i&&(t.scroll=Math.min(a-n-B,c-n-i+6))}toggle(e){this.fold(this.events.groups.filter(t=>t.track.kind===e))}fit(e){let t=this.
+events.duration(e)*.15+200;this.time.glide(this.events.start[e]-t,this.events.end[e]+t)}followLink(){let{chosen:e,relations:t,events:n}=this;if(e===b)return;let r=n.
+link[e],o=r!==b?r:t.launched(e)[0]??(n.kind(e)==="ops"?t.backwardOf(e)[0]??t.workOf(e)[0]:void 0);o!==void 0&&this.choose(o,!0)}openAddress(){let{at:e,event:t,range:n}=Ue(
+location.hash);e&&e[1]>e[0]&&this.time.move(e[0],e[1]),n&&this.selectRange(n),t!==void 0&&t<this.head.events&&this.events.laneOf(t).ready&&this.choose(t),(e||n||
+t!==void 0)&&this.parts.stage.scrollIntoView({block:"center"})}writeAddress(){let{time:e,chosen:t,range:n}=this,r=e.start<=0&&e.end>=e.length,o=wt({...r?{}:{at:[
+e.start,e.end]},...t!==b?{event:t}:{},...n?{range:n}:{}});if(!(!o&&!/^#(at|event|range)=/.test(location.hash)))try{history.replaceState(null,"",o?`#${o}`:location.
+href.split("#")[0])}catch{}}};var Rt={begin:performance.now()},_e=s=>{Rt[s]=performance.now()},Pt=()=>new Promise(s=>requestAnimationFrame(()=>setTimeout(s)));function Ct(){let s=[...document.
 querySelectorAll("main section[id]")].flatMap(e=>{let t=e.querySelector("h2")?.firstChild?.textContent??e.getAttribute("aria-label");return t&&e.childElementCount?
 [u("a",{href:`#${e.id}`},t)]:[]});Q("contents").replaceChildren(...s)}async function tr(){let s=await ge("data-timeline");_e("inflated");let{head:e,bytes:t,at:n}=ne(
 s),r=null,o=new ye(()=>r);return r=new Se(e,t,n,Q("timeline"),()=>o.moved()),_e("drawn"),Ct(),r}function _t(s,e){for(let t of document.querySelectorAll(`[data-${s}\
