@@ -49,7 +49,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         bundled = run_path(str(Path(self.root) / "src/warpline/bundled.py"))
         trace = lzma.decompress((bundled["HERE"] / bundled["TRACE"]).read_bytes()).decode()
         made = Path(mkdtemp(prefix="warpline-build-")) / bundled["PACKED"]
-        made.write_bytes(bundled["packed"](trace))
+        made.write_bytes(bundled["packed"](bundled["in_order"](trace)))
         build_data["force_include"][str(made)] = f"warpline/data/{made.name}"
 
     def _compile(self, source: Path, library: Path) -> bool:

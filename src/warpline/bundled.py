@@ -22,6 +22,7 @@ HOLE, END = "\x01", "\x02"
 """Marks a hole in a template, and ends a part; JSON has neither."""
 NUMBER = re.compile(r'(?<=")(ts|dur|External id|correlation|Sequence number)": (\d+(?:\.\d{3})?)(?=[,}])')
 HOLES = re.compile(rf'([A-Za-z ]+)": {HOLE}')
+SPAN = re.compile(r'\{"ph": "X", "cat": "(\w+)", .*"tid": ([^,]+), .*"ts": ([\d.]+), .*\},')
 DECIMALS = {"ts": 3, "dur": 3}
 SUMMED = {"ts", "External id", "correlation", "Sequence number"}
 
@@ -36,6 +37,17 @@ def bundled_trace() -> Iterator[Path]:
         file = Path(folder) / TRACE
         file.write_bytes(lzma.compress(unpacked((HERE / PACKED).read_bytes()).encode(), preset=0))
         yield file
+
+
+def in_order(text: str) -> str:
+    """The same spans by category, thread and time, which makes differences small; their order means nothing."""
+    lines = text.split("\n")
+    spans = {number: span.groups() for number, line in enumerate(lines) if (span := SPAN.fullmatch(line))}
+    ordered = sorted(spans, key=lambda number: (*spans[number][:2], float(spans[number][2])))
+    moved = [lines[number] for number in ordered]
+    for number, line in zip(spans, moved, strict=True):
+        lines[number] = line
+    return "\n".join(lines)
 
 
 def packed(text: str) -> bytes:
