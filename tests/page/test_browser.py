@@ -289,6 +289,8 @@ def test_many_streams_are_folded_and_unfold_together(open_page: Callable[..., Op
     assert page.ask("t.picture.layout.height") > before + 64 * 10
     page.tab.mouse.click(*where)
     assert page.ask("t.picture.layout.height") == before
+    page.tab.keyboard.press("t")
+    assert page.ask("t.picture.layout.rows.filter((row) => row.label?.startsWith('stream ')).length") == 8 * 64
     assert page.said == []
 
 

@@ -12,7 +12,7 @@ const KEYS: readonly (readonly [readonly string[], string])[] = [
   [["L"], "follow the link: kernel ↔ launch ↔ op, backward ↔ forward"],
   [["G"], "next, largest gap of the cause that is searched for"],
   [["R"], "select the visible range (also Shift and drag, or drag on the ruler)"],
-  [["P"], "fold or unfold Python"],
+  [["P", "T"], "fold or unfold Python; the streams of a GPU with many"],
   [["/", "N", "Shift+N"], "search, next, previous match"],
   [["Esc"], "clear"],
 ];

@@ -148,6 +148,7 @@ function press(timeline: Timeline, event: KeyboardEvent): boolean {
     case "l": timeline.followLink(); return true;
     case "g": timeline.nextGap(); return true;
     case "p": timeline.toggle("python"); return true;
+    case "t": timeline.fold(picture.layout.rows.flatMap((row) => (row.title !== undefined && row.toggles) || [])); return true;
     case "r": timeline.selectRange([time.start, time.end]); return true;
     case "Enter": if (chosen === NONE) timeline.choose(middle(timeline)); return true;
     case "Escape": timeline.selectRange(null); if (chosen !== NONE) timeline.choose(NONE); else { timeline.parts.find.value = ""; timeline.seek(""); } return true;

@@ -244,18 +244,18 @@ python"||o==="ranges"?[]:n.around(n.group("ops",a),c,o==="ops"?r.depth:1/0),p=[.
 ...p.map(f=>this.link(f,`  ${T(t.duration(f))}`))]:[]}},Un=s=>`${(s/1e6).toFixed(3)} ms`;var Nn=[[["W","S"],"zoom in, out (also Ctrl and wheel, pinch; wheel alone once the timeline has the focus)"],[["A","D"],"pan (also drag, Shift and wheel)"],[["←",
 "→"],"previous, next event of the row; without a selection, pan"],[["↑","↓"],"out to the caller, in to the callee; without a selection, scroll"],[["Enter"],
 "select an event in the middle of the view"],[["F","0"],"fit the selection, the whole trace"],[["L"],"follow the link: kernel ↔ launch ↔ op, backward ↔ forward"],
-[["G"],"next, largest gap of the cause that is searched for"],[["R"],"select the visible range (also Shift and drag, or drag on the ruler)"],[["P"],"fold or unf\
-old Python"],[["/","N","Shift+N"],"search, next, previous match"],[["Esc"],"clear"]];function At(s){let e=u("input",{type:"search",placeholder:"Search names   /",
-spellcheck:"false",autocomplete:"off","aria-label":"Search names"}),t=u("button",{type:"button","aria-label":"Previous match",disabled:!0},"↑"),n=u("button",{
-type:"button","aria-label":"Next match",disabled:!0},"↓"),r=u("output",{"aria-live":"polite"}),o=u("output"),i=u("button",{type:"button",title:"Whole trace (0\
-)"},"Whole trace"),l=u("button",{type:"button","aria-label":"Keys",title:"Keys (?)"},"?"),a=u("ul",{class:"legend","aria-label":"Causes of idle time"}),c=u("can\
-vas",{class:"map",role:"img","aria-label":"The whole trace; drag to move the view"}),d=u("canvas",{class:"view",tabindex:0,role:"application","aria-label":"Time\
-line. W and S zoom, A and D pan, Enter selects, arrow keys move between events, slash searches, question mark lists the keys."}),h=u("canvas",{class:"over","ari\
-a-hidden":"true"}),m=u("div",{class:"tip",role:"tooltip",hidden:!0}),p=u("div",{class:"stage"},d,h,m),f=u("aside",{class:"event","aria-label":"Selection","aria-\
-live":"polite",hidden:!0}),g=u("dialog",{"aria-label":"Keys"},u("h2",{},"Keys"),u("dl",{},...Nn.flatMap(([E,$])=>[u("dt",{},...E.flatMap(x=>[u("kbd",{},x)," "])),
-u("dd",{},$)])),u("form",{method:"dialog"},u("button",{autofocus:!0},"Close"))),w=u("div",{class:"tools",role:"toolbar","aria-label":"Timeline tools"},e,t,n,r,u(
-"span",{class:"room"}),o,i,l);return s.replaceChildren(u("h2",{},"Timeline"),a,w,c,p,f,g),{find:e,previous:t,next:n,found:r,span:o,whole:i,help:l,legend:a,map:c,
-stage:p,view:d,over:h,tip:m,panel:f,keys:g}}var Gn=4,$t=240,Dn=60,Bn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Lt(s){Wn(s),Kn(s),Xn(s);let{find:e,next:t,previous:n,whole:r,help:o,keys:i}=s.
+[["G"],"next, largest gap of the cause that is searched for"],[["R"],"select the visible range (also Shift and drag, or drag on the ruler)"],[["P","T"],"fold or\
+ unfold Python; the streams of a GPU with many"],[["/","N","Shift+N"],"search, next, previous match"],[["Esc"],"clear"]];function At(s){let e=u("input",{type:"s\
+earch",placeholder:"Search names   /",spellcheck:"false",autocomplete:"off","aria-label":"Search names"}),t=u("button",{type:"button","aria-label":"Previous mat\
+ch",disabled:!0},"↑"),n=u("button",{type:"button","aria-label":"Next match",disabled:!0},"↓"),r=u("output",{"aria-live":"polite"}),o=u("output"),i=u("button",
+{type:"button",title:"Whole trace (0)"},"Whole trace"),l=u("button",{type:"button","aria-label":"Keys",title:"Keys (?)"},"?"),a=u("ul",{class:"legend","aria-lab\
+el":"Causes of idle time"}),c=u("canvas",{class:"map",role:"img","aria-label":"The whole trace; drag to move the view"}),d=u("canvas",{class:"view",tabindex:0,role:"\
+application","aria-label":"Timeline. W and S zoom, A and D pan, Enter selects, arrow keys move between events, slash searches, question mark lists the keys."}),
+h=u("canvas",{class:"over","aria-hidden":"true"}),m=u("div",{class:"tip",role:"tooltip",hidden:!0}),p=u("div",{class:"stage"},d,h,m),f=u("aside",{class:"event",
+"aria-label":"Selection","aria-live":"polite",hidden:!0}),g=u("dialog",{"aria-label":"Keys"},u("h2",{},"Keys"),u("dl",{},...Nn.flatMap(([E,$])=>[u("dt",{},...E.
+flatMap(x=>[u("kbd",{},x)," "])),u("dd",{},$)])),u("form",{method:"dialog"},u("button",{autofocus:!0},"Close"))),w=u("div",{class:"tools",role:"toolbar","aria-l\
+abel":"Timeline tools"},e,t,n,r,u("span",{class:"room"}),o,i,l);return s.replaceChildren(u("h2",{},"Timeline"),a,w,c,p,f,g),{find:e,previous:t,next:n,found:r,span:o,
+whole:i,help:l,legend:a,map:c,stage:p,view:d,over:h,tip:m,panel:f,keys:g}}var Gn=4,$t=240,Dn=60,Bn={w:[.2,-.2],s:[-.25,.25],a:[-.2,-.2],d:[.2,.2]};function Lt(s){Wn(s),Kn(s),Xn(s);let{find:e,next:t,previous:n,whole:r,help:o,keys:i}=s.
 parts;e.addEventListener("input",()=>s.seek(e.value)),t.addEventListener("click",()=>s.next(1)),n.addEventListener("click",()=>s.next(-1)),r.addEventListener("c\
 lick",()=>s.time.glide(0,s.time.length)),o.addEventListener("click",()=>i.showModal())}function Fn(s,e){let{events:t,picture:n,time:r,relations:o}=s,{tip:i,view:l}=s.
 parts,a=n.eventAt(e.offsetX,e.offsetY);if(a!==s.hovered&&(s.hovered=a,s.drawOver()),l.style.cursor=e.offsetX<M?"default":e.offsetY<S?"col-resize":a!==b?"pointer":
@@ -280,12 +280,13 @@ n",o=>{if(o.metaKey||o.ctrlKey||o.altKey||n.open)return;let i=o.target;i!==t&&i!
 " ")||i===document.body&&o.key.startsWith("Arrow")||Yn(s,o)&&o.preventDefault()})}function Yn(s,e){let{time:t,picture:n,chosen:r,events:o}=s,i=e.key.length===1?
 e.key.toLowerCase():e.key,l=Bn[i];if(l)return t.glide(t.start+l[0]*t.span,t.end+l[1]*t.span),!0;switch(i){case"?":return s.parts.keys.showModal(),!0;case"/":return s.
 parts.find.focus(),s.parts.find.select(),!0;case"n":return s.next(e.shiftKey?-1:1),!0;case"0":return t.glide(0,t.length),!0;case"f":return r!==b&&s.fit(r),!0;case"\
-l":return s.followLink(),!0;case"g":return s.nextGap(),!0;case"p":return s.toggle("python"),!0;case"r":return s.selectRange([t.start,t.end]),!0;case"Enter":return r===
-b&&s.choose(qn(s)),!0;case"Escape":return s.selectRange(null),r!==b?s.choose(b):(s.parts.find.value="",s.seek("")),!0;case"ArrowLeft":case"ArrowRight":{let a=i===
-"ArrowRight"?1:-1;if(r===b)return t.glide(t.start+.15*a*t.span,t.end+.15*a*t.span),!0;let c=o.laneOf(r),d=r+a;return d>=c.first&&d<c.beyond&&s.choose(d,!0),!0}case"\
-ArrowUp":case"ArrowDown":{let a=i==="ArrowDown"?1:-1;if(r===b)return n.scroll+=Dn*a,s.redraw(),!0;let c=s.relations.neighbour(r,a);return c!==b&&s.choose(c,!0),
-!0}default:return!1}}function qn(s){let{events:e,time:t}=s,n=(t.start+t.end)/2;for(let r of e.lanes.filter(o=>o.ready).sort((o,i)=>+(i.group.track.kind==="gpu")-
-+(o.group.track.kind==="gpu"))){let o=e.after(r,n);if(o<r.beyond&&e.start[o]<t.end)return o}return b}var Vn=4,Be=["matmul","comm","copy","memset"],Te=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d");let r=o=>{let i=(o.
+l":return s.followLink(),!0;case"g":return s.nextGap(),!0;case"p":return s.toggle("python"),!0;case"t":return s.fold(n.layout.rows.flatMap(a=>a.title!==void 0&&
+a.toggles||[])),!0;case"r":return s.selectRange([t.start,t.end]),!0;case"Enter":return r===b&&s.choose(qn(s)),!0;case"Escape":return s.selectRange(null),r!==b?s.
+choose(b):(s.parts.find.value="",s.seek("")),!0;case"ArrowLeft":case"ArrowRight":{let a=i==="ArrowRight"?1:-1;if(r===b)return t.glide(t.start+.15*a*t.span,t.end+
+.15*a*t.span),!0;let c=o.laneOf(r),d=r+a;return d>=c.first&&d<c.beyond&&s.choose(d,!0),!0}case"ArrowUp":case"ArrowDown":{let a=i==="ArrowDown"?1:-1;if(r===b)return n.
+scroll+=Dn*a,s.redraw(),!0;let c=s.relations.neighbour(r,a);return c!==b&&s.choose(c,!0),!0}default:return!1}}function qn(s){let{events:e,time:t}=s,n=(t.start+t.
+end)/2;for(let r of e.lanes.filter(o=>o.ready).sort((o,i)=>+(i.group.track.kind==="gpu")-+(o.group.track.kind==="gpu"))){let o=e.after(r,n);if(o<r.beyond&&e.start[o]<
+t.end)return o}return b}var Vn=4,Be=["matmul","comm","copy","memset"],Te=class{constructor(e,t,n){this.canvas=e;this.events=t;this.time=n;this.context=e.getContext("2d");let r=o=>{let i=(o.
 offsetX-M)/(e.clientWidth-M)*n.length,l=n.span/2;n.stop(),n.move(i-l,i+l)};e.addEventListener("pointerdown",o=>{e.setPointerCapture(o.pointerId),r(o)}),e.addEventListener(
 "pointermove",o=>{o.buttons&&r(o)})}canvas;events;time;context;image=null;ratio=1;resize(e){this.ratio=e,this.canvas.width=this.canvas.clientWidth*e,this.canvas.
 height=this.canvas.clientHeight*e,this.image=null}forget(){this.image=null}draw(e){let{context:t,canvas:n,ratio:r,time:o}=this;if(n.width<=M*r)return;this.image??=
