@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools
+from warpline.trace.names import distinct
 
 MIN_COMPILED_SHARE = 0.5
 """Share of kernels generated or launched by a compiler from which a program counts as compiled."""
@@ -15,8 +14,12 @@ MIN_COMPILED_SHARE = 0.5
 def already_compiled(scene: Scene, nodes: Bools) -> bool:
     """Whether at least half of these kernels were generated or launched by a compiler."""
     mine = nodes & (scene.step != NONE)
-    regions = scene.trace.ops["name"].cast(str).unique()
+    return bool(mine.any()) and float(scene.once(_compiled)[mine].mean()) >= MIN_COMPILED_SHARE
+
+
+def _compiled(scene: Scene) -> Bools:
+    """Kernels that were generated or launched by a compiler."""
+    regions, _ = distinct(scene.trace.ops["name"])
     names = regions.filter(regions.str.contains(api_names.COMPILED_CODE)).to_list()
-    compiled = scene.under_op(*names) if names else np.zeros(len(mine), bool)
-    compiled = compiled | scene.kernels_where(lambda kernel: kernel.library == "triton")
-    return bool(mine.any()) and float(compiled[mine].mean()) >= MIN_COMPILED_SHARE
+    generated = scene.kernels_where(lambda kernel: kernel.library == "triton")
+    return scene.under_op(*names) | generated if names else generated

@@ -145,9 +145,13 @@ class OwnCosts:
         return (end - begin).astype(np.float64), ops, frames
 
     def _graph_launches(self, recording: EventTimes) -> Floats:
+        return _bare(self._length[self._graph], self._nodes_of_calls[self._row[self._graph]] * recording.node_ns)
+
+    @cached_property
+    def _nodes_of_calls(self) -> Floats:
+        """Graph nodes that each API call launched."""
         calls = graph_calls(self._trace)
-        nodes = np.bincount(calls[calls != NONE], minlength=len(self._trace.api)).astype(np.float64)
-        return _bare(self._length[self._graph], nodes[self._row[self._graph]] * recording.node_ns)
+        return np.bincount(calls[calls != NONE], minlength=len(self._trace.api)).astype(np.float64)
 
     def _regions(self, recording: EventTimes) -> Floats:
         """Time of compiled regions before their first and after their last API call."""

@@ -95,6 +95,10 @@ def has_bf16(scene: Scene) -> bool:
 
 def on_amd(scene: Scene) -> bool:
     """Whether the device is AMD's, by its name, its API calls or its kernels."""
+    return scene.once(_on_amd)
+
+
+def _on_amd(scene: Scene) -> bool:
     named = scene.trace.devices["name"].drop_nulls().str.contains(r"(?i)\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d").any()
     return bool(named or matches(scene.trace.api["name"], r"^hip").any() or scene.kernels_where(_is_amd).any())
 

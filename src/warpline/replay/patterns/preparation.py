@@ -29,7 +29,7 @@ MAX_OPS_BEFORE_CAPTURE = 8
 
 def without_captures(bench: Workbench) -> list[Stretch]:
     """Removes graph captures from the steps, with the warm-up runs of the same ops."""
-    found = [span for thread in _capturing_threads(bench.scene) for span in _captures(bench.scene, thread)]
+    found = [span for thread in bench.scene.once(_capturing_threads) for span in _captures(bench.scene, thread)]
     _remove(bench, found)
     return found
 
