@@ -13,6 +13,10 @@ from stats_traces import make_trace, span
 
 from warpline.analyses.inside_kernels import InsideKernels, inside_kernels
 from warpline.analyses.ncu_plan import MOST_LAUNCHES, by_hand, runs_for
+from warpline.capture.ncu_line import sections_for
+from warpline.capture.plan import NCU, Plan
+from warpline.capture.tools import ncu_flags, words_of
+from warpline.dive.metrics import METRICS
 from warpline.trace.open import open_trace
 
 H200 = {"deviceProperties": [{"id": 0, "name": "NVIDIA H200", "numSms": 132, "computeMajor": 9, "computeMinor": 0}]}
@@ -122,3 +126,11 @@ def test_an_nvtx_range_narrows_the_count() -> None:
 
 def test_a_trace_without_kernels_has_nothing_to_choose() -> None:
     assert inside_kernels(make_trace("nsys")).kernels == ()
+
+
+def test_a_run_under_ncu_records_what_the_tree_reads() -> None:
+    """`run --with ncu` and `dive TRACE -- PROGRAM` end in the same answer."""
+    words = words_of(ncu_flags("ncu", Plan(folder="x", tool=NCU), by_range=True))
+    asked = {words[at + 1] for at, word in enumerate(words) if word == "--section"}
+    assert asked == set(sections_for(["compute", "memory"]))
+    assert {metric.section for metric in METRICS.values()} - asked <= {"SpeedOfLight_RooflineChart"}  # FP64 FLOPs

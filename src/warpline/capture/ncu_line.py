@@ -8,12 +8,23 @@ from dataclasses import dataclass
 
 from warpline.capture.flags import Flag, flag
 
-ALWAYS = ("SpeedOfLight", "LaunchStats", "Occupancy", "WorkloadDistribution", "SchedulerStats", "WarpStateStats")
-"""Which unit limits, whether the grid and the occupancy suffice, and what warps wait for."""
-MEMORY = ("MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Tables", "SourceCounters")
-"""Hit rates, sectors per request, bank conflicts, spills; the instructions that cause them."""
+SECTIONS = {
+    "SpeedOfLight": "which unit limits",
+    "LaunchStats": "whether the grid suffices",
+    "Occupancy": "whether enough warps fit",
+    "WorkloadDistribution": "whether all SMs work equally long",
+    "SchedulerStats": "whether warps are ready",
+    "WarpStateStats": "what warps wait for",
+    "MemoryWorkloadAnalysis": "hit rates",
+    "MemoryWorkloadAnalysis_Tables": "sectors per request, bank conflicts, spills",
+    "SourceCounters": "the instructions that cause them",
+    "ComputeWorkloadAnalysis": "pipes",
+    "InstructionStats": "the mix of instructions",
+    "SpeedOfLight_HierarchicalSingleRooflineChart": "FLOPs by type",
+}
+"""The sections that the tree reads, each with what it tells."""
 COMPUTE = ("ComputeWorkloadAnalysis", "InstructionStats", "SpeedOfLight_HierarchicalSingleRooflineChart")
-"""Pipes, the mix of instructions, and FLOPs by type."""
+"""Those that a kernel which is bound by memory does not need."""
 LOG = "ncu.log"
 
 
@@ -35,9 +46,13 @@ class Focus:
 
 def sections_for(bounds: Iterable[str]) -> tuple[str, ...]:
     """The fewest sections that answer why a kernel is slow, by what the roofline says bounds it."""
-    asked = set(bounds)
-    extra = MEMORY if asked <= {"memory"} else (*MEMORY, *COMPUTE)
-    return (*ALWAYS, *extra)
+    is_memory = set(bounds) <= {"memory"}
+    return tuple(name for name in SECTIONS if not (is_memory and name in COMPUTE))
+
+
+def section_flags(names: Iterable[str]) -> list[Flag]:
+    """The flags that record these sections."""
+    return [flag("--section", name, why=SECTIONS.get(name, "")) for name in names]
 
 
 def name_filter(functions: Sequence[str]) -> str:
@@ -61,7 +76,7 @@ def focus_flags(focus: Focus) -> list[Flag]:
             flag("--nvtx", why="follow NVTX ranges"),
             flag("--nvtx-include", f"{focus.nvtx}/", why="count only launches within this range"),
         ]
-    flags += [flag("--section", name, why="") for name in focus.sections]
+    flags += section_flags(focus.sections)
     flags.append(flag("--replay-mode", "kernel", why="repeat each kernel for each pass, with its memory restored"))
     if focus.source:
         flags.append(flag("--import-source", "yes", why="keep the source lines in the report"))

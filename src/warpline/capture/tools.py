@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpline.capture.flags import Flag, flag, words_of
-from warpline.capture.ncu_line import LOG, Focus, focus_flags
+from warpline.capture.ncu_line import LOG, SECTIONS, Focus, focus_flags, section_flags
 from warpline.capture.plan import NCU, NSYS, Plan
 from warpline.errors import WarplineError
 
 __all__ = ["NCU_LAUNCHES", "Flag", "find_tool", "ncu_flags", "nsys_flags", "torch_flags", "words_of"]
 
 NCU_LAUNCHES = 20
-"""Kernels that ncu profiles: each is replayed about 20 times."""
+"""Kernels that ncu profiles: each is replayed about 34 times."""
 _WHERE = {NSYS: "WARPLINE_NSYS", NCU: "WARPLINE_NCU"}
 _NAMES = {NSYS: ("Nsight Systems", "nsight-systems"), NCU: ("Nsight Compute", "nsight-compute")}
 
@@ -78,10 +78,8 @@ def ncu_flags(
     if focus is not None:
         flags += focus_flags(focus)
     else:
-        flags += [
-            flag("--set=detailed", why="throughputs, occupancy, memory, source counters; `full` takes twice as long"),
-            flag(f"--launch-count={launches}", why="maximum number of kernels"),
-        ]
+        flags += section_flags(SECTIONS)
+        flags.append(flag(f"--launch-count={launches}", why="maximum number of kernels"))
         if kernel:
             flags.append(flag("--kernel-name", f"regex:{kernel}", why="only kernels of that name"))
     if by_range:
