@@ -16,6 +16,7 @@ export interface Marked {
 export class Overlay {
   private readonly context: CanvasRenderingContext2D;
   private ratio = 1;
+  private isEmpty = true;
 
   constructor(private readonly canvas: HTMLCanvasElement, private readonly picture: Picture) {
     this.context = canvas.getContext("2d")!;
@@ -28,7 +29,9 @@ export class Overlay {
   }
 
   draw(marked: Marked, look: Look): void {
-    const { context, picture, ratio } = this;
+    const { context, picture, ratio } = this, wasEmpty = this.isEmpty;
+    this.isEmpty = marked.chosen < 0 && marked.hovered < 0 && !marked.range;
+    if (wasEmpty && this.isEmpty) return; // a canvas that is touched is composited anew
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
     context.clearRect(0, 0, picture.width, picture.height);
     context.save();
