@@ -181,7 +181,9 @@ def _device_gaps(
         some = one.some(slice(first, first + GAPS_AT_ONCE))
         labelled = [*_before_launch(some, explained), *_within_calls(columns, some, host.threads)]
         ordered = _ordered(columns, trace.gpu, some, labelled)
-        parts[:, first : first + GAPS_AT_ONCE] = ordered.totals(len(some.spans))
+        sums = ordered.totals(len(some.spans))
+        for cause in np.flatnonzero(sums.any(axis=1)):  # the rest stays memory that was never touched
+            parts[cause, first : first + GAPS_AT_ONCE] = sums[cause]
         told.append(ordered.moved(first))
     spans = GapSpans.joined(told)
     table = pl.DataFrame(

@@ -17,6 +17,7 @@ from warpline.analyses.steps import covered_before
 from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.memory import hand_back_much
 from warpline.trace.names import matches
 from warpline.trace.trace import Trace
 
@@ -120,12 +121,14 @@ class HostTime:
         free = joined([holes, waiting])
         for label, found in result.items():
             found.append(intersection(free, others.active.labels.get(label, EMPTY)))
+        hand_back_much()
         silence = intersection(holes, others.quiet)
         for label, spans in others.waking(caller, intersection(waiting, others.quiet)).items():
             result[label].append(spans)
         looking = self._after_results(calls)
         making = self._making_batches(calls, starts, ends, joined([silence, *result["dispatch"][:1]]))
         making = difference(making, looking)
+        hand_back_much()
         result["dispatch"] = [difference(spans, making) for spans in result["dispatch"]]
         result["dispatch"].append(intersection(silence, looking))
         result["input"].append(making)

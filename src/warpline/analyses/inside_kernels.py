@@ -139,7 +139,8 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
 def _launches(trace: Trace) -> pl.DataFrame:
     """The kernels of the selected steps in the order of their launches, with function, op and shapes."""
     columns = ("name", "api_id", "op_id", "start_ns", "end_ns", *_GEOMETRY)
-    rows = trace.gpu.with_row_index("row").filter(named("^kernel$", "kind")).select("row", *columns)
+    gpu = trace.gpu.select("kind", *columns).with_row_index("row")
+    rows = gpu.filter(named("^kernel$", "kind")).select("row", *columns)
     launched = trace.api["start_ns"].gather(rows["api_id"].fill_null(0)) if len(trace.api) else rows["start_ns"]
     order = pl.when(pl.col("api_id").is_null()).then(pl.col("start_ns")).otherwise(launched)
     rows = rows.with_columns(order=order)

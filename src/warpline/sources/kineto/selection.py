@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
@@ -73,9 +74,10 @@ class Selection:
         """The events' names."""
         return gathered(self._source.names, self._raw.name.take(self.rows))
 
-    def from_name(self, pattern: str, first: int) -> pl.Series:
-        """The match of a pattern in each name, from the event at position `first` on; null before."""
-        found = pl.Series(self._raw.names, dtype=pl.String).str.extract(pattern).cast(pl.Categorical)
+    def from_name(self, find: Callable[[pl.Series], pl.Series], first: int = 0) -> pl.Series:
+        """What is found in each name, from the event at position `first` on; null before. Each distinct name is looked
+        at once."""
+        found = find(pl.Series(self._raw.names, dtype=pl.String)).cast(pl.Categorical)
         codes = self._raw.name.take(self.rows)
         codes[:first] = -1
         return gathered(found, codes)
@@ -141,8 +143,9 @@ class Selection:
         slots[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         return slots
 
-    def forget_slots(self) -> None:
-        """Free the memory that only looking up arguments takes."""
+    def forget(self) -> None:
+        """Free the memory of events whose table is made."""
+        self.rows = self.rows[:0].copy()
         self.__dict__.pop("_slots", None)
 
     def _has_all(self, field: Sparse) -> bool:

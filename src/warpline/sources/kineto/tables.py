@@ -89,9 +89,9 @@ def tables(raw: RawEvents) -> Rows:
 
     def of_threads() -> dict[str, pl.DataFrame]:
         made = {"api": _api(calls, layer, thread_of["api"], threads)}
-        calls.forget_slots()
+        calls.forget()
         made["ops"] = _ops(ops, thread_of["ops"])
-        ops.forget_slots()
+        ops.forget()
         return made | {"ranges": _ranges(annotations, thread_of["ranges"])}
 
     with more_cores(1, len(raw)) as second_core:
@@ -167,18 +167,17 @@ def _gpu(kinds: dict[str, Selection]) -> pl.DataFrame:
             "shared_bytes": events.integer("shared memory"),
             "bytes": events.integer("bytes"),
             # The names of copies contain their direction: `Memcpy HtoD (Pinned -> Device)`.
-            "copy_kind": _copy_kind(events, kernels),
-            "source_memory": events.from_name(r"\((\w+) -> ", kernels),
-            "target_memory": events.from_name(r"(?:-> |Memset \()(\w+)\)", kernels),
+            "copy_kind": events.from_name(_copy_kind, kernels),
+            "source_memory": events.from_name(lambda names: names.str.extract(r"\((\w+) -> "), kernels),
+            "target_memory": events.from_name(lambda names: names.str.extract(r"(?:-> |Memset \()(\w+)\)"), kernels),
             **events.arguments(),
         }
     )
 
 
-def _copy_kind(events: Selection, kernels: int) -> pl.Series:
+def _copy_kind(names: pl.Series) -> pl.Series:
     """The direction of each copy; XLA writes `MemcpyH2D`."""
-    found = events.from_name(r"^Memcpy ?([A-Z](?:to|2)[A-Z])", kernels)
-    return found.cast(pl.String).str.replace("2", "to", literal=True).cast(pl.Categorical)
+    return names.str.extract(r"^Memcpy ?([A-Z](?:to|2)[A-Z])").str.replace("2", "to", literal=True)
 
 
 def _api(events: Selection, layer: pl.Series, thread: pl.Series, threads: Threads) -> pl.DataFrame:
@@ -245,10 +244,11 @@ def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
 
 
 def _syncs(events: Selection) -> pl.DataFrame:
-    kind = events.name().cast(pl.String).replace_strict(SYNC_KINDS, default=None, return_dtype=pl.String)
     return pl.DataFrame(
         {
-            "kind": kind.cast(pl.Categorical),
+            "kind": events.from_name(
+                lambda names: names.replace_strict(SYNC_KINDS, default=None, return_dtype=pl.String)
+            ),
             "device": events.small("device"),
             "context": events.integer("context"),
             "stream": events.integer("stream"),
