@@ -228,7 +228,7 @@ def _about(tiny: bool) -> dict[str, Any]:
         "how": (
             f"{workers.STEPS} steps of torch.profiler with shapes, as `warpline run` records by default. `step_ns` and "
             "`busy_ns` are from there. `truth` is without a profiler: one process each, steps as they are (a) and with "
-            "`extra` work (b) in turn, wall time of a step over many."
+            "`extra` work (b) in turn, wall time of a step in a short burst of them."
         ),
         "programs": {},
         "layer": [],

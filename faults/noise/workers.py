@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import lzma
 import statistics
@@ -14,7 +15,7 @@ from faults.actor import Worker
 from faults.captures import profiled_step_ns, record, scrubbed, text_of, write_compressed
 from faults.jobs import Result
 from faults.noise.programs import Program
-from faults.stopwatch import Stopwatch, per_step_ns
+from faults.stopwatch import per_step_ns
 
 STEPS, SKIP, SETTLE_S, MAX_SKIP_FACTOR = 6, 8, 0.2, 3
 """As `warpline run` records by default: `warpline.capture.plan.Plan`."""
@@ -22,7 +23,10 @@ MEASURE, KEEP = "measure", "keep"
 SLOWDOWN = 0.03
 CYCLES_PER_NS = 1.7
 """About the clock of an H200: where the search for the right amount of extra work begins."""
-SEARCHES, SEARCH_PAIRS, TRUE_PAIRS = 3, 8, 40
+SEARCHES, SEARCH_PAIRS, TRUE_PAIRS = 3, 6, 16
+PAUSE_S, TIMED_STEPS = 0.05, 20
+"""The stopwatch works in short bursts, as a recording does: a GPU that works without a pause reaches its power limit,
+and there an idle spin costs more time, or less, than in a recording."""
 
 
 def recording(build: Callable[[Any], Callable[[], object]], path: Path, tiny: bool) -> Worker:
@@ -65,13 +69,17 @@ def stopwatch(program: Program, tiny: bool) -> Worker:
     step(0)
     torch.cuda.synchronize()
 
+    def burst(one: Callable[[], object]) -> float:
+        time.sleep(PAUSE_S)
+        settle(one)
+        return per_step_ns(torch, one, TIMED_STEPS)
+
     def pairs(extra: int, count: int) -> tuple[list[float], list[float]]:
         """Times of a step without and with the extra work, in turn: A B, B A, A B, …"""
         times: tuple[list[float], list[float]] = ([], [])
-        steps = Stopwatch(torch, lambda: step(0)).steps
         for number in range(count):
             for form in (0, 1) if number % 2 else (1, 0):
-                times[form].append(per_step_ns(torch, lambda form=form: step(extra * form), steps))  # type: ignore[misc]
+                times[form].append(burst(functools.partial(step, extra * form)))
         return times
 
     def work(asked: Any) -> Result:

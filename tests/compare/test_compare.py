@@ -34,6 +34,15 @@ def test_a_recording_compared_with_itself_is_the_same(tmp_path: Path) -> None:
     assert all(part.change_ns == 0 for part in found.parts)
 
 
+def test_other_counts_are_told_where_times_do_not_tell(tmp_path: Path) -> None:
+    a = trace(tmp_path, "a", steps(12, [("gemm", 100), ("silu", 100)]))
+    b = trace(tmp_path, "b", steps(12, [("gemm", 98), ("silu", 52), ("mul", 52)]))
+    found = warpline.compare(a, b)
+    assert found.verdict == "inconclusive"
+    assert "counts have no noise, and a step has others: launches 2 → 3" in found.reasons
+    assert not any("counts" in reason for reason in warpline.compare(a, a).reasons)
+
+
 def test_two_devices_cannot_be_compared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     a = trace(tmp_path, "a", steps(5, [("gemm", 100)]))
     other = [{"id": 0, "name": "Other GPU", "numSms": 132}]

@@ -22,7 +22,7 @@ from warpline.errors import UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
 from warpline.trace.trace import Trace
-from warpline.units import duration, several, speedup
+from warpline.units import count, duration, several, speedup
 
 if TYPE_CHECKING:
     from warpline.compare.prediction import Outcome
@@ -32,6 +32,8 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
+COUNTED = ("launches", "syncs", "copies")
+"""What costs the CPU time and is the same in every run of one program."""
 LARGE = 2.0
 """From this ratio on it is shown as a multiple."""
 
@@ -243,6 +245,13 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
             else "more runs will not settle it: the runs differ too much from each other"
         )
         remarks.append(f"the interval includes both no change and a change of {100 * least_effect:.0f} %; {more}")
+        counted = [
+            f"{kind} {count(a.counts[kind])} → {count(b.counts[kind])}"
+            for kind in COUNTED
+            if abs(b.counts[kind] - a.counts[kind]) >= max(1, least_effect * a.counts[kind])
+        ]
+        if counted:
+            remarks.append(f"counts have no noise, and a step has others: {', '.join(counted)}")
     return remarks
 
 

@@ -80,7 +80,10 @@ class TypicalStep:
 def typical_step(trace: Trace) -> TypicalStep:
     """The typical step of the device that is busy longest."""
     if not len(trace.gpu):
-        raise CannotAnswer("no-gpu-work", f"{trace.path.name} has no work of a GPU to compare")
+        wrong = trace.health.filter(pl.col("severity").cast(pl.String) != "info")["message"].cast(pl.String).to_list()
+        raise CannotAnswer(
+            "no-gpu-work", f"{trace.path.name} has no work of a GPU to compare", wrong[0] if wrong else ""
+        )
     steps, marks, found_by = _warm_steps(trace)
     device, rows = _busiest(trace, steps)
     which, step, charged = _charges(rows, steps)
