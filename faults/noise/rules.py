@@ -40,7 +40,7 @@ def drawing(panels: dict[str, Found], runs: Sequence[int], how: str) -> str:
         parts.append(f'<text x="{72 + 200 * place}" y="24">{name}</text>')
     gap = 320 / len(runs)
     for row, (group, shares) in enumerate(panels.items()):
-        for column, title in enumerate(("called slower: identical runs", "called slower: 3 % slower runs")):
+        for column, title in enumerate(("called slower: identical runs", "called slower: B is slower")):
             left, top = 60 + 400 * column, 80 + 240 * row
             parts.append(f'<text x="{left}" y="{top - 16}">{group}: {title} ({how})</text>')
             parts.append(f'<path d="M{left},{top}v150h320" fill="none" stroke="#888"/>')

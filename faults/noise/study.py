@@ -125,8 +125,8 @@ def main() -> int:
     panels = {}
     for name, recorded in read_study(options.folder, options.half).items():
         print(describe(name, recorded), flush=True)
-        panels[name] = judge(recorded, options.pairs)
-        for (rule, count), (false, hit) in panels[name].items():
+        found = panels[name.replace("_", " ")] = judge(recorded, options.pairs)
+        for (rule, count), (false, hit) in found.items():
             print(f"  {rule:22} {count:3} runs: identical {100 * false:5.1f} %, slower {100 * hit:5.1f} %", flush=True)
     if options.svg:
         counts = sorted({count for found in panels.values() for _, count in found})
