@@ -50,6 +50,8 @@ def link(tables: Tables) -> None:
 
 def _nested_frames(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     python, frames = _nested(without_own_frames(table))
+    if not len(python):
+        return python, frames
     return python.with_columns(module=_module_names(python["name"])), frames
 
 
@@ -78,6 +80,8 @@ def _by_time(table: pl.DataFrame, longest_first: bool) -> pl.DataFrame:
 
 
 def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
+    if not len(table):
+        return table, Nest(*(np.empty(0, np.int64) for _ in range(5)))
     lanes, starts, ends = (integers(table[name]) for name in ("thread", "start_ns", "end_ns"))
     order = sort_for_nesting(lanes, starts, ends)
     if order is not None:
@@ -88,6 +92,8 @@ def _nested(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
 
 def _nested_ranges(table: pl.DataFrame) -> tuple[pl.DataFrame, Nest]:
     """Ranges that nest come first, so that their positions are those of the tree; the others follow."""
+    if not len(table):
+        return _nested(table)
     nests = pl.col("style").cast(pl.String).is_in(NESTED_STYLES).fill_null(False)
     inner, tree = _nested(table.filter(nests).with_columns(pl.col("end_ns").fill_null(FAR)))
     inner = inner.with_columns(pl.when(pl.col("end_ns") == FAR).then(None).otherwise(pl.col("end_ns")).alias("end_ns"))

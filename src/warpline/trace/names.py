@@ -15,6 +15,8 @@ Texts = npt.NDArray[np.object_]
 
 def matches(column: pl.Series, pattern: str) -> pl.Series:
     """Which rows of a categorical column match a regular expression; null does not."""
+    if not len(column):
+        return pl.Series(column.name, dtype=pl.Boolean)
     names, which = distinct(column)
     found = np.append(names.str.contains(pattern).to_numpy(), False)
     return pl.Series(column.name, found[which])
@@ -50,6 +52,8 @@ def spelled(names: pl.Series, which: Int64s) -> Texts:
 
 def distinct(column: pl.Series) -> tuple[pl.Series, Int64s]:
     """The names in a categorical column, and for each row which of them it has; the number beyond for null."""
+    if not len(column):
+        return column.cast(pl.String), np.empty(0, np.int64)
     codes = column.to_physical()
     beyond = int(codes.max() or 0) + 1  # type: ignore[arg-type]
     # Arrays are indexed several times faster with int64 than with anything else.
