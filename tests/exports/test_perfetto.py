@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answers import diagnosed
 from kineto_files import launched, op, write
 from paths import DATA, DEMO
 from timeline_bars import Arrow, Bar, our_arrows, our_bars
@@ -28,7 +29,7 @@ NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 @pytest.fixture(scope="module", params=[DEMO, NSYS], ids=["kineto", "nsys"])
 def shown(request: pytest.FixtureRequest) -> Timeline:
-    return timeline(diagnose(open_trace(request.param, cache=False), why=True))
+    return timeline(diagnosed(request.param))
 
 
 def decoded(

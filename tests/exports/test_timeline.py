@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from answers import diagnosed
 from hypothesis import given
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, op, write
@@ -23,7 +24,7 @@ NSYS = DATA / "nsys" / "graph_node.sqlite.gz"
 
 @pytest.fixture(scope="module", params=[DEMO, NSYS], ids=["kineto", "nsys"])
 def diagnosis(request: pytest.FixtureRequest) -> Diagnosis:
-    return diagnose(open_trace(request.param, cache=False), why=True)
+    return diagnosed(request.param)
 
 
 def bars(shown: Timeline, table: str) -> pl.DataFrame:

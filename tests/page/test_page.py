@@ -13,6 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from answers import diagnosed
 from dive_kernels import kernel as reported
 from dived_trace import copies
 from paths import DEMO
@@ -41,7 +42,7 @@ def block(html: str, name: str) -> bytes:
 
 @pytest.fixture(scope="module")
 def demo() -> Diagnosis:
-    return diagnose(open_trace(DEMO, cache=False), True)
+    return diagnosed(DEMO)
 
 
 @pytest.fixture(scope="module")

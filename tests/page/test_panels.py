@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from answers import diagnosed
 from kineto_files import annotation, kernel, launched, memory, op, write
 from paths import DATA, DEMO
 
@@ -29,7 +30,7 @@ def made(diagnosis: Diagnosis) -> Panels:
 
 @pytest.fixture(scope="module")
 def diagnosis() -> Diagnosis:
-    return diagnose(open_trace(DEMO, cache=False), why=True)
+    return diagnosed(DEMO)
 
 
 @pytest.fixture(scope="module")

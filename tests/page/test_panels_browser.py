@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from answers import diagnosed
 from kineto_files import launched, memory, op, write
 from paths import DEMO
 
 from warpline.cli.main import run
-from warpline.findings.diagnosis import Diagnosis, diagnose
+from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.plan import short_name
-from warpline.trace.open import open_trace
 from warpline.units import duration, speedup
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs `pip install playwright`")
@@ -63,7 +63,7 @@ def opened(browser: sync_api.Browser, file: Path) -> Iterator[sync_api.Page]:
 
 @pytest.fixture(scope="module")
 def diagnosis() -> Diagnosis:
-    return diagnose(open_trace(DEMO, cache=False), why=True)
+    return diagnosed(DEMO)
 
 
 def test_a_ticked_fix_shows_the_replayed_step(page: sync_api.Page, diagnosis: Diagnosis) -> None:
