@@ -26,7 +26,7 @@ LIBRARY = (
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
 )
 """Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
-_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)$")
+_FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
 
 
 @dataclass(frozen=True, slots=True)

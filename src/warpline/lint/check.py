@@ -54,6 +54,8 @@ def lint_text(text: str, file: str = "<text>") -> list[Finding]:
 def _ignored(text: str) -> dict[int, frozenset[str]]:
     """By line: the codes that a comment there ignores, `*` for all."""
     found: dict[int, frozenset[str]] = {}
+    if not _IGNORE.search(text):  # to find comments takes long in a file of one long line
+        return found
     try:
         for token in tokenize.generate_tokens(StringIO(text).readline):
             match = _IGNORE.search(token.string) if token.type == tokenize.COMMENT else None

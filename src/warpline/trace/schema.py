@@ -18,6 +18,7 @@ from warpline.trace.column_rules import (
     DEVICE,
     ID,
     NAME,
+    ORDINAL,
     PER_BLOCK,
     PER_DEVICE,
     RATE,
@@ -57,7 +58,7 @@ TABLES: dict[str, Table] = {
             NAME, "demangled kernel name, or what Kineto or nsys calls the copy, set or graph", required=True
         ),
         "short_name": Column(NAME, "kernel name without namespaces, templates and arguments, where recorded"),
-        "device": Column(pl.Int32, "device ordinal", bounds=DEVICE),
+        "device": Column(pl.Int32, "device ordinal", bounds=ORDINAL),
         "context": Column(pl.Int64, "CUDA context"),
         "green_context": Column(pl.Int64, "green context (nsys); null where there is none"),
         "stream": Column(pl.Int64, "stream"),
@@ -244,7 +245,7 @@ TABLES: dict[str, Table] = {
     },
     # Devices as the capture describes them.
     "devices": {
-        "device": Column(pl.Int32, "device ordinal, each once", bounds=DEVICE),
+        "device": Column(pl.Int32, "device ordinal, each once", bounds=ORDINAL),
         "name": Column(pl.String, "for example NVIDIA H200"),
         "compute_major": Column(pl.Int32, "compute capability, major", bounds=PER_BLOCK),
         "compute_minor": Column(pl.Int32, "compute capability, minor", bounds=PER_BLOCK),

@@ -108,8 +108,8 @@ class OwnCosts:
         count = len(middle)
         if count < MIN_SAMPLES or not middle[count // 2]:  # a file in whole microseconds shows short calls as 0
             return None
-        source = f"this trace: {count:,} {what}"
-        return Cost(low[count // 4], middle[count // 2], high[min(3 * count // 4, count - 1)], source)
+        least, most = float(low[count // 4]), float(high[min(3 * count // 4, count - 1)])
+        return Cost(least, float(middle[count // 2]), most, f"this trace: {count:,} {what}")
 
     def _follows_closely(self) -> Bools:
         close = np.zeros(len(self._start), dtype=bool)
