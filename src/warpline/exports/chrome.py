@@ -30,7 +30,7 @@ def chrome_json(timeline: Timeline) -> Iterator[str]:
 
 
 def _events(timeline: Timeline) -> Iterator[str]:
-    arrows, track_number = _Ends(timeline), 0
+    arrows, zero_ns, track_number = _Ends(timeline), timeline.zero_ns, 0
     for process, (group, tracks) in enumerate(groupby(timeline.tracks, key=lambda track: track.group), 1):
         yield _about("process_name", process, 0, {"name": group})
         yield _about("process_sort_index", process, 0, {"sort_index": process})
@@ -38,7 +38,7 @@ def _events(timeline: Timeline) -> Iterator[str]:
             track_number += 1
             yield _about("thread_name", process, track_number, {"name": track.name})
             yield _about("thread_sort_index", process, track_number, {"sort_index": track_number})
-            yield from _bars(track, timeline.zero_ns, process, track_number, arrows)
+            yield from _bars(track, zero_ns, process, track_number, arrows)
 
 
 def _bars(track: Track, zero_ns: int, process: int, number: int, arrows: _Ends) -> Iterator[str]:

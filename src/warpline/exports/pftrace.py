@@ -58,7 +58,7 @@ def _packets(timeline: Timeline) -> Iterator[bytes]:
     known = _Interned(timeline)
     yield ONE_SEQUENCE + number(SEQUENCE_FLAGS, STATE_CLEARED) + known.packet()
     leaving, arriving = _flows(timeline)
-    uuid = 0
+    zero_ns, uuid = timeline.zero_ns, 0
     for rank, (group, tracks) in enumerate(groupby(timeline.tracks, key=lambda track: track.group)):
         uuid += 1
         parent = uuid
@@ -67,7 +67,7 @@ def _packets(timeline: Timeline) -> Iterator[bytes]:
             uuid += 1
             yield _descriptor(number(UUID, uuid), text(TITLE, track.name), number(PARENT, parent), number(RANK, place))
             outgoing, incoming = leaving.get(track.table, {}), arriving.get(track.table, {})
-            yield from _bars(track, timeline.zero_ns, uuid, known, outgoing, incoming)
+            yield from _bars(track, zero_ns, uuid, known, outgoing, incoming)
 
 
 def _descriptor(*fields: bytes) -> bytes:
