@@ -66,12 +66,10 @@ def test_every_format_shows_the_numbers_of_the_json(name: str, demo: Diagnosis) 
     shown, answer = FORMATS[name](demo), json.loads(json.dumps(demo.to_dict(), default=str))
     verdict = answer["verdict"]
     expected = [verdict["sentence"]]
-    for finding in answer["findings"]:
-        expected += [
-            finding["claim"],
-            speedup(finding["gain"]["expected"]),
-            duration(finding["new_step_ns"]["expected"]),
-        ]
+    for found, finding in zip(demo.findings, answer["findings"], strict=True):
+        expected.append(finding["claim"])
+        if not found.is_vague:  # of such a fix no format shows a number that nobody knows
+            expected += [speedup(finding["gain"]["expected"]), duration(finding["new_step_ns"]["expected"])]
     expected += [duration(step["new_step_ns"]["expected"]) for step in answer["plan"]]
     (device,) = answer["devices"]
     for ns in (*device["busy"].values(), *device["idle"].values()):
