@@ -37,7 +37,7 @@ def profiler_distortion(evidence: Evidence) -> HealthEntry | None:
 
 
 def slow_host(evidence: Evidence) -> HealthEntry | None:
-    """Reports a host whose launches take much longer than usual, where it has a part in the pace."""
+    """Reports a host whose launches take much longer than usual, where a faster one would shorten the step."""
     question, step_ns = evidence.question, evidence.question.bare_step_ns.expected
     if question.calm_step_ns > NOTICED * step_ns:
         return None

@@ -78,7 +78,12 @@ class State:
     @property
     def certain_idle(self) -> float:
         """Idle share that neither recording nor a slow moment of the host added."""
-        return min(self.idle_share, self.bare_idle_share, self.calm_idle_share)
+        return min(self.program_idle, self.calm_idle_share)
+
+    @property
+    def program_idle(self) -> float:
+        """Idle share that recording did not add."""
+        return min(self.idle_share, self.bare_idle_share)
 
     @property
     def waits_long(self) -> bool:
@@ -88,7 +93,7 @@ class State:
     @property
     def waits_for_slow_host(self) -> bool:
         """Whether it would not wait for so long if the host was slow only while it recorded."""
-        return not self.waits_long and min(self.idle_share, self.bare_idle_share) >= MOST_IDLE
+        return not self.waits_long and self.program_idle >= MOST_IDLE
 
 
 def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
