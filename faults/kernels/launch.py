@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.kernels import nvrtc
+from faults.kernels.again import CASES as AGAIN
 from faults.kernels.case import Buffers, Cuda, Form, KernelCase
 from faults.kernels.controls import PLANTED_CONTROLS, UNSEEN_CONTROLS
 from faults.kernels.planted import CASES as PLANTED
@@ -23,6 +24,7 @@ from faults.kernels.unseen import CASES as UNSEEN
 SETS: dict[str, tuple[KernelCase, ...]] = {
     "planted": PLANTED + PLANTED_CONTROLS,
     "unseen": UNSEEN + UNSEEN_CONTROLS,
+    "again": AGAIN,
 }
 ALL = {case.name: case for cases in SETS.values() for case in cases}
 
