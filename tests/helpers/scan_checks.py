@@ -78,7 +78,6 @@ def decoded(events: RawEvents) -> list[dict[str, Any]]:
             "tid": _look(events.labels, events.thread[row]),
             "ts": _number(events.time_ns[row]),
             "dur": _number(events.duration_ns[row]),
-            "id": _number(events.flow[row]),
             "args": {},
         }
         for row in range(len(events))
@@ -111,7 +110,6 @@ def by_json(text: bytes) -> list[dict[str, Any]]:
             "tid": json.dumps(event["tid"], ensure_ascii=False) if "tid" in event else None,
             "ts": _scaled(event.get("ts"), 1000),
             "dur": _scaled(event.get("dur"), 1000),
-            "id": _scaled(event.get("id"), 1),
             "args": _arguments(event.get("args", {})),
         }
         for event in events

@@ -47,7 +47,6 @@ def test_todays_layout(tmp_path: Path) -> None:
         6187519811405321,
     ]
     assert events.duration_ns.tolist() == [12053, 960, MISSING, MISSING, MISSING]
-    assert events.flow.tolist() == [MISSING, MISSING, 201773, MISSING, MISSING]
     assert events.categories == ["cpu_op", "kernel", "ac2g", "cpu_instant_event"]
     assert events.category.tolist() == [0, 1, 2, 3, -1]
     assert events.labels == ["730", "0", "7", '"Spans"', '""']
@@ -252,7 +251,6 @@ def test_the_last_of_repeated_keys_counts(tmp_path: Path) -> None:
         "tid": None,
         "ts": None,
         "dur": None,
-        "id": None,
         "args": {"stream": 8},
     }
 

@@ -59,7 +59,7 @@ class Accumulator:
         sparse: dict[int, tuple[list[int], list[Any]]],
         texts: dict[int, tuple[list[int], list[bytes]]],
     ) -> None:
-        """One block: ten dense columns, and per field index the rows (within the block) and their values."""
+        """One block: nine dense columns, and per field index the rows (within the block) and their values."""
         block = [np.asarray(column, dtype) for column, dtype in zip(dense, DTYPES, strict=True)]
         self._blocks.append(block)
         known = self._texts
@@ -93,7 +93,6 @@ class Accumulator:
                 -1 if event.thread is None else self.label(decode_label(event.thread)),
                 event.time_ns,
                 event.duration_ns,
-                event.flow,
                 event.args_offset,
                 event.args_length,
             )
@@ -122,7 +121,7 @@ class Accumulator:
             if kind is Field.TEXT:
                 values = codes[values].astype(np.int64)
             fields[key] = Sparse(rows, values)
-        phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
+        phase, category, name, process, thread, time_ns, duration_ns, args_offset, args_length = dense
         return RawEvents(
             phase=phase,
             category=category,
@@ -131,7 +130,6 @@ class Accumulator:
             thread=thread,
             time_ns=time_ns,
             duration_ns=duration_ns,
-            flow=flow,
             args_offset=args_offset,
             args_length=args_length,
             fields=fields,

@@ -40,10 +40,9 @@ DTYPES: tuple[Any, ...] = (
     np.int64,
     np.int64,
     np.int64,
-    np.int64,
     np.uint32,
 )
-"""Of the first ten columns of `RawEvents`, which every event has."""
+"""Of the first nine columns of `RawEvents`, which every event has."""
 
 
 @dataclass(slots=True)
@@ -63,8 +62,6 @@ class RawEvents:
     read as JSON means it (".5" is 500 ns)."""
     duration_ns: Int64s
     """"dur" in exact nanoseconds, or MISSING. May be negative in damaged files."""
-    flow: Int64s
-    """"id", or MISSING."""
     args_offset: Int64s
     """Byte offset of "args" in the uncompressed file, -1 when absent."""
     args_length: UInt32s
@@ -94,6 +91,11 @@ class RawEvents:
 
     def __len__(self) -> int:
         return len(self.phase)
+
+    def free(self, *columns: str) -> None:
+        """Give up the memory of columns that are no longer needed."""
+        for column in columns:
+            setattr(self, column, getattr(self, column)[:0].copy())
 
 
 def merge_equal(strings: Iterable[str]) -> tuple[list[str], Int32s]:

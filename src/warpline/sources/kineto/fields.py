@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 MISSING = -(1 << 63)
-"""A time, duration or flow id that the event does not have."""
+"""A time or duration that the event does not have."""
 
 
 class Field(Enum):

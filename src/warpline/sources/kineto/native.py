@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     from warpline.sources.kineto.events import RawEvents
 
 LIBRARY = Path(__file__).with_name("_scan.so")
-VERSION: Final = 2
-"""Version of the interface; a library built from older sources is not used."""
+VERSION: Final = 3
+"""Version of the interface; a library built from much older sources is not used."""
+COPIED: Final = 2
+"""The version before: its columns are copied instead of handed over, and it has one more."""
 
 _NO_MEMORY: Final = -1
 
@@ -30,7 +32,7 @@ def load_library() -> ctypes.CDLL | None:
 
 @cache
 def _load(path: Path) -> ctypes.CDLL | None:
-    library = load(path, "scan_version", VERSION)
+    library = load(path, "scan_version", VERSION) or load(path, "scan_version", COPIED)
     if library is None:
         return None
     address, number = ctypes.c_void_p, ctypes.c_int64
@@ -44,13 +46,16 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library.scan_merge.argtypes = [address, address]
     library.scan_count.restype = ctypes.c_uint64
     library.scan_count.argtypes = [address]
-    library.scan_column.restype = address
-    library.scan_column.argtypes = [address, ctypes.c_uint32]
+    is_copied = library.scan_version() == COPIED
+    take_column = library.scan_column if is_copied else library.scan_take_column
+    take_field = library.scan_field if is_copied else library.scan_take_field
+    take_column.restype = address
+    take_column.argtypes = [address, ctypes.c_uint32]
     library.scan_skipped.argtypes = [address, address]
     library.scan_dictionary.restype = ctypes.c_uint64
     library.scan_dictionary.argtypes = [address, ctypes.c_uint32, address, address]
-    library.scan_field.restype = ctypes.c_uint64
-    library.scan_field.argtypes = [address, ctypes.c_uint32, address, address]
+    take_field.restype = ctypes.c_uint64
+    take_field.argtypes = [address, ctypes.c_uint32, address, address]
     return library
 
 
@@ -59,7 +64,7 @@ def is_available() -> bool:
 
 
 class NativeScanner:
-    """See `Scanner`. Owns the C object; the arrays of `columns` keep it alive."""
+    """See `Scanner`. Owns the C object."""
 
     def __init__(self) -> None:
         library = load_library()
@@ -71,7 +76,6 @@ class NativeScanner:
         self._handle = library.scan_new(keys, kinds, len(FIELDS))
         if not self._handle:
             raise MemoryError("no memory for the scanner")
-        # Not at exit: arrays over this memory may outlive the interpreter's last code.
         weakref.finalize(self, library.scan_free, self._handle).atexit = False
 
     def feed(self, text: Text, base: int, start: int, final: bool) -> Step:
@@ -110,6 +114,7 @@ class NativeScanner:
         return values[0], values[1], values[2]
 
     def events(self) -> RawEvents:
+        """The events, whose memory is theirs from now on: the scanner has none left."""
         from warpline.sources.kineto.native_events import events_of  # noqa: PLC0415 - numpy loads while the file is read
 
-        return events_of(self._library, self._handle, self)
+        return events_of(self._library, self._handle)

@@ -1,8 +1,9 @@
-"""What the compiled scanner read, as arrays over its memory."""
+"""What the compiled scanner read, as arrays that own their memory: a column is freed when nothing refers to it."""
 
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 import numpy as np
@@ -10,29 +11,41 @@ import numpy.typing as npt
 
 from warpline.sources.kineto.events import DTYPES, Int32s, RawEvents, Sparse, merge_equal
 from warpline.sources.kineto.fields import FIELDS, Field
+from warpline.sources.kineto.native import COPIED
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
 
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
 
 
-def events_of(library: ctypes.CDLL, handle: int, owner: object) -> RawEvents:
-    """All events of a scanner; the arrays keep its owner alive."""
-    return _Memory(library, handle, owner).events()
+def events_of(library: ctypes.CDLL, handle: int) -> RawEvents:
+    """All events of a scanner, which has none afterwards."""
+    return _Memory(library, handle).events()
+
+
+class _Owner:
+    """Stands for one array of the scanner's memory; what it frees must not be used after it."""
+
+    __slots__ = ("__weakref__",)
 
 
 class _Memory:
     """The memory of a scanner."""
 
-    def __init__(self, library: ctypes.CDLL, handle: int, owner: object) -> None:
-        self._library, self._handle, self._owner = library, handle, owner
+    def __init__(self, library: ctypes.CDLL, handle: int) -> None:
+        self._library, self._handle = library, handle
+        self._is_copied = library.scan_version() == COPIED
+        self._take_column = library.scan_column if self._is_copied else library.scan_take_column
+        self._take_field = library.scan_field if self._is_copied else library.scan_take_field
+        if not self._is_copied:
+            library.scan_release.argtypes = [ctypes.c_void_p]
 
     def events(self) -> RawEvents:
         count = self._library.scan_count(self._handle)
         dense = [
-            self._array(self._library.scan_column(self._handle, index), dtype, count)
+            self._taken(self._take_column(self._handle, index + (self._is_copied and index > 6)), dtype, count)
             for index, dtype in enumerate(DTYPES)
         ]
-        phase, category, name, process, thread, time_ns, duration_ns, flow, args_offset, args_length = dense
+        phase, category, name, process, thread, time_ns, duration_ns, args_offset, args_length = dense
         categories, category_codes = merge_equal(map(decode_string, self._strings(_CATEGORIES)))
         names, name_codes = merge_equal(map(decode_string, self._strings(_NAMES)))
         labels, label_codes = merge_equal(map(decode_label, self._strings(_LABELS)))
@@ -48,7 +61,6 @@ class _Memory:
             thread=_recode(thread, label_codes, len(labels)),
             time_ns=time_ns,
             duration_ns=duration_ns,
-            flow=flow,
             args_offset=args_offset,
             args_length=args_length,
             fields=fields,
@@ -60,13 +72,19 @@ class _Memory:
             first_skipped=skipped[1],
         )
 
-    def _array(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
-        """An array over the scanner's memory, which it keeps alive."""
-        if not count or not address:
+    def _taken(self, address: int | None, dtype: Any, count: int) -> npt.NDArray[Any]:
+        """An array over memory that the scanner handed over, which is freed with it."""
+        if not address:
             return np.empty(0, dtype)
+        if self._is_copied:
+            copied = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
+            return np.frombuffer(bytearray(copied), dtype)
+        owner = _Owner()
+        # Not at exit: the array may outlive the interpreter's last code.
+        weakref.finalize(owner, self._library.scan_release, address).atexit = False
         memory = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
-        memory.owner = self._owner  # the array's base is `memory`
-        array: npt.NDArray[Any] = np.frombuffer(memory, dtype)
+        memory.owner = owner  # the array's base is `memory`
+        array: npt.NDArray[Any] = np.frombuffer(memory, dtype) if count else np.empty(0, dtype)
         return array
 
     def _strings(self, which: int) -> list[bytes]:
@@ -74,20 +92,20 @@ class _Memory:
         count = self._library.scan_dictionary(self._handle, which, ctypes.byref(ends), ctypes.byref(arena))
         if not count:
             return []
-        stops = self._array(ends.value, np.uint64, count).tolist()
+        stops = (ctypes.c_uint64 * count).from_address(ends.value or 0)[:]
         text = ctypes.string_at(arena.value or 0, stops[-1])
         return [text[start:stop] for start, stop in zip([0, *stops], stops, strict=False)]
 
     def _field(self, index: int, kind: Field, text_codes: Int32s) -> Sparse:
         rows, values = ctypes.c_void_p(), ctypes.c_void_p()
-        count = self._library.scan_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
+        count = self._take_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
         width = 3 if kind is Field.TRIPLE else 1
-        array = self._array(values.value, np.int64, count * width)
+        array = self._taken(values.value, np.int64, count * width)
         if kind is Field.TRIPLE:
             array = array.reshape(-1, 3)
         elif kind is Field.TEXT and count:
             array = text_codes[array].astype(np.int64)
-        return Sparse(self._array(rows.value, np.uint32, count), array)
+        return Sparse(self._taken(rows.value, np.uint32, count), array)
 
 
 def _recode(codes: Int32s, mapping: Int32s, unique: int) -> Int32s:

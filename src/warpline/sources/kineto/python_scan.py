@@ -52,7 +52,6 @@ class _Event(msgspec.Struct, gc=False):
     tid: int | str | msgspec.UnsetType = msgspec.UNSET
     ts: msgspec.Raw = None  # type: ignore[assignment]  # None: absent; msgspec has no union with Raw
     dur: msgspec.Raw = None  # type: ignore[assignment]
-    id: int | str | None = None
     args: msgspec.Raw = None  # type: ignore[assignment]
 
 
@@ -193,7 +192,6 @@ class PythonScanner:
             *keep.code_labels([event.pid for event in events], [event.tid for event in events]),
             parse_times([event.ts for event in events]),
             parse_times([event.dur for event in events]),
-            [MISSING if event.id is None else _integer(event.id) for event in events],
             [-1 if length == 0 else at + offset - 1 for at, length in zip(offsets, lengths, strict=True)],
             lengths,
         )

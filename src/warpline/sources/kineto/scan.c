@@ -14,7 +14,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { VERSION = 2 }; /* of this file's interface; see native.py */
+enum { VERSION = 3 }; /* of this file's interface; see native.py */
 
 #ifndef EVENT_LIMIT /* the tests build with smaller limits */
 #define EVENT_LIMIT ((int64_t)64 << 20)  /* a longer event is malformed: an unclosed bracket must not eat the file */
@@ -63,7 +63,6 @@ static inline Bytes read_member(Scanner *s, int member, Bytes p) {
         e->phase = p && phase.length > 0 ? phase.at[0] : 0;
         return p;
     case TIME_KEY: return read_number(&s->cursor, p, 3, &e->time);
-    case FLOW_KEY: return read_number(&s->cursor, p, 0, &e->flow);
     case DURATION_KEY: return read_number(&s->cursor, p, 3, &e->duration);
     case PROCESS_KEY: return read_label(&s->cursor, p, &e->process);
     case THREAD_KEY: return read_label(&s->cursor, p, &e->thread);
@@ -80,7 +79,7 @@ static inline Bytes read_member(Scanner *s, int member, Bytes p) {
 /* p is at an event's brace; fills s->event. */
 static Bytes read_event(Scanner *s, Bytes p) {
     int at = EVENT_OPENED, member;
-    s->event = (Event){.time = MISSING, .duration = MISSING, .flow = MISSING};
+    s->event = (Event){.time = MISSING, .duration = MISSING};
     p++;
     for (;;) {
         p = next_member(s, p, &at, 0, &member);
@@ -241,7 +240,7 @@ EXPORT int64_t scan_boundary(const uint8_t *data, int64_t size) {
 /* Appends the events of `other`, which scanned the text right behind that of `s`. 0, or an error. */
 EXPORT int scan_merge(Scanner *s, const Scanner *other) {
     int32_t *codes[DICTIONARIES] = {0};
-    static const int8_t CODED[COLUMNS] = {-1, CATEGORIES, NAMES, LABELS, LABELS, -1, -1, -1, -1, -1};
+    static const int8_t CODED[COLUMNS] = {-1, CATEGORIES, NAMES, LABELS, LABELS, -1, -1, -1, -1};
     uint64_t row = s->count;
     if (!reserve_events(s, row + other->count)) return s->error;
     for (int i = 0; i < DICTIONARIES; i++) {
@@ -280,10 +279,18 @@ EXPORT int scan_merge(Scanner *s, const Scanner *other) {
     return 0;
 }
 
-/* What was read. The arrays belong to the scanner and live until it is fed, merged into or freed. */
+/* What was read. Columns and fields are handed over: each belongs to the caller, who frees it with scan_release when it
+ * needs it no more; the scanner has no events then. Dictionaries live until it is fed, merged into or freed. */
 EXPORT uint64_t scan_count(const Scanner *s) { return s->count; }
 
-EXPORT const void *scan_column(const Scanner *s, uint32_t index) { return s->columns[index]; }
+EXPORT void scan_release(void *array) { free(array); }
+
+EXPORT void *scan_take_column(Scanner *s, uint32_t index) {
+    void *column = s->columns[index];
+    s->columns[index] = NULL;
+    s->count = s->capacity = 0;
+    return column;
+}
 
 EXPORT void scan_skipped(const Scanner *s, int64_t out[3]) {
     out[0] = s->skipped, out[1] = s->first_skipped, out[2] = s->waste;
@@ -294,7 +301,11 @@ EXPORT uint64_t scan_dictionary(const Scanner *s, uint32_t index, const uint64_t
     return s->dictionaries[index].count;
 }
 
-EXPORT uint64_t scan_field(const Scanner *s, uint32_t index, const uint32_t **rows, const int64_t **values) {
-    *rows = s->fields[index].rows, *values = s->fields[index].values;
-    return s->fields[index].count;
+EXPORT uint64_t scan_take_field(Scanner *s, uint32_t index, uint32_t **rows, int64_t **values) {
+    Field *field = &s->fields[index];
+    uint64_t count = field->count;
+    *rows = field->rows, *values = field->values;
+    field->rows = NULL, field->values = NULL;
+    field->count = field->capacity = 0;
+    return count;
 }

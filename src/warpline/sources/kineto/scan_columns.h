@@ -6,8 +6,8 @@
 enum { MORE, DONE, TRUNCATED, NO_MEMORY = -1, TOO_MANY = -2 }; /* what scan_feed returns; scanner.py, Status */
 enum { INTEGER, TRIPLE, TEXT };                                /* kinds of arguments; events.py, Field */
 enum { CATEGORIES, NAMES, LABELS, TEXTS, DICTIONARIES };
-enum { PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, FLOW, ARGS_OFFSET, ARGS_LENGTH, COLUMNS };
-static const uint8_t WIDTHS[COLUMNS] = {1, 4, 4, 4, 4, 8, 8, 8, 8, 4};
+enum { PHASE, CATEGORY, NAME, PROCESS, THREAD, TIME, DURATION, ARGS_OFFSET, ARGS_LENGTH, COLUMNS };
+static const uint8_t WIDTHS[COLUMNS] = {1, 4, 4, 4, 4, 8, 8, 8, 4};
 
 #define MAX_FIELDS 64 /* one bit each in Event.present */
 #define FIELD_TABLE 256
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     Span category, name, process, thread, args;
-    int64_t time, duration, flow;
+    int64_t time, duration;
     uint64_t present; /* bit i: field i has a value in `numbers` or `texts` */
     uint8_t phase;
 } Event;
@@ -214,7 +214,6 @@ static int file_event(Scanner *s, Bytes data, int64_t base) {
     file_code(s, THREAD, LABELS, e->thread);
     COLUMN(int64_t, TIME)[row] = e->time;
     COLUMN(int64_t, DURATION)[row] = e->duration;
-    COLUMN(int64_t, FLOW)[row] = e->flow;
     COLUMN(int64_t, ARGS_OFFSET)[row] = e->args.at ? base + (e->args.at - data) : -1;
     COLUMN(uint32_t, ARGS_LENGTH)[row] = (uint32_t)e->args.length; /* at most EVENT_LIMIT */
     for (uint64_t rest = e->present; rest; rest &= rest - 1) {

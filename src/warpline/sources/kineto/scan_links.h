@@ -9,13 +9,13 @@
 #define CLOSED -2 /* meaning of a link that closes its object */
 enum { NOWHERE, EVENT_OPENED, ARGS_OPENED, FIRST_LINK }; /* links without a text */
 
-enum { OTHER, PHASE_KEY, TIME_KEY, FLOW_KEY, DURATION_KEY, PROCESS_KEY, THREAD_KEY, CATEGORY_KEY, NAME_KEY, ARGS_KEY };
+enum { OTHER, PHASE_KEY, TIME_KEY, DURATION_KEY, PROCESS_KEY, THREAD_KEY, CATEGORY_KEY, NAME_KEY, ARGS_KEY };
 
 #define IS(key, name) (!memcmp((key).at, name, sizeof(name) - 1))
 
 static int member_of(Span key) { /* what a key of an event means */
     switch (key.length) {
-    case 2: return IS(key, "ph") ? PHASE_KEY : IS(key, "ts") ? TIME_KEY : IS(key, "id") ? FLOW_KEY : OTHER;
+    case 2: return IS(key, "ph") ? PHASE_KEY : IS(key, "ts") ? TIME_KEY : OTHER;
     case 3:
         return IS(key, "dur") ? DURATION_KEY : IS(key, "pid") ? PROCESS_KEY : IS(key, "tid") ? THREAD_KEY
              : IS(key, "cat") ? CATEGORY_KEY : OTHER;

@@ -59,6 +59,7 @@ class Selection:
         """These events and those, in the file's order."""
         return Selection(self._source, np.sort(np.append(self.rows, other.rows))) if len(other) else self
 
+    @cached_property
     def span(self) -> dict[str, pl.Series]:
         """Start and end relative to the start of the trace; a negative duration counts as zero."""
         start = self._raw.time_ns.take(self.rows) - self._source.zero_ns
@@ -68,15 +69,17 @@ class Selection:
 
     def time(self) -> pl.Series:
         """The moment of an instant event."""
-        return pl.Series(self._raw.time_ns.take(self.rows) - self._source.zero_ns)
+        return self.span["start_ns"]
 
     def name(self) -> pl.Series:
         """The events' names."""
         return gathered(self._source.names, self._raw.name.take(self.rows))
 
-    def from_name(self, find: Callable[[pl.Series], pl.Series], first: int = 0) -> pl.Series:
-        """What is found in each name, from the event at position `first` on; null before. Each distinct name is looked
-        at once."""
+    def from_name(self, find: Callable[[pl.Series], pl.Series], first: int = 0) -> pl.Series | None:
+        """What is found in each name, from the event at position `first` on; null before, None if there is no such
+        event. Each distinct name is looked at once."""
+        if first >= len(self.rows):
+            return None
         found = find(pl.Series(self._raw.names, dtype=pl.String)).cast(pl.Categorical)
         codes = self._raw.name.take(self.rows)
         codes[:first] = -1
@@ -86,6 +89,7 @@ class Selection:
         """A column with the same word in every row."""
         return pl.Series([word]).cast(pl.Categorical).new_from_index(0, len(self.rows))
 
+    @cached_property
     def arguments(self) -> dict[str, pl.Series]:
         """Where the raw arguments lie in the file."""
         offset = self._raw.args_offset.take(self.rows)
@@ -95,41 +99,43 @@ class Selection:
         present = pl.Series(offset >= 0)
         return {"args_offset": pl.Series(offset).set(~present, None), "args_length": length.set(~present, None)}
 
-    def integer(self, *keys: str) -> pl.Series:
-        """The argument under the first of these names that each event has."""
+    def integer(self, *keys: str) -> pl.Series | None:
+        """The argument under the first of these names that each event has; None if no event has one."""
         fields = [field for key in keys if (field := self._raw.fields.get(key)) is not None and len(field.rows)]
         if not fields:
-            return pl.Series([None], dtype=pl.Int64).new_from_index(0, len(self.rows))
+            return None
         if len(fields) == 1 and self._has_all(fields[0]):
             return pl.Series(fields[0].values.copy())  # a copy: the scanner's memory must not stay for one column
         values = np.full(len(self.rows), MISSING, np.int64)
-        for field in reversed(fields):
-            self._scatter(field, values)
-        return nullable(values)
+        found = [self._scatter(field, values) for field in reversed(fields)]
+        return nullable(values) if any(found) else None
 
-    def small(self, *keys: str) -> pl.Series:
+    def small(self, *keys: str) -> pl.Series | None:
         """The same as 32-bit integers; larger values, which only damaged files have, become null."""
-        return self.integer(*keys).cast(pl.Int32, strict=False)
+        values = self.integer(*keys)
+        return None if values is None else values.cast(pl.Int32, strict=False)
 
-    def triple(self, key: str, prefix: str) -> dict[str, pl.Series]:
-        """A grid or block as three columns."""
-        field = self._raw.fields.get(key)
-        columns = {}
+    def triple(self, key: str) -> dict[str, pl.Series]:
+        """A grid or block as three columns; none if no event has one. No other events have it: its memory is freed."""
+        field = self._raw.fields.pop(key, None)
+        columns: dict[str, pl.Series] = {}
+        if field is None or not len(field.rows):
+            return columns
         for axis, letter in enumerate("xyz"):
             values = np.full(len(self.rows), MISSING, np.int64)
-            if field is not None and len(field.rows):
-                self._scatter(Sparse(field.rows, field.values[:, axis]), values)
-            columns[f"{prefix}_{letter}"] = nullable(values).cast(pl.Int32, strict=False)
+            if self._scatter(Sparse(field.rows, field.values[:, axis]), values):
+                columns[f"{key}_{letter}"] = nullable(values).cast(pl.Int32, strict=False)
         return columns
 
-    def text(self, key: str) -> pl.Series:
-        """An argument as its raw JSON text."""
+    def text(self, key: str) -> pl.Series | None:
+        """An argument as its raw JSON text; None if no event has it."""
         field = self._raw.fields.get(key)
-        if field is not None and self._has_all(field):
+        if field is None or not len(field.rows):
+            return None
+        if self._has_all(field):
             return gathered(self._source.texts, field.values)
         codes = np.full(len(self.rows), -1, np.int64)
-        self._scatter(field, codes)
-        return gathered(self._source.texts, codes)
+        return gathered(self._source.texts, codes) if self._scatter(field, codes) else None
 
     def label(self, codes: npt.NDArray[np.int32]) -> pl.Series:
         """Process or thread ids of the events as numbers, where they are numbers."""
@@ -143,22 +149,19 @@ class Selection:
         slots[self.rows] = np.arange(len(self.rows), dtype=np.int32)
         return slots
 
-    def forget(self) -> None:
-        """Free the memory of events whose table is made."""
-        self.rows = self.rows[:0].copy()
-        self.__dict__.pop("_slots", None)
-
     def _has_all(self, field: Sparse) -> bool:
         """Whether exactly these events have the argument: then its values are the column."""
         return len(field.rows) == len(self.rows) and bool((field.rows == self.rows).all())
 
-    def _scatter(self, field: Sparse | None, values: Int64s) -> None:
-        if field is None or not len(field.rows) or not len(self.rows):
-            return
+    def _scatter(self, field: Sparse, values: Int64s) -> bool:
+        """Write the values of our events that have the argument; whether there are any."""
+        if not len(self.rows):
+            return False
         first, beyond = np.searchsorted(field.rows, [self.rows.min(), self.rows.max() + 1])
         slots = self._slots.take(field.rows[first:beyond])
         ours = np.flatnonzero(slots >= 0)
         values[slots.take(ours)] = field.values[first:beyond].take(ours)
+        return len(ours) > 0
 
 
 def one_after_the_other(parts: dict[str, Selection]) -> tuple[Selection, pl.Series]:

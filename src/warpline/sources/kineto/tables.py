@@ -6,11 +6,14 @@ the one place that knows them. Nothing is linked here.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from warpline.cores import more_cores
+from warpline.records import dataclass
 from warpline.sources.health import HealthEntry
 from warpline.sources.kineto.events import RawEvents
 from warpline.sources.kineto.facts import devices, meta
@@ -59,10 +62,75 @@ SYNC_KINDS = {
 LAST_NS = int(np.iinfo(np.int64).max)
 MEMORY_NAME = r"^\[memory\]$"
 STYLES = ("annotation", "gpu")
+WITH_ARGUMENTS = ("api", "ops", "ranges", "gpu")
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The events of each table, and what is known of them."""
+
+    events: dict[str, Selection]
+    kind: pl.Series
+    """Of the GPU's events: kernels first."""
+    kernels: int
+    layer: pl.Series
+    """Of the API calls."""
+    zero_ns: int
+    """The earliest time."""
+    health: list[HealthEntry]
 
 
 def tables(raw: RawEvents) -> Rows:
-    """All tables of the events, with health entries."""
+    """All tables of the events, with health entries. Uses up the events: their times and the places of their arguments
+    are freed when the tables have them."""
+    parts, threads = _parts(raw), Threads(raw)
+    events = parts.events
+    # Threads are numbered in the order of these tables, and words before the work is shared out: neither number may
+    # depend on the cores.
+    thread_of = {name: threads.codes(events[name].rows) for name in ("api", "ops", "ranges")}
+    others = [name for name in events if name not in thread_of]
+    styles = pl.Series(STYLES).cast(pl.Categorical)
+    makers: dict[str, Callable[[Selection], pl.DataFrame]] = {
+        "api": lambda calls: _api(calls, parts.layer, thread_of["api"], threads),
+        "ops": lambda ops: _ops(ops, thread_of["ops"]),
+        "ranges": lambda annotations: _ranges(annotations, thread_of["ranges"]),
+        "gpu": lambda work: _gpu(work, parts.kind, parts.kernels),
+        "python": lambda frames: _named_spans(frames, threads),
+        "memory": lambda moments: _memory(moments, threads),
+        "overhead": lambda spans: _named_spans(spans, threads),
+        "syncs": _syncs,
+        "gpu ranges": lambda annotations: _gpu_ranges(annotations, raw),
+    }
+
+    def made(names: Iterable[str]) -> dict[str, pl.DataFrame]:
+        # Popped: the memory of events is freed when their table is made.
+        return {name: makers[name](chosen) for name in names if len(chosen := events.pop(name))}
+
+    with more_cores(1, len(raw)) as second_core:
+        held = second_core.submit(_hold, events, thread_of)
+        _hold(events, others)
+        held.result()
+        raw.free("time_ns", "duration_ns", "args_offset", "args_length")
+        of_threads = second_core.submit(made, thread_of)
+        result = made(others)
+        result |= of_threads.result()
+    ranges = [result.pop(name) for name in ("ranges", "gpu ranges") if name in result]
+    if ranges:
+        result["ranges"] = pl.concat(ranges, how="diagonal")
+    del styles
+    result |= {"devices": devices(raw.header), "threads": threads.table()}
+    return Rows("kineto", result, meta(raw, parts.zero_ns), parts.health)
+
+
+def _hold(events: dict[str, Selection], names: Iterable[str]) -> None:
+    """Give the tables their own copies of what each event has, so that the file's can be freed."""
+    for name in names:
+        _ = events[name].span
+        if name in WITH_ARGUMENTS:
+            _ = events[name].arguments
+
+
+def _parts(raw: RawEvents) -> _Parts:
     kinds = _kinds(raw)
     spans = raw.phase == ord("X")
     recorded = raw.time_ns != MISSING
@@ -70,7 +138,7 @@ def tables(raw: RawEvents) -> Rows:
     near, zero = _believable(raw, spans & recorded & known)
     timed = recorded & near
     spans_in_time = spans & timed
-    source, threads = Source(raw, zero), Threads(raw)
+    source = Source(raw, zero)
 
     def events(kind: str) -> Selection:
         return source.select((kinds == KINDS.index(kind)) & spans_in_time)
@@ -78,37 +146,19 @@ def tables(raw: RawEvents) -> Rows:
     # In 2021 profiler steps were operators.
     steps, ops = source.named((kinds == KINDS.index("op")) & spans_in_time, PROFILER_STEP)
     calls, layer = one_after_the_other({name: events(name) for name in ("runtime", "driver")})
-    annotations = events("annotation").joined(steps)
-    memory, _ = source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)
-    # Threads are numbered in the order of these tables, and words before the work is shared out: neither number may
-    # depend on the cores.
-    thread_of = {
-        name: threads.codes(part.rows) for name, part in (("api", calls), ("ops", ops), ("ranges", annotations))
+    kernels = events("kernel")
+    work, kind = one_after_the_other({"kernel": kernels, "memcpy": events("memcpy"), "memset": events("memset")})
+    chosen = {
+        "api": calls,
+        "ops": ops,
+        "ranges": events("annotation").joined(steps),
+        "gpu": work,
+        "python": events("python"),
+        "memory": source.named((raw.phase == ord("i")) & timed, MEMORY_NAME)[0],
+        "overhead": events("overhead"),
+        "syncs": events("sync"),
+        "gpu ranges": events("gpu_annotation"),
     }
-    styles = pl.Series(STYLES).cast(pl.Categorical)
-
-    def of_threads() -> dict[str, pl.DataFrame]:
-        made = {"api": _api(calls, layer, thread_of["api"], threads)}
-        calls.forget()
-        made["ops"] = _ops(ops, thread_of["ops"])
-        ops.forget()
-        return made | {"ranges": _ranges(annotations, thread_of["ranges"])}
-
-    with more_cores(1, len(raw)) as second_core:
-        others = second_core.submit(of_threads)
-        result = {
-            "gpu": _gpu({kind: events(kind) for kind in ("kernel", "memcpy", "memset")}),
-            "python": _named_spans(events("python"), threads),
-            "memory": _memory(memory, threads) if len(memory) else pl.DataFrame(),
-            "overhead": _named_spans(events("overhead"), threads),
-            "syncs": _syncs(syncs) if len(syncs := events("sync")) else pl.DataFrame(),
-            "devices": devices(raw.header),
-            "threads": threads.table(),
-        }
-        gpu_ranges = _gpu_ranges(marked, raw) if len(marked := events("gpu_annotation")) else pl.DataFrame()
-        result |= others.result()
-    result["ranges"] = pl.concat([result["ranges"], gpu_ranges], how="diagonal")
-    del styles
     health = _health(raw, known, spans_in_time)
     impossible = int((spans & recorded & ~near & known).sum())
     if impossible:
@@ -119,7 +169,7 @@ def tables(raw: RawEvents) -> Rows:
                 f"Left out: {several(impossible, 'event')}, decades away from the others, or decades long.",
             )
         )
-    return Rows("kineto", result, meta(raw, zero), health)
+    return _Parts(chosen, kind, len(kernels), layer, zero, health)
 
 
 def _kinds(raw: RawEvents) -> npt.NDArray[np.int8]:
@@ -146,23 +196,26 @@ def _believable(raw: RawEvents, usable: Mask) -> tuple[Mask, int]:
     return near, int(chosen.min()) if len(chosen) else centre
 
 
-def _gpu(kinds: dict[str, Selection]) -> pl.DataFrame:
-    events, kind = one_after_the_other(kinds)
-    kernels = len(kinds["kernel"])
-    return pl.DataFrame(
+def _frame(columns: dict[str, pl.Series | None]) -> pl.DataFrame:
+    """The columns that the file has; the others are null, and take no memory."""
+    return pl.DataFrame({name: column for name, column in columns.items() if column is not None})
+
+
+def _gpu(events: Selection, kind: pl.Series, kernels: int) -> pl.DataFrame:
+    return _frame(
         {
             "kind": kind,
             "name": events.name(),
             "device": events.small("device"),
             "context": events.integer("context"),
             "stream": events.integer("stream"),
-            **events.span(),
+            **events.span,
             "correlation": events.integer("correlation"),
             "external_id": events.integer("External id", "external id"),
             "graph_id": events.integer("graph id"),
             "graph_node_id": events.integer("graph node id"),
-            **events.triple("grid", "grid"),
-            **events.triple("block", "block"),
+            **events.triple("grid"),
+            **events.triple("block"),
             "registers": events.small("registers per thread"),
             "shared_bytes": events.integer("shared memory"),
             "bytes": events.integer("bytes"),
@@ -170,7 +223,7 @@ def _gpu(kinds: dict[str, Selection]) -> pl.DataFrame:
             "copy_kind": events.from_name(_copy_kind, kernels),
             "source_memory": events.from_name(lambda names: names.str.extract(r"\((\w+) -> "), kernels),
             "target_memory": events.from_name(lambda names: names.str.extract(r"(?:-> |Memset \()(\w+)\)"), kernels),
-            **events.arguments(),
+            **events.arguments,
         }
     )
 
@@ -181,26 +234,26 @@ def _copy_kind(names: pl.Series) -> pl.Series:
 
 
 def _api(events: Selection, layer: pl.Series, thread: pl.Series, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame(
+    return _frame(
         {
             "name": events.name(),
             "layer": layer,
             "thread": thread,
             "process": threads.processes(events.rows),
-            **events.span(),
+            **events.span,
             "correlation": events.integer("correlation"),
             "external_id": events.integer("External id", "external id"),
-            **events.arguments(),
+            **events.arguments,
         }
     )
 
 
 def _ops(events: Selection, thread: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame(
+    return _frame(
         {
             "name": events.name(),
             "thread": thread,
-            **events.span(),
+            **events.span,
             "external_id": events.integer("External id", "external id"),
             "shapes": events.text("Input Dims"),
             "dtypes": events.text("Input type"),
@@ -209,27 +262,27 @@ def _ops(events: Selection, thread: pl.Series) -> pl.DataFrame:
             "sequence": events.integer("Sequence number"),
             "forward_thread": events.integer("Fwd thread id"),
             "stack": events.text("Call stack"),
-            **events.arguments(),
+            **events.arguments,
         }
     )
 
 
 def _ranges(events: Selection, thread: pl.Series) -> pl.DataFrame:
-    return pl.DataFrame(
+    return _frame(
         {
             "name": events.name(),
             "style": events.constant(STYLES[0]),
             "thread": thread,
-            **events.span(),
+            **events.span,
             "external_id": events.integer("External id", "external id"),
-            **events.arguments(),
+            **events.arguments,
         }
     )
 
 
 def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
-    span = events.span()
-    return pl.DataFrame(
+    span = events.span
+    return _frame(
         {
             "name": events.name(),
             "style": events.constant(STYLES[1]),
@@ -244,7 +297,7 @@ def _gpu_ranges(events: Selection, raw: RawEvents) -> pl.DataFrame:
 
 
 def _syncs(events: Selection) -> pl.DataFrame:
-    return pl.DataFrame(
+    return _frame(
         {
             "kind": events.from_name(
                 lambda names: names.replace_strict(SYNC_KINDS, default=None, return_dtype=pl.String)
@@ -252,7 +305,7 @@ def _syncs(events: Selection) -> pl.DataFrame:
             "device": events.small("device"),
             "context": events.integer("context"),
             "stream": events.integer("stream"),
-            **events.span(),
+            **events.span,
             "correlation": events.integer("correlation"),
             "event_id": events.integer("wait_on_cuda_event_id"),
         }
@@ -260,7 +313,7 @@ def _syncs(events: Selection) -> pl.DataFrame:
 
 
 def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
-    return pl.DataFrame(
+    return _frame(
         {
             "thread": threads.codes(events.rows),
             "time_ns": events.time(),
@@ -275,9 +328,7 @@ def _memory(events: Selection, threads: Threads) -> pl.DataFrame:
 
 
 def _named_spans(events: Selection, threads: Threads) -> pl.DataFrame:
-    if not len(events):
-        return pl.DataFrame()
-    return pl.DataFrame({"name": events.name(), "thread": threads.codes(events.rows), **events.span()})
+    return pl.DataFrame({"name": events.name(), "thread": threads.codes(events.rows), **events.span})
 
 
 def _health(raw: RawEvents, known: Mask, spans: Mask) -> list[HealthEntry]:

@@ -66,7 +66,6 @@ class Event:
     thread: bytes | None = None
     time_ns: int = MISSING
     duration_ns: int = MISSING
-    flow: int = MISSING
     args_offset: int = -1
     args_length: int = 0
     fields: dict[str, int | tuple[int, int, int] | bytes] = field(default_factory=dict)
@@ -217,8 +216,6 @@ def _set(event: Event, key: bytes, raw: bytes) -> None:
             event.time_ns = parse_decimal(raw, 3)
         case b"dur":
             event.duration_ns = parse_decimal(raw, 3)
-        case b"id":
-            event.flow = parse_decimal(raw, 0)
         case b"pid":
             event.process = raw
         case b"tid":
