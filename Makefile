@@ -16,9 +16,10 @@ $(VENV)/installed: $(BUILT_FROM)
 	$(BIN)/python -m compileall -q src
 	@touch $@
 
-$(VENV)/developing: $(VENV)/installed
+$(VENV)/developing: $(BUILT_FROM)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) --editable '.[dev]'
-	@touch $@
+	@touch $(VENV)/installed $@
 
 demo: $(VENV)/installed  ## diagnose the bundled trace of an H200
 	$(BIN)/warpline demo

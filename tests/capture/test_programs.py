@@ -245,6 +245,7 @@ def test_a_profiler_that_starts_while_we_record_does_not_fail(tmp_path: Path) ->
 
 def test_data_loaders_workers_leave_nothing_behind(tmp_path: Path) -> None:
     script = MODEL + (
+        "import torch._prims.rng_prims\n"  # the generators of workers need it
         "class Data(torch.utils.data.Dataset):\n"
         "    def __len__(self): return 64\n"
         "    def __getitem__(self, at):\n        with torch.no_grad(): return model(torch.randn(8))\n"

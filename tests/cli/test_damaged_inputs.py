@@ -17,9 +17,8 @@ from paths import DATA
 
 from warpline.cli.main import run
 
-MUTATIONS = {"kineto.json": 80, "kineto.json.gz": 110, "recorded.json": 50, "nsys.sqlite": 27, "nsys.sqlite.gz": 27}
-"""Of each seed file and in each shard; with the hand-made ones, over three hundred in all."""
-SHARDS = 1
+MUTATIONS = {"kineto.json": 40, "kineto.json.gz": 110, "recorded.json": 35, "nsys.sqlite": 27, "nsys.sqlite.gz": 27}
+"""Of each seed file. With half as many again, no health code or error appeared that these do not show."""
 REPLAYED = 5
 """One in so many is replayed too, which takes most of the time."""
 
@@ -96,11 +95,10 @@ def seeds(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("name", MUTATIONS)
-def test_mutated_profiles(name: str, shard: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mutated_profiles(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     content = seeds(tmp_path)[name]
-    chance = random.Random(f"{name} {shard}")
+    chance = random.Random(f"{name} 0")
     for number in range(MUTATIONS[name]):
         path = tmp_path / f"{number}-{name}"
         path.write_bytes(mutate(content, chance))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 
 import pytest
 from nsys_files import Export, small
 
+from warpline.cli import doctor
 from warpline.cli.main import run
 
 FAILED = "Traceback (most recent call last):\nImportError: no module named basic\n"
@@ -81,7 +83,8 @@ def test_a_command_after_two_dashes(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry["corrected"] == "ncu -c 1 --target-processes all python a.py"
 
 
-def test_this_machine(capsys: pytest.CaptureFixture[str]) -> None:
+def test_this_machine(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(doctor, "_this_machine", cache(doctor._this_machine))  # it starts torch, which takes seconds
     code = run(["doctor", "--json"])
     (entry,) = json.loads(capsys.readouterr().out)["examined"]
     assert entry["kind"] == "machine"

@@ -9,19 +9,22 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import tempfile
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
 from paths import ROOT
+
+from warpline.cli.main import run
 
 RECORDINGS = ROOT / "faults" / "recordings" / "planted"
 FILES = {"slow.json.gz": "pageable_batch.plain.json.gz", "fixed.json.gz": "pageable_batch.cured.json.gz"}
 """The files that the pages speak of, and the recordings that they are."""
 BLOCK = re.compile(r"^```console\n(.*?)^```\n", re.DOTALL | re.MULTILINE)
 WIDTH = 110
-_KEPT = {name: os.environ[name] for name in ("PATH", "PYTHONPATH") if name in os.environ}
 
 
 def answered(page: str) -> str:
@@ -43,16 +46,11 @@ def _output(command: str, folder: Path) -> str:
     verb, *arguments = shlex.split(command, comments=True)
     if verb != "warpline" or "run" in arguments[:1]:
         return ""
-    done = subprocess.run(
-        [sys.executable, "-c", "from warpline.cli.main import main; main()", *arguments],
-        cwd=folder,
-        env={**_KEPT, "COLUMNS": str(WIDTH), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    code = f"(exit code {done.returncode})\n" if done.returncode else ""
-    return done.stdout + done.stderr + code
+    environment = {"COLUMNS": str(WIDTH), "HOME": str(folder), "XDG_CACHE_HOME": str(folder / "cache")}
+    out, err = StringIO(), StringIO()
+    with chdir(folder), patch.dict(os.environ, environment, clear=True), redirect_stdout(out), redirect_stderr(err):
+        code = run(arguments)
+    return out.getvalue() + err.getvalue() + (f"(exit code {code})\n" if code else "")
 
 
 if __name__ == "__main__":
