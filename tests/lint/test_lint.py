@@ -59,6 +59,51 @@ def test_the_line_is_that_of_the_call_in_a_chain() -> None:
     assert [(found.line, found.code) for found in lint_text(text)] == [(7, "sync-in-loop")]
 
 
+HEAD = "import time, torch\nimport torch.distributed as dist\nmodel.cuda()\n"
+STEP = "    loss = model(x).mean()\n    loss.backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        (
+            "for p in model.parameters():\n    if hasattr(p, 'tag') and p._flag and not p.requires_grad:\n        p.mul_(2)\n",
+            "",
+        ),
+        ("for p in model.parameters():\n    if is_shared(p) or torch.is_complex(p):\n        p.mul_(2)\n", ""),
+        ("for p in model.parameters():\n    p.grad.data = p.grad.to(config.dtype)\n", ""),
+        (f"for x in xs:\n{STEP}    if not dist.all_reduce(loss, async_op=True).wait(9):\n        stop()\n", ""),
+        ("for (x, last) in zip(parts.cuda(), flags):\n    y = model(x)\n    if last:\n        y = y + 1\n", ""),
+        (
+            "net = load_model('s').to('cuda')\nfor word in net.read(x)['words']:\n    if word['end'] > 1:\n        net(x)\n",
+            "",
+        ),
+        (
+            f"t = time.time()\nfor x in xs:\n{STEP}    log(loss.item())\n    dt.add(time.time() - t)\n    t = time.time()\n",
+            "sync-in-loop",
+        ),
+        (
+            f"t = time.time()\nfor x in xs:\n{STEP}    dt.add(time.time() - t)\n    t = time.time()\n",
+            "unsynchronised-timing",
+        ),
+        (
+            "t = time.time()\nfor x in xs:\n    y = model(x)\n    y.cpu()\n    log(n / (time.time() - t))\n",
+            "sync-in-loop",
+        ),
+        (
+            f"for x in xs:\n{STEP}    if torch.nn.utils.clip_grad_norm_(model.parameters(), 1) > 9:\n        skip()\n",
+            "sync-in-loop",
+        ),
+        ("for x in xs:\n    y = model(x)\n    z = y[y > 0]\n", "sync-in-loop"),
+        ("for x in xs:\n    y = model(x)\n    y[y > 0] = 0\n", ""),
+        ("for x in xs:\n    for i in model(x).topk(5).indices.tolist():\n        out.append(i)\n", "sync-in-loop"),
+    ],
+)
+def test_what_a_question_a_log_and_a_mask_are(body: str, codes: str) -> None:
+    """Each was wrong in code that other people wrote."""
+    assert " ".join(sorted({found.code for found in lint_text(HEAD + body)})) == codes
+
+
 @pytest.mark.parametrize("text", ["def f(:", "\x00", "(" * 300, "%timeit f()"])
 def test_what_is_no_python_is_an_error(text: str) -> None:
     with pytest.raises(UnreadableFile, match="not valid Python"):

@@ -113,6 +113,20 @@ def _by_events(program: Program, node: ast.Call) -> Iterator[Region]:
         yield Region(start, end, scope, by_events=True)
 
 
+def whole_iteration(program: Program, region: Region) -> ast.AST | None:
+    """The loop, if the region is one iteration of it: its name is set again after the reading, for the next one."""
+    loop, assigned = program.loop_around(region.end), program.parents.get(region.start)
+    if loop is None or loop is program.loop_around(region.start) or not isinstance(assigned, ast.Assign):
+        return None
+    names = {program.names.dotted(target) for target in assigned.targets}
+    again = [
+        node
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Assign) and names & {program.names.dotted(target) for target in node.targets}
+    ]
+    return loop if any(position(node) > position(region.end) for node in again) else None
+
+
 def timed_loop(program: Program, loop: ast.AST) -> bool:
     """Whether a loop measures its iterations: it reads a clock or records events."""
     return isinstance(loop, LOOPS) and any(

@@ -14,6 +14,8 @@ from warpline.lint.names import Names
 from warpline.lint.words import (
     ABOUT,
     FACTORIES,
+    GRADIENT_NORMS,
+    HOST_FUNCTIONS,
     HOST_MODULES,
     METADATA,
     NO_VALUE,
@@ -21,6 +23,7 @@ from warpline.lint.words import (
     TO_HOST,
     WORK_METHODS,
     WRAPPERS,
+    asks,
 )
 
 Kind = Literal["gpu", "host", "module", "device", "unknown"]
@@ -148,6 +151,12 @@ class Kinds:
                 else:
                     self._assign(second, iterable, kind)
                 return
+        if isinstance(iterable, ast.Call) and self._names.last(iterable.func) in {"zip", "product"}:
+            if isinstance(target, ast.Tuple) and len(target.elts) == len(iterable.args):
+                for inner, part in zip(target.elts, iterable.args, strict=True):
+                    self._bind(inner, part)
+                return
+            kind = "unknown"
         self._assign(target, iterable, kind)
 
     def _element(self, iterable: ast.expr) -> Kind:
@@ -178,7 +187,9 @@ class Kinds:
             known = self._look_up(self._names.dotted(node)) if self._names.dotted(node) else "unknown"
             if known != "unknown":
                 return known
-            return "host" if node.attr in METADATA else base if base in {"gpu", "host"} else "unknown"
+            if node.attr in METADATA or asks(node.attr):
+                return "host"
+            return base if base in {"gpu", "host"} and not node.attr.startswith("_") else "unknown"
         if isinstance(node, ast.Lambda):
             self._visit(node.body)
             return "unknown"
@@ -228,11 +239,11 @@ class Kinds:
         if full.partition(".")[0] in HOST_MODULES:
             return "host"
         name = self._names.last(node.func)
-        if isinstance(node.func, ast.Name) and name in {"float", "int", "bool", "len", "range", "str", "print"}:
+        if isinstance(node.func, ast.Name) and name in HOST_FUNCTIONS:
             return "host"
         if called == "module":
             return "gpu"
-        if name[:1].isupper():
+        if name[:1].isupper() or asks(name) or name == "getattr":
             return "unknown"
         return "gpu" if "gpu" in arguments else "unknown"
 
@@ -242,6 +253,8 @@ class Kinds:
             return "device"
         if full in WRAPPERS:
             return arguments[0] if arguments else "unknown"
+        if full in GRADIENT_NORMS:
+            return "gpu"
         device = next((self.of(word.value) for word in node.keywords if word.arg == "device"), None)
         if name in FACTORIES and full.count(".") == 1:
             where = next((word.value for word in node.keywords if word.arg == "device"), None)
@@ -253,7 +266,8 @@ class Kinds:
         if (
             name in NO_VALUE
             or name in SYNCING_TESTS
-            or full.startswith(("torch.cuda.", "torch.optim.", "torch.utils."))
+            or asks(name)
+            or full.startswith(("torch.cuda.", "torch.distributed.", "torch.optim.", "torch.utils."))
         ):
             return "host"
         return _join(arguments) if arguments else "unknown"
@@ -263,7 +277,7 @@ class Kinds:
         name = node.func.attr
         if name == "cuda" or (name == "to" and self._to_gpu(node)):
             return "module" if base == "module" or _constructs(node.func.value) else "gpu"
-        if name in TO_HOST or name in ABOUT or (name == "to" and _names_cpu(node)) or name in SYNCING_TESTS:
+        if name in TO_HOST | ABOUT | SYNCING_TESTS or asks(name) or (name == "to" and _names_cpu(node)):
             return "host"
         if self._names.dotted(node.func) and self._look_up(self._names.dotted(node.func)) == "module":
             return "gpu"
@@ -292,22 +306,23 @@ def _root(node: ast.expr) -> ast.expr:
 
 
 def _constructs(node: ast.expr) -> bool:
-    """Whether an expression makes an object: `Net()`, `torchvision.models.resnet50()`, `x.from_pretrained()`."""
+    """Whether an expression makes an object: `Net()`, `resnet50()` of torchvision.models, `load_model()`."""
     while isinstance(node, ast.Call):
         if isinstance(node.func, ast.Name):
-            return node.func.id[:1].isupper()
+            return _makes(node.func.id)
         if not isinstance(node.func, ast.Attribute):
             return False
         dotted = ast.unparse(node.func)
-        if (
-            node.func.attr[:1].isupper()
-            or "models." in dotted
-            or "from_pretrained" in dotted
-            or "DataParallel" in dotted
-        ):
+        if _makes(node.func.attr) or "models." in dotted or "from_pretrained" in dotted or "DataParallel" in dotted:
             return True
         node = node.func.value
     return False
+
+
+def _makes(name: str) -> bool:
+    """Whether a function's name says that it makes a module: `Net`, `load_model`, `build_network`."""
+    verb, _, thing = name.partition("_")
+    return name[:1].isupper() or (verb in {"load", "get", "create", "build", "make"} and thing in {"model", "network"})
 
 
 def _names_cpu(node: ast.Call) -> bool:

@@ -110,7 +110,7 @@ class Program:
 
     def _innermost(self, loop: Loop) -> bool:
         inner = [node for node in ast.walk(loop) if isinstance(node, LOOPS) and node is not loop]
-        return not any(self.works(node) for node in inner)
+        return not any(self.works(part) for node in inner for part in node.body)
 
     def works(self, node: ast.AST) -> bool:
         """Whether GPU work is seen inside."""

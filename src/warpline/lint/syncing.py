@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 
 from warpline.lint.program import Program
-from warpline.lint.words import SYNCING_FUNCTIONS, SYNCING_TESTS, TO_HOST
+from warpline.lint.words import CONVERSIONS, SYNCING_FUNCTIONS, SYNCING_TESTS, TO_HOST
 
-CONVERSIONS = frozenset(["float", "int", "bool"])
 BLOCKING_CALLS = frozenset(["generate"])
 """Library methods that read results on the host before they return."""
 
@@ -26,6 +25,8 @@ def implicit(program: Program, node: ast.AST) -> str:
         return _call(program, node)
     if isinstance(node, ast.If | ast.While | ast.Assert) and program.kinds.of(node.test) == "gpu":
         return "a condition on a tensor"
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Compare):
+        return "a choice by a mask" if program.kinds.of(node.slice) == "gpu" else ""
     return ""
 
 

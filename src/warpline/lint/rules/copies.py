@@ -21,6 +21,8 @@ def _blocking(program: Program) -> Iterator[Spot]:
         if any(word.arg == "non_blocking" or word.arg is None for word in node.keywords):
             continue
         base = node.func.value
+        if program.kinds.of(base) == "gpu":
+            continue  # another type, not another place
         if _made_on_host(program, base):
             message = "a tensor is made on the CPU and copied in every iteration"
         elif _root_name(base) in _loop_names(program, node) or _is_next(base):

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from warpline.lint.clocks import Region, is_clock, regions, synchronised_clock
+from warpline.lint.clocks import Region, is_clock, regions, synchronised_clock, whole_iteration
 from warpline.lint.model import Rule, Spot
 from warpline.lint.program import Position, Program, position
 from warpline.lint.syncing import explicit, waits
@@ -23,6 +23,9 @@ def _unsynchronised(program: Program) -> Iterator[Spot]:
     for region in regions(program):
         if region.by_events or synchronised_clock(program, region.end):
             continue
+        loop = whole_iteration(program, region)
+        if loop is not None and any(waits(program, node) and program.hot(node) for node in ast.walk(loop)):
+            continue  # each iteration waits once, so that its length is right wherever the clock is read
         if _ends_in_work(program, _inside(program, region.scope, *region.span)):
             yield Spot(region.end.lineno, region.end.col_offset + 1, message)
     yield from _with_timers(program, message)
@@ -103,6 +106,8 @@ def _cold(program: Program) -> Iterator[Spot]:
     for region in regions(program):
         if region.start.lineno in seen or program.loop_around(region.start) is not None:
             continue
+        if program.loop_around(region.end) is not None:
+            continue  # read again and again, as a log
         inside = _inside(program, region.scope, *region.span)
         keys = {_key(program, node) for node in inside if works(program, node)} - {""}
         if keys and not {key.rpartition(".")[2] for key in keys} & TRAINS and not _warmed(program, region, keys):
