@@ -18,6 +18,8 @@ from faults.kernels import nvrtc
 from faults.kernels.again import CASES as AGAIN
 from faults.kernels.case import Buffers, Cuda, Form, KernelCase
 from faults.kernels.controls import PLANTED_CONTROLS, UNSEEN_CONTROLS
+from faults.kernels.fresh import CASES as FRESH
+from faults.kernels.fresh import CONTROLS as FRESH_CONTROLS
 from faults.kernels.planted import CASES as PLANTED
 from faults.kernels.unseen import CASES as UNSEEN
 
@@ -25,6 +27,7 @@ SETS: dict[str, tuple[KernelCase, ...]] = {
     "planted": PLANTED + PLANTED_CONTROLS,
     "unseen": UNSEEN + UNSEEN_CONTROLS,
     "again": AGAIN,
+    "fresh": FRESH + FRESH_CONTROLS,
 }
 ALL = {case.name: case for cases in SETS.values() for case in cases}
 

@@ -212,3 +212,41 @@ def wide_index(which: str) -> Any:
             wide_index_cured[(x.numel() // 1024,)](x, y, 1024)
 
     return run
+
+
+@triton.jit
+def weight_gradient_kernel(
+    x, upstream, gradient, COLUMNS: tl.constexpr, PER: tl.constexpr, HEIGHT: tl.constexpr, WIDTH: tl.constexpr
+):
+    column = tl.program_id(0) * WIDTH + tl.arange(0, WIDTH)
+    row = tl.program_id(1) * PER + tl.arange(0, HEIGHT)
+    at = row[:, None] * COLUMNS + column[None, :]
+    total = tl.zeros((HEIGHT, WIDTH), dtype=tl.float32)
+    for part in range(0, PER, HEIGHT):
+        total += tl.load(x + at + part * COLUMNS) * tl.load(upstream + at + part * COLUMNS)
+    tl.atomic_add(gradient + column, tl.sum(total, 0), sem="relaxed")
+
+
+def weight_gradient(which: str) -> Any:
+    """The gradient of a norm's weight: a program for 64 columns and all rows, or for 64 columns and 64 rows."""
+
+    def run(torch: Any, buffers: Buffers) -> None:
+        x, upstream, gradient = buffers["x"], buffers["upstream"], buffers["gradient"]
+        rows, columns = x.shape
+        per = rows if which == "flawed" else 64
+        weight_gradient_kernel[(columns // 64, rows // per)](x, upstream, gradient, columns, per, 16, 64)
+
+    return run
+
+
+@triton.jit
+def fused_gate_kernel(gate, up, residual, y, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(gate + at)
+    tl.store(y + at, value * tl.sigmoid(value) * tl.load(up + at) + tl.load(residual + at))
+
+
+def fused_gate(torch: Any, buffers: Buffers) -> None:
+    """y = silu(gate) * up + residual: three streams in, one out."""
+    gate, y = buffers["gate"], buffers["y"]
+    fused_gate_kernel[(y.numel() // 1024,)](gate, buffers["up"], buffers["residual"], y, 1024)

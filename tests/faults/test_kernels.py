@@ -19,6 +19,13 @@ def test_every_reason_of_the_contract_is_planted() -> None:
     assert {reason for case in ALL.values() for reason in (case.reason, *case.also, *case.cured_reasons)} <= planted
 
 
+def test_the_fresh_set_has_every_flaw_once() -> None:
+    flaws = [case.reason for case in SETS["fresh"] if case.cured is not None]
+    limits = {"healthy", "memory_bandwidth", "compute_peak"}
+    assert sorted(flaws) == sorted(set(REASONS) - limits)
+    assert {case.reason for case in SETS["fresh"] if case.cured is None} <= limits
+
+
 def parameters(launch: Cuda, form: str) -> list[str]:
     source = (SOURCES / f"{launch.file}.cu").read_text()
     bounds = r"(?:__launch_bounds__\([^)]*\) )?"
