@@ -9,7 +9,7 @@ from faults.kernels.planted import MILLION, SMS, floats, triton, vectors
 
 PRIME = 2**31 - 1
 HASH_BASE = 1_000_003
-CHANNELS = SMS * 60 * 128
+CHANNELS = SMS * 30 * 128
 GROUPS = SMS * 64 * 256 * 4
 """Groups of four points: 32 for each thread of eight blocks of 256 an SM."""
 RODS = 140 * 256
@@ -106,7 +106,7 @@ def _graph(prefix: str) -> Cuda:
 _CHUNK = Cuda("chunk_a_thread", grid(32 * MILLION // 8192), grid(256), ("x", "y"))
 _FILTER = Cuda("recursive_filter", grid(SMS * 30), grid(128), ("x", "y"))
 _SOLVER = Cuda("rare_solver", grid(8 * MILLION // 256), grid(256), ("x", "y", OUT_OF_RANGE))
-_DELAY = Cuda("delay_line", grid(CHANNELS // 128), grid(128), ("x", "y", CHANNELS, 64))
+_DELAY = Cuda("delay_line", grid(CHANNELS // 128), grid(128), ("x", "y", CHANNELS, 128))
 _BOX = ("x", "y", "z", "corners", GROUPS)
 _PAIRS = Cuda("vortex_pairs", grid(PARTICLES // 256), grid(256), ("particle", "vortex", "velocity", 512))
 _PIXELS = ("x", "y", 0.875, 1024)
@@ -126,7 +126,7 @@ CASES = (
         cured_reasons=("healthy", "memory_bandwidth", "latency"),
     ),
     KernelCase("rare_solver", "low_occupancy", vectors(32 * MILLION), ("y",), _SOLVER, _SOLVER),
-    KernelCase("delay_line", "spills", vectors(64 * CHANNELS), ("y",), _DELAY, _DELAY),
+    KernelCase("delay_line", "spills", vectors(128 * CHANNELS), ("y",), _DELAY, _DELAY),
     KernelCase(
         "bounding_box",
         "atomics",
