@@ -1,4 +1,4 @@
-"""The third set: each reason once more, in other programs. It judges the tree, and was written without knowing it."""
+"""A blind set: each flaw once more, in other programs. It judges the tree, and was written without knowing it."""
 
 from __future__ import annotations
 
