@@ -30,6 +30,8 @@ class Spans:
         return len(self.starts)
 
 
+AT_ONCE = 1 << 18
+"""Intervals that are looked up at once: more only take more memory."""
 EMPTY = Spans(np.empty(0, np.int64), np.empty(0, np.int64))
 
 
@@ -42,8 +44,11 @@ def union(starts: Times, ends: Times) -> Spans:
         return EMPTY
     if (starts[1:] < starts[:-1]).any():
         order = np.argsort(starts, kind="stable")
-        starts, ends = starts[order], ends[order]
+        starts = starts[order]
+        ends = ends[order]
+        del order  # as large as either of the two
     reach = np.maximum.accumulate(ends)
+    del ends
     first = np.empty(len(starts), bool)
     first[0] = True
     first[1:] = starts[1:] > reach[:-1]
@@ -85,8 +90,14 @@ def intersection(left: Spans, right: Spans) -> Spans:
         return EMPTY
     if len(left) > len(right):  # each interval of the first is looked up in the second
         left, right = right, left
-    _, _, starts, ends = pieces(left.starts, left.ends, right)
-    return Spans(starts, ends)
+    if len(left) <= AT_ONCE:
+        _, _, starts, ends = pieces(left.starts, left.ends, right)
+        return Spans(starts, ends)
+    found = []
+    for first in range(0, len(left), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        found.append(pieces(left.starts[some], left.ends[some], right)[2:])
+    return Spans(np.concatenate([starts for starts, _ in found]), np.concatenate([ends for _, ends in found]))
 
 
 def pieces(starts: Times, ends: Times, spans: Spans) -> tuple[Times, Times, Times, Times]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
@@ -37,11 +35,15 @@ class GapSpans:
     """Position in `CAUSES`."""
 
     @classmethod
-    def joined(cls, parts: Sequence[GapSpans]) -> GapSpans:
-        """Those of some gaps, then those of later ones."""
-        none = np.empty(0, np.int64)
-        columns = ("starts", "ends", "gaps", "causes")
-        return cls(*(np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in columns))
+    def joined(cls, parts: list[GapSpans]) -> GapSpans:
+        """Those of some gaps, then those of later ones. Empties the list, so that no more than a column is in memory
+        twice."""
+        if len(parts) < 2:
+            return parts.pop() if parts else cls(*(np.empty(0, np.int64) for _ in range(4)))
+        columns = [[getattr(part, name) for part in parts] for name in ("causes", "gaps", "ends", "starts")]
+        parts.clear()
+        starts, ends, gaps, causes = (np.concatenate(columns.pop()) for _ in range(4))
+        return cls(starts, ends, gaps, causes)
 
     def moved(self, by: int) -> GapSpans:
         """The same as parts of gaps that are so many rows further down, and in little memory."""

@@ -175,26 +175,29 @@ def _device_gaps(
     trace: Trace, columns: _Columns, host: HostTime, one: _Idle, explained: dict[int, dict[str, Spans]]
 ) -> Gaps:
     idle = one.spans
-    told, parts = [], np.zeros((len(CAUSES), len(idle)), np.int64)
+    told: list[GapSpans] = []
+    parts: dict[str, Int64s] = {}
     # Gaps do not depend on one another: so many at a time, their parts take little memory.
     for first in range(0, len(idle), GAPS_AT_ONCE):
         some = one.some(slice(first, first + GAPS_AT_ONCE))
         labelled = [*_before_launch(some, explained), *_within_calls(columns, some, host.threads)]
         ordered = _ordered(columns, trace.gpu, some, labelled)
         sums = ordered.totals(len(some.spans))
-        for cause in np.flatnonzero(sums.any(axis=1)):  # the rest stays memory that was never touched
-            parts[cause, first : first + GAPS_AT_ONCE] = sums[cause]
+        for number in np.flatnonzero(sums.any(axis=1)).tolist():
+            times = parts.setdefault(CAUSES[number], np.zeros(len(idle), np.int64))
+            times[first : first + GAPS_AT_ONCE] = sums[number]
         told.append(ordered.moved(first))
     spans = GapSpans.joined(told)
-    table = pl.DataFrame(
-        {
-            "start_ns": idle.starts,
-            "end_ns": idle.ends,
-            "gpu_id": pl.Series(one.ended_by).replace(NONE, None),
-            **{f"{cause}_ns": parts[number] for number, cause in enumerate(CAUSES)},
-        }
+    totals = {cause: int(parts[cause].sum()) if cause in parts else 0 for cause in CAUSES}
+    ended_by = pl.Series("gpu_id", one.ended_by).replace(NONE, None)
+    # A cause that no gap has takes no memory.
+    table = pl.DataFrame({"start_ns": idle.starts, "end_ns": idle.ends}).with_columns(
+        ended_by,
+        *(
+            pl.Series(f"{cause}_ns", parts.pop(cause)) if cause in parts else pl.lit(0, pl.Int64).alias(f"{cause}_ns")
+            for cause in CAUSES
+        ),
     )
-    totals = {cause: int(parts[number].sum()) for number, cause in enumerate(CAUSES)}
     return Gaps(one.device, table, spans, _os_waits(trace, columns.busiest_thread, idle, totals))
 
 

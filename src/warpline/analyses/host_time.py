@@ -118,12 +118,16 @@ class HostTime:
             looked_at = others.whole_pauses(joined([within, union(starts, ends)]))
             waiting, holes = intersection(waiting, looked_at), intersection(holes, looked_at)
         result = {label: [own.labels.get(label, EMPTY)] for label in PRIORITY if label != WAITING}
-        free = joined([holes, waiting])
-        for label, found in result.items():
-            found.append(intersection(free, others.active.labels.get(label, EMPTY)))
+        silence, unexplained = holes, waiting
+        if self.launching != [caller]:  # nothing else that could block it
+            free = joined([holes, waiting])
+            for label, found in result.items():
+                found.append(intersection(free, others.active.labels.get(label, EMPTY)))
+            silence, unexplained = intersection(holes, others.quiet), intersection(waiting, others.quiet)
+            del free
+        del holes, waiting  # as many as there are gaps
         hand_back_much()
-        silence = intersection(holes, others.quiet)
-        for label, spans in others.waking(caller, intersection(waiting, others.quiet)).items():
+        for label, spans in others.waking(caller, unexplained).items():
             result[label].append(spans)
         looking = self._after_results(calls)
         making = self._making_batches(calls, starts, ends, joined([silence, *result["dispatch"][:1]]))
@@ -134,7 +138,9 @@ class HostTime:
         result["input"].append(making)
         for label, spans in self._silence(calls, difference(silence, joined([making, looking]))).items():
             result[label].append(spans)
-        return {label: joined(found) for label, found in result.items()}
+        del silence, unexplained, making, looking
+        hand_back_much()
+        return {label: joined(result.pop(label)) for label in list(result)}
 
     @cached_property
     def _others(self) -> OtherThreads:
