@@ -15,6 +15,7 @@ from paths import SHARED
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("POLARS_MAX_THREADS", "1")  # the workers share the cores
 
+gc.disable()  # until all tests are loaded
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
 
@@ -53,6 +54,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

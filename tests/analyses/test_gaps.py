@@ -307,6 +307,7 @@ def random_rows(draw: st.DrawFn) -> Rows:
 
 
 @given(random_rows())
+@settings(max_examples=50)
 def test_causes_sum_to_the_idle_time_exactly(rows: Rows) -> None:
     trace = build(Path("random"), rows)
     for gaps, device in zip(idle_gaps(trace), device_times(trace), strict=True):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import kineto_files as files
 import numpy as np
@@ -11,13 +13,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from kineto_files import Event
 
-from warpline.replay import replay
+from warpline.replay import Replay, replay
 from warpline.replay.costs.device import device_costs
 from warpline.replay.graph.model import WORK, Graph
 from warpline.replay.scene import Scene
 from warpline.replay.simulate import _compiled, _interpreted, load_library, simulate
 from warpline.replay.workbench import Workbench
 from warpline.trace.open import open_trace
+from warpline.trace.trace import Trace
 
 CALL_NS, OWN_NS = 4_000, 3_000
 DEVICE = device_costs(None)
@@ -66,14 +69,17 @@ def performed(actions: list[Action]) -> list[Event]:
     return events
 
 
+def opened(actions: list[Action], folder: Path) -> Trace:
+    return open_trace(files.write(folder, performed(actions)), cache=False)
+
+
 @given(PROGRAMS)
 @example([Launch(0, 7, 500), Wait(2200), Launch(0, 7, 500)])  # the kernel has just ended when the wait begins
 @settings(max_examples=60)
 def test_replay_of_a_consistent_schedule_is_exact(
     tmp_path_factory: pytest.TempPathFactory, actions: list[Action]
 ) -> None:
-    trace = open_trace(files.write(tmp_path_factory.mktemp("p"), performed(actions)), cache=False)
-    result = replay(trace)
+    result = replay(opened(actions, tmp_path_factory.mktemp("p")))
     graph = result.graph
     assert graph.dropped_edges == 0
     measured = graph.measured_start - graph.origin_ns
@@ -81,62 +87,45 @@ def test_replay_of_a_consistent_schedule_is_exact(
     assert result.schedule.start[work] == pytest.approx(measured[work], abs=1.0)
 
 
-def random_graph(draw: st.DrawFn) -> Graph:
-    actions = draw(PROGRAMS)
-    return graph_of(actions)
-
-
-def graph_of(actions: list[Action]) -> Graph:
-    import tempfile  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory() as folder:
-        return replay(open_trace(files.write(Path(folder), performed(actions)), cache=False)).graph
-
-
-@given(PROGRAMS, st.floats(0.1, 10))
+@given(PROGRAMS, st.floats(0.1, 10), st.data())
 @settings(max_examples=40)
-def test_scaling_every_duration_scales_the_result(actions: list[Action], factor: float) -> None:
-    graph = graph_of(actions)
+def test_laws_of_every_schedule(
+    tmp_path_factory: pytest.TempPathFactory, actions: list[Action], factor: float, data: st.DataObject
+) -> None:
+    trace = opened(actions, tmp_path_factory.mktemp("p"))
+    found = replay(trace)
+    scaling_every_duration_scales_the_result(found.graph, factor)
+    shares = data.draw(st.lists(st.floats(0, 1), min_size=len(found.graph), max_size=len(found.graph)))
+    shorter_work_never_delays_anything(found.graph, np.array(shares))
+    work = np.flatnonzero(found.graph.kind == WORK)
+    chosen = data.draw(st.lists(st.sampled_from(work.tolist()), unique=True))
+    removing_work_never_lengthens_the_whole(trace, found, np.array(chosen, np.int64))
+    the_compiled_pass_and_the_python_one_agree(found.graph)
+
+
+def scaling_every_duration_scales_the_result(graph: Graph, factor: float) -> None:
     scaled = replace(graph, duration=graph.duration * factor, lag=graph.lag * factor)
     assert simulate(scaled).finish == pytest.approx(simulate(graph).finish * factor, rel=1e-9)
 
 
-@given(PROGRAMS, st.data())
-@settings(max_examples=40)
-def test_shorter_work_never_delays_anything(actions: list[Action], data: st.DataObject) -> None:
-    graph = graph_of(actions)
-    shares = data.draw(st.lists(st.floats(0, 1), min_size=len(graph), max_size=len(graph)))
-    shorter = replace(graph, duration=graph.duration * np.array(shares))
+def shorter_work_never_delays_anything(graph: Graph, shares: np.ndarray[Any, Any]) -> None:
+    shorter = replace(graph, duration=graph.duration * shares)
     assert (simulate(shorter).finish <= simulate(graph).finish + 1e-6).all()
 
 
-@given(PROGRAMS, st.data())
-@settings(max_examples=40)
-def test_removing_work_never_lengthens_the_whole(actions: list[Action], data: st.DataObject) -> None:
-    import tempfile  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
-    with tempfile.TemporaryDirectory() as folder:
-        trace = open_trace(files.write(Path(folder), performed(actions)), cache=False)
-    result = replay(trace)
-    bench = Workbench(Scene(trace, result.graph, result.marks, result.costs), result.graph)
-    work = np.flatnonzero(result.graph.kind == WORK)
-    chosen = data.draw(st.lists(st.sampled_from(work.tolist()), unique=True))
-    bench.remove_work(np.array(chosen, np.int64))
-    assert simulate(bench.graph).span_ns <= result.schedule.span_ns + 1e-6
+def removing_work_never_lengthens_the_whole(trace: Trace, found: Replay, chosen: np.ndarray[Any, Any]) -> None:
+    bench = Workbench(Scene(trace, found.graph, found.marks, found.costs), found.graph)
+    bench.remove_work(chosen)
+    assert simulate(bench.graph).span_ns <= found.schedule.span_ns + 1e-6
 
 
-def test_the_same_trace_gives_the_same_times_twice() -> None:
-    actions: list[Action] = [Launch(1_000, 7, 50_000), Launch(0, 9, 10_000), Wait(500), Launch(20, 7, 3_000)]
-    assert (simulate(graph_of(actions)).finish == simulate(graph_of(actions)).finish).all()
-
-
-@given(PROGRAMS)
-@settings(max_examples=40)
-def test_the_compiled_pass_and_the_python_one_agree(actions: list[Action]) -> None:
+def the_compiled_pass_and_the_python_one_agree(graph: Graph) -> None:
     library = load_library()
-    if library is None:
-        pytest.skip("the compiled pass is not built")
-    graph = graph_of(actions)
-    assert (_compiled(library, graph) == _interpreted(graph)).all()
+    if library is not None:
+        assert (_compiled(library, graph) == _interpreted(graph)).all()
+
+
+def test_the_same_trace_gives_the_same_times_twice(tmp_path: Path) -> None:
+    actions: list[Action] = [Launch(1_000, 7, 50_000), Launch(0, 9, 10_000), Wait(500), Launch(20, 7, 3_000)]
+    first, second = (simulate(replay(opened(actions, tmp_path)).graph) for _ in range(2))
+    assert (first.finish == second.finish).all()

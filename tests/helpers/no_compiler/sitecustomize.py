@@ -9,8 +9,13 @@ import sys
 from types import SimpleNamespace
 
 config = SimpleNamespace(triton=SimpleNamespace(cudagraphs=False))
+dynamo = SimpleNamespace(
+    disable=lambda function, *_, **__: function,
+    graph_break=lambda: None,
+    trace_rules=SimpleNamespace(clear_lru_cache=lambda: None),  # asked for by torch.distributed
+)
 sys.modules |= {
-    "torch._dynamo": SimpleNamespace(disable=lambda function, *_, **__: function, graph_break=lambda: None),
+    "torch._dynamo": dynamo,
     "torch._inductor": SimpleNamespace(config=config),
     "torch._inductor.config": config,
     "torch._meta_registrations": SimpleNamespace(),
