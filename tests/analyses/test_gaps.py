@@ -356,7 +356,7 @@ def many_threads(draw: st.DrawFn) -> Rows:
     return Rows("kineto", {name: pl.DataFrame(rows) for name, rows in tables.items() if rows})
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(many_threads())
 def test_of_many_threads_the_moments_asked_about_are_explained_as_of_few(rows: Rows) -> None:
     trace = build(Path("random"), rows)

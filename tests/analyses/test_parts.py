@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kineto_files import annotation, call, frame, kernel, launched, memset, op, write
 from paths import DEMO, SHARED
@@ -173,6 +173,7 @@ def test_every_moment_counts_once(spans: list[tuple[int, int, int]], begin: int,
     ),
     st.sampled_from(WAYS),
 )
+@settings(max_examples=40)
 def test_parts_of_random_traces_sum_to_the_window(
     tmp_path_factory: pytest.TempPathFactory, work: list[tuple[int, int, int, str, int]], way: str
 ) -> None:

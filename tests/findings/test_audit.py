@@ -196,7 +196,7 @@ PARTS = st.builds(part, st.sampled_from(KINDS), LENGTHS, CPU)
 
 
 @given(parts=st.lists(PARTS, min_size=1, max_size=12), times=st.integers(1, 6))
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_answer_about_a_random_program_contradicts_itself(tmp_path: Path, parts: list[Part], times: int) -> None:
     def body(program: Program) -> None:
         program.op("aten::mul", (MUL, 5), shapes=[[64, 64]])

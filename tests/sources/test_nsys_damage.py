@@ -190,7 +190,7 @@ def test_names_that_need_quoting_in_a_path(tmp_path: Path) -> None:
     assert read_nsys(small().write(folder / "x&y=1.sqlite")).tables["gpu"].height == 4
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.floats(0, 1), packed=st.booleans())
 def test_any_truncation_gives_rows_or_an_error(cut: float, packed: bool, large_bytes: bytes, tmp_path: Path) -> None:
     content = gzip.compress(large_bytes, 1) if packed else large_bytes
@@ -199,7 +199,7 @@ def test_any_truncation_gives_rows_or_an_error(cut: float, packed: bool, large_b
     outcome(path)
 
 
-@pytest.mark.parametrize("seed", range(80))
+@pytest.mark.parametrize("seed", range(40))
 def test_any_spoiled_bytes_give_rows_or_an_error(seed: int, small_bytes: bytes, tmp_path: Path) -> None:
     random_numbers = random.Random(seed)
     content = bytearray(small_bytes)
