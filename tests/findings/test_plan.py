@@ -70,6 +70,12 @@ def test_frees_and_copies_from_pageable_memory_wait_too() -> None:
     assert chosen(torch_compile=4.0, pin_memory=1.1)[0] == "torch_compile"
 
 
+def test_a_doubtful_fix_comes_first_only_where_no_likely_one_is_needed() -> None:
+    graph, waits = option("cuda_graph", 1.9), option("remove_sync", 1.3)
+    assert next_fix([graph], [waits])[0].fix.name == "remove_sync"
+    assert next_fix([graph, option("coalesce_copies", 1.2)], [waits])[0].fix.name == "coalesce_copies"
+
+
 def test_what_the_device_waits_for_comes_before_what_only_frees_the_cpu() -> None:
     # A graph lets the CPU load data while the GPU works: 0.32 of the step. Of that the launches explain 0.11; the GPU
     # waits for the data, and prefetching saves 0.26.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from small_programs import CAT, DIRECT_COPY, GEMM_BF16, STEPS, Body, Program, asked, judged
+from small_programs import CAT, DIRECT_COPY, GEMM_BF16, MUL, STEPS, Body, Program, asked, judged
 
 from warpline.replay import WhatIf
 from warpline.replay.graph.model import SEGMENT
@@ -120,6 +121,47 @@ def test_a_copy_of_the_same_size_or_a_reader_bound_by_arithmetic_changes_nothing
     tmp_path: Path, reading: float, stored: bool
 ) -> None:
     assert reading_times(asked(tmp_path, expanded_keys(reading, stored=stored))) == [reading, reading]
+
+
+def copied_within(outer: str, inner: str | None, kernel: str | None) -> Body:
+    """An op that copies a tensor, by itself or by another op, and may launch a kernel of its own."""
+    shape = [8000, 256]
+
+    def body(program: Program) -> None:
+        with program.within(outer):
+            with program.within(inner) if inner else nullcontext():
+                program.op("aten::copy_", (DIRECT_COPY, 500), shapes=[shape, shape])
+            if kernel:
+                program.op("aten::fill_", (kernel, 20))
+        program.op("aten::mm", (GEMM_BF16, 300))
+        program.wait()
+
+    return body
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "kernel", "removed"),
+    [
+        ("aten::reshape", "aten::clone", None, STEPS),
+        # A norm that finds its input strided makes it contiguous for its own kernel.
+        ("aten::native_layer_norm", "aten::contiguous", MUL, 0),
+        # To change some rows, these copy all of them; index_copy_ does not.
+        ("aten::index_copy", None, MUL, STEPS),
+        ("aten::masked_fill", "aten::clone", MUL, STEPS),
+        ("aten::index_copy_", None, MUL, 0),
+    ],
+)
+def test_copies_go_that_the_program_asks_for_and_not_those_that_a_kernel_needs(
+    tmp_path: Path, outer: str, inner: str | None, kernel: str | None, removed: int
+) -> None:
+    assert asked(tmp_path, copied_within(outer, inner, kernel)).trial("drop_copies").changed == (removed,)
+
+
+def test_an_update_of_a_part_is_said_to_copy_the_whole(tmp_path: Path) -> None:
+    found = judged(tmp_path, copied_within("aten::index_copy", None, MUL))
+    (claim,) = [one.claim for one in found.findings if one.rule == "redundant_copies"]
+    assert claim == "index_copy copies the whole tensor to change a part of it: 1 copy a step, 500 µs."
+    assert (found.verdict.cause, found.verdict.fix) == ("memory", "drop_copies")
 
 
 def joined(pieces: list[list[int]], *, strides: bool = True, engine: bool = False) -> Body:

@@ -161,7 +161,7 @@ def _as_old_over_new(finding: Finding, evidence: Evidence, work: DeviceWork) -> 
 def explained_ns(cause: str, fix: str, evidence: Evidence) -> float:
     """GPU time that a fix touches and idle time of its cause, per step."""
     touched = evidence.time_per_step(evidence.changed(fix).work)
-    return touched + sum(evidence.idle[one] for one in IDLE_BEHIND[cause]) / evidence.steps
+    return touched + sum(evidence.bare_idle_ns[one] for one in IDLE_BEHIND[cause])
 
 
 def _supported(finding: Finding, evidence: Evidence, work: DeviceWork) -> Held:

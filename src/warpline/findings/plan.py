@@ -19,7 +19,7 @@ from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
-from warpline.replay.ranges import ranges_of
+from warpline.replay.ranges import is_likely, ranges_of
 from warpline.units import speedup
 
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
@@ -104,7 +104,7 @@ def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tupl
     easier = [one for one in options if one.effort < chosen.effort and one.saved >= ENOUGH * largest.saved]
     if easier:
         chosen = min(easier, key=lambda option: (option.effort, -option.saved))
-    needed = [option for option in (*options, *doubtful) if option.fix.name in chosen.fix.first]
+    needed = _needed(chosen, options) or _needed(chosen, doubtful)
     if needed:
         before, after = max(needed, key=lambda option: option.saved), chosen
         return before, None if before.gain >= largest.gain else _because(before, largest, f"{after.fix.words} needs it")
@@ -119,13 +119,18 @@ def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tupl
     return chosen, _because(chosen, largest, "the difference is too small to count")
 
 
+def _needed(chosen: Option, among: Sequence[Option]) -> list[Option]:
+    """Those without which the chosen fix can be made only in part."""
+    return [option for option in among if option.fix.name in chosen.fix.first]
+
+
 def _because(chosen: Option, largest: Option, reason: str) -> str:
     return f"first, because {reason}: {speedup(chosen.gain)}; {largest.fix.words} would give {speedup(largest.gain)}"
 
 
 def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork, *, waits: bool) -> list[PlanStep]:
     """The plan for these findings; empty if no fix is worth making. `waits`: whether the device certainly waits."""
-    step, plan = first_step(findings, waits=waits), list[PlanStep]()
+    step, plan = first_step(findings, waits=waits, slow_host=evidence.question.slowness > 1.0), list[PlanStep]()
     later = Later(findings, evidence, work) if step else None
     while step is not None and later is not None:
         plan.append(step)
@@ -133,10 +138,12 @@ def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork,
     return plan
 
 
-def first_step(findings: Sequence[Finding], *, waits: bool) -> PlanStep | None:
+def first_step(findings: Sequence[Finding], *, waits: bool, slow_host: bool = False) -> PlanStep | None:
     """The fix to make first; None if none is worth making."""
     worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
-    options = _worth_first(worth) or (_likely(worth) if waits else [])
+    # The low end of a slow host is that of a usual one: another case, and not the tail of this one's distribution.
+    likely = [one for one in worth if (one.gain.low > 1.0 if slow_host else is_likely(one.gain))]
+    options = _worth_first(likely, worth) or (_possible(worth) if waits else [])
     if not options:
         return None
     doubtful = [one for one in worth if one.confidence != "low" and one not in options]
@@ -145,17 +152,15 @@ def first_step(findings: Sequence[Finding], *, waits: bool) -> PlanStep | None:
     return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings), found.effort)
 
 
-def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
-    """Those whose range excludes that they gain nothing; else settings, which are soon tried; else those of low
-    confidence; else those that change most of what the device does and gain more than libraries leave; else limits,
-    which are no change that can be made."""
-    certain = [one for one in worth if one.gain.low > 1.0]
-    changes = [one for one in certain if not all_fixes()[one.fix].is_limit]
-    settings = [one for one in worth if one.confidence != "low" and one.effort == "setting"]
-    return [one for one in changes if one.confidence != "low"] or settings or changes or _large(worth) or certain
+def _worth_first(likely: Sequence[Finding], worth: Sequence[Finding]) -> list[Finding]:
+    """Those that probably gain, and of them those of low confidence only where there are no others; else those that
+    change most of what the device does; else limits, which are no change that can be made."""
+    changes = [one for one in likely if not all_fixes()[one.fix].is_limit]
+    return [one for one in changes if one.confidence != "low"] or changes or _large(worth) or list(likely)
 
 
 def _large(worth: Sequence[Finding]) -> list[Finding]:
+    """Those that change most of what the device does and gain more than libraries leave."""
     return [
         one
         for one in worth
@@ -165,9 +170,9 @@ def _large(worth: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-def _likely(worth: Sequence[Finding]) -> list[Finding]:
-    """Those that might gain nothing but probably gain. They are for a device that waits for long: such a step is no
-    healthy one, so that what probably mends it is worth more than no answer."""
+def _possible(worth: Sequence[Finding]) -> list[Finding]:
+    """Those that might gain nothing but are expected to gain. They are for a device that waits for long: such a step is
+    no healthy one, so that what probably mends it is worth more than no answer."""
     return [
         one
         for one in worth

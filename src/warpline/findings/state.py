@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from warpline.analyses.breakdown import device_times
 from warpline.analyses.framework import Framework
@@ -12,6 +13,7 @@ from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import is_host_paced
 from warpline.replay.remaining import KERNEL_SPREAD
 from warpline.trace.columns import NONE, integers
+from warpline.trace.names import matches
 from warpline.trace.trace import Trace
 
 MIN_COVERED = 0.5
@@ -35,10 +37,12 @@ class State:
     """By cause, as recorded."""
     compute: float
     copy: float
-    """Exposed, and so is communication."""
+    """Exposed copies, from or to the host and on the device; communication is exposed, too."""
     comm: float
     roofline_share: float | None
     """Roofline floor of the kernels over their time."""
+    device_copy: float = 0.0
+    """Part of the copies that stays on the device."""
     errors: tuple[str, ...] = ()
     """Codes of the health errors."""
     covered: float = 1.0
@@ -112,6 +116,7 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         copy=busiest.copy_ns / whole if busiest else 0.0,
         comm=busiest.comm_ns / whole if busiest else 0.0,
         roofline_share=evidence.roofline_share,
+        device_copy=_on_device_share(looked_at) * busiest.copy_ns / whole if busiest else 0.0,
         errors=tuple(entry.code for entry in trace.health_entries if entry.severity == "error"),
         covered=covered,
         recorded_steps=evidence.recorded_steps,
@@ -123,6 +128,13 @@ def state_of(trace: Trace, evidence: Evidence, work: DeviceWork) -> State:
         calm_idle_share=_idle_share_of(evidence, evidence.question.calm_step_ns),
         fits_devices=work.busy_ns <= (1 + KERNEL_SPREAD) * evidence.question.bare_step_ns.high,
     )
+
+
+def _on_device_share(trace: Trace) -> float:
+    """Share of the copying time in which a device copies within its own memory."""
+    copies = trace.gpu.filter(pl.col("copy_kind").is_not_null())
+    length = (copies["end_ns"] - copies["start_ns"]).to_numpy()
+    return float(length[matches(copies["copy_kind"], "^DtoD$").to_numpy()].sum()) / max(float(length.sum()), 1.0)
 
 
 def _idle_share_of(evidence: Evidence, step_ns: float) -> float:

@@ -20,6 +20,11 @@ MOST_EXPOSED = 0.5
 NEAR_ROOFLINE = 0.6
 """Kernels that reach this share of the roofline are as good as a library's: those reach 60 to 95 %."""
 WAITS: tuple[Cause, ...] = ("dispatch", "sync", "transfer", "input", "memory", "comm", "cold_start")
+EXPOSED: dict[Cause, str] = {
+    "transfer": f"{CAUSES['transfer']}: exposed copies take",
+    "memory": f"{CAUSES['transfer']}: copies from one place of the GPU's memory to another take",
+    "comm": f"{CAUSES['comm']}: exposed communication takes",
+}
 PART_OF = {"launch_latency": "dispatch"}
 UNEXPLAINED = ("dependency", "unknown")
 MEANING = {
@@ -136,13 +141,13 @@ def _broken(state: State) -> str:
 def _exposed(state: State) -> Cause | None:
     """Whether exposed copies or exposed communication take most of the busy time."""
     if state.copy > MOST_EXPOSED * state.busy:
-        return "transfer"
+        return "memory" if state.device_copy > state.copy / 2 else "transfer"
     return "comm" if state.comm > MOST_EXPOSED * state.busy else None
 
 
 def _exposed_words(cause: Cause, state: State) -> str:
-    what, part = ("copies take", state.copy) if cause == "transfer" else ("communication takes", state.comm)
-    return f"{CAUSES[cause]}: exposed {what} {_percent(part / state.busy)} of the GPU's busy time"
+    words, part = EXPOSED[cause], state.comm if cause == "comm" else state.copy
+    return f"{words} {_percent(part / state.busy)} of the GPU's busy time"
 
 
 def _idle(tried: str, state: State) -> Verdict | None:

@@ -8,6 +8,7 @@ import polars as pl
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.replay.bare_idle import LAUNCHING
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import STREAM
 from warpline.replay.patterns.growth import grows_over_steps, shapes_change
@@ -110,8 +111,7 @@ def launch_bound(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits for launches; a CUDA graph launches the whole step at once."""
     captured = evidence.changed(FIX.name).relaunched
     launches = evidence.per_step(captured)
-    waiting = evidence.idle["dispatch"] + evidence.idle["launch_latency"]
-    share = evidence.bare_idle_share * waiting / max(sum(evidence.idle.values()), 1)
+    share = sum(evidence.bare_idle_ns[cause] for cause in LAUNCHING) / evidence.step_ns
     if share < MIN_STEP_SHARE or launches < MIN_LAUNCHES:
         return None
     growing, changing = evidence.scene.once(grows_over_steps).any(), shapes_change(evidence.scene)

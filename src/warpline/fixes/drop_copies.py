@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from warpline.fixes.claim import Claim
 from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
+from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC
-from warpline.replay.patterns.casts import keeps_type
+from warpline.replay.patterns.device_copies import UPDATING, copies_asked_for
 from warpline.replay.patterns.expansions import Expansions
 from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
@@ -18,12 +20,11 @@ from warpline.units import duration, several
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Remove kernels of clone, contiguous and repeat, and of `to` that keeps the dtype."""
+    """Remove the copies that the program asks for, unless they are known to be needed."""
     scene = bench.scene
     usable = scene.in_steps & ~bench.gone & scene.is_work
-    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat") | scene.once(keeps_type)
     unread = scene.once(copies_never_read)
-    copies = np.flatnonzero(((copying & ~scene.of_autograd & ~scene.once(copies_needed)) | unread) & usable)
+    copies = np.flatnonzero(((scene.once(copies_asked_for) & ~scene.once(copies_needed)) | unread) & usable)
     copies = copies[~np.isin(scene.work_text("copy_kind")[copies], ["HtoD", "DtoH"])]
     doubtful = copies[~unread[copies]]
     dropped = np.sort(np.concatenate([doubtful[::2], copies[unread[copies]]])) if case == PESSIMISTIC else copies
@@ -51,12 +52,18 @@ def redundant_copies(evidence: Evidence, prediction: Prediction) -> Claim | None
     copies = evidence.changed(FIX.name).work
     if not evidence.per_step(copies):
         return None
-    unread = evidence.per_step(copies & evidence.scene.once(copies_never_read))
+    scene = evidence.scene
+    unread = evidence.per_step(copies & scene.once(copies_never_read))
     among = f" Of these, {several(unread, 'is', 'are')} never read." if unread else ""
+    updating = copies & scene.under_op(*UPDATING)
+    makers = "clone, contiguous, repeat and to make device-to-device copies"
+    if 2 * evidence.time_per_step(updating) > evidence.time_per_step(copies):
+        written = np.unique(scene.root_op[evidence.in_steps(updating)])
+        names = evidence.trace.ops["name"].gather(written).cast(pl.String).unique().sort().str.replace("^aten::", "")
+        makers = f"{listed(names)} copies the whole tensor to change a part of it"
     return Claim(
-        "clone, contiguous, repeat and to make device-to-device copies: "
-        f"{several(evidence.per_step(copies), 'copy', 'copies')} a step, {duration(evidence.time_per_step(copies))}."
-        f"{among}",
+        f"{makers}: {several(evidence.per_step(copies), 'copy', 'copies')} a step, "
+        f"{duration(evidence.time_per_step(copies))}.{among}",
         evidence.costliest_places(copies),
     )
 
@@ -70,7 +77,8 @@ FIX = Fix(
             "Readers of the copy can read the original: GEMMs take either layout, and nothing writes to it. Where "
             "`warpline run` recorded the data flow, copies that are written to stay, and copies that no op reads go."
         ),
-        "Copies of gradients that autograd makes stay.",
+        "Updates of a part of a tensor (index_copy, scatter, masked_fill) are made in place, and copy nothing.",
+        "Copies of gradients that autograd makes stay, and so do copies that an op makes for its own kernel.",
         (
             "Expanded or repeated tensors are read in place: memory-bound kernels that read such a copy speed up in "
             "proportion to the bytes saved."
@@ -88,7 +96,8 @@ FIX = Fix(
             advice=Advice(
                 pytorch=(
                     "Remove .contiguous() and .clone() where the next op takes the tensor as it is (matmuls "
-                    "take transposed tensors); use .reshape() instead of .contiguous().view(); write in place."
+                    "take transposed tensors); use .reshape() instead of .contiguous().view(); write in place: "
+                    "index_copy_, scatter_ and masked_fill_ change a tensor without copying it."
                 ),
                 cuda=(
                     "Pass pointers and leading dimensions instead of copying with cudaMemcpyDeviceToDevice; cuBLAS "

@@ -116,6 +116,11 @@ class Evidence:
         """Share of the bare step in which the device is idle; overlapping streams count once."""
         return self.question.bare_idle_share
 
+    @property
+    def bare_idle_ns(self) -> dict[str, float]:
+        """Idle time of the busiest device in the bare step, by cause."""
+        return self.question.bare_idle_ns
+
     def in_steps(self, nodes: Bools) -> Bools:
         """Nodes that start, or are launched, in the steps in view."""
         inside: Bools = nodes & (self.scene.step != NONE)

@@ -60,7 +60,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 def slow_input(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """The device waits while the program loads its data."""
-    waited = evidence.idle["input"] / evidence.steps
+    waited = evidence.bare_idle_ns["input"]
     if waited < MIN_STEP_SHARE * evidence.step_ns or evidence.recorded_steps < MIN_STEPS:
         return None
     loading = _loading(evidence)
@@ -180,7 +180,7 @@ def copy_not_overlapped(evidence: Evidence, prediction: Prediction) -> Claim | N
     """Copies on the compute stream that could overlap with kernels."""
     copies = evidence.changed(FIX.name).moved
     time = evidence.exposed_per_step(copies)
-    waited = evidence.idle["input"] / evidence.steps
+    waited = evidence.bare_idle_ns["input"]
     if time < MIN_STEP_SHARE * evidence.step_ns or waited > time or evidence.recorded_steps < MIN_STEPS:
         return None
     return Claim(

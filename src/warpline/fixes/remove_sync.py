@@ -91,7 +91,7 @@ def hidden_sync(evidence: Evidence, prediction: Prediction) -> Claim | None:
     count = evidence.per_step(calls)
     if not count or (count < 1 and prediction.gain.expected < SOME_GAIN):
         return None
-    dry = evidence.idle["sync"] / evidence.steps
+    dry = evidence.bare_idle_ns["sync"]
     places = evidence.host_places(calls)
     saved = prediction.old_step_ns.expected - prediction.new_step_ns.expected
     after = "; after each wait nothing is queued, and it stays idle until the next launch" if saved > 2 * dry else ""

@@ -32,6 +32,11 @@ VAGUE = 3.0
 """High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
 NO_GAIN = 1.01
 """Gain that nobody would notice."""
+LIKELY = 0.8
+"""Probability of a gain from which on a fix is worth naming."""
+LIKELY_TO_RANGE = 0.8416 / 1.2816
+"""Distance of the `LIKELY` quantile from the middle, in halves of a range with a tenth of a normal distribution on each
+side of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,12 @@ def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
         Estimate(step.low, step.expected, max(step.high, old_ns * step.high / step.expected)),
         Estimate(min(gain.low, gain.low / gain.expected), gain.expected, gain.high),
     )
+
+
+def is_likely(gain: Estimate) -> bool:
+    """Whether a fix gains something with the probability `LIKELY`, by the distribution that its range is made from."""
+    low, expected = gain.low, gain.expected
+    return low > 1.0 or (expected > 1.0 and math.log(expected) >= LIKELY_TO_RANGE * math.log(expected / low))
 
 
 def is_narrow(step_ns: Estimate) -> bool:

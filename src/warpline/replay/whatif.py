@@ -15,6 +15,7 @@ from warpline.intervals import union
 from warpline.notebook import card, facts, paragraph
 from warpline.records import dataclass
 from warpline.replay.bare import find_bare_steps
+from warpline.replay.bare_idle import LAUNCHING, bare_idle_ns
 from warpline.replay.costs.cost import EXPECTED, OPTIMISTIC, PESSIMISTIC
 from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
@@ -210,9 +211,15 @@ class WhatIf:
         """Idle time of the bare step that a faster host would not shorten: it is not spent on launches."""
         if self.slowness == 1.0:
             return 0.0
-        whole = sum(self.idle.values()) - self.idle["profiler"]
-        launching = self.idle["dispatch"] + self.idle["launch_latency"]
-        return (1 - launching / max(whole, 1)) * self.bare_idle_share * self._bare.expected_ns
+        return sum(length for cause, length in self.bare_idle_ns.items() if cause not in LAUNCHING)
+
+    @cached_property
+    def bare_idle_ns(self) -> dict[str, float]:
+        """Idle time of the bare step by cause."""
+        recorded = {cause: length / max(self.replay.marks.count, 1) for cause, length in self.idle.items()}
+        recording = np.where(self.scene.is_work, 0.0, self.replay.graph.duration - self.scene.graph.duration)
+        loading = float((recording * self.scene.input_share).sum()) / max(float(recording.sum()), 1.0)
+        return bare_idle_ns(recorded, self.bare_idle_share * self._bare.expected_ns, loading)
 
     @property
     def bare_step_from(self) -> str:

@@ -1,0 +1,59 @@
+"""Copies on the device: those that the program asks for, and those that an op makes for its own kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpline.replay.patterns.casts import keeps_type, plain_copies
+from warpline.replay.scene import Scene
+from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.names import distinct
+
+UPDATING = tuple(
+    f"aten::{name}"
+    for name in (
+        *("index_copy", "index_add", "index_fill", "index_put", "index_reduce"),
+        *("scatter", "scatter_add", "scatter_reduce", "slice_scatter", "select_scatter", "diagonal_scatter"),
+        *("masked_fill", "masked_scatter"),
+    )
+)
+"""Ops that change a part of a tensor and return a new one: they copy all of it first. Their forms with an underscore
+write in place."""
+COPYING = ("aten::copy_", "aten::clone", "aten::contiguous", "aten::repeat", "aten::_to_copy", "aten::to")
+"""Ops that launch a kernel only to copy."""
+OP_OF_TORCH = "aten::"
+
+
+def copies_asked_for(scene: Scene) -> Bools:
+    """GPU operations that copy because the program says so: clone, contiguous, repeat, `to` that keeps the type, and
+    updates of a part of a tensor. Autograd's copies and those that an op makes for its own kernel are left out."""
+    copying = scene.under_op("aten::clone", "aten::contiguous", "aten::repeat") | scene.once(keeps_type)
+    copying = copying | (scene.under_op(*UPDATING) & scene.once(plain_copies))
+    return copying & ~scene.of_autograd & ~scene.once(made_for_a_kernel)
+
+
+def made_for_a_kernel(scene: Scene) -> Bools:
+    """Copies within an op of torch that computes something, too: layer_norm makes a strided input contiguous and
+    convolutions change the layout, because their kernels read no other."""
+    copies = scene.once(plain_copies) | scene.op_name.where(lambda name: name in COPYING)
+    names, which = distinct(scene.trace.ops["name"])
+    own = names.str.starts_with(OP_OF_TORCH).to_numpy() & ~names.is_in(UPDATING).to_numpy()
+    around = np.zeros(len(scene.trace.ops) + 1, bool)
+    computing = scene.work[(scene.kind[scene.work] == "kernel") & ~copies[scene.work]]
+    for ops in _levels(scene, scene.op[computing]):
+        around[ops] = True
+    around &= np.append(np.append(own, False)[which], False)
+    result = np.zeros(len(scene.graph), bool)
+    nodes = np.flatnonzero(copies)
+    for ops in _levels(scene, scene.op[nodes]):
+        result[nodes] |= around[ops]
+    return result
+
+
+def _levels(scene: Scene, ops: Int64s) -> list[Int64s]:
+    """These ops (rows of `ops`, NONE for none), then those around them, level by level."""
+    parents, levels = np.append(integers(scene.trace.ops["parent"]), NONE), []
+    while (ops != NONE).any():
+        levels.append(ops)
+        ops = parents[ops]
+    return levels
