@@ -10,7 +10,7 @@ from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
 from warpline.notebook import card, facts, paragraph
 from warpline.records import dataclass
-from warpline.replay.ranges import is_useless, is_vague
+from warpline.replay.ranges import is_useless, is_vague, likely_gain
 from warpline.units import duration, speedup
 
 
@@ -60,8 +60,8 @@ class Finding:
 
     @property
     def known_gain(self) -> float:
-        """The gain that counts beside others: the expected one, or the least one where only that is known."""
-        return self.gain.low if self.is_vague else self.gain.expected
+        """The gain that counts beside others: the expected one, or, where that is not known, the one it likely has."""
+        return likely_gain(self.gain) if self.is_vague else self.gain.expected
 
     @property
     def explained_share(self) -> float:

@@ -2,7 +2,7 @@
 
 The largest expected saving comes next, but a fix of less effort where that saves at least half as much. A fix that can
 be made only in part until another one is made comes after it. Nothing else is preferred. If a fix's range is so wide
-that only its least gain is known, that one counts.
+that nobody knows how much it gains, what it gains with a probability of 80 % counts.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ class Option:
     """Effort in this program, if it is not that of the fix."""
     explained: float = 1.0
     """Share of the step that it can save by what its cause explains."""
+    least: float | None = None
+    """The least gain, where the expected one is not known."""
 
     @property
     def saved(self) -> float:
@@ -89,6 +91,11 @@ class Option:
     def effort(self) -> int:
         """Rank of its effort, the least first."""
         return EFFORTS.index(self.kind)
+
+    @property
+    def words(self) -> str:
+        """Its gain in a sentence."""
+        return speedup(self.gain) if self.least is None else f"{speedup(self.least)} or more"
 
     @property
     def kind(self) -> Effort:
@@ -125,7 +132,7 @@ def _needed(chosen: Option, among: Sequence[Option]) -> list[Option]:
 
 
 def _because(chosen: Option, largest: Option, reason: str) -> str:
-    return f"first, because {reason}: {speedup(chosen.gain)}; {largest.fix.words} would give {speedup(largest.gain)}"
+    return f"first, because {reason}: {chosen.words}; {largest.fix.words} would give {largest.words}"
 
 
 def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork, *, waits: bool) -> list[PlanStep]:
@@ -183,7 +190,14 @@ def _possible(worth: Sequence[Finding]) -> list[Finding]:
 def _options(findings: Iterable[Finding]) -> list[Option]:
     causes = list(CAUSES)
     return [
-        Option(all_fixes()[one.fix], one.known_gain, causes.index(one.cause), one.effort, one.explained_share)
+        Option(
+            fix=all_fixes()[one.fix],
+            gain=one.known_gain,
+            place=causes.index(one.cause),
+            needs=one.effort,
+            explained=one.explained_share,
+            least=one.gain.low if one.is_vague else None,
+        )
         for one in findings
     ]
 

@@ -171,10 +171,14 @@ def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
     )
 
 
+def likely_gain(gain: Estimate) -> float:
+    """What a fix gains at least with the probability `LIKELY`, by the distribution that its range is made from."""
+    return gain.expected * (gain.low / gain.expected) ** LIKELY_TO_RANGE
+
+
 def is_likely(gain: Estimate) -> bool:
-    """Whether a fix gains something with the probability `LIKELY`, by the distribution that its range is made from."""
-    low, expected = gain.low, gain.expected
-    return low > 1.0 or (expected > 1.0 and math.log(expected) >= LIKELY_TO_RANGE * math.log(expected / low))
+    """Whether a fix gains something with the probability `LIKELY`."""
+    return gain.low > 1.0 or likely_gain(gain) > 1.0
 
 
 def is_narrow(step_ns: Estimate) -> bool:
