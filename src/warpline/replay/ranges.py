@@ -173,7 +173,7 @@ def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
 
 def likely_gain(gain: Estimate) -> float:
     """What a fix gains at least with the probability `LIKELY`, by the distribution that its range is made from."""
-    return gain.expected * (gain.low / gain.expected) ** LIKELY_TO_RANGE
+    return gain.expected * math.exp(-LIKELY_TO_RANGE * math.log(gain.expected / gain.low))
 
 
 def is_likely(gain: Estimate) -> bool:
