@@ -11,8 +11,6 @@ from faults.kernels.case import Buffers, Cuda, KernelCase, grid
 from faults.kernels.planted import MILLION, triton, vectors
 from faults.kernels.unseen import loop_lengths, single_matrices, sparse_rows, structs
 
-FINER = 4
-"""Chunks that each earlier one is cut into."""
 REAL = ("healthy", "memory_bandwidth", "compute_peak", "instruction_bound", "latency")
 
 
@@ -26,14 +24,6 @@ def ordered_lengths(torch: Any) -> Buffers:
     made = loop_lengths(torch)
     order = made["order"].long()
     return made | {"sorted_x": made["x"][order].contiguous(), "sorted_rounds": made["rounds"][order].contiguous()}
-
-
-def finer_chunks(torch: Any) -> Buffers:
-    made = sparse_rows(torch)
-    total, width = made["x"].numel(), int(made["chunk"][1]) // FINER
-    chunk = torch.arange(total // width + 1, dtype=torch.int32, device="cuda") * width
-    owner = torch.repeat_interleave(made["owner"], FINER).contiguous()
-    return made | {"fine_chunk": chunk, "fine_owner": owner}
 
 
 def transposed_matrices(torch: Any) -> Buffers:
@@ -75,12 +65,13 @@ CASES = (
     ),
     KernelCase(
         "rows_again",
-        "tail",
-        finer_chunks,
+        "latency",
+        sparse_rows,
         ("y",),
         Cuda("rows_again", grid(_CHUNKS), grid(256), ("x", "chunk", "owner", "y")),
-        Cuda("rows_again", grid(_CHUNKS * FINER), grid(256), ("x", "fine_chunk", "fine_owner", "y")),
-        cured_reasons=REAL,
+        Cuda("rows_again", grid(_CHUNKS), grid(256), ("x", "chunk", "owner", "y")),
+        also=("tail",),
+        cured_reasons=(*REAL, "tail"),
         tolerance=1e-4,
     ),
     KernelCase(

@@ -36,15 +36,15 @@ def _async_words(measured: Measured) -> str:
 
 def memory(measured: Measured) -> Branch:
     """Global memory and the caches."""
-    use = measured.sector_use
+    use, coalesced = measured.sector_use, measured.coalesced
     nodes = [
         _per_request(measured, "load"),
         _per_request(measured, "store"),
         asked(measured, "Bytes used of each sector loaded?", "load_bytes_per_sector", _async_words(measured)),
         asked(measured, "Bytes used of each sector stored?", "store_bytes_per_sector", ""),
     ]
-    if use is not None:
-        answer = "no" if use <= MAX_USE else "yes"
+    if use is not None and coalesced is not None:
+        answer = "no" if coalesced <= MAX_USE else "yes" if use > MAX_USE else "yes: values that many lanes share"
         nodes.append(Node("Are accesses coalesced?", "bytes used over bytes of the sectors", 100 * use, "%", answer))
     nodes += [
         asked(measured, "How often do accesses hit L1?", "l1_hits", ""),

@@ -17,6 +17,9 @@ WAITING = 0.6
 CURE_COST = 1 / 3
 """The pessimistic case keeps this part of the gain, as a power: a cure brings work of its own (24 kernels, H200: the
 worst tenth kept 0.3 to 0.4)."""
+POOR = ATTAINED / 2
+"""The part of its peak that the busiest unit reaches at least when only waiting is left: 42 to 54 % of an H200's DRAM
+peak for kernels of four bytes a thread."""
 LEAST = 1e-4
 """Utilisations below this are not told apart: a gain of ten thousand is no number to promise."""
 SHORT_IN_KERNELS = 6
@@ -29,33 +32,39 @@ def cap_of(load: Load) -> float:
     return 1 / max(load.top, LEAST)
 
 
-def headroom(load: Load, *, share: float = 0.5) -> Estimate:
+def headroom(load: Load, *, active: float = 1.0) -> Estimate:
     """The gain up to the peak of the busiest unit; nobody knows how much of it can be had, so none is promised.
 
-    `share` is the part of the way to the usual peak that is expected, as a power.
+    Half of the way to the usual peak is expected, as a power. `active` is the part of the time that counts.
     """
-    cap = cap_of(load)
-    return ordered(1.0, max(1.0, ATTAINED * cap) ** share, cap)
+    cap = active * cap_of(load)
+    return ordered(1.0, max(1.0, ATTAINED * cap) ** 0.5, cap)
 
 
-def freed(measured: Measured, load: Load, left: dict[str, float], pace: float | None = None) -> Estimate:
+def freed(
+    measured: Measured, load: Load, left: dict[str, float], pace: float | None = None, *, adds: bool = True
+) -> Estimate:
     """The gain if only these parts of the units' work are left.
 
-    `pace` is the share of what sets the pace where that is no unit of the load: one slice of the cache, say.
+    `pace` is the share of what sets the pace where that is no unit of the load: one slice of the cache, say. `adds` is
+    false for a cure that only takes work away, as padding does: then the worst case is that the kernel waits.
 
     The best case is the roofline: the unit that is then busiest works at its peak. The expected case lies between that
     unit working as well as the busiest one does now, and working as well as it usually can. Launch and drain stay.
-    Nothing is promised where no unit is busy: the time goes to waiting, which may stay.
+    Where no unit is busy the time goes to waiting, which may stay: nothing is promised, and no more is expected than
+    the busiest unit has less to do.
     """
     before, after = load.top if pace is None else pace, load.after(left)
     if before <= LEAST or after >= before:
         return NO_GAIN
     cap = 1 / max(after, LEAST)
     same = before / max(after, LEAST)
+    if before < WAITING and pace is None:
+        return ordered(1.0, kept(measured, same), cap)
     usual = max(same, ATTAINED * cap)
     expected = kept(measured, (same * usual) ** 0.5)
-    low = kept(measured, same) ** CURE_COST if before >= WAITING or pace is not None else 1.0
-    return ordered(low, expected, cap)
+    low = kept(measured, same) ** CURE_COST
+    return ordered(low if adds else max(low, kept(measured, POOR * cap)), expected, cap)
 
 
 def kept(measured: Measured, gain: float) -> float:

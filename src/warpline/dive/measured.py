@@ -123,6 +123,12 @@ class Measured:
         return min(1.0, self.requested_bytes / (sectors * BYTES_PER_SECTOR))
 
     @cached_property
+    def coalesced(self) -> float | None:
+        """The same, where a sector that any addresses would need counts as used: that of a value for all lanes, say."""
+        ideal = self.ratio("sectors_ideal", "sectors_theoretical")
+        return self.sector_use if ideal is None or self.sector_use is None else min(1.0, max(self.sector_use, ideal))
+
+    @cached_property
     def dram_bytes(self) -> float | None:
         """Bytes read from and written to DRAM."""
         return self.total("dram_read", "dram_write")

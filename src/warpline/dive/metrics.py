@@ -157,6 +157,8 @@ METRICS: Mapping[str, Metric] = {
     "shared_store_instructions": _metric(
         TABLES, "smsp__sass_inst_executed_op_shared_st.sum", "sass__inst_executed_shared_stores"
     ),
+    "shared_needed": _metric(SOURCE, "memory_l1_wavefronts_shared"),
+    "shared_ideal": _metric(SOURCE, "memory_l1_wavefronts_shared_ideal"),
     "data_wavefronts": _metric(TABLES, "l1tex__data_pipe_lsu_wavefronts" + _ELAPSED),
     "shared_wavefronts_pct": _metric(
         TABLES, "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed"

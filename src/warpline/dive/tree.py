@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from warpline.dive import branches
-from warpline.dive.gains import NO_GAIN, WORTH, cap_of, is_short, not_below_a_launch
+from warpline.dive.gains import NO_GAIN, WORTH, cap_of, headroom, is_short, not_below_a_launch
 from warpline.dive.hot_lines import hot_lines
 from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
@@ -24,6 +24,7 @@ SHORT = (
     " It is so short that launching it is a large part of its time: fuse it with its neighbours, batch it, or capture "
     "a CUDA graph first."
 )
+NO_FAULT = f" Seen too, but no fault, since it gains less than {WORTH:.1f}×: {{}}."
 PROFILE_AGAIN = "Profile it again with the counters: ncu --set full --import-source yes --clock-control none."
 
 
@@ -47,7 +48,7 @@ def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDi
         return KernelDive(
             kernel, "unknown", "", None, NOT_KNOWN, NO_COUNTERS, NO_GAIN, 1.0, PROFILE_AGAIN, tree, missing=missing
         )
-    first, others = reason_of(case)
+    first, others, small = reason_of(case)
     longest = measured.duration_ns or math.inf
     return KernelDive(
         kernel=kernel,
@@ -55,7 +56,7 @@ def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDi
         limiter=WORDS.get(unit, unit),
         limiter_pct=None if busy is None else 100 * busy,
         reason=first.reason,
-        sentence=first.sentence + ".",
+        sentence=first.sentence + "." + (NO_FAULT.format(", ".join(small)) if small else ""),
         gain=first.gain,
         cap=max(min(cap_of(load), longest / SMALLEST_KERNEL.low), first.gain.high),
         how=first.how + (SHORT if is_short(measured.duration_ns) else ""),
@@ -68,8 +69,10 @@ def explain(kernel: KernelReport, needed_bytes: float | None = None) -> KernelDi
     )
 
 
-def reason_of(case: Case) -> tuple[Found, tuple[Found, ...]]:
-    """The flaw that gains most, if any gains enough; else what limits; and the others that are true."""
+def reason_of(case: Case) -> tuple[Found, tuple[Found, ...], tuple[str, ...]]:
+    """The flaw that gains most, if any gains enough, else what limits; the others that are true; and those that are
+    too, but gain too little to be a fault.
+    """
     found: dict[str, list[Found]] = {"flaw": [], "fallback": [], "end": []}
     for reason in REASONS:
         one = reason.look(case)
@@ -77,8 +80,17 @@ def reason_of(case: Case) -> tuple[Found, tuple[Found, ...]]:
             bounded = not_below_a_launch(one.gain, case.measured.duration_ns)
             found[reason.rank].append(replace(one, gain=bounded))
     flaws = sorted((one for one in found["flaw"] if one.gain.expected >= WORTH), key=lambda one: -one.gain.expected)
+    small = tuple(one.reason for one in found["flaw"] if one.gain.expected < WORTH)
+    waits = [one for one in found["fallback"] if one.reason == "latency"]
+    if flaws and waits and flaws[0].gain.expected < min(waits[0].gain.expected, waiting_gain(case)):
+        return waits[0], tuple(flaws), small
     chosen = [*flaws, *found["fallback"], *found["end"]]
-    return chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ())
+    return chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ()), small
+
+
+def waiting_gain(case: Case) -> float:
+    """What a kernel without its waits is expected to gain, while its SMs are active: unequal ends are no waits."""
+    return headroom(case.load, active=case.measured.activity or 1.0).expected
 
 
 def _missing(measured: Measured) -> tuple[str, ...]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from warpline.dive.gains import freed
+from warpline.dive.gains import LEAST, POOR, freed, kept, ordered
+from warpline.dive.metrics import WARP
 from warpline.dive.model import Found
 from warpline.dive.reasons.bank_conflicts import MIN_SHARE as MIN_CONFLICTS
 from warpline.dive.reasons.bank_conflicts import conflict_share, of_atomics, without_conflicts
@@ -25,6 +26,12 @@ def hot_slice(case: Case) -> float | None:
         return min(1.0, most)
     spread = case.measured.ratio("l2_slice_max", "l2_slice_avg")
     return None if mean is None or spread is None else min(1.0, mean * max(spread, 1.0))
+
+
+def _in_shared_memory(case: Case, requests: float) -> float | None:
+    """How busy the same atomics would keep shared memory, at worst: all lanes on one word, a wavefront for each."""
+    cycles, sms = case.measured.get("cycles"), case.measured.get("sms")
+    return None if not cycles or not sms else WARP * requests / (cycles * sms)
 
 
 def look(case: Case) -> Found | None:
@@ -54,7 +61,12 @@ def look(case: Case) -> Found | None:
     of_l2 = measured.ratio(("atomic_sectors", "reduction_sectors"), _SECTORS)
     left |= {} if of_l1 is None else {"l1": 1 - of_l1}
     left |= {} if of_l2 is None else {"l2": 1 - of_l2, "memory": 1 - of_l2}
-    gain = freed(measured, case.load, left, pace=None if busy is None else max(busy, case.load.top))
+    pace = None if busy is None else max(busy, case.load.top)
+    gain = freed(measured, case.load, left, pace=pace)
+    in_shared = _in_shared_memory(case, atomics)
+    if pace is not None and in_shared is not None:
+        worst = max(case.load.after(left), in_shared, LEAST)
+        gain = ordered(kept(measured, min(pace, POOR) / worst), gain.expected, gain.high)
     slice_words = "" if busy is None else f"; the busiest L2 slice works on them {100 * busy:.0f} % of the time"
     return Found(
         "atomics",

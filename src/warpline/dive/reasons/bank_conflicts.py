@@ -17,6 +17,15 @@ def conflict_share(measured: Measured) -> float | None:
     return measured.ratio("shared_conflicts", "shared_wavefronts")
 
 
+def by_addresses(measured: Measured) -> float | None:
+    """The conflicts that other addresses would avoid. The counter also has those with copies that use the banks."""
+    counted, wavefronts = conflict_share(measured), measured.get("shared_wavefronts")
+    needed, ideal = measured.get("shared_needed"), measured.get("shared_ideal")
+    if counted is None or not wavefronts or needed is None or ideal is None:
+        return counted
+    return min(counted, max(0.0, needed - ideal) / wavefronts)
+
+
 def of_atomics(measured: Measured) -> bool:
     """Whether most conflicts are atomics on the same word: no padding removes them."""
     part = measured.ratio("shared_atomic_conflicts", "shared_conflicts")
@@ -27,13 +36,13 @@ def without_conflicts(case: Case, conflicts: float) -> Estimate:
     """The gain without these wavefronts."""
     of_all = case.measured.ratio("shared_wavefronts_pct", "data_wavefronts")
     left = 1 - min(conflicts, 1.0) * min(1.0 if of_all is None else of_all, 1.0)
-    return freed(case.measured, case.load, {"l1": left, "lsu": left, "memory": left})
+    return freed(case.measured, case.load, {"l1": left, "lsu": left, "memory": left}, adds=False)
 
 
 def look(case: Case) -> Found | None:
     """Removes the wavefronts that are conflicts."""
     measured = case.measured
-    conflicts = conflict_share(measured)
+    conflicts = by_addresses(measured)
     if conflicts is None or conflicts < MIN_SHARE or of_atomics(measured):
         return None
     ways = 1 / max(1 - min(conflicts, 0.999), 1 / 32)
@@ -52,6 +61,6 @@ REASON = Reason(
     "bank_conflicts",
     "Do the lanes of a warp hit different banks of shared memory?",
     ("shared_conflicts", "shared_wavefronts"),
-    "20 % of the wavefronts are conflicts; without conflicts it is 0",
+    "20 % of the wavefronts are conflicts that other addresses avoid; without conflicts it is 0",
     look,
 )

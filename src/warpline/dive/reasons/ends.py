@@ -191,8 +191,8 @@ LATENCY = Reason(
     "latency",
     "Do warps wait, with every unit idle?",
     ("sm", "memory"),
-    "no unit over 60 % busy: two thirds of what good kernels reach; or only the pipe of block barriers is, and warps "
-    "wait at them",
+    "no unit over 60 % busy, two thirds of what good kernels reach, and no flaw that gains more than the waits; or "
+    "only the pipe of block barriers is, and warps wait at them",
     waiting,
     "fallback",
 )

@@ -43,7 +43,7 @@ def look(case: Case) -> Found | None:
     fma = load.shares.get("fma", 0.0)
     left = {"fp64": 0.0, "fma": (fma + moved) / fma if fma > 0 else 1.0, "xu": 0.0, "issue": 1 / ratio, "sm": 1 / ratio}
     left["alu"] = 1 / ratio
-    gain = freed(measured, load, left)
+    gain = freed(measured, load, left, adds=False)
     return Found(
         "fp64",
         f"Arithmetic runs in double precision: the FP64 pipe is {100 * busy:.0f} % busy, while the data is of 32 bits "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from warpline.dive.gains import cap_of, kept, ordered, parallel
+from warpline.dive.gains import ATTAINED, LEAST, cap_of, kept, ordered, parallel
 from warpline.dive.measured import Measured
 from warpline.dive.model import Found
 from warpline.dive.reasons.base import Case, Reason
@@ -17,6 +17,9 @@ MAX_TOP = 0.6
 """A kernel whose busiest unit is above this has enough blocks for it."""
 MAX_ACHIEVED = 0.5
 """Achieved over theoretical occupancy: below, places that blocks hold are mostly empty."""
+MIN_LIFE = 2_000.0
+"""Cycles that a warp lives on average, about three latencies of DRAM. Below, starting the blocks leaves places empty:
+30 % of them where warps live 1,000 cycles (H200)."""
 MAX_WAVES = 0.5
 """Half of the blocks that fit at once."""
 
@@ -90,6 +93,14 @@ def uneven(case: Case) -> Found | None:
     )
 
 
+def _warp_life(measured: Measured) -> float | None:
+    """Cycles that a warp lives on average: those of all places that are in use, over the warps that used them."""
+    places, active, sms = measured.get("limit_warps"), measured.get("active_avg"), measured.get("sms")
+    if not places or not active or not sms or not measured.blocks:
+        return None
+    return places * (measured.share("occupancy") or 0.0) * active * sms / measured.blocks
+
+
 def uneven_warps(case: Case) -> Found | None:
     """Warps of a block of unequal length: the block keeps its place until the last one ends."""
     measured = case.measured
@@ -98,21 +109,29 @@ def uneven_warps(case: Case) -> Found | None:
         return None
     if achieved > MAX_ACHIEVED * possible or 1 - (measured.activity or 1.0) >= MIN_LOSS:
         return None
+    life = _warp_life(measured)
+    if life is not None and life < MIN_LIFE:
+        return None
     return Found(
         "imbalance",
         f"The warps of a block do unequal work: {achieved:.0f} % of an SM's warps are active, where {possible:.0f} % "
         "fit and there are enough blocks",
         parallel(measured, case.load, possible / achieved),
         "Make the warps' work equal, use smaller blocks so that an early end frees its place, or let warps take work "
-        "from a counter. Blocks that end after some microseconds look alike: give each more work.",
+        "from a counter.",
         (measured.name("occupancy"), measured.name("occupancy_possible")),
     )
 
 
+SHARED_UNITS = ("l2", "dram")
+"""Units that all SMs share: the SMs that still work have more of them when others have ended."""
+
+
 def _even(case: Case, activity: float) -> Estimate:
-    """Every SM works as well as it does now, and all end together."""
+    """Every SM works as well as it does now, and all end together, up to what the units that they share usually do."""
     cap = cap_of(case.load)
-    expected = min(kept(case.measured, 1 / activity), cap)
+    shared = max((case.load.shares.get(unit, 0.0) for unit in SHARED_UNITS), default=0.0)
+    expected = min(kept(case.measured, 1 / activity), cap, ATTAINED / max(shared, LEAST))
     return ordered(1 + 0.5 * (expected - 1), expected, min(cap, 1.1 / activity))
 
 
@@ -135,6 +154,6 @@ IMBALANCE = Reason(
     "Do all SMs work equally long?",
     ("active_avg", "active_max"),
     "10 % of the SMs' time lost, without a part-filled last wave or too few blocks to explain it; or under half of the "
-    "warps that fit active, in full waves and with no unit over 60 % busy",
+    "warps that fit active, in full waves, with no unit over 60 % busy and warps that live over 2,000 cycles",
     uneven,
 )

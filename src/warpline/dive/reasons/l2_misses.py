@@ -16,6 +16,8 @@ REUSE_HITS = (0.2, 0.8)
 MIN_REREAD = 1.25
 """DRAM reads over the memory that the program has, or bytes moved over those that its op needs: above 1, something was
 read twice for certain."""
+OWN_MEMORY = 4.0
+"""A program that has more memory than this many times what the kernel moves has other data too."""
 ACCESSIBLE = "profiler__replayer_bytes_mem_accessible.avg"
 
 
@@ -39,6 +41,14 @@ def l2_left(measured: Measured, read: float, reads_left: float) -> float:
     return max((part * left.get(base, passed) for base, part in known.items()), default=1.0)
 
 
+def _first_reads(measured: Measured, read: float) -> bool:
+    """Whether one pass over the memory that the program has, without what the kernel writes, explains the reads."""
+    accessible, written = measured.kernel.number(ACCESSIBLE), measured.get("dram_write") or 0.0
+    if not accessible or accessible > OWN_MEMORY * (read + written):
+        return False
+    return read <= MIN_REREAD * max(0.0, accessible - written)
+
+
 def look(case: Case) -> Found | None:
     """Reads each byte from DRAM once where that is known, else finds an unknown part of the misses in L2."""
     measured, load = case.measured, case.load
@@ -58,7 +68,7 @@ def look(case: Case) -> Found | None:
     elif reread is not None and reread >= MIN_REREAD:
         proof = f"it reads {reread:.1f} times as many bytes from DRAM as the program has allocated"
         reads_left = 1 / reread
-    elif hits is not None and REUSE_HITS[0] <= hits <= REUSE_HITS[1]:
+    elif hits is not None and REUSE_HITS[0] <= hits <= REUSE_HITS[1] and not _first_reads(measured, read):
         proof = f"{100 * hits:.0f} % of the reads hit L2, so data is reused, and the rest misses"
         reads_left = 0.5
     else:
@@ -68,10 +78,13 @@ def look(case: Case) -> Found | None:
     l2 = min(l2_left(measured, read, reads_left), load.shares.get("l2", 0.0))
     after = min(load.top, max(dram * dram_left, others, l2, LEAST))
     same, usual = load.top / after, max(load.top / after, ATTAINED / after)
+    # At best uses come so close that L1 has the data, and reads are as few as the shapes say; else nobody knows them.
+    fewest = dram_left if needed is not None else 1 - read / moved
+    best = min(after, max(dram * fewest, others, LEAST))
     return Found(
         "l2_misses",
         f"Reused data misses the L2 cache: DRAM is {100 * dram:.0f} % busy, and {proof}",
-        ordered(1.0, kept(measured, (same * usual) ** 0.5), 1 / after),  # another order brings work of its own
+        ordered(1.0, kept(measured, (same * usual) ** 0.5), 1 / best),  # another order brings work of its own
         "Bring the uses of the same data close in time: sort the indices, walk the grid in tiles (block swizzle), "
         "split the work into chunks that fit the L2 cache, or fuse the passes.",
         (measured.name("l2_read_hits"), measured.name("dram_read")),
@@ -82,6 +95,7 @@ REASON = Reason(
     "l2_misses",
     "Is data read from DRAM again?",
     ("l2_read_hits", "dram_read"),
-    "DRAM over 50 % busy, and more bytes read than the program has, or 20 to 80 % of the reads hit L2",
+    "DRAM over 50 % busy, and more bytes read than the program has, or 20 to 80 % of the reads hit L2 and first reads "
+    "do not explain the rest",
     look,
 )

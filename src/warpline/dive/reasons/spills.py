@@ -41,7 +41,7 @@ def look(case: Case) -> Found | None:
         "spills",
         f"{what.capitalize()} local memory{registers}: {100 * accesses / instructions:.0f} % of the instructions are "
         "its loads and stores",
-        freed(measured, case.load, left),
+        freed(measured, case.load, left, adds=False),
         "Give the kernel more registers (smaller blocks, fewer blocks an SM in __launch_bounds__, a larger "
         "maxrregcount, more warps in Triton), keep fewer values alive (smaller tiles, less unrolling), and index local "
         "arrays by constants.",

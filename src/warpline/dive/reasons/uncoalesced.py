@@ -29,9 +29,10 @@ def _l2_left(measured: Measured, requested: float, moved: float) -> float:
 def look(case: Case) -> Found | None:
     """Removes the bytes that nobody asked for, at each level where they were moved."""
     measured = case.measured
-    use, requested = measured.sector_use, measured.requested_bytes
-    if use is None or requested is None or use > MAX_USE:
+    use, sectors = measured.coalesced, measured.total("load_sectors", "store_sectors")
+    if use is None or not sectors or use > MAX_USE:
         return None
+    requested = use * sectors * BYTES_PER_SECTOR
     shared, data = measured.get("shared_wavefronts_pct") or 0.0, measured.get("data_wavefronts")
     of_global = 1.0 if not data else max(0.0, 1 - shared / data)
     left = {"l1": 1 - of_global * (1 - use)}
@@ -42,7 +43,7 @@ def look(case: Case) -> Found | None:
         "uncoalesced",
         f"Global memory accesses are not coalesced: a request of a warp touches {per_request:.1f} sectors of "
         f"{BYTES_PER_SECTOR} bytes on average, and threads use {100 * use:.0f} % of their bytes",
-        freed(measured, case.load, left),
+        freed(measured, case.load, left, adds=False),
         "Let neighbouring threads access neighbouring addresses: swap the loops or the thread index, store structures "
         "of arrays instead of arrays of structures, or stage a tile in shared memory to transpose it.",
         (measured.name("load_bytes_per_sector"), measured.name("load_sectors"), measured.name("store_sectors")),
