@@ -57,6 +57,15 @@ def in_use(folder: Path) -> bool:
     return (folder / MANIFEST).exists()
 
 
+def recorded_entry(trace: Path) -> dict[str, Any]:
+    """What the manifest of its run says of a trace; empty without a manifest that can be read."""
+    try:
+        manifest = json.loads((trace.parent / MANIFEST).read_text(encoding="utf-8"))
+        return dict(next(entry for entry in manifest["traces"] if entry["file"] == trace.name))
+    except (OSError, ValueError, KeyError, TypeError, StopIteration, RecursionError):
+        return {}
+
+
 def _made(runs: Path, name: str) -> Path:
     """Create a folder of that name, with a number if needed: runs that start together get different folders."""
     _private(runs)

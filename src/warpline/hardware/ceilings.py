@@ -7,6 +7,7 @@ shipped with warpline. Each is the output of `warpline device measure`.
 from __future__ import annotations
 
 import json
+import math
 import os
 from collections.abc import Iterator
 from functools import cache
@@ -65,7 +66,7 @@ def user_directory() -> Path:
 def read_ceilings(path: Path) -> Ceilings:
     """Read a file of measurements."""
     try:
-        text = path.read_text(encoding="utf-8")
+        text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UnreadableFile("no-ceilings", f"{path} cannot be read: {error.strerror}", "check the path") from error
     return parse_ceilings(text, str(path))
@@ -75,19 +76,30 @@ def parse_ceilings(text: str, path: str) -> Ceilings:
     """Parse measurements from text."""
     try:
         document = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UnreadableFile("bad-ceilings", f"{path} is not JSON: {error}", "measure again") from error
     if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise UnreadableFile("bad-ceilings", f"{path} is not {SCHEMA}", "create it with warpline device measure")
-    device = document.get("device") or {}
+    try:
+        return _ceilings(document, path)
+    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
+        what = f"{path} is damaged: {type(error).__name__}: {error}"
+        raise UnreadableFile("bad-ceilings", what, "measure again with warpline device measure") from error
+
+
+def _ceilings(document: dict[str, Any], path: str) -> Ceilings:
+    device, sm_count = document.get("device") or {}, (document.get("device") or {}).get("sm_count")
+    values = {key: float(entry["value"]) for key, entry in document.get("measurements", {}).items()}
+    if not all(0 < value < math.inf for value in values.values()):
+        raise ValueError("a measurement is a positive number")
     return Ceilings(
         device=str(device.get("name", "")),
-        sm_count=device.get("sm_count"),
+        sm_count=None if sm_count is None else int(sm_count),
         compute=_compute(device.get("compute")),
         date=str(document.get("date", "unknown date")),
         origin=str(document.get("origin", "unknown origin")),
         path=path,
-        values={key: float(entry["value"]) for key, entry in document.get("measurements", {}).items()},
+        values=values,
         host=document.get("host") if isinstance(document.get("host"), dict) else None,
     )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from warpline.capture.manifest import MANIFEST
+from warpline.capture.manifest import recorded_entry
 from warpline.estimate import Estimate
 from warpline.records import dataclass
 from warpline.replay.costs.host import RecordingCosts
@@ -65,13 +64,11 @@ def _timed_ns(trace: Path) -> Estimate | None:
 def measured_step_ns(trace: Path) -> dict[str, float] | None:
     """The bare step that `warpline run` timed before it recorded this file; None if it was not timed."""
     try:
-        manifest = json.loads((trace.parent / MANIFEST).read_text(encoding="utf-8"))
-        entries = [entry for entry in manifest["traces"] if entry["file"] == trace.name]
-        timed: dict[str, Any] = entries[0]["bare_step_ns"]
+        timed: dict[str, Any] = recorded_entry(trace)["bare_step_ns"]
         if timed["steps"] < FEWEST_STEPS or not timed.get("settled", True):
             return None
         least, middle, most = (float(timed[key]) for key in ("min_ns", "median_ns", "max_ns"))
-    except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
         return None
     is_measured = 0 < least <= middle <= most < math.inf
     return {"median_ns": middle, "min_ns": least, "max_ns": most} if is_measured else None

@@ -6,13 +6,12 @@ ceilings of the GPU. What cannot be read is no calibration: the defaults remain.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 from warpline.analyses.roofline import trace_device
 from warpline.capture.calibration import COSTS, SCHEMA
-from warpline.capture.manifest import MANIFEST
+from warpline.capture.manifest import recorded_entry
 from warpline.errors import WarplineError
 from warpline.hardware.ceilings import measured_for
 from warpline.records import dataclass
@@ -61,13 +60,8 @@ def _cost(entry: dict[str, Any], source: str) -> Cost:
 
 
 def _of_run(trace: Trace) -> Calibration | None:
-    try:
-        manifest = json.loads((trace.path.parent / MANIFEST).read_text(encoding="utf-8"))
-        entries = [entry for entry in manifest["traces"] if entry["file"] == trace.path.name]
-        document = entries[0]["host_costs"]
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
-        return None
-    return read_calibration(document, "calibration of this host, stored with the capture")
+    stored = recorded_entry(trace.path).get("host_costs")
+    return read_calibration(stored, "calibration of this host, stored with the capture")
 
 
 def _of_device(trace: Trace) -> Calibration | None:
