@@ -67,13 +67,6 @@ def steps(*inside: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @case
-def manifest_of_many_brackets() -> Case:
-    files = trace(steps())
-    nested = b'{"schema": "warpline.run/1", "traces": ' + b"[" * 5000 + b"]" * 5000 + b"}"
-    return Files(files.main, {**files.content, "manifest.json": nested}), commands(WHY)
-
-
-@case
 def null_kernel_name() -> Case:
     return trace(steps({**kernel("k", 500, 90, 77), "name": None})), commands(WHY, SHOWN)
 

@@ -1,0 +1,33 @@
+"""What the manifest of a run says of one trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from warpline.capture.manifest import MANIFEST, recorded_entry
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        None,
+        "",
+        "[1]",
+        '{"traces": 1}',
+        '{"traces": [1]}',
+        '{"traces": [{"file": "other"}]}',
+        '{"traces": ' + "[" * 5000,
+    ],
+    ids=["none", "empty", "list", "number", "numbers", "another file", "nested"],
+)
+def test_a_manifest_that_says_nothing_is_empty(manifest: str | None, tmp_path: Path) -> None:
+    if manifest is not None:
+        (tmp_path / MANIFEST).write_text(manifest)
+    assert recorded_entry(tmp_path / "trace.json") == {}
+
+
+def test_the_entry_is_that_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / MANIFEST).write_text('{"traces": [{"file": "a.json"}, {"file": "b.json", "host_costs": {"x": 1}}]}')
+    assert recorded_entry(tmp_path / "b.json")["host_costs"] == {"x": 1}
