@@ -9,7 +9,7 @@ listed:
 The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
 and, written the same way, field ones after the mistakes of real programs, training ones after those of research, and
 serving ones after those of inference and numerical programs; studio, textbook and workshop ones are ordinary programs
-with ordinary faults; sealed and clinic ones are real models, and unseen ones are models in plain torch.
+with ordinary faults; sealed, clinic and ward ones are real models, and unseen ones are models in plain torch.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from faults.programs import (
     transfer,
     traps,
     unseen,
+    ward,
     workshop,
 )
 from faults.programs.case import CAUSES, Case, Step, cases_of
@@ -51,6 +52,7 @@ SUITES = {
     "textbook": textbook.CASES,
     "training": training.CASES,
     "unseen": unseen.CASES,
+    "ward": ward.CASES,
     "workshop": workshop.CASES,
 }
 
