@@ -19,7 +19,7 @@ def voice_timed_from_its_first_sentences(torch: Any, cure: str | None) -> Step:
     nn, functional = torch.nn, torch.nn.functional
     width, rates, bands, lengths = sizes((256, (8, 8, 2, 2), 80, (200, 280, 360, 440, 520)), (16, (2, 2), 8, (24, 40)))
 
-    class Residual(nn.Module):  # type: ignore[misc]
+    class Residual(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, channels: int, reach: int) -> None:
             super().__init__()
             self.layers = nn.ModuleList(

@@ -22,7 +22,7 @@ def state_space_model_scanned_in_a_loop(torch: Any, cure: str | None) -> Step:
     )
     inner = 2 * width
 
-    class Mixer(nn.Module):  # type: ignore[misc]
+    class Mixer(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.norm = nn.LayerNorm(width)
@@ -86,7 +86,7 @@ def tracker_that_looks_at_person_by_person(torch: Any, cure: str | None) -> Step
     nn, functional = torch.nn, torch.nn.functional
     widths, people, height, breadth, known = sizes(((32, 64, 128, 256), 16, 256, 128, 500), ((4, 8), 3, 32, 16, 5))
 
-    class Bottleneck(nn.Module):  # type: ignore[misc]
+    class Bottleneck(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, before: int, after: int) -> None:
             super().__init__()
             middle = 2 * before

@@ -96,7 +96,7 @@ def weather_carried_on_by_wide_convolutions(torch: Any, cure: str | None) -> Ste
     nn, functional = torch.nn, torch.nn.functional
     width, blocks, fields, batch, height, breadth = sizes((512, 7, 64, 2, 128, 256), (8, 1, 4, 1, 8, 8))
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class Block(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.first = nn.Conv2d(width, width, 3, padding=1, bias=False)
@@ -160,7 +160,7 @@ def forecaster_fed_by_two_workers(torch: Any, cure: str | None) -> Step:
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, fused=True)
 
     def step() -> Any:
-        series = next(windows).to("cuda", torch.bfloat16, non_blocking=True).unflatten(1, (patches + 1, patch))
+        series = next(windows).to("cuda", non_blocking=True).to(torch.bfloat16).unflatten(1, (patches + 1, patch))
         guess = network[2](network[1](network[0](series[:, :-1])))
         loss = functional.mse_loss(guess.float(), series[:, 1:].float())
         loss.backward()
@@ -206,7 +206,7 @@ def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, cure: str | None) -> S
             torch._foreach_mul_(gradients, (limit / (whole + 1e-6)).clamp(max=1))
             return
         squares = [gradient.norm() ** 2 for gradient in gradients]
-        scale = (limit / (sum(squares).sqrt() + 1e-6)).clamp(max=1)  # type: ignore[union-attr]
+        scale = (limit / (sum(squares).sqrt() + 1e-6)).clamp(max=1)
         for gradient in gradients:
             gradient.mul_(scale)
 
@@ -253,8 +253,9 @@ def diffusion_whose_phases_are_timed(torch: Any, cure: str | None) -> Step:
         noisy = (moment * latents + (1 - moment) * noise).to(torch.bfloat16)
         angles = 1000 * moment * rates
         token = torch.cat((angles.sin(), angles.cos()), -1).to(torch.bfloat16)
-        low = network["down"](torch.cat((token, network["enter"](noisy)), 1) + places)
-        high = network["up"](network["skip"](torch.cat((low, low.flip(1)), -1)))
+        entered = torch.cat((token, network["enter"](noisy)), 1) + places
+        low = network["down"](entered)
+        high = network["up"](network["skip"](torch.cat((low, entered), -1)))
         return functional.mse_loss(network["leave"](high[:, 1:]).float(), (latents - noise).float())
 
     def update() -> None:

@@ -141,7 +141,7 @@ def images_decoded_in_float32_for_safety(torch: Any, cure: str | None) -> Step:
     nn, functional = torch.nn, torch.nn.functional
     widths, batch, side = sizes(((512, 512, 256, 128), 4, 32), ((32, 32), 2, 4))
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class Block(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, before: int, after: int) -> None:
             super().__init__()
             self.norms = nn.ModuleList((nn.GroupNorm(32, before), nn.GroupNorm(32, after)))
@@ -154,7 +154,7 @@ def images_decoded_in_float32_for_safety(torch: Any, cure: str | None) -> Step:
             inner = self.convolutions[0](functional.silu(self.norms[0](x)))
             return self.short(x) + self.convolutions[1](functional.silu(self.norms[1](inner)))
 
-    class Larger(nn.Module):  # type: ignore[misc]
+    class Larger(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, width: int) -> None:
             super().__init__()
             self.convolution = nn.Conv2d(width, width, 3, padding=1)

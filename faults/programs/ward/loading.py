@@ -144,15 +144,15 @@ class Heartbeats:
 def heartbeats_warped_between_the_steps(torch: Any, cure: str | None) -> Step:
     """A residual network learns to read electrocardiograms, and numpy warps the 64 of a batch before each step.
 
-    `DataLoader(records, batch_size=64)` has no workers, so that warping and training take turns. With twelve workers
+    `DataLoader(records, batch_size=64)` has no workers, so that warping and training take turns. With fourteen workers
     the next batches are ready when the GPU wants them.
     """
     nn, functional = torch.nn, torch.nn.functional
-    leads, length, width, blocks, batch, kinds = sizes((12, 1000, 128, 6, 64, 9), (2, 64, 8, 1, 4, 3))
-    workers = sizes(12, 1) if cure else 0  # planted
+    leads, length, width, blocks, batch, kinds = sizes((12, 1000, 128, 8, 64, 9), (2, 64, 8, 1, 4, 3))
+    workers = sizes(14, 1) if cure else 0  # planted
     records = batches(torch, Heartbeats(torch, leads, length, kinds), batch, workers)  # planted
 
-    class Block(nn.Module):  # type: ignore[misc]
+    class Block(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, stride: int) -> None:
             super().__init__()
             self.inner = nn.Sequential(
@@ -205,21 +205,24 @@ class Molecules:
 
     def __getitem__(self, index: int) -> tuple[list[int], list[tuple[int, int]], float]:
         text = self._texts[index % len(self._texts)]
-        atoms, bonds, branches, ring, last = [], [], [], None, None
+        atoms: list[str] = []
+        bonds: list[tuple[int, int]] = []
+        branches: list[int] = []
+        ring, last = -1, -1
         for letter in text:
             if letter == "(":
                 branches.append(last)
             elif letter == ")":
                 last = branches.pop()
             elif letter == "1":
-                if ring is None:
+                if ring < 0:
                     ring = last
                 else:
                     bonds.append((ring, last))
-                    ring = None
+                    ring = -1
             else:
                 atoms.append(letter)
-                if last is not None:
+                if last >= 0:
                     bonds.append((last, len(atoms) - 1))
                 last = len(atoms) - 1
         return self.features(atoms, bonds), bonds + [(b, a) for a, b in bonds], len(text) % 11 / 10
@@ -238,7 +241,10 @@ class Molecules:
 
     def joined(self, items: list[Any]) -> Any:
         """A batch as one graph: the atoms, the bonds, the molecule of each atom, and the affinities."""
-        torch, atoms, bonds, owners = self._torch, [], [], []
+        torch = self._torch
+        atoms: list[int] = []
+        bonds: list[tuple[int, int]] = []
+        owners: list[int] = []
         for number, (own, pairs, _) in enumerate(items):
             bonds += [(a + len(atoms), b + len(atoms)) for a, b in pairs]
             atoms += own
@@ -255,7 +261,7 @@ def molecules_read_by_two_workers(torch: Any, cure: str | None) -> Step:
     fourteen workers keep up.
     """
     nn = torch.nn
-    width, layers, batch, atoms = sizes((384, 6, 256, 40), (8, 1, 4, 9))
+    width, layers, batch, atoms = sizes((384, 6, 256, 30), (8, 1, 4, 9))
     molecules = Molecules(torch, atoms)
     workers = sizes(14, 1) if cure else sizes(2, 0)  # planted
     graphs = batches(torch, molecules, batch, workers, molecules.joined)  # planted

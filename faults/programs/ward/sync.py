@@ -66,7 +66,7 @@ def hubert_whose_words_are_cut_on_the_gpu(torch: Any, cure: str | None) -> Step:
     recording. The letters of the whole batch can be fetched at once, and merging them is nothing for a CPU.
     """
     transformers = hugging_face()
-    width, layers, heads, letters, batch, samples = sizes((1024, 6, 16, 32, 24, 64000), (32, 1, 2, 8, 2, 1600))
+    width, layers, heads, letters, batch, samples = sizes((1024, 6, 16, 32, 24, 48000), (32, 1, 2, 8, 2, 1600))
     config = transformers.HubertConfig(
         vocab_size=letters,
         hidden_size=width,
@@ -111,9 +111,9 @@ def glow_that_asks_whether_it_has_begun(torch: Any, cure: str | None) -> Step:
     the next kernels are launched. After training all norms are set, and a flag of Python says so without a wait.
     """
     nn, functional = torch.nn, torch.nn.functional
-    channels, hidden, depth, batch, side = sizes((12, 512, 24, 32, 32), (4, 8, 2, 2, 8))
+    channels, hidden, depth, batch, side = sizes((12, 512, 24, 40, 32), (4, 8, 2, 2, 8))
 
-    class Norm(nn.Module):  # type: ignore[misc]
+    class Norm(torch.nn.Module):  # type: ignore[misc]
         def __init__(self, count: int) -> None:
             super().__init__()
             self.shift = nn.Parameter(0.1 * torch.randn(1, count, 1, 1))
@@ -131,7 +131,7 @@ def glow_that_asks_whether_it_has_begun(torch: Any, cure: str | None) -> Step:
                 self.begin(x)
             return torch.addcmul(self.shift, x, self.scale)
 
-    class Flow(nn.Module):  # type: ignore[misc]
+    class Flow(torch.nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
             self.norm = Norm(channels)
