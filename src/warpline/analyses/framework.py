@@ -6,7 +6,7 @@ from typing import Literal
 
 import polars as pl
 
-from warpline.trace.names import distinct
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 Framework = Literal["pytorch", "cuda", "other", "wrapped"]
@@ -46,4 +46,4 @@ def _runs_julia(trace: Trace) -> bool:
 
 
 def _any(table: pl.DataFrame, pattern: str) -> bool:
-    return bool(distinct(table["name"])[0].str.contains(pattern).any()) if len(table) else False
+    return bool(rows_like(table, pattern).any()) if len(table) else False

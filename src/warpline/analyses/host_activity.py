@@ -26,13 +26,11 @@ from warpline.trace.api_names import (
     STREAM_WAIT,
 )
 from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import distinct, named
+from warpline.trace.names import Names, named, named_like, names_in, rows_like
 from warpline.trace.trace import Trace
 
 Labels = npt.NDArray[np.int8]
 """Positions in PRIORITY."""
-Distinct = tuple[pl.Series, Int64s]
-"""The distinct names of a table, and which of them each row has."""
 
 WAITING = "waiting"
 PRIORITY = ("cold_start", "memory", "profiler", "sync", "transfer", "input", WAITING, "dispatch")
@@ -155,7 +153,7 @@ class _Told:
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table with thread events."""
-    ranges, frames = trace.ranges.filter(pl.col("end_ns").is_not_null()), distinct(trace.python["name"])
+    ranges, frames = trace.ranges.filter(pl.col("end_ns").is_not_null()), names_in(trace.python)
     parts = (
         _calls(trace),
         _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}),
@@ -184,7 +182,9 @@ def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
 
 def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """Bursts in which files are looked up: an import, or, where most steps have some, the program's own reading."""
-    lookups = trace.osrt.filter(named(OS_LOOKUP))
+    lookups = named_like(trace.osrt, OS_LOOKUP)
+    if not len(lookups):
+        return
     begins, end = integers(trace.steps["start_ns"]), int(integers(trace.steps["end_ns"]).max(initial=0))
     moments = integers(lookups["start_ns"])
     step = np.where(moments < end, np.searchsorted(begins, moments, side="right"), 0)
@@ -198,18 +198,16 @@ def _lookups(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
             yield int(number), label, union(spans.starts, spans.ends - BURST_NS)
 
 
-def _profiler_frames(python: pl.DataFrame, distinct_names: Distinct) -> Iterator[tuple[int, str, Spans]]:
+def _profiler_frames(python: pl.DataFrame, known: Names) -> Iterator[tuple[int, str, Spans]]:
     """The profiler's own Python frames, without the program's frames that they call (a decorator wraps a whole run).
 
     What the profiler calls of torch and of Python, as `torch.cuda.synchronize()`, is its own as well.
     """
-    names, which = distinct_names
-    is_profiling = np.append(names.str.contains(PROFILING).to_numpy(), False)
-    if not is_profiling.any():
+    profiling = np.append(known.like(PROFILING), False)
+    if not profiling.any():
         return
-    profiling = np.append(is_profiling[which], False)
     parents = integers(python["parent"])
-    helping = np.flatnonzero(np.append(names.str.contains(PROFILER_HELPERS).to_numpy(), False)[which])
+    helping = np.flatnonzero(known.like(PROFILER_HELPERS))
     # Helpers call helpers: a few levels of them.
     for _ in range(HELPER_LEVELS):
         profiling[helping] |= profiling[parents[helping]]
@@ -225,9 +223,10 @@ def _profiler_frames(python: pl.DataFrame, distinct_names: Distinct) -> Iterator
         yield thread, "profiler", difference(spans, union(inner.start[theirs], inner.end[theirs]))
 
 
-def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Distinct | None = None) -> _Told:
+def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Names | None = None) -> _Told:
     """The rows whose names match a pattern; the first match counts. `known` are the table's distinct names."""
-    names, which = known or distinct(table["name"])
+    known = known or names_in(table)
+    names, which = known.names, known.which
     label = np.full(len(names) + 1, NONE, np.int8)
     for word, pattern in reversed(patterns.items()):
         label[:-1][names.str.contains(pattern).to_numpy()] = PRIORITY.index(word)
@@ -237,9 +236,11 @@ def _telling(table: pl.DataFrame, patterns: dict[str, str], known: Distinct | No
 
 def _captures(api: pl.DataFrame) -> _Told:
     """From start to end of each capture: launches in between only build a graph."""
-    marks = api.filter(named(f"{BEGIN_CAPTURE}|{END_CAPTURE}")).sort("start_ns")
-    spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
-    spans = spans.drop_nulls("end_ns")
+    spans = named_like(api, f"{BEGIN_CAPTURE}|{END_CAPTURE}")
+    if len(spans):
+        marks = spans.sort("start_ns")
+        spans = marks.with_columns(end_ns=pl.col("end_ns").shift(-1).over("thread")).filter(named(BEGIN_CAPTURE))
+        spans = spans.drop_nulls("end_ns")
     return _Told.rows(spans, np.arange(len(spans)), np.full(len(spans), PRIORITY.index("cold_start"), np.int8))
 
 
@@ -251,7 +252,8 @@ def _ops(ops: pl.DataFrame) -> _Told:
 
 def _calls(trace: Trace) -> _Told:
     """API calls, by what each waits for."""
-    names, which = distinct(trace.api["name"])
+    known = names_in(trace.api)
+    names, which = known.names, known.which
 
     def are(pattern: str) -> Bools:
         return np.append(names.str.contains(pattern).to_numpy(), False)
@@ -294,5 +296,5 @@ def _slow_first_calls(api: pl.DataFrame, ops: pl.DataFrame) -> pl.Series:
 
 def pageable_copies(trace: Trace) -> pl.Series:
     """Calls whose copy has pageable memory at one end: they return when the data is staged, or the copy done."""
-    pageable = named("^Pageable$", "source_memory") | named("^Pageable$", "target_memory")
-    return trace.gpu.filter(pageable, pl.col("api_id").is_not_null())["api_id"]
+    ends = (rows_like(trace.gpu, "^Pageable$", f"{end}_memory") for end in ("source", "target"))
+    return trace.gpu["api_id"].filter(pl.Series(np.logical_or(*ends))).drop_nulls()

@@ -18,7 +18,7 @@ from warpline.intervals import EMPTY, Spans, complement, difference, intersectio
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.memory import hand_back_much
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 SHORT_HOLE_NS = 300_000
@@ -157,8 +157,8 @@ class HostTime:
         """The calls of all threads that launched GPU operations, in order."""
         gpu, api = self._trace.gpu, self._trace.api
         calls = integers(gpu["api_id"])
-        upload = matches(gpu["copy_kind"], "^HtoD$").to_numpy()
-        result = matches(gpu["copy_kind"], "^DtoH$").to_numpy() & (integers(gpu["bytes"], 0) > NUMBER_BYTES)
+        upload = rows_like(gpu, "^HtoD$", "copy_kind")
+        result = rows_like(gpu, "^DtoH$", "copy_kind") & (integers(gpu["bytes"], 0) > NUMBER_BYTES)
         linked = np.flatnonzero(calls != NONE)
         linked = linked[np.argsort(integers(api["start_ns"])[calls[linked]], kind="stable")]
         thread, start, end = (integers(api[name])[calls[linked]] for name in ("thread", "start_ns", "end_ns"))
@@ -172,7 +172,7 @@ class HostTime:
     @cached_property
     def _waits_of(self) -> _ByThread:
         api = self._trace.api
-        waits = np.flatnonzero(matches(api["name"], SYNCHRONISE).to_numpy())
+        waits = np.flatnonzero(rows_like(api, SYNCHRONISE))
         return _ByThread.sort(integers(api["thread"]), integers(api["start_ns"]), waits)
 
     @cached_property

@@ -6,13 +6,13 @@ import json
 from functools import cache
 
 import numpy as np
-import polars as pl
 
-from warpline.trace.columns import NONE, Int64s
-from warpline.trace.names import distinct, spelled
+from warpline.trace.columns import NONE
+from warpline.trace.names import Names, names_in
 from warpline.trace.trace import Trace
 from warpline.work import Launch, OpCall, Work, call_from_kineto, why_no_work, work_of
 
+LARGEST_NUMBER = int(np.iinfo(np.int64).max)
 _RECORDED = ("name", "shapes", "dtypes", "strides", "concrete")
 
 
@@ -20,8 +20,8 @@ class OpCalls:
     """Ops by row, and the FLOPs and bytes of each distinct call, computed once."""
 
     def __init__(self, trace: Trace) -> None:
-        recorded = [distinct(trace.ops[name]) for name in _RECORDED]
-        self._columns = [spelled(names, which).tolist() for names, which in recorded]
+        recorded = [names_in(trace.ops, name) for name in _RECORDED]
+        self._columns = [column.texts.tolist() for column in recorded]
         self._numbers = _numbers(recorded)
         self._parents = trace.ops["parent"].to_list()
         self._known: dict[object, Work | None] = {}
@@ -84,14 +84,18 @@ class OpCalls:
         return call_from_kineto(*self.recorded(op), launches=launches, parent=around)
 
 
-def _numbers(columns: list[tuple[pl.Series, Int64s]]) -> list[int]:
+def _numbers(columns: list[Names]) -> list[int]:
     """A number for each row, equal where all columns are; no text counts as an empty one."""
-    number = np.zeros(len(columns[0][1]), np.int64)
-    for names, which in columns:
-        empty = np.flatnonzero(names.to_numpy() == "")
-        code = np.where(which == len(names), empty[0], which) if len(empty) else which
-        number = np.unique(number * (len(names) + 1) + code, return_inverse=True)[1]
-    return number.tolist()
+    number, beyond = np.zeros(len(columns[0].which), np.int64), 1
+    for column in columns:
+        names, code = column.names.to_list(), column.which
+        if "" in names:
+            code = np.where(code == len(names), names.index(""), code)
+        if beyond > LARGEST_NUMBER // (len(names) + 1):
+            number = np.unique(number, return_inverse=True)[1]
+            beyond = len(number)
+        number, beyond = number * (len(names) + 1) + code, beyond * (len(names) + 1)
+    return np.unique(number, return_inverse=True)[1].tolist()
 
 
 @cache

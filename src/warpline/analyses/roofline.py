@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
 
+import numpy as np
 import polars as pl
 
 from warpline.analyses.borrowed_ops import lent_to
@@ -31,6 +32,7 @@ from warpline.hardware import Chip, Roof, chip_named, find_device, roof_of
 from warpline.hardware.chips import DRAM, TENSOR, VECTOR
 from warpline.kernels import identify
 from warpline.records import dataclass
+from warpline.trace.columns import NONE, integers
 from warpline.trace.trace import Trace
 from warpline.work import MATRIX, Work
 
@@ -116,18 +118,25 @@ def kernel_floors(
 UNKNOWN_DEVICE = "unknown device"
 
 
+def _busiest_device(gpu: pl.DataFrame) -> int:
+    """The device that has most of the time, NONE for the unnumbered one; of several, the last."""
+    device, start, end = (integers(gpu[name]) for name in ("device", "start_ns", "end_ns"))
+    if not len(device):
+        return NONE
+    numbers, which = np.unique(device, return_inverse=True)
+    time_ns = np.bincount(which, end - start)
+    return int(numbers[np.lexsort((numbers, time_ns))[-1]])
+
+
 def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | None]:
     """The device's name and its chip: the requested one, else the one that most of the trace ran on."""
     if wanted is not None:
         return wanted, chip_named(wanted)
-    length = pl.col("end_ns") - pl.col("start_ns")
-    busiest = trace.gpu.group_by("device").agg(time_ns=length.sum()).sort("time_ns", "device")
-    named = trace.devices.filter(pl.col("device").eq_missing(busiest["device"][-1])) if len(busiest) else trace.devices
-    # Some profiles number devices otherwise in their list than in their events.
-    devices = named if len(named) else trace.devices
-    if not len(devices):
+    if not len(trace.devices):
         return UNKNOWN_DEVICE, None
-    row = devices.row(0, named=True)
+    # Some profiles number devices otherwise in their list than in their events.
+    mine = np.flatnonzero(integers(trace.devices["device"]) == _busiest_device(trace.gpu))
+    row = trace.devices.row(int(mine[0]) if len(mine) else 0, named=True)
     compute = (row["compute_major"], row["compute_minor"])
     known = None not in compute
     chip = find_device(row["name"], row["sm_count"], (int(compute[0]), int(compute[1])) if known else None)

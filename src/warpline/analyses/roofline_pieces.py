@@ -21,7 +21,7 @@ from warpline.errors import WarplineError
 from warpline.records import dataclass
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, integers
-from warpline.trace.names import matches, texts
+from warpline.trace.names import names_in, rows_like
 from warpline.trace.trace import Trace
 from warpline.work import Launch, Work
 from warpline.work.collective import work_of_record
@@ -97,7 +97,7 @@ class Gathered:
         """What is counted of the same rows: `time_ns`, `op`, `graph`, `bytes`, `blocks` and `threads`."""
         product = pl.col("grid_x").cast(pl.Int64) * pl.col("grid_y") * pl.col("grid_z")
         threads = pl.col("block_x").cast(pl.Int64) * pl.col("block_y") * pl.col("block_z")
-        replays = np.append(matches(self.trace.api["name"], GRAPH_LAUNCH).to_numpy(), False)
+        replays = np.append(rows_like(self.trace.api, GRAPH_LAUNCH), False)
         return self.gpu.select(
             "bytes",
             op=pl.col("op_id"),
@@ -109,7 +109,7 @@ class Gathered:
 
     @cached_property
     def _columns(self) -> list[list[Any]]:
-        labels = [texts(self.gpu[name]).tolist() for name in LABELS]
+        labels = [names_in(self.gpu, name).texts.tolist() for name in LABELS]
         return labels + [self.numbers[name].to_list() for name in _Row._fields[len(LABELS) :]]
 
     @cached_property
@@ -134,7 +134,7 @@ class Gathered:
         """Work of NCCL's kernels by position, from what Kineto records with them (since torch 2.2)."""
         if self.trace.source != "kineto":
             return {}
-        found = np.flatnonzero(self.is_kernel & matches(self.gpu["name"], "nccl").to_numpy()).tolist()
+        found = np.flatnonzero(self.is_kernel & rows_like(self.gpu, "nccl")).tolist()
         if not found:
             return {}
         from warpline.sources.kineto.arguments import read_arguments  # noqa: PLC0415 - few traces have collectives
@@ -151,8 +151,7 @@ class Gathered:
     @cached_property
     def is_kernel(self) -> Bools:
         """Which rows are kernels."""
-        result: Bools = matches(self.gpu["kind"], "^kernel$").to_numpy()
-        return result
+        return rows_like(self.gpu, "^kernel$", "kind")
 
     @cached_property
     def pieces(self) -> list[Piece]:

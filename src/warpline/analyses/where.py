@@ -11,7 +11,7 @@ import polars as pl
 from warpline.records import dataclass
 from warpline.trace.call_lines import call_lines
 from warpline.trace.columns import NONE, Bools, grouped, ids, integers
-from warpline.trace.names import matches
+from warpline.trace.names import names_in
 from warpline.trace.nesting import Nest, nearest_marked
 from warpline.trace.same_ops import OpOrder, same_ops
 from warpline.trace.trace import Trace
@@ -26,6 +26,7 @@ LIBRARY = (
     r"(/|\.py\(|\.)|site-packages/|dist-packages/|lib/python\d"
 )
 """Frames of libraries and of Python itself. torch shortens its paths to begin with the package."""
+_LINE = re.compile(r"\(\d+\): ")
 _FRAME = re.compile(r"^(?P<file>.+?)\((?P<line>\d{1,9})\): (?P<function>.*)$")
 
 
@@ -60,7 +61,9 @@ class UserFrames:
             self._twin = _Twin(trace, source) if len(source.python) else None
         self.python = source.python
         """The table that lookups give rows of."""
-        own = ~matches(self.python["name"], LIBRARY).to_numpy()
+        known = names_in(self.python)
+        own = ~known.like(LIBRARY)
+        self._names, self._name_of = [*known.names.to_list(), None], np.append(known.which, len(known.names))
         self._parents = np.append(integers(self.python["parent"]), NONE)
         self._own_or_above = np.append(nearest_marked(self._parents[:-1], own), NONE)
         self._frames = source.frames if len(own) else None
@@ -108,20 +111,23 @@ class UserFrames:
 
     def sites(self, threads: Int64s, moments: Int64s) -> pl.Series:
         """The innermost user frames as text, each with the line that was running, where that is known."""
+        texts, which = self.distinct_sites(threads, moments)
+        return pl.Series(texts, dtype=pl.String)[which]
+
+    def distinct_sites(self, threads: Int64s, moments: Int64s) -> tuple[list[str | None], Int64s]:
+        """The same as the distinct texts, and for each moment which of them it has."""
         if self._frames is None:
-            return pl.Series([None] * len(moments), dtype=pl.String)
+            return [None], np.zeros(len(moments), np.int64)
         if self._twin is not None:
             threads, moments = self._twin.moments(threads, moments)
         inner = self._frames.innermost(threads, moments)
         own = self._own_or_above[inner]
         lines = self._running_lines(threads, moments, inner, own)
-        names = self.names(own)
-        placed = pl.DataFrame({"name": names, "line": lines}).with_columns(
-            pl.when(pl.col("line") == NONE)
-            .then("name")
-            .otherwise(pl.col("name").str.replace(r"\(\d+\): ", pl.format("({}): ", "line")))
-        )
-        return placed["name"]
+        beyond = int(lines.max(initial=NONE)) + 2
+        found, which = np.unique(self._name_of[own] * beyond + lines + 1, return_inverse=True)
+        texts = [_with_line(self._names[number // beyond], number % beyond - 1) for number in found.tolist()]
+        known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        return list(known), np.array([known[text] for text in texts], np.int64)[which]
 
     def _running_lines(self, threads: Int64s, moments: Int64s, inner: Int64s, own: Int64s) -> Int64s:
         """The line of each user frame that was running: the one that makes the call on the way to the innermost frame.
@@ -150,6 +156,11 @@ class UserFrames:
                 break
             row[climbing] = self._parents[row[climbing]]
         return np.where((row == above) | (above == NONE), NONE, row)
+
+
+def _with_line(frame: str | None, line: int) -> str | None:
+    """The frame's text, with this line in the place of its function's first line."""
+    return frame if frame is None or line == NONE else _LINE.sub(f"({line}): ", frame, count=1)
 
 
 def _latest(frames: Nest, threads: Int64s, moments: Int64s) -> Int64s:

@@ -105,7 +105,7 @@ class _Batched:
     def __init__(self, scene: Scene) -> None:
         self._scene, self._floor = scene, scene.floor_ns()
         # A library's batched GEMM has another grid than the GEMM of one iteration.
-        self._full = np.where(scene.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(Grids(scene).waves, 1.0))
+        self._full = np.where(scene.kernels(*LIBRARY_CLASSES), 0.0, np.minimum(scene.once(Grids).waves, 1.0))
         self._full[scene.kind == "memcpy"] = 1.0
 
     def duration_ns(self, loop: Loop, duration: Floats, case: int) -> Floats:

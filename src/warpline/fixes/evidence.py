@@ -10,14 +10,15 @@ import polars as pl
 
 from warpline.analyses.breakdown import DeviceTime, device_times
 from warpline.analyses.framework import Framework, framework_of
-from warpline.analyses.where import UserFrames, with_sites
+from warpline.analyses.where import Site, UserFrames
 from warpline.fixes.changes import Change, change_of
 from warpline.fixes.claim import Place
 from warpline.intervals import difference, union
 from warpline.replay.fix import GraphFix
 from warpline.replay.graph.model import SEGMENT, WORK
 from warpline.replay.whatif import Prediction, Trial, WhatIf
-from warpline.trace.columns import NONE, Bools, Floats, Int64s, ids, integers
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
+from warpline.trace.names import distinct, names_in
 from warpline.trace.nesting import nearest_marked
 from warpline.trace.trace import Trace
 from warpline.work.parse import recorded_sizes
@@ -189,9 +190,9 @@ class Evidence:
 
     def _op_places(self, nodes: Bools, weight: Floats) -> tuple[Place, ...]:
         chosen, table = self._under_ops(nodes), self.trace.ops
-        names, written = table["name"].gather(self.scene.op[chosen]).cast(pl.String), self.written_ops(nodes)
+        known, written = names_in(table), self.written_ops(nodes)
         moments = integers(table["thread"])[written], integers(table["start_ns"])[written]
-        return self.places_at(names, *moments, weight[chosen])
+        return self._places(known.names.to_list(), known.which[self.scene.op[chosen]], *moments, weight[chosen])
 
     @cached_property
     def _forward_ops(self) -> Int64s:
@@ -207,11 +208,12 @@ class Evidence:
         """The outermost ops around these API calls, or after these segments; else the calls themselves."""
         chosen, rows = self._api_rows(nodes)
         moments = integers(self.trace.api["thread"])[rows], integers(self.trace.api["start_ns"])[rows]
-        return self.places_at(self._call_labels(rows), *moments, None if weight is None else weight[chosen])
+        return self._places(*self._call_labels(rows), *moments, None if weight is None else weight[chosen])
 
     def host_labels(self, nodes: Bools) -> pl.Series:
         """The outermost op around each of these API calls, or the call's own name."""
-        return self._call_labels(self._api_rows(nodes)[1])
+        labels, which = self._call_labels(self._api_rows(nodes)[1])
+        return pl.Series(labels, dtype=pl.String)[which]
 
     def _api_rows(self, nodes: Bools) -> tuple[Int64s, Int64s]:
         graph = self.scene.graph
@@ -219,23 +221,35 @@ class Evidence:
         rows = np.where(graph.kind == SEGMENT, graph.before, graph.row)[chosen]
         return chosen[rows != NONE], rows[rows != NONE]
 
-    def _call_labels(self, rows: Int64s) -> pl.Series:
-        ops = self.scene.roots[integers(self.trace.api["op_id"])[rows]]
-        known = self.trace.ops["name"].gather(ids(ops)).cast(pl.String)
-        return known.fill_null(self.trace.api["name"].gather(rows).cast(pl.String))
+    def _call_labels(self, rows: Int64s) -> tuple[list[str], Int64s]:
+        """Distinct labels of these calls, and for each call which of them it has."""
+        ops, calls = names_in(self.trace.ops), names_in(self.trace.api)
+        op = self.scene.roots[integers(self.trace.api["op_id"])[rows]]
+        texts = [*ops.names.to_list(), *calls.names.to_list()]
+        known = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+        number = np.array([known[text] for text in texts], np.int64)
+        of_call = len(ops.names) + calls.which[rows]
+        return list(known), number[np.where(op == NONE, of_call, np.append(ops.which, NONE)[op])]
 
     def places_at(
         self, labels: pl.Series, threads: Int64s, moments: Int64s, weight: Floats | None = None
     ) -> tuple[Place, ...]:
         """Places at these moments, by label and user source line, the largest weight first."""
-        if not len(labels):
+        names, which = distinct(labels.cast(pl.Categorical))
+        return self._places([*names.to_list(), ""], which, threads, moments, weight)
+
+    def _places(
+        self, labels: list[str], which: Int64s, threads: Int64s, moments: Int64s, weight: Floats | None = None
+    ) -> tuple[Place, ...]:
+        """The same for distinct labels, and for each moment which of them it has."""
+        if not len(which):
             return ()
-        frames = self.user_frames.sites(threads, moments)
-        weights = np.ones(len(labels)) if weight is None else weight
-        rows = pl.DataFrame({"op": labels, "frame": frames, "weight": weights})
-        counted = rows.group_by("op", "frame").agg(pl.col("weight").sum(), count=pl.len())
-        listed = with_sites(counted.sort("weight", "op", "frame", descending=[True, False, False]).head(LISTED_PLACES))
-        return tuple(Place(row["op"], row["file"], row["line"], row["count"]) for row in listed.rows(named=True))
+        frames, frame = self.user_frames.distinct_sites(threads, moments)
+        found, place, counts = np.unique(which * len(frames) + frame, return_inverse=True, return_counts=True)
+        weights = np.bincount(place, weight).tolist()
+        spots = [(labels[pair // len(frames)], frames[pair % len(frames)] or "") for pair in found.tolist()]
+        rows = sorted(zip(spots, weights, counts.tolist(), strict=True), key=lambda row: (-row[1], row[0]))
+        return tuple(_place(label, spot, count) for (label, spot), _, count in rows[:LISTED_PLACES])
 
     def costliest_shapes(self, nodes: Bools) -> str:
         """Shapes of the op with the longest total time among these nodes; empty if none were recorded."""
@@ -250,6 +264,11 @@ class Evidence:
         if not len(total):
             return ""
         return _matrices(str(total.sort("time", "shapes", descending=[True, False])["shapes"][0]))
+
+
+def _place(label: str, frame: str, count: int) -> Place:
+    site = Site.parse(frame)
+    return Place(label, site.file if site else None, site.line if site else None, count)
 
 
 def _matrices(shapes: str) -> str:

@@ -27,7 +27,7 @@ LEFT_BY_OTHER_TILES = Cost(0.0, 0.5, 1.0, "not measured yet: a cautious range")
 
 def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
     """Kernels far above their floors: those with few blocks, and those with a tail."""
-    grids, length = Grids(scene), scene.graph.duration
+    grids, length = scene.once(Grids), scene.graph.duration
     usable = scene.in_steps & (scene.kind == "kernel") & (floor > 0)
     few = usable & grids.few() & ~scene.kernels(*LIBRARY_CLASSES)
     op_ns = scene.host.launched_op.expected
@@ -40,7 +40,7 @@ def empty_kernels(scene: Scene, floor: Floats) -> tuple[Bools, Bools]:
 def apply(bench: Workbench, case: int) -> int:
     """Shorten kernels that leave multiprocessors empty, never below the roofline."""
     scene, changed = bench.scene, 0
-    floor, empty = scene.floor_ns(), 1 - Grids(scene).used()
+    floor, empty = scene.floor_ns(), 1 - scene.once(Grids).used()
     for mine, left in zip(empty_kernels(scene, floor), (LEFT_BY_SPREADING, LEFT_BY_OTHER_TILES), strict=True):
         chosen = np.flatnonzero(mine & ~bench.gone)
         now = bench.graph.duration[chosen]
@@ -51,7 +51,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 def small_grid(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Long kernels that leave most multiprocessors idle."""
-    empty, grids = evidence.changed(FIX.name).work, Grids(evidence.scene)
+    empty, grids = evidence.changed(FIX.name).work, evidence.scene.once(Grids)
     if evidence.gains("streams", WORTH_TRYING_FIRST) and (empty & evidence.changed("streams").work).any():
         return None
     few, tails = empty & grids.few(), empty & grids.tails()

@@ -14,7 +14,7 @@ from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
 from warpline.trace.columns import Floats, integers
-from warpline.trace.names import named
+from warpline.trace.names import named_like
 from warpline.units import duration, several
 
 COLLECTING = r"^<built-in (function|method) collect\b"
@@ -35,7 +35,7 @@ def apply(bench: Workbench, case: int) -> int:
 
 def collecting(scene: Scene) -> Floats:
     """Share of each CPU segment within steps in which Python frames show garbage collection."""
-    frames = scene.trace.python.filter(named(COLLECTING))
+    frames = named_like(scene.trace.python, COLLECTING)
     shown = scene.covered(*(integers(frames[name]) for name in ("start_ns", "end_ns", "thread")))
     return np.where(scene.in_steps, shown, 0.0)
 

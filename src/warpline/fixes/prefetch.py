@@ -21,7 +21,7 @@ from warpline.replay.patterns.loading import hand_over, has_workers
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace.columns import integers
-from warpline.trace.names import matches, named
+from warpline.trace.names import named_like, rows_like
 from warpline.trace.trace import Trace
 from warpline.units import count, duration
 
@@ -103,7 +103,7 @@ def _with_workers(evidence: Evidence) -> str:
 
 def _own_function(trace: Trace, loading: pl.DataFrame) -> str | None:
     """The user's function that takes the most time during loading."""
-    own = trace.python.filter(~matches(trace.python["name"], LIBRARY)).select(
+    own = trace.python.filter(~rows_like(trace.python, LIBRARY)).select(
         pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64)
     )
     spans = loading.select("thread", "start_ns", begun="start_ns", until="end_ns").sort("start_ns")
@@ -121,7 +121,7 @@ def _loading(evidence: Evidence) -> pl.DataFrame:
     ranges = trace.ranges.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
     # A thread that launches nothing loads beside the loop, or sleeps.
     own = pl.col("thread").is_in(evidence.scene.host_time.launching)
-    told = [part.filter(own, named(LOADING)).select(columns) for part in (trace.ops, ranges, trace.python)]
+    told = [named_like(part, LOADING).filter(own).select(columns) for part in (trace.ops, ranges, trace.python)]
     rows = pl.concat(
         [
             part.select(pl.col("name").cast(pl.String), pl.col("thread", "start_ns", "end_ns").cast(pl.Int64))

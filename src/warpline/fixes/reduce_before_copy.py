@@ -13,7 +13,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
-from warpline.trace.names import texts
+from warpline.trace.names import names_in
 from warpline.units import duration, several, size
 from warpline.work.parse import json_list
 
@@ -78,7 +78,7 @@ class _HostWork:
         self._scene = scene
         self._ops = ops[np.argsort(starts[ops], kind="stable")]
         self._starts, self._threads = starts[self._ops], threads[self._ops]
-        self._shapes, self._names = texts(scene.trace.ops["shapes"]), texts(scene.trace.ops["name"])
+        self._shapes, self._names = names_in(scene.trace.ops, "shapes").texts, names_in(scene.trace.ops).texts
         self._in_ops = scene.op_share * length
         self._of_host = scene.covered(starts[ops], ends[ops], threads[ops]) * length
 

@@ -17,7 +17,7 @@ from warpline.replay.patterns.waits import awaited, awaited_calls
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
-from warpline.trace.names import named
+from warpline.trace.names import named_like
 from warpline.units import count, duration, several
 
 COUNTING = (
@@ -131,9 +131,8 @@ def _written(evidence: Evidence, calls: Bools) -> str:
 def _clipping_line(evidence: Evidence) -> str | None:
     """Where gradients are clipped within the window; None if they are not, or no frames were recorded."""
     window = evidence.trace.window
-    frames = evidence.trace.python.filter(
-        named(CLIPPING), pl.col("start_ns").is_between(window.start_ns, window.end_ns)
-    ).head(1)
+    frames = named_like(evidence.trace.python, CLIPPING)
+    frames = frames.filter(pl.col("start_ns").is_between(window.start_ns, window.end_ns)).head(1)
     if not len(frames):
         return None
     moments = (frames[name].cast(pl.Int64).to_numpy() for name in ("thread", "start_ns"))

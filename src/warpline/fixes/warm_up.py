@@ -31,7 +31,7 @@ from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
 from warpline.trace.cold import ColdSteps
 from warpline.trace.columns import NONE, Floats, Int64s, grouped, integers
-from warpline.trace.names import matches, named
+from warpline.trace.names import named_like, rows_like
 from warpline.trace.steps import on_device
 from warpline.units import duration, several
 
@@ -88,7 +88,7 @@ def _warm_segments(bench: Workbench, nodes: Int64s, gone: list[Stretch], case: i
     """Warm duration of CPU segments: the dispatch of their ops, and the program's own time outside ops."""
     scene, graph = bench.scene, bench.graph
     ops = _remaining(scene.trace.ops, gone)
-    regions = ops.filter(matches(ops["name"], api_names.COMPILED_REGION))
+    regions = named_like(ops, api_names.COMPILED_REGION)
     calls = scene.call_of_work[scene.work]
     launching = np.isin(graph.before[nodes], graph.row[calls[calls != NONE]])
     host, count = scene.host, _within(scene, nodes, ops)
@@ -103,7 +103,7 @@ def _begins(bench: Workbench, segments: Int64s) -> Floats:
     """Python time before a step's first op, unless a compiler runs there: the minimum over the steps is warm."""
     scene, steps = bench.scene, bench.scene.trace.steps_in_view
     ops = scene.trace.ops
-    if not len(steps) or on_device(steps) or len(ops.filter(named(api_names.COMPILED_REGION))):
+    if not len(steps) or on_device(steps) or rows_like(ops, api_names.COMPILED_REGION).any():
         return np.zeros(len(segments))
     thread, starts, ends = steps["thread"][0], integers(steps["start_ns"]), integers(steps["end_ns"])
     first = np.sort(integers(ops.filter(pl.col("thread") == thread)["start_ns"]))

@@ -11,7 +11,7 @@ import numpy as np
 
 from warpline.trace.columns import NONE, Bools, Int64s
 from warpline.trace.dataflow import Dataflow
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 LEAST_MATCHED = 0.5
@@ -55,7 +55,7 @@ class KnownFlow:
 
     @cached_property
     def _adding(self) -> Bools:
-        return matches(self.flow.calls["op"], ADDING).to_numpy()
+        return rows_like(self.flow.calls, ADDING, "op")
 
     @cached_property
     def never_read(self) -> Bools:

@@ -27,7 +27,7 @@ from warpline.replay.labels import Labels
 from warpline.replay.steps import StepMarks
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, grouped, integers
-from warpline.trace.names import distinct
+from warpline.trace.names import Names, named_like, names_in
 from warpline.trace.nesting import outermost
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
@@ -53,6 +53,7 @@ class Scene:
         self._numbers: dict[str, Int64s] = {}
         self._floors: dict[str | None, Floats] = {}
         self._under: dict[tuple[str, ...], Bools] = {}
+        self._within: dict[str, Bools] = {}
         self._classes: dict[tuple[str, ...], Bools] = {}
         self._found: dict[Callable[[Scene], object], object] = {}
         self._found_among: dict[tuple[Callable[[Scene, Bools], object], bytes], object] = {}
@@ -113,16 +114,15 @@ class Scene:
     def call_name(self) -> Labels:
         """Name of the API call of calls and returns; empty elsewhere."""
         calls = np.flatnonzero(~self.is_work & (self.graph.row != NONE))
-        return self._labels(self.trace.api["name"], calls, self.graph.row[calls])
+        return self._labels(names_in(self.trace.api), calls, self.graph.row[calls])
 
-    def _labels(self, column: pl.Series, nodes: Int64s, rows: Int64s) -> Labels:
-        """For these nodes the texts of those rows (NONE for none) of a categorical column; empty for all others."""
-        found, which = distinct(column)
-        names = found.to_list()
+    def _labels(self, column: Names, nodes: Int64s, rows: Int64s) -> Labels:
+        """For these nodes the texts of those rows (NONE for none) of a column; empty for all others."""
+        names = column.names.to_list()
         empty = names.index("") if "" in names else len(names)
         number = np.append(np.arange(len(names)), empty)
         codes = np.full(len(self.graph), empty, np.int64)
-        codes[nodes] = np.append(number[which], empty)[rows]
+        codes[nodes] = np.append(number[column.which], empty)[rows]
         return Labels.of([*names, ""][: max(len(names), empty + 1)], codes)
 
     def calls_like(self, pattern: str) -> Bools:
@@ -177,7 +177,7 @@ class Scene:
     def work_text(self, column: str) -> Labels:
         """A text column of `gpu` for each node; empty for CPU nodes and where nothing is recorded."""
         if column not in self._texts:
-            self._texts[column] = self._labels(self.trace.gpu[column], self.work, self.graph.row[self.work])
+            self._texts[column] = self._labels(names_in(self.trace.gpu, column), self.work, self.graph.row[self.work])
         return self._texts[column]
 
     def work_number(self, column: str) -> Int64s:
@@ -248,7 +248,7 @@ class Scene:
         """A text column of the op around each GPU operation; empty without an op."""
         key = f"ops.{column}"
         if key not in self._texts:
-            self._texts[key] = self._labels(self.trace.ops[column], self.work, self.op[self.work])
+            self._texts[key] = self._labels(names_in(self.trace.ops, column), self.work, self.op[self.work])
         return self._texts[key]
 
     @cached_property
@@ -259,8 +259,8 @@ class Scene:
     @cached_property
     def _op_names(self) -> tuple[dict[str, int], Int64s]:
         """Names of ops with their numbers, and for each op the number of its name."""
-        names, which = distinct(self.trace.ops["name"])
-        return {name: number for number, name in enumerate(names.to_list())}, which
+        known = names_in(self.trace.ops)
+        return {name: number for number, name in enumerate(known.names.to_list())}, known.which
 
     @property
     def known_ops(self) -> list[str]:
@@ -381,16 +381,15 @@ class Scene:
 
     def within_ranges(self, pattern: str) -> Bools:
         """Nodes of threads that began, and work that was launched, within a range whose name matches."""
-        ranges = self.trace.ranges.filter(
-            pl.col("name").cast(pl.String).str.contains(pattern),
-            pl.col("end_ns").is_not_null(),
-            pl.col("thread").is_not_null(),
-        )
-        inside = np.zeros(len(self.graph), bool)
-        moment = self.launch_moment
-        for start, end in zip(integers(ranges["start_ns"]), integers(ranges["end_ns"]), strict=True):
-            inside |= (moment >= start) & (moment < end)
-        return inside
+        if pattern not in self._within:
+            ranges = named_like(self.trace.ranges, pattern).drop_nulls(["end_ns", "thread"])
+            inside = np.zeros(len(self.graph), bool)
+            moment = self.launch_moment
+            for start, end in zip(integers(ranges["start_ns"]), integers(ranges["end_ns"]), strict=True):
+                inside |= (moment >= start) & (moment < end)
+            inside.setflags(write=False)
+            self._within[pattern] = inside
+        return self._within[pattern]
 
     @cached_property
     def op_share(self) -> Floats:

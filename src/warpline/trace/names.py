@@ -1,16 +1,82 @@
-"""Queries on interned names, evaluated once per distinct name instead of once per row."""
+"""Queries on interned names, evaluated once per distinct name instead of once per row.
+
+`names_in` keeps what it found in a table for as long as the table lives, because many analyses ask the same of the few
+steps that are judged.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.trace.columns import Int64s, integers
+from warpline.trace.columns import Bools, Int64s, integers
 
 Texts = npt.NDArray[np.object_]
+KEPT_ROWS = 100_000
+"""Of longer tables nothing is kept: it would take as much memory as the columns themselves."""
+
+
+class Names:
+    """The names in a categorical column. Arrays are shared, and not to be changed."""
+
+    def __init__(self, column: pl.Series) -> None:
+        self.names, self.which = distinct(column)
+        self.which.setflags(write=False)
+        self._like: dict[str, Bools] = {}
+
+    def like(self, pattern: str) -> Bools:
+        """Which rows match a regular expression; null does not."""
+        if pattern not in self._like:
+            found: Bools = np.append(self.names.str.contains(pattern).to_numpy(), False)
+            self._like[pattern] = found = found[self.which] if found.any() else np.zeros(len(self.which), bool)
+            found.setflags(write=False)
+        return self._like[pattern]
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The names as Python's strings, equal ones being the same object; empty for null."""
+        result = spelled(self.names, self.which)
+        result.setflags(write=False)
+        return result
+
+
+_kept: dict[int, tuple[ref[pl.DataFrame], dict[str, Names]]] = {}
+"""By the identity of a table, which is that of another one once the table is gone."""
+
+
+def names_in(table: pl.DataFrame, column: str = "name") -> Names:
+    """The names in a column of a table; found once, unless the table is long."""
+    if len(table) > KEPT_ROWS:
+        return Names(table[column])
+    key = id(table)
+    known = _kept.get(key)
+    if known is None or known[0]() is not table:
+        known = _kept[key] = (ref(table, lambda gone: _forget(key, gone)), {})
+    names = known[1].get(column)
+    if names is None:
+        names = known[1][column] = Names(table[column])
+    return names
+
+
+def _forget(key: int, gone: ref[pl.DataFrame]) -> None:
+    if key in _kept and _kept[key][0] is gone:
+        del _kept[key]
+
+
+def rows_like(table: pl.DataFrame, pattern: str, column: str = "name") -> Bools:
+    """Which rows of a table have a name that matches a regular expression; not to be changed."""
+    return names_in(table, column).like(pattern)
+
+
+def named_like(table: pl.DataFrame, pattern: str, column: str = "name") -> pl.DataFrame:
+    """The rows of a table whose name matches."""
+    found = rows_like(table, pattern, column)
+    return table.filter(found) if found.any() else table.head(0)
 
 
 def matches(column: pl.Series, pattern: str) -> pl.Series:

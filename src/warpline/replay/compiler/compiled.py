@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools
-from warpline.trace.names import distinct
+from warpline.trace.names import names_in
 
 MIN_COMPILED_SHARE = 0.5
 """Share of kernels generated or launched by a compiler from which a program counts as compiled."""
@@ -19,7 +19,7 @@ def already_compiled(scene: Scene, nodes: Bools) -> bool:
 
 def _compiled(scene: Scene) -> Bools:
     """Kernels that were generated or launched by a compiler."""
-    regions, _ = distinct(scene.trace.ops["name"])
+    regions = names_in(scene.trace.ops).names
     names = regions.filter(regions.str.contains(api_names.COMPILED_CODE)).to_list()
     generated = scene.kernels_where(lambda kernel: kernel.library == "triton")
     return scene.under_op(*names) | generated if names else generated

@@ -33,7 +33,7 @@ from warpline.trace.api_names import (
     STREAM_WAIT,
 )
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import named
+from warpline.trace.names import named, named_like
 from warpline.trace.trace import Trace
 
 MIN_SAMPLES = 10
@@ -171,7 +171,7 @@ class OwnCosts:
     @cached_property
     def _compiled_regions(self) -> list[tuple[int, int, int]]:
         """Thread, begin and end."""
-        regions = self._trace.ops.filter(named(COMPILED_REGION))
+        regions = named_like(self._trace.ops, COMPILED_REGION)
         columns = (integers(regions[column]).tolist() for column in ("thread", "start_ns", "end_ns"))
         return list(zip(*columns, strict=True))
 

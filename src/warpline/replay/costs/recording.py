@@ -17,7 +17,7 @@ from warpline.replay.graph.model import CALL, WORK, Graph
 from warpline.replay.graph.streams import graph_calls
 from warpline.sources.rows import PROFILER_STEP
 from warpline.trace.columns import NONE, Floats, Int64s, integers
-from warpline.trace.names import named
+from warpline.trace.names import named_like, rows_like
 from warpline.trace.trace import Trace
 
 CASES = LOW_STEP, EXPECTED_STEP, HIGH_STEP = range(3)
@@ -58,11 +58,11 @@ class RecordedEvents:
         launched = np.bincount(calls[calls != NONE], minlength=len(trace.api)).astype(np.float64)
         is_call = graph.kind == CALL
         self.nodes[is_call] = np.append(launched, 0.0)[graph.row[is_call]]
-        marks = trace.ranges.filter(named(PROFILER_STEP), pl.col("thread").is_not_null())
+        marks = trace.ranges.filter(rows_like(trace.ranges, PROFILER_STEP), pl.col("thread").is_not_null())
         lanes.add(self.steps, integers(marks["thread"]), integers(marks["start_ns"]), 1.0)
         for table, totals in (
-            (trace.python.filter(named(PROFILER_STEP_FRAME)), self.step_frames),
-            (trace.overhead.filter(~named(r"(?i)lazy|module")), self.flushes),
+            (named_like(trace.python, PROFILER_STEP_FRAME), self.step_frames),
+            (trace.overhead.filter(~rows_like(trace.overhead, r"(?i)lazy|module")), self.flushes),
         ):
             lengths = (integers(table["end_ns"]) - integers(table["start_ns"])).astype(np.float64)
             lanes.add(totals, integers(table["thread"]), integers(table["start_ns"]), lengths)

@@ -11,7 +11,7 @@ from warpline.replay.graph.threads import TopCalls
 from warpline.replay.graph.waits import CLOCKS_IN_STARTS
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Floats, Int64s, integers
-from warpline.trace.names import named
+from warpline.trace.names import rows_like
 from warpline.trace.trace import Trace
 
 LOOK_BACK = 16
@@ -42,8 +42,8 @@ def event_edges(trace: Trace, calls: TopCalls, works: Works, device: DeviceCosts
     contradict is left out.
     """
     api = trace.api
-    waits = np.flatnonzero(api.select(hit=named(api_names.STREAM_WAIT_EVENT))["hit"].to_numpy())
-    records = np.flatnonzero(api.select(hit=named(api_names.EVENT_RECORD))["hit"].to_numpy())
+    waits = np.flatnonzero(rows_like(api, api_names.STREAM_WAIT_EVENT))
+    records = np.flatnonzero(rows_like(api, api_names.EVENT_RECORD))
     linked = works.call != NONE
     if not len(waits) or not linked.any():
         return WorkEdges(np.empty(0, np.int64), np.empty(0, np.int64))

@@ -101,7 +101,9 @@ class Graph:
 
     def of_kinds(self, *kinds: int) -> Bools:
         """Whether each node is of one of these kinds."""
-        result: Bools = np.isin(np.arange(WORK + 1), kinds)[self.kind]
+        chosen = np.zeros(WORK + 1, bool)
+        chosen[list(kinds)] = True
+        result: Bools = chosen[self.kind]
         return result
 
     def nodes(self, kind: int) -> Int64s:

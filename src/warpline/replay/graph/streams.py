@@ -18,7 +18,7 @@ from warpline.replay.costs.device import DeviceCosts
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace.api_names import GRAPH_LAUNCH
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import is_migration, named
+from warpline.trace.names import is_migration, rows_like
 from warpline.trace.trace import Trace
 
 QUEUED_IN_STARTS = 6.0
@@ -95,7 +95,7 @@ def stream_works(trace: Trace, calls: TopCalls, device: DeviceCosts) -> Works:
 
 def graph_calls(trace: Trace) -> Int64s:
     """For each row of `gpu`, the call that launched its CUDA graph (row of `api`); NONE for other work."""
-    launches = np.append(trace.api.select(hit=named(GRAPH_LAUNCH))["hit"].to_numpy(), False)
+    launches = np.append(rows_like(trace.api, GRAPH_LAUNCH), False)
     calls = integers(trace.gpu["api_id"])
     return np.where(launches[calls], calls, NONE)
 

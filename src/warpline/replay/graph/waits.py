@@ -17,7 +17,7 @@ from warpline.replay.graph.streams import Works
 from warpline.replay.graph.threads import TopCalls
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import Texts, texts
+from warpline.trace.names import Texts, names_in
 from warpline.trace.trace import Trace
 
 CLOCKS_IN_STARTS = 12.0
@@ -52,7 +52,7 @@ class Waits:
 
 def call_waits(trace: Trace, calls: TopCalls, works: Works, costs: Costs) -> Waits:
     """Every edge from work to the call that it holds up."""
-    names = texts(trace.api["name"])[calls.row]
+    names = names_in(trace.api).texts[calls.row]
     how = _kinds(names)
     op_ns = costs.host.launched_op.expected
     own_work = _own_copies(trace, calls, works, names, LONG_COPY_CALL_IN_OPS * op_ns)

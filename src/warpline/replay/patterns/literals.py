@@ -13,7 +13,7 @@ from warpline.replay.patterns.host_spans import take_out
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Int64s
-from warpline.trace.names import texts
+from warpline.trace.names import names_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def _made(scene: Scene, copies: Int64s) -> Iterator[Made]:
     starts, ends, threads = scene.op_spans
     outer = np.flatnonzero(scene.roots[:-1] == np.arange(len(starts)))
     outer = outer[np.lexsort((starts[outer], threads[outer]))]
-    names = texts(scene.trace.ops["name"])[outer].tolist()
+    names = names_in(scene.trace.ops).texts[outer].tolist()
     begin, end, thread = starts[outer], ends[outer], threads[outer]
     place = np.full(len(starts) + 1, NONE, np.int64)
     place[outer] = np.arange(len(outer))

@@ -8,7 +8,7 @@ from warpline.replay.costs import shares
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Floats, Int64s, integers
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 
 LOADER_RANGE = r"DataLoaderIter"
 """Part of the name of the range that torch records around the next batch of a DataLoader."""
@@ -62,15 +62,13 @@ def _batches(scene: Scene, nodes: Int64s, case: int) -> tuple[Int64s, Floats]:
 def has_workers(scene: Scene) -> bool:
     """Whether worker processes load already."""
     trace = scene.trace
-    named = any(matches(table["name"], WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
-    received = matches(trace.osrt["name"], RECEIVED).to_numpy() & np.isin(
-        integers(trace.osrt["thread"]), scene.host_time.launching
-    )
+    named = any(rows_like(table, WORKERS).any() for table in (trace.ranges, trace.ops, trace.python))
+    received = rows_like(trace.osrt, RECEIVED) & np.isin(integers(trace.osrt["thread"]), scene.host_time.launching)
     return bool(named or received.any())
 
 
 def _has_loader(scene: Scene) -> bool:
-    return bool(matches(scene.trace.ranges["name"], LOADER_RANGE).any())
+    return bool(rows_like(scene.trace.ranges, LOADER_RANGE).any())
 
 
 def _middle(scene: Scene) -> Int64s:

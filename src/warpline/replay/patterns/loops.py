@@ -6,7 +6,7 @@ import numpy as np
 
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Int64s
-from warpline.trace.names import Texts, distinct, texts
+from warpline.trace.names import Texts, names_in
 
 MIN_REPEATS = 4
 LONGEST_PERIOD = 96
@@ -83,11 +83,11 @@ class RootOps:
         self._starts, self._ends, self._threads = scene.op_spans
         self.call = scene.op_calls.alone
         """What an op was called with."""
-        self.names = texts(ops["name"])
-        known, self._name_codes = distinct(ops["name"])
-        self._code_of = {name: code for code, name in enumerate(known.to_list())}
-        shapes, which = distinct(ops["shapes"])
-        self.has_shapes: Bools = np.array([bool(text.strip("[] ")) for text in shapes.to_list()] + [False])[which]
+        known, shapes = names_in(ops), names_in(ops, "shapes")
+        self.names, self._name_codes = known.texts, known.which
+        self._code_of = {name: code for code, name in enumerate(known.names.to_list())}
+        has_sizes = [bool(text.strip("[] ")) for text in shapes.names.to_list()]
+        self.has_shapes: Bools = np.array([*has_sizes, False])[shapes.which]
         """Ops with recorded shapes."""
         self._order = np.argsort(self._starts, kind="stable")
         self._begun = self._starts[self._order]

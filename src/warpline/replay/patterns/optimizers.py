@@ -10,7 +10,7 @@ from warpline.replay.patterns.loops import MIN_REPEATS, loops
 from warpline.replay.patterns.tensor_lists import IN_PLACE, NORMS, OTHERS, shapes_of_turns
 from warpline.replay.scene import Scene
 from warpline.trace.columns import NONE, Bools, Int64s, grouped
-from warpline.trace.names import texts
+from warpline.trace.names import names_in
 from warpline.work.parse import json_list
 
 OPTIMIZER_RANGE = r"^Optimizer\.step"
@@ -69,7 +69,7 @@ def _written_by_hand(scene: Scene, wanted: Bools) -> Bools:
     kernels = np.flatnonzero(wanted & scene.in_steps & (scene.kind == "kernel") & (scene.root_op != NONE))
     if not len(kernels):
         return inside
-    names = texts(scene.trace.ops["name"])
+    names = names_in(scene.trace.ops).texts
     trained = set(scene.step[kernels[scene.of_autograd[kernels]]].tolist())
     for _, nodes in grouped(kernels, scene.graph.lane[kernels]):
         if len(nodes) < MIN_REPEATS:

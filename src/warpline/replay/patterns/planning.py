@@ -9,7 +9,7 @@ from warpline.replay.graph.model import CALL, SEGMENT
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 
 MIN_PLANNING_SHARE = 0.2
 """Minimum share of the step spent on planning if every step is cold."""
@@ -25,7 +25,7 @@ def planning_ops(scene: Scene, case: int) -> Bools:
     np.maximum.at(longest, root, graph.duration[segments])
     np.add.at(within, scene.roots, 1.0)
     np.add.at(within, scene.root_op_of_call[graph.kind == CALL], 1.0)
-    launches = np.append(matches(ops["name"], api_names.COMPILING_OPS).to_numpy(), False)
+    launches = np.append(rows_like(ops, api_names.COMPILING_OPS), False)
     launches[scene.root_op[scene.work]] = True
     host = scene.host
     much = (computing > host.own_work.at(case)) & (computing > host.longest_dispatch.expected * within)

@@ -12,7 +12,7 @@ from warpline.replay.patterns.casts import FLOATING, HALF_OPS
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools
-from warpline.trace.names import matches
+from warpline.trace.names import rows_like
 from warpline.work.parse import recorded_types
 
 MATRIX_CLASSES = {"gemm", "conv"}
@@ -85,12 +85,12 @@ def shorten_doubles(bench: Workbench, case: int) -> int:
 
 def has_tf32(scene: Scene) -> bool:
     """Whether the chip is known to have TF32: NVIDIA's, from compute capability 8.0 on."""
-    return not on_amd(scene) and _nvidia_major(scene) >= FIRST_WITH_NEW_TYPES
+    return not on_amd(scene) and scene.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
 
 
 def has_bf16(scene: Scene) -> bool:
     """Whether the chip is known to have bf16: NVIDIA's from 8.0 on, and AMD's Instinct."""
-    return on_amd(scene) or _nvidia_major(scene) >= FIRST_WITH_NEW_TYPES
+    return on_amd(scene) or scene.once(_nvidia_major) >= FIRST_WITH_NEW_TYPES
 
 
 def on_amd(scene: Scene) -> bool:
@@ -100,7 +100,7 @@ def on_amd(scene: Scene) -> bool:
 
 def _on_amd(scene: Scene) -> bool:
     named = scene.trace.devices["name"].drop_nulls().str.contains(r"(?i)\bAMD\b|\bMI\d{2,3}|Radeon|gfx\d").any()
-    return bool(named or matches(scene.trace.api["name"], r"^hip").any() or scene.kernels_where(_is_amd).any())
+    return bool(named or rows_like(scene.trace.api, r"^hip").any() or scene.kernels_where(_is_amd).any())
 
 
 def _is_amd(identity: KernelIdentity) -> bool:
@@ -109,7 +109,7 @@ def _is_amd(identity: KernelIdentity) -> bool:
 
 def has_tensor_cores(scene: Scene) -> bool:
     """Whether the chip may have NVIDIA's tensor cores: no AMD chip, and none known to be older than Volta."""
-    return not on_amd(scene) and _nvidia_major(scene) not in range(1, FIRST_WITH_TENSOR_CORES)
+    return not on_amd(scene) and scene.once(_nvidia_major) not in range(1, FIRST_WITH_TENSOR_CORES)
 
 
 def _nvidia_major(scene: Scene) -> int:

@@ -15,7 +15,7 @@ from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
-from warpline.trace.names import matches, named
+from warpline.trace.names import named_like, rows_like
 
 Stretch = tuple[int, int, int]
 """A thread (row of `threads`), and an interval of time."""
@@ -37,13 +37,15 @@ def without_captures(bench: Workbench) -> list[Stretch]:
 def without_compiling(bench: Workbench) -> list[Stretch]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
     scene, found = bench.scene, []
+    if not rows_like(scene.trace.ops, api_names.COMPILING_OPS).any():
+        return found
     for (thread,), ops in scene.trace.ops.group_by("thread"):
-        compiling = ops.filter(named(api_names.COMPILING_OPS))
+        compiling = named_like(ops, api_names.COMPILING_OPS)
         if not len(compiling):
             continue
-        roots = ops.filter(pl.col("depth") == 0, ~named(api_names.COMPILING_OPS)).sort("start_ns")
+        roots = ops.filter(pl.col("depth") == 0, ~rows_like(ops, api_names.COMPILING_OPS)).sort("start_ns")
         starts = np.append(integers(roots["start_ns"]), NEVER)
-        runs = np.append(matches(roots["name"], api_names.COMPILED_REGION).to_numpy(), False)
+        runs = np.append(rows_like(roots, api_names.COMPILED_REGION), False)
         ends = integers(compiling["end_ns"])
         following = np.searchsorted(starts, ends)
         reached = np.where(runs[following], starts[following], ends)
@@ -143,7 +145,7 @@ def _in_steps(scene: Scene, spans: Spans) -> list[tuple[int, int]]:
 
 
 def _capturing_threads(scene: Scene) -> list[int]:
-    begins = scene.trace.api.filter(named(api_names.BEGIN_CAPTURE))["thread"].drop_nulls()
+    begins = named_like(scene.trace.api, api_names.BEGIN_CAPTURE)["thread"].drop_nulls()
     return sorted(begins.unique().to_list())
 
 
@@ -152,7 +154,7 @@ def _captures(scene: Scene, thread: int) -> list[Stretch]:
     calls = scene.trace.api.filter(pl.col("thread") == thread).sort("start_ns")
     starts, ends = integers(calls["start_ns"]), integers(calls["end_ns"])
     begin, end, making, waiting, working = (
-        matches(calls["name"], pattern).to_numpy()
+        rows_like(calls, pattern)
         for pattern in (
             api_names.BEGIN_CAPTURE,
             api_names.END_CAPTURE,
