@@ -95,7 +95,8 @@ def _numbers(columns: list[Names]) -> list[int]:
             number = np.unique(number, return_inverse=True)[1]
             beyond = len(number)
         number, beyond = number * (len(names) + 1) + code, beyond * (len(names) + 1)
-    return np.unique(number, return_inverse=True)[1].tolist()
+    result: list[int] = np.unique(number, return_inverse=True)[1].tolist()
+    return result
 
 
 @cache

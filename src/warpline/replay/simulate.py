@@ -20,8 +20,6 @@ from warpline.trace.columns import Floats
 LIBRARY = Path(__file__).with_name("_simulate.so")
 VERSION = 1
 """Of the interface; a library built from older sources is not used."""
-_FLOATS = np.ctypeslib.ndpointer(np.float64, flags="C")
-_INTEGERS = np.ctypeslib.ndpointer(np.int64, flags="C")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +41,8 @@ def load_library() -> ctypes.CDLL | None:
     library = load(LIBRARY, "simulate_version", VERSION)
     if library is None:
         return None
-    size = ctypes.c_int64
-    library.simulate.argtypes = [size, _FLOATS, size, _INTEGERS, _INTEGERS, _FLOATS, _FLOATS]
+    size, array = ctypes.c_int64, ctypes.c_void_p
+    library.simulate.argtypes = [size, array, size, array, array, array, array]
     library.simulate.restype = None
     return library
 
@@ -58,9 +56,11 @@ def simulate(graph: Graph) -> Schedule:
 
 def _compiled(library: ctypes.CDLL, graph: Graph) -> Floats:
     finish = np.zeros(len(graph))
-    duration, lag = np.ascontiguousarray(graph.duration), np.ascontiguousarray(graph.lag)
-    sources, targets = np.ascontiguousarray(graph.edge_from), np.ascontiguousarray(graph.edge_to)
-    library.simulate(len(graph), duration, len(targets), sources, targets, lag, finish)
+    duration, lag = (np.ascontiguousarray(values, np.float64) for values in (graph.duration, graph.lag))
+    sources, targets = (np.ascontiguousarray(values, np.int64) for values in (graph.edge_from, graph.edge_to))
+    # Addresses, because numpy's own checks of its arguments take longer than a small graph.
+    edges = (sources.ctypes.data, targets.ctypes.data, lag.ctypes.data)
+    library.simulate(len(graph), duration.ctypes.data, len(targets), *edges, finish.ctypes.data)
     return finish
 
 

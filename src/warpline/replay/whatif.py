@@ -38,7 +38,6 @@ from warpline.replay.simulate import simulate
 from warpline.replay.steps import median
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Bools, Floats, Int64s
-from warpline.trace.memory import hand_back_much
 from warpline.trace.trace import Trace
 from warpline.units import duration, speedup
 
@@ -320,7 +319,6 @@ class WhatIf:
             step_ns = min(step_ns, self._bare.steps_ns[bare])
         step_ns = self._as_timed(step_ns, graph, bench.gone)
         marks = bench.gone, bench.moved, bench.freed
-        hand_back_much()
         return Trial(step_ns, changed, graph.duration, *marks, unbounded, bench.step_floor_ns)
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 
 from warpline.hardware.find import find_device
@@ -48,11 +50,13 @@ def fp32_products(scene: Scene) -> Bools:
     return result
 
 
-def _floating(dtypes: str) -> set[str]:
+@cache
+def _floating(dtypes: str) -> frozenset[str]:
     """The floating types among an op's recorded inputs."""
-    return set(recorded_types(dtypes)) & FLOATING
+    return frozenset(recorded_types(dtypes)) & FLOATING
 
 
+@cache
 def _first_floating(dtypes: str) -> str | None:
     """The type of an op's first floating input; attention in half precision keeps its sums in FP32."""
     return next((name for name in recorded_types(dtypes) if name in FLOATING), None)

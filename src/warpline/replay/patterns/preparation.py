@@ -36,7 +36,7 @@ def without_captures(bench: Workbench) -> list[Stretch]:
 
 def without_compiling(bench: Workbench) -> list[Stretch]:
     """Removes the ops of torch.compile's compiler, up to the compiled code, with the kernels it benchmarks."""
-    scene, found = bench.scene, []
+    scene, found = bench.scene, list[Stretch]()
     if not rows_like(scene.trace.ops, api_names.COMPILING_OPS).any():
         return found
     for (thread,), ops in scene.trace.ops.group_by("thread"):
