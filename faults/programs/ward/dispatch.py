@@ -13,8 +13,8 @@ from faults.programs.sealed.parts import graphed, hugging_face, sizes
 def state_space_model_scanned_in_a_loop(torch: Any, cure: str | None) -> Step:
     """A small Mamba in plain PyTorch reads four texts, and a loop over the tokens updates the state of each layer.
 
-    A token is half a dozen kernels on a state of a few megabytes at most, and each of them is done sooner than the next
-    one is launched. Neither shapes nor addresses change, so that the whole forward pass can be one CUDA graph.
+    A token is a few kernels on a state of a quarter of a megabyte, and each of them is done sooner than the next one is
+    launched. Neither shapes nor addresses change, so that the whole forward pass can be one CUDA graph.
     """
     nn, functional = torch.nn, torch.nn.functional
     width, states, rank, layers, vocabulary, batch, length = sizes(

@@ -55,7 +55,7 @@ def sounds_named_in_large_batches(torch: Any, cure: str | None) -> Step:
 def two_towers_learn_who_wants_what(torch: Any, cure: str | None) -> Step:
     """Two wide towers learn in bfloat16 which of 8192 things each visitor wants, by numbers from ordinary memory.
 
-    The numbers are 256 KB, and the matmuls that follow take some twenty milliseconds. Pinned memory makes a copy faster
+    The numbers are 256 KB, and the matmuls that follow take many milliseconds. Pinned memory makes a copy faster
     that takes no time to speak of.
     """
     nn, functional = torch.nn, torch.nn.functional
@@ -90,8 +90,8 @@ def two_towers_learn_who_wants_what(torch: Any, cure: str | None) -> Step:
 def weather_carried_on_by_wide_convolutions(torch: Any, cure: str | None) -> Step:
     """A residual network carries the weather on by two times six hours in bfloat16, with its channels last.
 
-    Every convolution has 512 channels on 65536 places and takes most of a millisecond. Launching one takes the CPU a
-    fiftieth of that.
+    Every convolution has 512 channels on 65536 places and works for long. Launching one takes the CPU a
+    small part of that.
     """
     nn, functional = torch.nn, torch.nn.functional
     width, blocks, fields, batch, height, breadth = sizes((512, 7, 64, 2, 128, 256), (8, 1, 4, 1, 8, 8))
@@ -148,7 +148,7 @@ class Meters:
 def forecaster_fed_by_two_workers(torch: Any, cure: str | None) -> Step:
     """A wide transformer learns in bfloat16 to forecast 64 series a step, which two workers cut into windows.
 
-    A batch takes a worker a few milliseconds, and the GPU some thirty. Two workers are ahead already, and more of them
+    A batch takes the GPU several times as long as a worker. Two workers are ahead already, and more of them
     would be ahead further.
     """
     nn, functional = torch.nn, torch.nn.functional
@@ -175,7 +175,7 @@ def forecaster_fed_by_two_workers(torch: Any, cure: str | None) -> Step:
 def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, cure: str | None) -> Step:
     """A wide OPT learns texts of 2048 tokens in bfloat16, and two loops over the parameters clip its gradients.
 
-    The loops are a hundred calls more. The CPU makes them while the GPU still has half of the backward pass to do, and
+    The loops are a hundred calls more. The CPU makes them while the GPU is still at the backward pass, and
     reading and scaling the gradients takes as long in one call as in many.
     """
     transformers = hugging_face()
@@ -226,8 +226,8 @@ def opt_whose_gradients_are_clipped_in_a_loop(torch: Any, cure: str | None) -> S
 def diffusion_whose_phases_are_timed(torch: Any, cure: str | None) -> Step:
     """A wide U-ViT learns to remove noise in bfloat16, and the loop times its phases with `torch.cuda.synchronize()`.
 
-    The CPU waits for the GPU three times a step. Each time a large matmul is on its way again within a tenth of a
-    millisecond, and the step takes over thirty.
+    The CPU waits for the GPU three times a step. Each time the next large matmul is soon on its way
+    again, and the step is long.
     """
     nn, functional = torch.nn, torch.nn.functional
     width, heads, batch, side, channels = sizes((4096, 32, 32, 32, 4), (16, 2, 2, 4, 4))

@@ -19,7 +19,7 @@ def segformer_validated_class_by_class(torch: Any, cure: str | None) -> Step:
     """
     transformers = hugging_face()
     widths, depths, heads, classes, batch, side = sizes(
-        ((64, 128, 320, 512), (2, 2, 3, 2), (1, 2, 5, 8), 64, 20, 512), ((8, 16), (1, 1), (1, 2), 3, 2, 32)
+        ((64, 128, 320, 512), (2, 2, 3, 2), (1, 2, 5, 8), 64, 12, 512), ((8, 16), (1, 1), (1, 2), 3, 2, 32)
     )
     stages = len(widths)
     config = transformers.SegformerConfig(
