@@ -27,15 +27,29 @@ from typing import Any
 LIMIT_S = 300
 STEPS = 5
 HEAD = '{"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], "traceEvents": [\n'
+FILE, WRITTEN = "FILE", "WRITTEN"
 VERBS = {
-    "diagnose": ["diagnose"],
-    "diagnose --why": ["diagnose", "--why"],
-    "stats": ["stats"],
-    "path": ["path"],
-    "roofline": ["roofline"],
-    "sql": ["sql"],
+    "diagnose": ["diagnose", FILE],
+    "diagnose --why": ["diagnose", FILE, "--why"],
+    "stats": ["stats", FILE],
+    "path": ["path", FILE],
+    "roofline": ["roofline", FILE],
+    "sql": ["sql", FILE, "select count(*) from gpu"],
+    "ops": ["ops", FILE],
+    "parts": ["parts", FILE],
+    "memory": ["memory", FILE],
+    "whatif": ["whatif", FILE],
+    "budget": ["budget", FILE],
+    "compare": ["compare", FILE, FILE],
+    "gate": ["gate", FILE, "--budget", "step_ms<=1000000"],
+    "report": ["report", FILE, "-f", "-o", f"{WRITTEN}.html"],
+    "export": ["export", FILE, "-f", "-o", f"{WRITTEN}.pftrace"],
+    "export svg": ["export", FILE, "-f", "-o", f"{WRITTEN}.svg"],
+    "export speedscope": ["export", FILE, "-f", "-o", f"{WRITTEN}.speedscope.json"],
+    "scrub": ["scrub", FILE, "-f", "-o", f"{WRITTEN}.json"],
 }
-QUERY = "select count(*) from gpu"
+WITHOUT_CACHE = {"scrub"}
+"""Verbs that have no cache to leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +234,9 @@ print(time.perf_counter() - begin, used.ru_utime + used.ru_stime, used.ru_maxrss
 
 def measure(verb: str, file: Path, limit_s: int) -> dict[str, Any]:
     """Seconds, CPU seconds and peak memory of one command; the limit alone if it takes longer."""
-    words = [*VERBS[verb], str(file), *([QUERY] if verb == "sql" else []), "--no-cache"]
+    stands_for = {FILE: str(file), WRITTEN: str(file.with_name("written"))}
+    words = [stands_for.get(word, word.replace(WRITTEN, stands_for[WRITTEN])) for word in VERBS[verb]]
+    words += [] if verb in WITHOUT_CACHE else ["--no-cache"]
     command = [sys.executable, "-c", "from warpline.cli.main import main; main()", *words]
     out = subprocess.run(
         [sys.executable, "-c", PROBE, str(limit_s), *command], capture_output=True, text=True, check=True

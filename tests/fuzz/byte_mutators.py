@@ -112,6 +112,15 @@ def other_encoding(content: bytes, chance: random.Random) -> bytes:
 
 
 @mutation
+def write_ahead(content: bytes, chance: random.Random) -> bytes:
+    """A database that says it has a log of changes beside it."""
+    data = bytearray(content)
+    if len(data) > 20:
+        data[18:20] = chance.choice([b"\x02\x02", b"\x02\x01", b"\x01\x02", b"\x03\x03"])
+    return bytes(data)
+
+
+@mutation
 def compressed(content: bytes, chance: random.Random) -> bytes:
     """As gzip, whole or damaged."""
     packed = gzip.compress(content, 1, mtime=0)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tests.fuzz import front_door, values
 from warpline.cli.main import VERBS
 
-FILE, SEED, OUTPUT = "{file}", "{seed}", "{output}"
-"""Stand for the input's path, for the file that it was made from, and for a file to write."""
+FILE, SEED, OUTPUT, FOLDER = "{file}", "{seed}", "{output}", "{folder}"
+"""Stand for the input's path, for the file that it was made from, for a file to write, and for the folder of a run."""
 WITHOUT_INPUT = {
     "run": "runs a program; tests/cli/test_run.py has its failures",
     "bench": "runs a program",
@@ -229,9 +229,15 @@ def _scrub(chance: random.Random) -> Sequence[str]:
 
 def _compare(chance: random.Random) -> Sequence[str]:
     pair = chance.choice([[FILE, SEED], [SEED, FILE], [FILE, FILE]])
+    if chance.random() < 0.3:
+        runs = [(chance.choice(["--before", "--after"]), chance.choice([FILE, SEED])) for _ in range(4)]
+        pair = ["--before", SEED, "--after", FILE, *(word for run in runs for word in run)]
+    suffix = chance.choice([".html", ".html", ".md", ".txt", ".json"])
     return [
         "compare",
         *pair,
+        *_maybe(chance, 0.2, "-f", "-o", OUTPUT + suffix),
+        *_maybe(chance, 0.1, "--least-effect", chance.choice(["0", "50", "1e9", "nan", "-1"])),
         *_maybe(chance, 0.5, "-v"),
         *_maybe(chance, 0.5, "--json"),
         *_steps(chance),
@@ -251,7 +257,9 @@ def _lint(chance: random.Random) -> Sequence[str]:
 def _gate(chance: random.Random) -> Sequence[str]:
     limit = chance.choice(["step_ms<=12", "syncs<=0", "idle_pct<=10", "nonsense<=1", "step_ms<=x", *ASKED])
     files = [*_maybe(chance, 0.3, "--junit", OUTPUT + ".xml"), *_maybe(chance, 0.3, "--comment", OUTPUT + ".md")]
-    return ["gate", FILE, "--budget", limit, *files, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
+    runs = chance.choice([[FILE], [FILE], [FILE, SEED], [FILE, FILE, SEED, SEED]])
+    files = [*files, *_maybe(chance, 0.2, "--metric", "busy"), *_maybe(chance, 0.1, "--ncu", FILE)]
+    return ["gate", *runs, "--budget", limit, *files, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
 def _history(chance: random.Random) -> Sequence[str]:
@@ -264,7 +272,17 @@ def _history(chance: random.Random) -> Sequence[str]:
 
 
 def _baseline(chance: random.Random) -> Sequence[str]:
-    return ["baseline", "save", "x", FILE, "--folder", OUTPUT, *_steps(chance), *_cached(chance)]
+    return [
+        "baseline",
+        "save",
+        "x",
+        FILE,
+        *_maybe(chance, 0.3, SEED, FILE),
+        "--folder",
+        OUTPUT,
+        *_steps(chance),
+        *_cached(chance),
+    ]
 
 
 def _export(chance: random.Random) -> Sequence[str]:
@@ -323,6 +341,12 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         )
     if kind == "history":
         return Command(tuple(_history(chance)), MORE_CODES["gate"])
+    if kind == "source":
+        return Command(tuple(_lint(chance)), MORE_CODES["lint"])
+    if kind == "folder":
+        return _of_a_run(chance, only)
+    if kind not in {"document", "recording", "database", "history"} and chance.random() < 0.15:
+        return _drawn(chance, only)  # a verb that is not meant for such a file
     if kind == "snapshot":
         return Command(tuple(_memory(chance)))
     if kind in {"ncu", "report"} and "dive" in VERBS and chance.random() < 0.8:
@@ -343,6 +367,22 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         )
     if kind == "log":
         return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
+    if not only and chance.random() < 0.02:
+        return Command(tuple(_dive(chance)))
+    return _drawn(chance, only)
+
+
+def _of_a_run(chance: random.Random, only: Sequence[str]) -> Command:
+    """A command on the whole folder, or on the file that it names."""
+    drawn = _drawn(chance, only)
+    if drawn.front or drawn.stdin or drawn.verb in {"scrub", "lint"}:
+        return drawn
+    words = tuple(FOLDER if word == FILE and chance.random() < 0.8 else word for word in drawn.arguments)
+    return Command(words, drawn.codes)
+
+
+def _drawn(chance: random.Random, only: Sequence[str]) -> Command:
+    """Any verb that reads profiles."""
     verbs = {**{verb: weight for verb, (_, weight) in MAKERS.items()}, "python": FRONT_DOOR}
     verbs = {verb: weight for verb, weight in verbs.items() if not only or verb in only}
     verb = chance.choices(list(verbs), list(verbs.values()))[0]

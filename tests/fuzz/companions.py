@@ -6,7 +6,10 @@ import gzip
 import json
 import pickle
 import random
+import sqlite3
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from tests.fuzz import byte_mutators, seeds, values
@@ -32,6 +35,8 @@ PICKLED = [
     {3},
 ]
 """Values for a pickle: two of them would be imported or called."""
+JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""The first bytes of SQLite's journal."""
 COSTS = ("op", "launch", "frame", "recording_op", "recording_call", "recording_frame")
 
 
@@ -57,6 +62,48 @@ def beside(stem: str, chance: random.Random) -> dict[str, bytes]:
             made[f"{stem}.stacks.json"] = damaged(seeds.training(), chance)
         if chance.random() < 0.1:
             made[f"{stem}.look.json.gz"] = byte_mutators.compressed(damaged(_look(), chance), chance)
+    return made
+
+
+def other_ranks(content: bytes, chance: random.Random) -> dict[str, bytes]:
+    """Traces of other processes in the same folder, some of them no traces."""
+    choices = [content, b"", b"{}", b"[]", content[: len(content) // 3], json.dumps(seeds.xla()).encode()]
+    names = ["rank1.json", "sub/rank2.json.gz", "a.sqlite", "notes.txt", "x.pt.trace.json"]
+    return {name: chance.choice(choices) for name in names if chance.random() < 0.15}
+
+
+def beside_database(name: str, content: bytes, chance: random.Random) -> dict[str, bytes]:
+    """What a writer of a database leaves that was killed: logs of changes, whole, damaged or of another file."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / name
+        path.write_bytes(content)
+        database = sqlite3.connect(path)
+        try:
+            database.execute("PRAGMA journal_mode = wal")
+            database.execute("CREATE TABLE left_over (x)")
+            database.execute("INSERT INTO left_over VALUES (zeroblob(9000))")
+            database.commit()
+            log = path.with_name(f"{name}-wal").read_bytes()
+        except (sqlite3.Error, OSError):
+            log = b""
+        finally:
+            database.close()
+    made = {}
+    if chance.random() < 0.7:
+        made[f"{name}-wal"] = chance.choice(
+            [log, log[: len(log) // 2], b"", byte_mutators.flips(log, chance), bytes(64)]
+        )
+    if chance.random() < 0.4:
+        made[f"{name}-shm"] = chance.choice([b"", bytes(32768), chance.randbytes(32768)])
+    if chance.random() < 0.4:
+        hot = (
+            JOURNAL
+            + (1).to_bytes(4, "big")
+            + chance.randbytes(12)
+            + (512).to_bytes(4, "big")
+            + (4096).to_bytes(4, "big")
+        )
+        made[f"{name}-journal"] = chance.choice([hot + bytes(480) + chance.randbytes(4104), hot, b"", bytes(512)])
     return made
 
 

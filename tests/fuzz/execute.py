@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.fuzz import front_door, oracles
-from tests.fuzz.commands import FILE, OUTPUT, SEED, Command
-from tests.fuzz.inputs import HISTORY_FILE, Files
+from tests.fuzz.commands import FILE, FOLDER, OUTPUT, SEED, Command
+from tests.fuzz.inputs import HISTORY_FILE, RUN_FOLDER, Files
 from warpline.cli import main
 from warpline.errors import WarplineError
 
@@ -92,13 +92,14 @@ def _judged(command: Command, answer: Answer, folder: Path) -> Iterator[Failure]
 
 def _run(files: Files, command: Command, folder: Path) -> Answer:
     for name, content in files.content.items():
+        (folder / name).parent.mkdir(exist_ok=True, parents=True)
         (folder / name).write_bytes(content)
     for old in folder.glob("written*"):
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     main_file = folder / files.main
     if command.front:
         return _through_the_front_door(main_file, command)
-    words = {FILE: str(main_file), SEED: str(folder / f"seed{main_file.suffix}")}
+    words = {FILE: str(main_file), SEED: str(folder / f"seed{main_file.suffix}"), FOLDER: str(folder / RUN_FOLDER)}
     if SEED in command.arguments:
         Path(words[SEED]).write_bytes(files.seed)
     arguments = [words.get(word, word.replace(OUTPUT, str(folder / "written"))) for word in command.arguments]

@@ -9,6 +9,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import warpline
+from tests.fuzz import values
+from warpline.findings.diagnosis import diagnose
+from warpline.reports.page.document import ServedPage
 from warpline.trace.schema import TABLES
 
 Function = Callable[[Path, random.Random], object]
@@ -60,6 +63,15 @@ def some_steps(path: Path, chance: random.Random) -> object:
 def predictions(path: Path, chance: random.Random) -> object:
     """Each fix alone."""
     return [found.to_dict() for found in warpline.open(path, cache=False).every_fix()]
+
+
+@function
+def served_page(path: Path, chance: random.Random) -> object:
+    """What `warpline view` serves: the page, and the rows of any part of it."""
+    page = ServedPage(diagnose(warpline.open(path, cache=False)._trace, chance.choice([False, None])))
+    moments = [values.number(chance) for _ in range(4)]
+    times = [int(one) for one in moments if isinstance(one, int) and abs(one) < 1 << 63]
+    return len(page.document()), [len(page.rows(start, end)) for start in times for end in times]
 
 
 @function

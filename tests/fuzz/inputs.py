@@ -26,6 +26,8 @@ KINDS = {
     "baseline": 2,
     "snapshot": 3,
     "history": 2,
+    "source": 3,
+    "folder": 4,
 }
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
@@ -45,6 +47,8 @@ STEMS = [
 ]
 HISTORY_FILE = ".history.sqlite"
 """Where a run looks for the local record."""
+RUN_FOLDER = "run"
+"""Where the files of a run lie."""
 PADDED_BYTES = 80_000
 """Files of this size are cached; smaller ones are not."""
 
@@ -79,7 +83,8 @@ def recipe_of(seed: int | str, number: int) -> Recipe:
     kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
     count = chance.choice([1, 1, 2, 3, chance.randint(1, CHANGES)])
     changes = tuple((_change(kind, chance), f"{seed} {number} {place}") for place in range(count))
-    beside = f"{seed} {number} beside" if kind in {"document", "recording"} and chance.random() < 0.12 else ""
+    share = {"document": 0.12, "recording": 0.12, "database": 0.12, "folder": 0.9}.get(kind, 0.0)
+    beside = f"{seed} {number} beside" if chance.random() < share else ""
     return Recipe(kind, _seed(kind, chance), chance.choice(STEMS), changes, beside, chance.random() < 0.05)
 
 
@@ -103,6 +108,10 @@ def _seed(kind: str, chance: random.Random) -> str:
             return chance.choice(list(texts.PAGES))
         case "report":
             return chance.choice(list(seeds.reports()))
+        case "source":
+            return chance.choice(list(texts.SOURCES))
+        case "folder":
+            return "training"
         case _:
             return str(chance.randrange(1000))
 
@@ -116,6 +125,8 @@ def _change(kind: str, chance: random.Random) -> str:
         "names": mutators.LINES,
         "log": mutators.LINES,
         "ncu": mutators.LINES,
+        "source": mutators.LINES,
+        "folder": mutators.KINETO,
         "baseline": ["damaged"],
         "snapshot": ["damaged"],
     }
@@ -132,7 +143,7 @@ def build(recipe: Recipe) -> Files:
     seed = b""
     chosen = [(name, random.Random(seed)) for name, seed in recipe.changes if not name.startswith("bytes ")]
     match recipe.kind:
-        case "document" | "recording":
+        case "document" | "recording" | "folder":
             suffix, content, seed = ".json", _json(recipe, chosen), _text(recipe).encode()
         case "database":
             seed = seeds.databases()[recipe.seed]
@@ -162,6 +173,8 @@ def build(recipe: Recipe) -> Files:
                 texts.mutated(texts.PAGES[recipe.seed], chosen),
                 texts.PAGES[recipe.seed].encode(),
             )
+        case "source":
+            suffix, content = ".py", texts.mutated(texts.SOURCES[recipe.seed], chosen)
         case "report":
             suffix, content, seed = ".ncu-rep", seeds.reports()[recipe.seed], seeds.reports()[recipe.seed]
         case _:
@@ -172,10 +185,18 @@ def build(recipe: Recipe) -> Files:
         if name.startswith("bytes "):
             content = mutators.BYTES[name.removeprefix("bytes ")](content, random.Random(own_seed))
     name = HISTORY_FILE if recipe.kind == "history" else recipe.stem + suffix
-    files = Files(name, {name: content}, seed)
+    others: dict[str, bytes] = {}
     if recipe.beside:
-        files.content.update(companions.beside(recipe.stem, random.Random(recipe.beside)))
-    return files
+        chance = random.Random(recipe.beside)
+        if recipe.kind == "database":
+            others = companions.beside_database(name, content, chance)
+        else:
+            others = companions.beside(recipe.stem, chance)
+        if recipe.kind == "folder":
+            others |= companions.other_ranks(content, chance)
+    within = f"{RUN_FOLDER}/" if recipe.kind == "folder" else ""
+    content_of = {f"{within}{one}": data for one, data in {name: content, **others}.items()}
+    return Files(f"{within}{name}", content_of, seed)
 
 
 def _json(recipe: Recipe, chosen: list[tuple[str, random.Random]]) -> bytes:
@@ -188,7 +209,11 @@ def _json(recipe: Recipe, chosen: list[tuple[str, random.Random]]) -> bytes:
 
 
 def _text(recipe: Recipe) -> str:
-    return seeds.documents()[recipe.seed] if recipe.kind == "document" else seeds.recorded(seeds.SUITES / recipe.seed)
+    return (
+        seeds.documents()[recipe.seed]
+        if recipe.kind in {"document", "folder"}
+        else seeds.recorded(seeds.SUITES / recipe.seed)
+    )
 
 
 def _database(content: bytes, chosen: list[tuple[str, random.Random]]) -> bytes:

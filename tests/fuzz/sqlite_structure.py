@@ -36,6 +36,25 @@ def lost_table(database: sqlite3.Connection, chance: random.Random) -> None:
         database.execute(f"ALTER TABLE {quoted(table)} RENAME TO {quoted(other)}")
 
 
+@mutation
+def other_encoding(database: sqlite3.Connection, chance: random.Random) -> None:
+    """The texts of the file are UTF-16, or its pages are of another size."""
+    other = sqlite3.connect(":memory:")
+    other.execute(f"PRAGMA encoding = '{chance.choice(['UTF-16le', 'UTF-16be', 'UTF-8'])}'")
+    other.execute(f"PRAGMA page_size = {chance.choice([512, 1024, 65536])}")
+    other.executescript("\n".join(database.iterdump()))
+    database.deserialize(other.serialize())
+
+
+@mutation
+def lost_rows_everywhere(database: sqlite3.Connection, chance: random.Random) -> None:
+    """Every table is empty, or all but one."""
+    kept = a_table(database, chance) if chance.random() < 0.5 else None
+    for table in tables_of(database):
+        if table not in {kept, "META_DATA_EXPORT", "EXPORT_META_DATA"}:
+            database.execute(f"DELETE FROM {quoted(table)}")
+
+
 VERSIONS = [
     "1.0.0",
     "2.0.0",

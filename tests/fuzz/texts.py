@@ -30,6 +30,45 @@ SKIPPED: /tmp/report1.sqlite does not contain CUDA trace data.
 }
 
 
+SOURCES = {
+    "train": """import time
+import torch
+from torch.utils.data import DataLoader
+
+loader = DataLoader(data, batch_size=8, num_workers=0)
+model = torch.nn.Linear(64, 64).cuda()
+optimizer = torch.optim.Adam(model.parameters())
+for epoch in range(3):
+    begin = time.time()
+    for batch, label in loader:
+        batch = batch.to("cuda")
+        optimizer.zero_grad()
+        with torch.autocast("cuda", dtype=torch.float16):
+            loss = torch.nn.functional.mse_loss(model(batch), label.cuda())
+        loss.backward()
+        optimizer.step()
+        print(f"{loss.item():.3f} {time.time() - begin}")  # warpline: ignore[sync]
+        torch.cuda.empty_cache()
+        if torch.isnan(loss): break
+    losses = [float(one.cpu()) for one in kept]
+""",
+    "odd": """# -*- coding: latin-1 -*-
+class A(B, metaclass=C):
+    @property
+    async def f(self, *, a: int = (lambda x: x)(1), **k) -> "[x]":
+        match k:
+            case {"a": [1, *rest], **other} if (n := len(rest)) > 1:
+                return await torch.cuda.synchronize()
+            case _: yield from (x for x in y if not x async for x in z)
+        try:
+            del a[1:2, ...], k.b
+        except* ValueError as error:
+            raise error from None
+        while 1: x.item(); x = x.cpu().numpy()
+""",
+}
+
+
 _PLACE = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
 _ROW = '"{launch}","4321","python","box","{name}","1","7","(128, 1, 1)","(2, 66, 1)","0","9.0"'
 _METRICS = {

@@ -14,9 +14,9 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.fuzz.commands import FILE, OUTPUT, SEED, Command, commands_for
+from tests.fuzz.commands import FILE, FOLDER, OUTPUT, SEED, Command, commands_for
 from tests.fuzz.execute import Failure, attempt
-from tests.fuzz.inputs import Files, Recipe, build, recipe_of
+from tests.fuzz.inputs import RUN_FOLDER, Files, Recipe, build, recipe_of
 from tests.fuzz.minimise import Minimiser
 
 ADDRESS_SPACE_BYTES = 8 << 30
@@ -69,12 +69,14 @@ def keep(output: Path, failure: Failure, origin: str, recipe: Recipe, command: C
 def write(folder: Path, files: Files, command: Command, kind: str, origin: str, recipe: Recipe) -> None:
     """The files, and how to see the failure."""
     for name, content in files.content.items():
+        (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_bytes(content)
     if SEED in command.arguments:
         (folder / "seed").write_bytes(files.seed)
-    words = [
-        word.replace(FILE, files.main).replace(SEED, "seed").replace(OUTPUT, "written") for word in command.arguments
-    ]
+    stands_for = {FILE: files.main, SEED: "seed", OUTPUT: "written", FOLDER: RUN_FOLDER}
+    words = list(command.arguments)
+    for mark, meant in stands_for.items():
+        words = [word.replace(mark, meant) for word in words]
     line = f"front_door {shlex.join(words)}" if command.front else f"warpline {shlex.join(words)}"
     piped = f" < {shlex.quote(files.main)}" if command.stdin else ""
     changes = ", ".join(name for name, _ in recipe.changes)
