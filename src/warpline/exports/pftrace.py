@@ -10,6 +10,8 @@ import zlib
 from collections.abc import Iterator
 from itertools import groupby
 
+import polars as pl
+
 from warpline.exports.protobuf import BYTES, fixed64, message, number, tag, text, varint
 from warpline.exports.timeline import BAR, Timeline, Track
 
@@ -121,14 +123,17 @@ class _Interned:
         names: dict[str, int] = {}
         details: dict[str, int] = {}
         self._texts: dict[str, int] = {}
+        # The tracks of a table at once: there may be a hundred thousand, with a bar each.
+        alike: dict[tuple[tuple[str, pl.DataType], ...], list[pl.DataFrame]] = {}
         for track in timeline.tracks:
-            _add(names, track.bars["name"].unique(maintain_order=True).to_list())
-            columns = track.bars.columns[len(BAR) :]
+            alike.setdefault(tuple(track.bars.schema.items()), []).append(track.bars)
+        for bars in alike.values():
+            _add(names, _distinct([one["name"] for one in bars]))
+            columns = bars[0].columns[len(BAR) :]
             _add(details, columns)
             for column in columns:
-                values = track.bars[column]
-                if not values.dtype.is_numeric():
-                    _add(self._texts, values.drop_nulls().unique(maintain_order=True).to_list())
+                if not bars[0].schema[column].is_numeric():
+                    _add(self._texts, _distinct([one[column] for one in bars]))
         self.names = {name: number(NAME_IID, iid) for name, iid in names.items()}
         self.details = {name: number(DETAIL_IID, iid) for name, iid in details.items()}
         self._entries = ((EVENT_NAMES, names), (DETAIL_NAMES, details), (DETAIL_TEXTS, self._texts))
@@ -148,6 +153,10 @@ class _Interned:
         """One detail of a bar."""
         shown = number(DETAIL_TEXT_IID, self._texts[value]) if isinstance(value, str) else number(DETAIL_NUMBER, value)
         return message(ANNOTATION, name, shown)
+
+
+def _distinct(columns: list[pl.Series]) -> list[str]:
+    return pl.concat(columns).drop_nulls().unique(maintain_order=True).to_list()
 
 
 def _add(numbers: dict[str, int], values: list[str]) -> None:

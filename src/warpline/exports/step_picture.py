@@ -14,7 +14,7 @@ from warpline.findings.diagnosis import Diagnosis
 from warpline.intervals import union
 from warpline.records import dataclass
 from warpline.reports.drawing import BUSY_COLOURS, IDLE_COLOURS, document, fitted, label, legend, words
-from warpline.trace.columns import integers
+from warpline.trace.columns import Bools, integers
 from warpline.trace.trace import Window
 from warpline.units import duration
 
@@ -47,7 +47,8 @@ def step_picture(diagnosis: Diagnosis, span_ns: int | None = None) -> str:
     whole = timeline(diagnosis)
     title = " · ".join(filter(None, (diagnosis.trace.path.name, what, diagnosis.device_name)))
     head, rows, y = [label(12, 28, title, "title"), *_axis(span)], list[str](), float(TOP)
-    for group, shown in _groups(whole, window):
+    groups = list(_groups(whole, window))
+    for group, shown in groups:
         rows.append(label(12, y + 12, fitted(group, GUTTER * 1.9), ""))
         y += ROW
         for row in shown:
@@ -57,7 +58,7 @@ def step_picture(diagnosis: Diagnosis, span_ns: int | None = None) -> str:
         rows.append(f'<line class="rule" x1="12" x2="{WIDTH - RIGHT}" y1="{y + 2:g}" y2="{y + 2:g}"/>')
         y += 8
     head.append(f'<path class="rule" fill="none" stroke-dasharray="2 3" d="{_grid(span, TOP - 8, y - 8)}"/>')
-    entries, y = legend(12, y + 18, WIDTH - 24, _legend(whole, window))
+    entries, y = legend(12, y + 18, WIDTH - 24, _legend([row for _, shown in groups for row in shown]))
     return document(WIDTH, y, title, _sentence(diagnosis, window), [*head, *rows, *entries])
 
 
@@ -78,9 +79,10 @@ def _groups(whole: Timeline, window: Window) -> Iterator[tuple[str, list[_Row]]]
     for track in whole.tracks:
         if track.table not in SHOWN_TABLES or track.group == ANSWER:
             continue
-        inside = track.bars.filter((pl.col("end_ns") > window.start_ns) & (pl.col("start_ns") < window.end_ns))
-        if len(inside):
-            groups.setdefault(track.group, []).extend(_rows(track, inside))
+        starts, ends = integers(track.bars["start_ns"]), integers(track.bars["end_ns"])
+        inside = (ends > window.start_ns) & (starts < window.end_ns)
+        if inside.any():
+            groups.setdefault(track.group, []).extend(_rows(track, _chosen(track.bars, inside)))
     threads = 0
     for group, rows in groups.items():
         is_thread = all(row.track.table not in {"gpu", "idle"} for row in rows)
@@ -101,13 +103,18 @@ def _rows(track: Track, inside: pl.DataFrame) -> Iterator[_Row]:
     """The outermost bars on one line, those within them on the next, up to `MOST_DEPTH`."""
     depths = _depths(inside)
     for depth in range(min(int(depths.max()) + 1, MOST_DEPTH if track.table in {"ranges", "ops"} else 1)):
-        yield _Row(track.name if depth == 0 else "", track, inside.filter(pl.Series(depths == depth)))
+        yield _Row(track.name if depth == 0 else "", track, _chosen(inside, depths == depth))
+
+
+def _chosen(bars: pl.DataFrame, wanted: Bools) -> pl.DataFrame:
+    return bars if wanted.all() else bars[np.flatnonzero(wanted)]
 
 
 def _depths(bars: pl.DataFrame) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     depths = np.zeros(len(bars), np.int64)
     open_ends: list[int] = []
-    for place, (start, end) in enumerate(bars.select("start_ns", "end_ns").iter_rows()):
+    starts, ends = integers(bars["start_ns"]).tolist(), integers(bars["end_ns"]).tolist()
+    for place, (start, end) in enumerate(zip(starts, ends, strict=True)):
         while open_ends and open_ends[-1] <= start:
             open_ends.pop()
         depths[place] = len(open_ends)
@@ -170,15 +177,14 @@ def _ticks(span_ns: int) -> Iterator[tuple[float, int]]:
         yield round(GUTTER + time_ns / span_ns * (WIDTH - GUTTER - RIGHT), 1), time_ns
 
 
-def _legend(whole: Timeline, window: Window) -> list[tuple[str, str]]:
+def _legend(rows: list[_Row]) -> list[tuple[str, str]]:
     """The colours in use."""
     found: dict[str, str] = {}
-    for _, rows in _groups(whole, window):
-        for row in rows:
-            if row.track.table == "gpu":
-                found |= {kind: BUSY_COLOURS[kind] for kind in _by_activity(row.bars)}
-            elif row.track.table == "idle":
-                found |= {f"idle: {words(cause)}": IDLE_COLOURS[cause] for cause in row.bars["name"].unique().to_list()}
+    for row in rows:
+        if row.track.table == "gpu":
+            found |= {kind: BUSY_COLOURS[kind] for kind in _by_activity(row.bars)}
+        elif row.track.table == "idle":
+            found |= {f"idle: {words(cause)}": IDLE_COLOURS[cause] for cause in row.bars["name"].unique().to_list()}
     order = [*BUSY_COLOURS, *(f"idle: {words(cause)}" for cause in IDLE_COLOURS)]
     return [(name, found[name]) for name in order if name in found]
 

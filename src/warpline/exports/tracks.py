@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -72,9 +73,9 @@ def _devices(trace: Trace, diagnosis: Diagnosis) -> Iterator[Track]:
         group = f"GPU {device}" + (f" · {names[device]}" if names.get(device) else "")
         if device in idle:
             yield from tracks_of(group, "idle, by cause", "idle", _idle_bars(idle[device]))
-        for stream, bars in _by_number(rows, "stream"):
+        for stream, bars in _by_number(rows.select("stream", *BAR, *DETAILS["gpu"]), "stream"):
             title = f"stream {stream}" if stream is not None else "no stream recorded"
-            yield from tracks_of(group, title, "gpu", bars.select(*BAR, *DETAILS["gpu"]))
+            yield from tracks_of(group, title, "gpu", bars)
         ranges = projected.filter(pl.col("device").fill_null(0) == device)
         yield from tracks_of(group, "ranges", "ranges", ranges.select(*BAR, *DETAILS["ranges"]))
 
@@ -83,7 +84,7 @@ def _threads(trace: Trace) -> Iterator[Track]:
     tables = {name: _detailed(trace, name) for name in THREAD_TABLES if name != "ranges"}
     tables = {"ranges": _closed(trace).filter(pl.col("thread").is_not_null()), **tables}
     by_thread = {
-        name: {int(thread): rows for (thread,), rows in table.group_by("thread", maintain_order=True)}
+        name: {int(thread): rows for thread, rows in _parted(table.select("thread", *BAR, *DETAILS[name]), "thread")}
         for name, table in tables.items()
     }
     busiest = {thread for found in by_thread.values() for thread in found}
@@ -92,7 +93,7 @@ def _threads(trace: Trace) -> Iterator[Track]:
         for name, label in THREAD_TABLES.items():
             bars = by_thread[name].get(thread)
             if bars is not None:
-                yield from tracks_of(group, label, name, bars.select(*BAR, *DETAILS[name]))
+                yield from tracks_of(group, label, name, bars)
 
 
 def _count(by_thread: dict[str, dict[int, pl.DataFrame]], thread: int) -> int:
@@ -101,8 +102,13 @@ def _count(by_thread: dict[str, dict[int, pl.DataFrame]], thread: int) -> int:
 
 def _by_number(rows: pl.DataFrame, column: str) -> list[tuple[int | None, pl.DataFrame]]:
     """The rows of each number, in rising order; those without one last."""
-    groups = [(number, group) for (number,), group in rows.group_by(column, maintain_order=True)]
-    return sorted(groups, key=lambda item: (item[0] is None, item[0] or 0))
+    return sorted(_parted(rows, column), key=lambda item: (item[0] is None, item[0] or 0))
+
+
+def _parted(rows: pl.DataFrame, column: str) -> list[tuple[Any, pl.DataFrame]]:
+    """The rows of each value, without that column."""
+    parts = rows.partition_by(column, maintain_order=True, include_key=False, as_dict=True)
+    return [(value, part) for (value,), part in parts.items()]
 
 
 def _closed(trace: Trace) -> pl.DataFrame:

@@ -21,7 +21,8 @@ KNOWN_RANGES = re.compile(
     r"|Torch-Compiled Region(?:: \d{1,4}(?:/\d{1,4})?)?|CompiledFunction(?:Backward)?|Pregraph[\w ]{0,40}"
     r"|CUDAGraphNode\.\w{1,40}(?:: is_backward=(?:True|False), compile_id=\d{1,4}/\d{1,4})?|\[memory\]"
     r"|PyTorch Profiler \(0\)|Iteration Start: PyTorch Profiler|Record Window End|\[pytorch\|profiler\|[\w|]{1,60}\]"
-    r"|(?:Activity )?Buffer Request|Memcpy[\w ()>-]{0,60}|Memset[\w ()]{0,40}"
+    r"|(?:Activity )?Buffer Request|Memcpy[\w ()>-]{0,60}|Memset[\w ()]{0,40}",
+    re.ASCII,
 )
 """Ranges that torch and its libraries name themselves; what is variable in them still passes word by word."""
 
@@ -39,11 +40,12 @@ KERNEL_TELLS = re.compile(
 """Words that decide the class of a kernel."""
 
 KNOWN_THREADS = re.compile(
-    r"python[\d.]{0,6}|CPU|GPU ?\d{0,4}|stream (?:\d{1,10}|\(\S{0,12}\))?[\d ]{0,12}|main"
+    r"python[\d.]{0,6}|CPU|GPU ?\d{0,4}|stream (?:\d{1,10}|\([\w#]{0,12}\))?(?: \d{1,5}){0,2} ?|main"
     r"|thread \d{1,15}(?: \(python[\d.]{0,6}\))?|Spans|Traces|PyTorch Profiler|Trace|CPU functions|CUDA functions"
     r"|pt_main_thread|pt_autograd_\d{1,3}|pt_data_pin|pt_data_worker|pt_nccl_\w{1,10}|cuda-EvtHandlr|cuda\d{8,14}"
     r"|\[NSys\]|\[NSys Comms\]|CUPTI worker thread|TORCHRUN|julia(?:-[\d.]{1,8})?"
     r"|/device:GPU:\d{1,3}(?: [\w()]{0,12})?|/host:CPU|/host:python-tracer|Stream #\d{1,4}(?:\([A-Za-z,]{0,20}\))?"
-    r"|Ascend(?: ?Hardware)?|CANN|HCCL|AI ?Core|NPU|TPU"
+    r"|Ascend(?: ?Hardware)?|CANN|HCCL|AI ?Core|NPU|TPU",
+    re.ASCII,
 )
 """Threads and processes that torch, CUDA and the profilers name themselves."""

@@ -27,12 +27,12 @@ PACKAGES = _PUBLIC | frozenset(sys.stdlib_module_names)
 _CHECKOUT = re.compile(rf"[/\\](?=(?:{'|'.join(sorted(_PUBLIC | {'multiprocessing', 'importlib'}))})[/\\])")
 """Where a public package begins in the path of its checkout."""
 
-_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d{1,7})\): (?P<function>.*)", re.DOTALL)
-_XLA_FRAME = re.compile(r"\$(?P<file>\S+):(?P<line>\d{1,7}) (?P<function>.+)", re.DOTALL)
+_FRAME = re.compile(r"(?P<file>.+?)\((?P<line>[0-9]{1,7})\): (?P<function>.*)", re.DOTALL)
+_XLA_FRAME = re.compile(r"\$(?P<file>\S+):(?P<line>[0-9]{1,7}) (?P<function>.+)", re.DOTALL)
 _BUILT_IN = re.compile(
     r"<built-in (function|method) ([\w.]{0,200})(?: of ([\w.\[\] -]{1,200}) object at 0x([0-9a-fA-F]{1,16}))?>"
 )
-_MODULE = re.compile(r"nn\.Module: (\w{1,120}?)(_\d{1,5})?")
+_MODULE = re.compile(r"nn\.Module: (\w{1,120})")
 _PYTHON = r"lib(?:64)?[/\\]python\d(?:\.\d{1,2})?[/\\]"
 _LIBRARY_ROOT = re.compile(rf"(?:^|[/\\])(?:({_PYTHON})?((?:site|dist)-packages[/\\])|({_PYTHON}))")
 _FROZEN = re.compile(r"<(?:frozen [\w.]{1,60}|string|stdin|unknown|eval_with_key>[.\w]{0,12}|attrs \w{0,20})>?")
@@ -65,7 +65,7 @@ class Frames:
             owner = f" of {self._names.pieces(found[3])} object at 0x{self._address(found[4])}" if found[3] else ""
             return f"<built-in {found[1]} {self._names.pieces(found[2])}{owner}>"
         if found := _MODULE.fullmatch(text):
-            return f"nn.Module: {self._names.pieces(found[1])}{found[2] or ''}"
+            return f"nn.Module: {self._names.pieces(found[1])}"
         if found := _FRAME.fullmatch(text):
             return f"{self._file(found['file'])}({found['line']}): {self._function(found['function'], found['file'])}"
         if found := _XLA_FRAME.fullmatch(text):

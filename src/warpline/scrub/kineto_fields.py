@@ -12,7 +12,7 @@ from warpline.scrub import values
 from warpline.scrub.devices import device_name
 from warpline.scrub.frames import Frames
 from warpline.scrub.kineto_stream import STAND_INS
-from warpline.scrub.names import PIECE, Names
+from warpline.scrub.names import Names, is_known_text
 from warpline.scrub.values import DROPPED, MAX_ID, Check
 from warpline.scrub.vocabulary import is_known
 
@@ -149,7 +149,7 @@ class Fields:
         return value if ours else f"category{self.names.pseudonyms.code('category', value)}"
 
     def _process(self, value: Any) -> Any:
-        if isinstance(value, str) and not value.lstrip("-").isdigit():
+        if isinstance(value, str) and not re.fullmatch(r"-?[0-9]{1,40}", value):
             return self._texts[LABEL][value] if value else value
         if type(value) is int or isinstance(value, str):
             return self._id(value)
@@ -158,7 +158,7 @@ class Fields:
     def _id(self, value: Any) -> Any:
         if type(value) is int:
             return value if -MAX_ID <= value < MAX_ID else MAX_ID + self.names.pseudonyms.number("id", value)
-        if isinstance(value, str) and re.fullmatch(r"-?\d{1,40}", value):
+        if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,40}", value):
             return value if len(value) < 10 else str(self._id(int(value)))
         return self._handle(value)
 
@@ -174,14 +174,14 @@ class Fields:
         """A short text of torch's own, or a pseudonym."""
         if not isinstance(value, str):
             return DROPPED
-        if len(value) <= 60 and re.fullmatch(r"[\w :./-]*", value) and all(map(is_known, PIECE.findall(value))):
+        if len(value) <= 60 and re.fullmatch(r"[\w :./-]*", value) and is_known_text(value):
             return value
         return self.names.word(value)
 
     def _ranks(self, value: Any) -> Any:
         """The ranks of a process group: a list, or one inside a string."""
         if isinstance(value, str):
-            return value if re.fullmatch(r"\[[\d, .]{0,4000}\]", value) and not re.search(r"\d{7}", value) else DROPPED
+            return value if re.fullmatch(r"\[[0-9, .]{0,4000}\]", value) and not re.search(r"\d{7}", value) else DROPPED
         return values.shapes(value)
 
     def _arguments(self) -> dict[str, Check]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from warpline.scrub.names import PIECE, Names
+from warpline.scrub.names import Names, is_known_text
 from warpline.scrub.secrets import REMOVED
-from warpline.scrub.vocabulary import is_known
 
 MAX_MESSAGE_CHARS = 2000
 MAX_CHAIN_DIGITS, MAX_CHAIN_NUMBERS = 8, 3
@@ -71,7 +70,7 @@ def _token(found: re.Match[str]) -> str:
 def _passes(token: str) -> bool:
     if not token or _NUMBER.fullmatch(token) or _MARKS.fullmatch(token):
         return True
-    return bool(_WORDS.fullmatch(token)) and all(map(is_known, PIECE.findall(token.replace("'", "_"))))
+    return bool(_WORDS.fullmatch(token)) and is_known_text(token.replace("'", "_"))
 
 
 def facts(names: Names) -> dict[str, Callable[[str], str | None]]:
@@ -108,7 +107,7 @@ def _leading(pattern: str) -> Callable[[str], str | None]:
 
 
 def _known(text: str) -> str | None:
-    return text if re.fullmatch(r"[A-Za-z0-9_. -]{1,40}", text) and all(map(is_known, PIECE.findall(text))) else None
+    return text if re.fullmatch(r"[A-Za-z0-9_. -]{1,40}", text) and is_known_text(text) else None
 
 
 def _kernel_release(text: str) -> str | None:

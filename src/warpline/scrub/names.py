@@ -38,11 +38,14 @@ _CHAIN = re.compile(r"(?<!\d)\d++(?:[ .:/_-]\d++)+")
 _SIZE_CHARS = frozenset("0123456789_")
 MAX_SIZE_DIGITS = 12
 """Digits of the sizes of a tile or a problem, as in ``256_128_32``."""
+ADDRESS_NUMBERS = 4
+SMALL_SIZE, TILE = 16, 8
+"""Sizes of tiles are small, or multiples of eight."""
 _LITERAL = re.compile(r"L[a-z]n?(\d+)E")
 _NO_COUNTER = re.compile(r"\d[A-Za-z:.@%=-]|(?<![A-Za-z])[A-Za-z]{1,2}\d|[^\w .#:/()\[\]|-]")
 """Digits within a word, or beside marks that keys, addresses and assignments have."""
 MAX_COUNTERS = 3
-_WHOLE = re.compile(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]+)*(?: \d{1,5})*")
+_WHOLE = re.compile(r"(?:kernel|op|range|domain|thread|process)[A-Z]{1,6}(?:_[a-z_]+)*(?: [0-9]{1,5})*")
 _COMPILED = re.compile(r"(## Call CompiledFxGraph )(\w{1,80})( ##)")
 _TEMPLATE_HASH = re.compile(r"(?<=_GLOBAL__N__)[0-9a-f]{8}|(?<=_cu_)[0-9a-f]{8}(?![0-9a-f])")
 
@@ -100,7 +103,7 @@ class Names:
         if KNOWN_THREADS.fullmatch(text):
             return text
         program = re.split(r"[/\\]", text)[-1]
-        if re.fullmatch(r"python[\d.]{0,6}|julia(-[\d.]{1,8})?|torchrun|ray|vllm|nsys|ncu", program):
+        if re.fullmatch(r"python[0-9.]{0,6}|julia(-[0-9.]{1,8})?|torchrun|ray|vllm|nsys|ncu", program):
             return program
         return self._chosen("process", text, None)
 
@@ -111,11 +114,7 @@ class Names:
 
     def _chain(self, found: re.Match[str]) -> str:
         """Numbers that follow each other: sizes and versions stay, an address or a card does not."""
-        digits = sum(map(str.isdigit, found[0]))
-        sized = set(found[0]) <= _SIZE_CHARS
-        if digits <= (MAX_SIZE_DIGITS if sized else MAX_DIGITS) and (sized or len(_DIGITS.findall(found[0])) < 4):
-            return found[0]
-        return self._name(found[0])
+        return found[0] if _is_plain_chain(found[0]) else self._name(found[0])
 
     def word(self, text: str) -> str:
         """One pseudonym of a text of any kind."""
@@ -142,6 +141,25 @@ class Names:
         told = dict.fromkeys(found.lower() for found in tells.findall(text[:MAX_NAME_CHARS])) if tells else {}
         head = f"{group}{self.pseudonyms.code(group, skeleton)}"
         return " ".join(["_".join([head, *told]), *numbers])
+
+
+def is_known_text(text: str) -> bool:
+    """Whether a short text passes as it is: its words are known, and its numbers are sizes or versions."""
+    return all(map(is_known, PIECE.findall(text))) and all(map(_is_plain_chain, _CHAIN.findall(text)))
+
+
+def _is_plain_chain(text: str) -> bool:
+    digits, numbers = sum(map(str.isdigit, text)), _DIGITS.findall(text)
+    sized = set(text) <= _SIZE_CHARS and _are_sizes(numbers)
+    return digits <= (MAX_SIZE_DIGITS if sized else MAX_DIGITS) and (sized or len(numbers) < ADDRESS_NUMBERS)
+
+
+def _are_sizes(numbers: list[str]) -> bool:
+    """Whether numbers may be sizes: without leading zeros, and no four that only an address of a machine has."""
+    if any(number.startswith("0") and number != "0" for number in numbers):
+        return False
+    is_address = len(numbers) >= ADDRESS_NUMBERS and all(int(number) < 1 << 8 for number in numbers)
+    return not is_address or all(int(number) <= SMALL_SIZE or int(number) % TILE == 0 for number in numbers)
 
 
 def _counters(text: str) -> list[str]:

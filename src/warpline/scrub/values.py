@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from warpline.scrub.names import PIECE
+from warpline.scrub.names import is_known_text
 from warpline.scrub.vocabulary import CONSTANTS, is_known
 from warpline.sources.kineto.decimals import parse_decimal
 from warpline.sources.kineto.fields import MISSING
@@ -30,17 +30,23 @@ MAX_MICROS: Final = 4_200_000_000_000_000
 """The year 2103: far enough from today for readers to take it for impossible, and below the number of a card."""
 MAX_DURATION_MICROS: Final = 500_000_000_000_000
 """Sixteen years, beyond which readers take a duration for impossible."""
+MAX_NUMBER_DIGITS, SHORT_DIGITS = 9, 6
+"""A measured number of more digits is written with fewer: a card has sixteen."""
 MAX_NESTING = 4
 _INT64 = 1 << 63
 
-_NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
-_SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?")
+_NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_SMALL_NUMBER = re.compile(r"-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_VERSION = re.compile(r"\d{1,4}(?:\.\d{1,4}){0,3}", re.ASCII)
+MAX_VERSION: Final = 10**8
+"""A driver of HIP is 60342134."""
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,16}")
 _PHASES = frozenset(("", *"BEXiICbnesftPNODMvVRcr"))
 _TYPE = re.compile(r"[\w:<>, ]{0,60}")
 _ENTRY = re.compile(
     r" ?[\[(]{0,4}(?:-?\d{1,12}(?:\.\d{0,20})?(?:[eE][+-]?\d{1,3})?|9223372036854775807|True|False|None|inf|nan)?"
-    r"[\])]{0,4}"
+    r"[\])]{0,4}",
+    re.ASCII,
 )
 
 
@@ -87,7 +93,10 @@ def number(value: Any) -> Any:
     """A measured number of any size, such as an occupancy."""
     if type(value) is int:
         return value if -MAX_SIZE < value < MAX_SIZE else DROPPED
-    return value if is_float(value) and abs(float(bytes(value))) < MAX_SIZE else DROPPED
+    if not is_float(value) or abs(float(bytes(value))) >= MAX_SIZE:
+        return DROPPED
+    long = sum(map(bytes(value).count, b"0123456789")) > MAX_NUMBER_DIGITS
+    return msgspec.Raw(f"{float(bytes(value)):.{SHORT_DIGITS}g}".encode()) if long else value
 
 
 def size(value: Any) -> Any:
@@ -144,7 +153,7 @@ def _are_types(entries: tuple[Any, ...]) -> bool:
 def _type(entry: Any, depth: int) -> Any:
     if isinstance(entry, list) and depth < MAX_NESTING:
         return [_type(inner, depth + 1) for inner in entry]
-    known = isinstance(entry, str) and _TYPE.fullmatch(entry) and all(map(is_known, PIECE.findall(entry)))
+    known = isinstance(entry, str) and _TYPE.fullmatch(entry) and is_known_text(entry)
     return entry if known else ""
 
 
@@ -179,10 +188,9 @@ def address(value: Any) -> Any:
 def version(value: Any) -> Any:
     """A version, as a number or as text: 13000, 2.27.3."""
     if type(value) is int:
-        return value if 0 <= value < 10**9 else DROPPED
-    if isinstance(value, str) and re.fullmatch(r"\d{1,4}(?:\.\d{1,4}){0,3}", value):
-        return value
-    return value if is_float(value) else DROPPED
+        return value if 0 <= value < MAX_VERSION else DROPPED
+    spelled = bytes(value).decode("ascii", "replace") if is_float(value) else value
+    return value if isinstance(spelled, str) and _VERSION.fullmatch(spelled) else DROPPED
 
 
 def phase(value: Any) -> Any:

@@ -50,10 +50,10 @@ def is_known(piece: str) -> bool:
     >>> [is_known(piece) for piece in ("elementwise", "Conv2d", "sm90", "hunter2", "4111111111111111")]
     [True, True, True, False, False]
     """
-    if piece.isdigit():
-        return len(piece) <= MAX_DIGITS or piece in CONSTANTS
     if len(piece) > MAX_PIECE_CHARS or not piece.isascii():
         return False
+    if piece.isdigit():
+        return len(piece) <= MAX_DIGITS or piece in CONSTANTS
     words, shapes = _lists()
     lowered = piece.lower()
     if lowered in words or _PSEUDONYM.fullmatch(piece):
