@@ -40,6 +40,7 @@ def test_a_gain_is_likely_with_four_fifths_of_the_distribution_above_none() -> N
     assert not is_likely(Estimate(math.exp(0.13 - 0.2), math.exp(0.13), 2.0))
     assert is_likely(Estimate(1.001, 1.01, 1.02))
     assert not is_likely(Estimate(0.9, 1.0, 1.1))
+    assert not is_likely(Estimate(0.0, 0.0, 0.1))
 
 
 def test_the_least_known_of_several_fixes_counts() -> None:

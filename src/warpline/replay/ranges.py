@@ -173,6 +173,8 @@ def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
 
 def likely_gain(gain: Estimate) -> float:
     """What a fix gains at least with the probability `LIKELY`, by the distribution that its range is made from."""
+    if gain.low <= 0:  # hours over milliseconds, rounded
+        return gain.low
     return gain.expected * math.exp(-LIKELY_TO_RANGE * math.log(gain.expected / gain.low))
 
 
