@@ -237,8 +237,9 @@ def _window(diagnosis: Diagnosis, whole: int) -> str:
     """What the shares are of: the selected steps, or the recording, and how much of it the steps take."""
     if diagnosis.trace.chosen_steps:
         return f"{duration(whole)} ({SELECTED})"
-    steps = diagnosis.trace.steps_in_view
-    inside = int((steps["end_ns"] - steps["start_ns"]).sum()) if len(steps) else whole
+    # A step that only launches is marked on the CPU, and takes as long as its GPU work.
+    starts, ends = diagnosis.trace.step_spans
+    inside = int((ends - starts).sum()) if len(starts) else whole
     if inside < MIN_COVERED * whole:
         return f"{duration(whole)} recorded ({share(inside, whole)} of it in steps)"
     return f"{duration(whole)} recorded"
