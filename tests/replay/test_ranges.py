@@ -16,10 +16,10 @@ from warpline.replay.ranges import (
     calm_step_ns,
     down_to_no_gain,
     is_host_paced,
-    is_likely,
     is_narrow,
     is_useless,
     is_vague,
+    likely_gain,
     ranges_of,
     spread_of,
 )
@@ -34,13 +34,10 @@ def test_half_a_range_grows_with_the_spread_and_the_gain() -> None:
     assert LAW.of(["batch"], spread=1.5, gain=1.0) == pytest.approx(0.3)
 
 
-def test_a_gain_is_likely_with_four_fifths_of_the_distribution_above_none() -> None:
+def test_the_likely_gain_is_the_one_with_four_fifths_of_the_distribution_above_it() -> None:
     # The range ends at e^-0.2 of the gain, where a tenth is left; a fifth is left at e^-0.131.
-    assert is_likely(Estimate(math.exp(0.14 - 0.2), math.exp(0.14), 2.0))
-    assert not is_likely(Estimate(math.exp(0.13 - 0.2), math.exp(0.13), 2.0))
-    assert is_likely(Estimate(1.001, 1.01, 1.02))
-    assert not is_likely(Estimate(0.9, 1.0, 1.1))
-    assert not is_likely(Estimate(0.0, 0.0, 0.1))
+    assert likely_gain(Estimate(1.5 * math.exp(-0.2), 1.5, 2.0)) == pytest.approx(1.5 * math.exp(-0.1313), rel=1e-4)
+    assert likely_gain(Estimate(0.0, 0.0, 0.1)) == 0.0
 
 
 def test_the_least_known_of_several_fixes_counts() -> None:

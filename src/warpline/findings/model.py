@@ -10,7 +10,7 @@ from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
 from warpline.notebook import card, facts, paragraph
 from warpline.records import dataclass
-from warpline.replay.ranges import is_useless, is_vague, likely_gain
+from warpline.replay.ranges import LIKELY_TO_RANGE, THREE_OF_FOUR_TO_RANGE, is_useless, is_vague, likely_gain
 from warpline.units import duration, speedup
 
 
@@ -48,6 +48,17 @@ class Finding:
     """GPU time that the fix touches, and idle time of its cause, per step as recorded. A larger saving comes from what
     the GPU waits for besides: the CPU, once it is free, does that sooner."""
 
+    calm_gain: float = math.inf
+    """The gain if the host was slow only while it recorded."""
+
+    @property
+    def is_likely(self) -> bool:
+        """Whether it gains something with a probability of 80 %, or of 75 % if it is a setting, which is soon tried; if
+        the host was slow, on a usual one, too."""
+        to_range = THREE_OF_FOUR_TO_RANGE if self.effort == "setting" else LIKELY_TO_RANGE
+        usual = min(self.calm_gain / max(self.gain.expected, 1e-9), 1.0)
+        return self.gain.low > 1.0 or usual * likely_gain(self.gain, to_range) > 1.0
+
     @property
     def is_vague(self) -> bool:
         """Whether the trace cannot tell how much the fix gains: its step is known within a factor of 3 at best."""
@@ -71,7 +82,7 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """The finding as JSON."""
         entries = asdict(self)
-        del entries["explained_ns"]  # for the order of the plan alone
+        del entries["explained_ns"], entries["calm_gain"]  # for the plan alone
         return entries
 
     def __repr__(self) -> str:

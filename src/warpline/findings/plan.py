@@ -19,7 +19,7 @@ from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
-from warpline.replay.ranges import is_likely, ranges_of
+from warpline.replay.ranges import ranges_of
 from warpline.units import speedup
 
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
@@ -137,7 +137,7 @@ def _because(chosen: Option, largest: Option, reason: str) -> str:
 
 def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork, *, waits: bool) -> list[PlanStep]:
     """The plan for these findings; empty if no fix is worth making. `waits`: whether the device certainly waits."""
-    step, plan = first_step(findings, waits=waits, slow_host=evidence.question.slowness > 1.0), list[PlanStep]()
+    step, plan = first_step(findings, waits=waits), list[PlanStep]()
     later = Later(findings, evidence, work) if step else None
     while step is not None and later is not None:
         plan.append(step)
@@ -145,12 +145,10 @@ def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork,
     return plan
 
 
-def first_step(findings: Sequence[Finding], *, waits: bool, slow_host: bool = False) -> PlanStep | None:
+def first_step(findings: Sequence[Finding], *, waits: bool) -> PlanStep | None:
     """The fix to make first; None if none is worth making."""
     worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
-    # The low end of a slow host is that of a usual one: another case, and not the tail of this one's distribution.
-    likely = [one for one in worth if (one.gain.low > 1.0 if slow_host else is_likely(one.gain))]
-    options = _worth_first(likely, worth) or (_possible(worth) if waits else [])
+    options = _worth_first(worth) or (_possible(worth) if waits else [])
     if not options:
         return None
     doubtful = [one for one in worth if one.confidence != "low" and one not in options]
@@ -159,11 +157,12 @@ def first_step(findings: Sequence[Finding], *, waits: bool, slow_host: bool = Fa
     return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings), found.effort)
 
 
-def _worth_first(likely: Sequence[Finding], worth: Sequence[Finding]) -> list[Finding]:
+def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
     """Those that probably gain, and of them those of low confidence only where there are no others; else those that
     change most of what the device does; else limits, which are no change that can be made."""
+    likely = [one for one in worth if one.is_likely]
     changes = [one for one in likely if not all_fixes()[one.fix].is_limit]
-    return [one for one in changes if one.confidence != "low"] or changes or _large(worth) or list(likely)
+    return [one for one in changes if one.confidence != "low"] or changes or _large(worth) or likely
 
 
 def _large(worth: Sequence[Finding]) -> list[Finding]:

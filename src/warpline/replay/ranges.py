@@ -32,11 +32,11 @@ VAGUE = 3.0
 """High over low of a step from which on nobody knows how much a fix gains: it has to be measured."""
 NO_GAIN = 1.01
 """Gain that nobody would notice."""
-LIKELY = 0.8
-"""Probability of a gain from which on a fix is worth naming."""
 LIKELY_TO_RANGE = 0.8416 / 1.2816
-"""Distance of the `LIKELY` quantile from the middle, in halves of a range with a tenth of a normal distribution on each
-side of it."""
+"""Distance of what a fix gains with a probability of 80 % from what it is expected to gain, in halves of a range: a
+normal distribution (of the logarithm) has a tenth on each side of an 80 % range."""
+THREE_OF_FOUR_TO_RANGE = 0.6745 / 1.2816
+"""The same for a probability of 75 %."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +171,11 @@ def down_to_no_gain(known: Ranges, old_ns: float) -> Ranges:
     )
 
 
-def likely_gain(gain: Estimate) -> float:
-    """What a fix gains at least with the probability `LIKELY`, by the distribution that its range is made from."""
+def likely_gain(gain: Estimate, to_range: float = LIKELY_TO_RANGE) -> float:
+    """What a fix gains with a probability of 80 % or more, by the distribution that its range is made from."""
     if gain.low <= 0:  # hours over milliseconds, rounded
         return gain.low
-    return gain.expected * math.exp(-LIKELY_TO_RANGE * math.log(gain.expected / gain.low))
-
-
-def is_likely(gain: Estimate) -> bool:
-    """Whether a fix gains something with the probability `LIKELY`."""
-    return gain.low > 1.0 or likely_gain(gain) > 1.0
+    return gain.expected * math.exp(-to_range * math.log(gain.expected / gain.low))
 
 
 def is_narrow(step_ns: Estimate) -> bool:
