@@ -11,6 +11,9 @@ ATTAINED = 0.8
 """The part of its peak that the busiest unit of a kernel without a flaw usually reaches."""
 WORTH = 1.1
 """A flaw that gains less than this is not the reason: kernels' times vary by some percent from run to run."""
+MINOR = 1.25
+"""A kernel whose units are under 60 % busy waits for two fifths of its time at least. A flaw that takes less than half
+of that, a fifth, does not explain it."""
 WAITING = 0.6
 """Below, the units wait for the warps rather than the warps for a unit: two thirds of what good kernels reach, which is
 88 % of an H200's DRAM peak for a copy and 92 % of its tensor peak for a GEMM."""

@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from warpline.dive import branches
-from warpline.dive.gains import NO_GAIN, WORTH, cap_of, headroom, is_short, not_below_a_launch
+from warpline.dive.gains import MINOR, NO_GAIN, WORTH, cap_of, headroom, is_short, not_below_a_launch
 from warpline.dive.hot_lines import hot_lines
 from warpline.dive.load import WORDS, load_of
 from warpline.dive.measured import Measured
@@ -24,7 +24,9 @@ SHORT = (
     " It is so short that launching it is a large part of its time: fuse it with its neighbours, batch it, or capture "
     "a CUDA graph first."
 )
-NO_FAULT = f" Seen too, but no fault, since it gains less than {WORTH:.1f}×: {{}}."
+NO_FAULT = f" Seen too, but worth less than {WORTH:.1f}×, which is no fault: {{}}."
+FEW_WARPS = frozenset({"small_grid", "low_occupancy"})
+"""Flaws that are why a kernel waits."""
 PROFILE_AGAIN = "Profile it again with the counters: ncu --set full --import-source yes --clock-control none."
 
 
@@ -82,10 +84,15 @@ def reason_of(case: Case) -> tuple[Found, tuple[Found, ...], tuple[str, ...]]:
     flaws = sorted((one for one in found["flaw"] if one.gain.expected >= WORTH), key=lambda one: -one.gain.expected)
     small = tuple(one.reason for one in found["flaw"] if one.gain.expected < WORTH)
     waits = [one for one in found["fallback"] if one.reason == "latency"]
-    if flaws and waits and flaws[0].gain.expected < min(waits[0].gain.expected, waiting_gain(case)):
+    if flaws and waits and _is_minor(flaws[0], waiting_gain(case)):
         return waits[0], tuple(flaws), small
     chosen = [*flaws, *found["fallback"], *found["end"]]
     return chosen[0], tuple(chosen[1 : len(flaws)] if flaws else ()), small
+
+
+def _is_minor(flaw: Found, without_waits: float) -> bool:
+    """Whether a flaw of a kernel that waits explains less of its time than the waits do."""
+    return flaw.reason not in FEW_WARPS and flaw.gain.expected < min(MINOR, without_waits)
 
 
 def waiting_gain(case: Case) -> float:
