@@ -30,8 +30,8 @@ def hot_slice(case: Case) -> float | None:
 
 def _in_shared_memory(case: Case, requests: float) -> float | None:
     """How busy the same atomics would keep shared memory, at worst: all lanes on one word, a wavefront for each."""
-    cycles, sms = case.measured.get("cycles"), case.measured.get("sms")
-    return None if not cycles or not sms else WARP * requests / (cycles * sms)
+    room = (case.measured.get("cycles") or 0.0) * (case.measured.get("sms") or 0.0)
+    return WARP * requests / room if room else None
 
 
 def look(case: Case) -> Found | None:
