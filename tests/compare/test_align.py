@@ -10,9 +10,26 @@ from hypothesis import strategies as st
 
 from warpline.compare import align as aligning
 from warpline.compare.align import align
+from warpline.trace.columns import Floats
 
 CODES = st.lists(st.integers(0, 4), max_size=12)
 TABLE = np.array([[9, 0, 3, 0, 0], [0, 9, 0, 5, 0], [3, 0, 9, 0, 0], [0, 5, 0, 9, 1], [0, 0, 0, 1, 9]], float)
+
+
+class Table:
+    """A table of likenesses."""
+
+    def row(self, element: int) -> Floats:
+        return TABLE[element]
+
+    def of(self, element: int, other: int) -> float:
+        return float(TABLE[element, other])
+
+    def best(self) -> Floats:
+        return TABLE.max(axis=1)
+
+    def twins(self) -> dict[int, int]:
+        return {code: code for code in range(len(TABLE))}
 
 
 def largest_sum(left: list[int], right: list[int]) -> float:
@@ -29,7 +46,7 @@ def test_pairs_are_in_order_and_their_sum_is_the_largest(left: list[int], right:
     kept = aligning.SMALL
     aligning.SMALL = small  # so that short sequences are halved too
     try:
-        pairs = align(np.array(left, np.int64), np.array(right, np.int64), TABLE)
+        pairs = align(np.array(left, np.int64), np.array(right, np.int64), Table())
     finally:
         aligning.SMALL = kept
     assert all(mine < later and other < after for (mine, other), (later, after) in pairwise(pairs))
@@ -41,6 +58,20 @@ def test_a_long_sequence_with_one_element_less_keeps_all_others() -> None:
     layer = np.arange(5)
     left = np.tile(layer, 600)
     right = np.delete(left, 1502)
-    pairs = align(left, right, TABLE)
+    pairs = align(left, right, Table())
     assert len(pairs) == len(right)
     assert len({mine for mine, _ in pairs}) == len(right)
+
+
+@given(st.permutations(range(5)), st.permutations(range(5)), st.integers(1, 4))
+@settings(max_examples=60, deadline=None)
+def test_what_is_too_long_is_paired_at_what_occurs_once(left: list[int], right: list[int], times: int) -> None:
+    kept = aligning.MOST_CELLS
+    aligning.MOST_CELLS = 10
+    try:
+        pairs = align(np.array(left * times, np.int64), np.array(right, np.int64), Table())
+    finally:
+        aligning.MOST_CELLS = kept
+    assert all(mine < later and other < after for (mine, other), (later, after) in pairwise(pairs))
+    assert times > 1 or left != right or pairs == [(place, place) for place in range(5)]
+    assert all(TABLE[(left * times)[mine], right[other]] > 0 for mine, other in pairs)

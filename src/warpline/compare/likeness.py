@@ -7,7 +7,8 @@ import numpy as np
 from warpline.compare.typical_step import Operation
 from warpline.kernels import identify
 from warpline.kernels.identity import MATRIX_CLASSES, KernelIdentity
-from warpline.trace.columns import Floats
+from warpline.records import dataclass
+from warpline.trace.columns import Floats, Int64s
 
 SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB = 9.0, 8.0, 5.0, 3.0
 """Name and grid; name; function in another form (vector width, kind of host memory); another kernel for the same job.
@@ -16,22 +17,61 @@ ALONE = MATRIX_CLASSES | {"comm"}
 """Classes whose kernels do one job each. Others may be fused, so a kernel of the class need not replace one of it."""
 
 
-def likeness(left: list[Operation], right: list[Operation]) -> Floats:
-    """The likeness of each of the first to each of the second; zero if they have nothing in common."""
-    if not left or not right:
-        return np.zeros((len(left), len(right)))
-    mine, others = [_marks(one) for one in left], [_marks(one) for one in right]
-    table = np.zeros((len(left), len(right)))
-    for level, (own, other) in enumerate(zip(zip(*mine, strict=True), zip(*others, strict=True), strict=True)):
-        places: dict[object, list[int]] = {}
-        for position, mark in enumerate(other):
-            if mark is not None:
-                places.setdefault(mark, []).append(position)
-        for position, mark in enumerate(own):
-            if mark in places:
-                alike = table[position, places[mark]]
-                table[position, places[mark]] = np.maximum(alike, (SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB)[level])
-    return table
+LEVELS = (SAME, SAME_NAME, SAME_FUNCTION, SAME_JOB)
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """How alike each of some operations is to each of others: by marks, because the table of all pairs can be large."""
+
+    left: Int64s
+    """A row for each level of likeness: the marks of the first operations."""
+    right: Int64s
+    """Those of the second; equal marks are alike, and negative ones are like nothing."""
+
+    def row(self, operation: int) -> Floats:
+        """The likeness of one of the first to each of the second; zero if they have nothing in common."""
+        found = np.zeros(self.right.shape[1])
+        for level, score in reversed(list(enumerate(LEVELS))):
+            found[self.right[level] == self.left[level, operation]] = score
+        return found
+
+    def of(self, operation: int, other: int) -> float:
+        """The likeness of one of the first to one of the second."""
+        for level, score in enumerate(LEVELS):
+            if self.left[level, operation] == self.right[level, other]:
+                return score
+        return 0.0
+
+    def twins(self) -> dict[int, int]:
+        """For each of the first that is also one of the second, which one."""
+        places = {mark: place for place, mark in enumerate(self.right[0].tolist())}
+        return {place: places[mark] for place, mark in enumerate(self.left[0].tolist()) if mark in places}
+
+    def best(self) -> Floats:
+        """The largest likeness of each of the first."""
+        found = np.zeros(self.left.shape[1])
+        for level, score in reversed(list(enumerate(LEVELS))):
+            found[np.isin(self.left[level], self.right[level])] = score
+        return found
+
+
+def likeness(left: list[Operation], right: list[Operation]) -> Likeness:
+    """The likeness of each of the first to each of the second."""
+    codes: dict[object, int] = {}
+    none = iter(range(-1, -len(LEVELS) * (len(left) + len(right)) - 1, -1))  # a mark that nothing else has
+
+    def coded(operations: list[Operation]) -> Int64s:
+        marks = [
+            [
+                next(none) if mark is None else codes.setdefault((level, mark), len(codes))
+                for level, mark in enumerate(_marks(one))
+            ]
+            for one in operations
+        ]
+        return np.array(marks, np.int64).reshape(-1, len(LEVELS)).T.copy()
+
+    return Likeness(coded(left), coded(right))
 
 
 def _marks(one: Operation) -> tuple[object, object, object, object]:

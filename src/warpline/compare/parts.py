@@ -10,16 +10,18 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from heapq import heappop, heappush
+from itertools import chain
 from typing import Literal
 
 import numpy as np
 
 from warpline.analyses.gaps import CAUSES
 from warpline.compare.align import align
-from warpline.compare.likeness import SAME_NAME, likeness
+from warpline.compare.likeness import likeness
 from warpline.compare.typical_step import Operation, TypicalStep
 from warpline.kernels import identify
-from warpline.trace.columns import Bools, Int64s
+from warpline.trace.columns import Int64s
 
 COPY = re.compile(r"Memcpy|Memset|\[CUDA mem")
 """How the names of copies and memsets begin, with torch.profiler and with Nsight Systems."""
@@ -113,7 +115,7 @@ def _blocks(a: Sequence[Operation], b: Sequence[Operation]) -> list[Block]:
     for spare_a, spare_b in _between(pairs, len(a), len(b)):
         left.append(spare_a)
         right.append(spare_b)
-    blocks += _moved(left, right, codes_a, codes_b, alike >= SAME_NAME)
+    blocks += _moved(left, right, [(one.kind, one.name) for one in a], [(one.kind, one.name) for one in b], codes_b)
     for spare_a, spare_b in zip(left, right, strict=True):
         blocks += _replaced(spare_a, spare_b, a, b)
     return blocks
@@ -144,27 +146,23 @@ def _between(pairs: Sequence[tuple[int, int]], count_a: int, count_b: int) -> It
 def _moved(
     left: list[list[int]],
     right: list[list[int]],
-    codes_a: Int64s,
+    names_a: Sequence[tuple[str, str]],
+    names_b: Sequence[tuple[str, str]],
     codes_b: Int64s,
-    same: Bools,
 ) -> list[Block]:
     """Pairs of one name that only changed their place; they are taken out of the two lists."""
-    waiting: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for region, places in enumerate(right):
-        for place in places:
-            waiting[int(codes_b[place])].append((region, place))
-    found = []
+    waiting: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    for place in chain.from_iterable(right):
+        heappush(waiting[names_b[place]], (int(codes_b[place]), place))
+    partners = {
+        place: heappop(waiting[names_a[place]])[1] for place in chain.from_iterable(left) if waiting.get(names_a[place])
+    }
+    taken = set(partners.values())
     for places in left:
-        for place in list(places):
-            partners = (code for code in np.flatnonzero(same[codes_a[place]]) if waiting.get(int(code)))
-            code = next(partners, None)
-            if code is None:
-                continue
-            region, other = waiting[int(code)].pop(0)
-            places.remove(place)
-            right[region].remove(other)
-            found.append(Block((place,), (other,), True))
-    return found
+        places[:] = [place for place in places if place not in partners]
+    for places in right:
+        places[:] = [place for place in places if place not in taken]
+    return [Block((place,), (other,), True) for place, other in partners.items()]
 
 
 def _replaced(
@@ -172,15 +170,22 @@ def _replaced(
 ) -> Iterator[Block]:
     """What took the place of what between two pairs. A fused kernel whose name says what it does takes the kernels of
     those ops, and the others share the rest."""
-    rest_a, rest_b = list(spare_a), []
+    by_op: dict[str, set[int]] = defaultdict(set)
+    if len(spare_b) > 1:
+        for place in spare_a:
+            for op in _ops_of(a[place]):
+                by_op[op].add(place)
+    taken: set[int] = set()
+    rest_b = []
     for place in spare_b:
         fused = set(identify(b[place].name).fused_ops)
-        mine = [other for other in rest_a if fused & _ops_of(a[other])] if len(spare_b) > 1 else []
+        mine = sorted(set().union(*(by_op.pop(op, ()) for op in fused)) - taken)
         if mine:
-            rest_a = [other for other in rest_a if other not in mine]
+            taken.update(mine)
             yield Block(tuple(mine), (place,), False)
         else:
             rest_b.append(place)
+    rest_a = [place for place in spare_a if place not in taken]
     if rest_a or rest_b:
         yield Block(tuple(rest_a), tuple(rest_b), False)
 
