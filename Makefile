@@ -18,7 +18,7 @@ $(VENV)/installed: $(BUILT_FROM)
 
 $(VENV)/developing: $(BUILT_FROM)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(INSTALL) --editable '.[dev]'
+	$(INSTALL) --no-compile --editable '.[dev]' # Python compiles what it loads, which is a small part of all this
 	@touch $(VENV)/installed $@
 
 demo: $(VENV)/installed  ## diagnose the bundled trace of an H200

@@ -345,10 +345,3 @@ def test_this_machine_answers_and_never_hangs() -> None:
     assert machine.limit("stack") is not None
     assert not machine.exists("/no/such/file")
     assert machine.which("no-such-program") is None
-
-
-def test_a_real_examination_ends_with_a_verdict() -> None:
-    examination = examine_machine(ThisMachine())
-    assert {check.name for check in examination.checks} >= {"driver", "disk", "container", "counters"}
-    for check in examination.checks:
-        assert check.state == "ok" or check.seen

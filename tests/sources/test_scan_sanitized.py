@@ -11,7 +11,7 @@ import pytest
 from scan_checks import SOURCE
 from scan_samples import GOOD, ILLEGAL, OF_2021, TODAY, in_layouts, trace_of
 
-ROUNDS = int(os.environ.get("WARPLINE_FUZZ_ROUNDS", "3000"))
+ROUNDS = int(os.environ.get("WARPLINE_FUZZ_ROUNDS", "1000"))
 """Inputs a build; a few seconds. Raise it for a long run."""
 BUILDS = {
     "vector": ["-O1"],
