@@ -123,6 +123,8 @@ export interface Fix {
 export interface Replayed {
   readonly fixes: readonly number[];
   readonly step_ns: Spread;
+  readonly gain: Spread;
+  readonly is_vague: boolean;
 }
 
 /** Steps replayed beforehand, for the panel `whatif`. */

@@ -28,4 +28,4 @@ export const speedup = (value: number): string => `${digits(value)}×`;
 /** How many. */
 export const count = (value: number): string => whole.format(value);
 /** The number with its noun. */
-export const several = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${value === 1 ? one : many}`;
+export const several = (value: number, one: string, many = `${one}s`): string => `${count(value)} ${count(value) === "1" ? one : many}`;

@@ -20,5 +20,5 @@ export function steps(data: StepTimes, element: HTMLElement, page: Page): void {
       draw("rect", { x, width: wide, y: HEIGHT - dark, height: dark, class: "part compute" }));
     chart.append(bar);
   });
-  element.append(chart, make("p", { class: "quiet" }, "Height: length of the step; dark: GPU busy. Click a step to see it on the timeline."));
+  element.append(chart, make("p", { class: "quiet" }, `Height: length of the step, the longest ${duration(longest)}; dark: GPU busy. Click a step to see it on the timeline.`));
 }

@@ -54,11 +54,12 @@ function result(data: WhatIf, chosen: ReadonlySet<number>): Node[] {
       picture(data),
     ];
   }
-  const { low, expected, high } = found.step_ns, gain = data.step_ns / expected;
+  const { low, expected, high } = found.step_ns, { gain } = found;
+  const after = found.is_vague ? `at most ${duration(high)}, at least ${speedup(gain.low)}` : `${duration(expected)}, ${speedup(gain.expected)}`;
   return [
-    sentence(`${duration(data.step_ns)} → ${duration(expected)}, ${speedup(gain)}`),
-    make("p", { class: "quiet" }, `The 80 % range of the step is ${duration(low)} to ${duration(high)} (${speedup(data.step_ns / high)} to ${speedup(data.step_ns / low)}). ` +
-      (data.step_ns / high < 1 ? "It includes no gain." : "Replayed on this trace's graph, without a profiler.")),
+    sentence(`${duration(data.step_ns)} → ${after}`),
+    make("p", { class: "quiet" }, `The 80 % range of the step is ${duration(low)} to ${duration(high)}, of the gain ${speedup(gain.low)} to ${speedup(gain.high)}. ` +
+      (gain.low < 1 ? "It may gain nothing." : "Replayed on this trace's graph, without a profiler.")),
     picture(data, found),
   ];
 }
@@ -77,9 +78,9 @@ function picture(data: WhatIf, after?: Replayed): SVGElement {
   chart.append(draw("text", { x: LEFT + data.step_ns * scale + 8, y: BAR / 2 + 2 }, duration(data.step_ns)));
   if (after) {
     const { low, expected, high } = after.step_ns, y = BAR + GAP + 2 + BAR / 2;
-    bar(1, "after", expected, "after");
+    bar(1, "after", after.is_vague ? high : expected, "after");
     chart.append(draw("path", { class: "whisker", d: `M${LEFT + low * scale} ${y}H${LEFT + high * scale}M${LEFT + low * scale} ${y - 6}v12M${LEFT + high * scale} ${y - 6}v12` }));
-    chart.append(draw("text", { x: LEFT + high * scale + 8, y }, duration(expected)));
+    chart.append(draw("text", { x: LEFT + high * scale + 8, y }, after.is_vague ? `≤ ${duration(high)}` : duration(expected)));
   }
   return chart;
 }

@@ -53,7 +53,7 @@ export function furnish(section: HTMLElement): Furniture {
   const panel = make("aside", { class: "event", "aria-label": "Selection", "aria-live": "polite", hidden: true });
   const keys = make("dialog", { "aria-label": "Keys" }, make("h2", {}, "Keys"),
     make("dl", {}, ...KEYS.flatMap(([names, meaning]) => [make("dt", {}, ...names.flatMap((name) => [make("kbd", {}, name), " "])), make("dd", {}, meaning)])),
-    make("form", { method: "dialog" }, make("button", { autofocus: true }, "Close")));
+    make("form", { method: "dialog" }, make("button", {}, "Close")));
   const tools = make("div", { class: "tools", role: "toolbar", "aria-label": "Timeline tools" }, find, previous, next, found, make("span", { class: "room" }), span, whole, help);
   section.replaceChildren(make("h2", {}, "Timeline"), legend, tools, map, stage, panel, keys);
   return { find, previous, next, found, span, whole, help, legend, map, stage, view, over, tip, panel, keys };

@@ -13,7 +13,7 @@ const FOLDED_LANES = 14;
 const MOST_PINNED = 0.5;
 const DEVICE_KINDS: readonly TrackKind[] = ["gpu", "idle", "syncs"];
 const THREAD_KINDS: readonly TrackKind[] = ["api", "ops", "ranges", "python"];
-const LABELS: Partial<Record<TrackKind, string>> = { api: "CUDA API", ops: "ops", ranges: "ranges", python: "Python" };
+const LABELS: Partial<Record<TrackKind, string>> = { python: "Python" };
 
 export interface Row {
   readonly y: number;
@@ -41,7 +41,7 @@ export class Layout {
     const devices = this.y;
     for (const thread of busiestFirst(groups)) {
       this.add(HEAD, { title: head.threads[thread] ?? "thread" });
-      for (const kind of THREAD_KINDS) for (const group of byThread.get(thread) ?? []) if (group.track.kind === kind) this.addGroup(group, LABELS[kind] ?? kind);
+      for (const kind of THREAD_KINDS) for (const group of byThread.get(thread) ?? []) if (group.track.kind === kind) this.addGroup(group, LABELS[kind] ?? group.track.label);
     }
     this.height = this.y;
     this.pinned = devices > viewHeight * MOST_PINNED ? 0 : devices;

@@ -112,13 +112,11 @@ class Diagnosis:
             f"GPU {device.device}": f"busy {share(device.busy_ns, device.window_ns)} of {duration(device.window_ns)}"
             for device in self.devices
         }
-        rows = [
-            [finding.fix, speedup(finding.gain.expected), duration(finding.new_step_ns.expected), finding.claim]
-            for finding in self.findings
-        ]
+        rows = [[finding.fix, finding.gain_words, finding.new_step_words, finding.claim] for finding in self.findings]
         return card(
             self.trace.path.name,
             *([paragraph(self.verdict.sentence)] if self.verdict else []),
+            *([paragraph(self.cpu.sentence)] if self.cpu else []),
             facts(used),
             *([table(["fix", "gain", "new step", "claim"], rows, numbers=["gain", "new step"])] if rows else []),
             *(paragraph(f"{entry.severity}: {entry.message}") for entry in self.health),

@@ -75,6 +75,21 @@ class Finding:
         return likely_gain(self.gain) if self.is_vague else self.gain.expected
 
     @property
+    def gain_words(self) -> str:
+        """The gain, with no more than the trace can tell."""
+        if self.cannot_tell:
+            return "cannot tell"
+        return f"≥ {speedup(self.gain.low)}" if self.is_vague else speedup(self.gain.expected)
+
+    @property
+    def new_step_words(self) -> str:
+        """The step after the fix, with no more than the trace can tell; empty if it cannot tell that."""
+        if self.cannot_tell:
+            return ""
+        after = self.new_step_ns
+        return f"≤ {duration(after.high)}" if self.is_vague else duration(after.expected)
+
+    @property
     def explained_share(self) -> float:
         """Share of the step that it can save by what its cause explains."""
         return self.explained_ns / max(self.lost_ns + self.new_step_ns.expected, 1.0)
@@ -92,8 +107,8 @@ class Finding:
         spots = dict.fromkeys(place.spot or place.op or "" for place in self.where)
         shown = {
             "fix": self.fix,
-            "gain": f"{speedup(self.gain.low)} to {speedup(self.gain.high)}, expected {speedup(self.gain.expected)}",
-            "new step": duration(self.new_step_ns.expected),
+            "gain": f"{self.gain_words}, range {speedup(self.gain.low)} to {speedup(self.gain.high)}",
+            "new step": self.new_step_words,
             "confidence": self.confidence,
             "where": ", ".join(spot for spot in spots if spot),
             "how": self.how,

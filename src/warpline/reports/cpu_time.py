@@ -38,7 +38,7 @@ def _parts(cpu: CpuTime, top: int) -> Table:
         (
             round(part.self_ns / cpu.steps),
             part.self_ns / cpu.window_ns if cpu.window_ns else None,
-            round(part.count / cpu.steps, 1),
+            _count(part.count, cpu.steps),
             part.kind,
             part.spot or None,
             part.name,
@@ -54,3 +54,8 @@ def _kinds(cpu: CpuTime, kinds: dict[Kind, int]) -> Table:
     columns = (Column("kind", "kind", key=True), Column("share", "share", "share"), Column("meaning", "meaning"))
     rows = [(kind, kinds[kind] / cpu.window_ns, MEANING[kind]) for kind in KINDS if kind in kinds]
     return Table(columns, tuple(rows))
+
+
+def _count(number: int, steps: int) -> float:
+    """How many a step: whole where it is."""
+    return number // steps if number % steps == 0 else round(number / steps, 1)

@@ -237,12 +237,19 @@ def _window(diagnosis: Diagnosis, whole: int) -> str:
     """What the shares are of: the selected steps, or the recording, and how much of it the steps take."""
     if diagnosis.trace.chosen_steps:
         return f"{duration(whole)} ({SELECTED})"
+    inside = steps_share(diagnosis, whole)
+    if inside < MIN_COVERED:
+        return f"{duration(whole)} recorded ({share(inside, 1)} of it in steps)"
+    return f"{duration(whole)} recorded"
+
+
+def steps_share(diagnosis: Diagnosis, whole_ns: int) -> float:
+    """The part of the time that the steps take; 1 without steps, or if the user selected some."""
     # A step that only launches is marked on the CPU, and takes as long as its GPU work.
     starts, ends = diagnosis.trace.step_spans
-    inside = int((ends - starts).sum()) if len(starts) else whole
-    if inside < MIN_COVERED * whole:
-        return f"{duration(whole)} recorded ({share(inside, whole)} of it in steps)"
-    return f"{duration(whole)} recorded"
+    if diagnosis.trace.chosen_steps or not len(starts):
+        return 1.0
+    return int((ends - starts).sum()) / max(whole_ns, 1)
 
 
 def _gap_sentences(diagnosis: Diagnosis, is_brief: bool = False) -> list[Text]:

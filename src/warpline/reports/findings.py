@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from warpline.findings.model import Finding, Verdict
 from warpline.fixes.claim import Place
 from warpline.reports.sections import Column, Explained, Findings, Range, Table, Value
-from warpline.units import duration, several, speedup
+from warpline.units import several
 
 BEST_FIXES = 3
 """Fixes on the first screen."""
@@ -101,10 +101,8 @@ def brief_advice(how: str) -> str:
 def gains(finding: Finding) -> tuple[Value, Range, Value, str]:
     """Gain, its range, the new step and the confidence; no more digits than the trace can tell."""
     gain, after, spread = finding.gain, finding.new_step_ns, Range(finding.gain.low, finding.gain.high)
-    if finding.cannot_tell:
-        return "cannot tell", spread, None, finding.confidence
     if finding.is_vague:
-        return f"≥ {speedup(gain.low)}", spread, f"≤ {duration(after.high)}", finding.confidence
+        return finding.gain_words, spread, finding.new_step_words or None, finding.confidence
     return gain.expected, spread, after.expected, finding.confidence
 
 

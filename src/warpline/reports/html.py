@@ -25,6 +25,7 @@ from warpline.units import duration, share
 
 BAR_WIDTH = 10_000
 """Units of a bar's drawing; the page stretches it."""
+_TYPED = re.compile(r"`([^`]+)`")
 _NOT_A_WORD = re.compile(r"[^a-z0-9]+")
 
 
@@ -36,6 +37,11 @@ def render(report: Report) -> str:
 def text(words: str) -> str:
     """Text of a file or of a report as the text of an element, never of an attribute: nothing in it is markup."""
     return escape(inert(words), quote=False)
+
+
+def prose(words: str) -> str:
+    """The same, where `backticks` mark what to type."""
+    return _TYPED.sub(r"<code>\1</code>", text(words))
 
 
 def word(name: str) -> str:

@@ -30,9 +30,20 @@ if TYPE_CHECKING:
     from warpline.findings.diagnosis import Diagnosis
 
 FRAME_PX = 640
+FRAME_CLASS = "warpline-page"
+# A frame takes light or dark from the element around it: JupyterLab and VS Code say which on the body alone.
+THEMES = {
+    "light": ('body[data-jp-theme-light="true"]', "body.vscode-light"),
+    "dark": ('body[data-jp-theme-light="false"]', "body.vscode-dark"),
+}
+THEME_STYLE = "".join(
+    f"{','.join(f'{body} .{FRAME_CLASS}' for body in bodies)}{{color-scheme:{theme}}}"
+    for theme, bodies in THEMES.items()
+)
 MOST_FRAME_BYTES = 20_000_000
 """A larger page would make the notebook's file slow to open; it is left out, and the card says so."""
 VARIABLE = "_warpline"
+FEWER_SKIPPED = "add --skip 1, or omit --steps to record the whole cell"
 HELP = """%%warpline [--steps N] [--skip N] [--stacks] [--no-timeline] [--keep FOLDER]
 
 Profile this cell with torch.profiler, and show the diagnosis and the timeline.
@@ -96,8 +107,9 @@ class CellProfile:
         if self.timeline is None:
             return shown
         # The page has its own policy and runs apart from the notebook: scripts, but no access to the notebook's origin.
-        frame = f'<iframe sandbox="allow-scripts" style="width:100%;height:{FRAME_PX}px;border:0"'
-        return f'{shown}{frame} title="warpline timeline" srcdoc="{escape(self.timeline)}"></iframe>'
+        look = f"width:100%;height:{FRAME_PX}px;border:0;resize:vertical"
+        frame = f'<iframe sandbox="allow-scripts" class="{FRAME_CLASS}" style="{look}" title="warpline timeline"'
+        return f'{shown}<style>{THEME_STYLE}</style>{frame} srcdoc="{escape(self.timeline)}"></iframe>'
 
 
 def load_ipython_extension(shell: Any) -> None:
@@ -162,4 +174,10 @@ def _end(recorder: profile, is_kept: bool) -> None:
         recorder.__exit__(None, None, None)
     for line in said.getvalue().splitlines():
         if is_kept or recorder.trace is None:
-            print(line, file=sys.stderr)
+            print(_for_the_magic(line), file=sys.stderr)
+
+
+def _for_the_magic(line: str) -> str:
+    """The recorder's line, its hint in options of the magic instead of arguments of a function."""
+    what, found, _ = line.rpartition("; try skip=")
+    return f"{what}; {FEWER_SKIPPED}" if found else line.replace("omit steps=", "omit --steps")

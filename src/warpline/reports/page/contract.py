@@ -206,6 +206,10 @@ class Replayed:
     fixes: list[int]
     """Positions in `WhatIf.fixes`, in rising order."""
     step_ns: Spread
+    gain: Spread
+    """Its range is wider than the step's: the step before the fixes is not known exactly either."""
+    is_vague: bool
+    """Whether only the least gain and the longest step are worth saying."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,7 +95,12 @@ class HostTracks:
             arguments,
             links,
         )
-        return self._pack.add([Track(kind, kind, 0, [], thread=number) for number in found.tolist()], rows)
+        label = self._api_label() if kind == "api" else kind
+        return self._pack.add([Track(kind, label, 0, [], thread=number) for number in found.tolist()], rows)
+
+    def _api_label(self) -> str:
+        names = self._trace.api["name"]
+        return "HIP API" if names.str.starts_with("hip").any() else "CUDA API"
 
     def _inputs(self, shapes: str | None, dtypes: str | None, module: str | None) -> int:
         if not (shapes or dtypes or module):

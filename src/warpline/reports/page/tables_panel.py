@@ -29,7 +29,7 @@ def _tables(diagnosis: Diagnosis, work: Gathered) -> Iterator[DataTable]:
         yield _ops(ops_table(diagnosis.trace, known_work=work).frame)
     if diagnosis.devices:
         with contextlib.suppress(CannotAnswer):
-            yield _parts(parts_table(diagnosis.trace, known_work=work))
+            yield _parts(parts_table(diagnosis.trace, known_work=work), len(diagnosis.devices))
     kernels = top_kernels(diagnosis.trace)
     if len(kernels):
         yield _kernels(kernels)
@@ -56,7 +56,7 @@ def _ops(ops: pl.DataFrame) -> DataTable:
     return data_table("Ops", shown, {name: columns[name] for name in present})
 
 
-def _parts(parts: PartsTable) -> DataTable:
+def _parts(parts: PartsTable, devices: int) -> DataTable:
     columns = {
         "part": TableColumn(f"part, by {parts.by}", "text"),
         "gpu_ns": TableColumn("GPU time", "ns", sums=True),
@@ -68,7 +68,8 @@ def _parts(parts: PartsTable) -> DataTable:
         "headroom_ns": TableColumn("headroom", "ns"),
         "verdict": TableColumn("verdict", "text", group=True),
     }
-    return data_table("Parts", parts.frame.with_columns(roof=pl.col("roof_pct") / 100), columns)
+    title = f"Parts, GPU {parts.device_index}" if devices > 1 else "Parts"
+    return data_table(title, parts.frame.with_columns(roof=pl.col("roof_pct") / 100), columns)
 
 
 def _kernels(kernels: pl.DataFrame) -> DataTable:
@@ -87,6 +88,8 @@ def _kernels(kernels: pl.DataFrame) -> DataTable:
 
 
 def data_table(title: str, frame: pl.DataFrame, columns: dict[str, TableColumn]) -> DataTable:
-    """The frame's first rows with these columns, the first of which names a row."""
+    """The frame's first rows with those of these columns that have a value, the first of which names a row."""
     shown = frame.select(*columns).head(MOST_ROWS)
-    return DataTable(title, list(columns.values()), [list(row) for row in shown.iter_rows()], len(frame) - len(shown))
+    shown = shown.select([name for name in columns if name == next(iter(columns)) or shown[name].is_not_null().any()])
+    kept = [columns[name] for name in shown.columns]
+    return DataTable(title, kept, [list(row) for row in shown.iter_rows()], len(frame) - len(shown))

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.estimate import Estimate
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
+from warpline.findings.plan import PlanStep
+from warpline.records import dataclass
+from warpline.replay.ranges import is_vague
 from warpline.reports import cpu_time, html, values
 from warpline.reports.cost import saved_words
-from warpline.reports.diagnosis import ALL_PARTS, BUSY, busiest, device_bar
+from warpline.reports.diagnosis import ALL_PARTS, BUSY, MIN_COVERED, busiest, device_bar, steps_share
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
 from warpline.reports.sections import Bar, Part, Report
@@ -38,24 +40,33 @@ def time_bar(diagnosis: Diagnosis) -> str:
     return f'<section id="time"><h2>Where the time goes</h2>{html.bar(bar)}</section>'
 
 
+@dataclass(frozen=True, slots=True)
+class _PlanRow:
+    """A bar of the plan: the step after a fix, and what is written beside it."""
+
+    name: str
+    ns: float
+    time: str
+    gain: str = ""
+    spread: str = ""
+
+
 def plan(diagnosis: Diagnosis) -> str:
     """The step now and after each fix, each on top of the last, as a waterfall."""
     judgement = diagnosis.judgement
     if judgement is None or not judgement.plan:
         return ""
     now_ns = judgement.evidence.step_ns
-    steps = [("now", "", Estimate(now_ns, now_ns, now_ns))]
-    steps += [(short_name(step.fix), speedup(step.gain.expected), step.new_step_ns) for step in judgement.plan]
-    scale = (PLAN_WIDTH - BAR_LEFT - 190) / max(now_ns, *(after.expected for _, _, after in steps))
+    steps = [_PlanRow("now", now_ns, duration(now_ns))]
+    steps += [_plan_row(step) for step in judgement.plan]
+    scale = (PLAN_WIDTH - BAR_LEFT - 190) / max(now_ns, *(row.ns for row in steps))
     drawn, before = [], now_ns
-    for row, (name, gain, after) in enumerate(steps):
-        drawn.append(_plan_row(row, name, gain, after, before, scale))
-        before = after.expected
+    for number, row in enumerate(steps):
+        drawn.append(_drawn_row(number, row, before, scale))
+        before = row.ns
     listed = "".join(
-        f"<li>{html.text(name)}: {duration(after.expected)}"
-        + (f" ({gain} in all, {duration(after.low)} to {duration(after.high)})" if gain else "")
-        + "</li>"
-        for name, gain, after in steps
+        f"<li>{html.text(row.name)}: {row.time}" + (f" ({row.gain} in all, {row.spread})" if row.gain else "") + "</li>"
+        for row in steps
     )
     height = ROW_HEIGHT * len(steps)
     return (
@@ -65,17 +76,25 @@ def plan(diagnosis: Diagnosis) -> str:
     )
 
 
-def _plan_row(row: int, name: str, gain: str, after: Estimate, before: float, scale: float) -> str:
-    top, middle = row * ROW_HEIGHT + 5, row * ROW_HEIGHT + 5 + BAR_HEIGHT / 2
-    right, was = BAR_LEFT + after.expected * scale, BAR_LEFT + before * scale
+def _plan_row(step: PlanStep) -> _PlanRow:
+    after = step.new_step_ns
+    spread = f"{duration(after.low)} to {duration(after.high)}"
+    if is_vague(after):  # no more than the findings say of it
+        name = short_name(step.fix)
+        return _PlanRow(name, after.high, f"≤ {duration(after.high)}", f"≥ {speedup(step.gain.low)}", spread)
+    return _PlanRow(short_name(step.fix), after.expected, duration(after.expected), speedup(step.gain.expected), spread)
+
+
+def _drawn_row(number: int, row: _PlanRow, before: float, scale: float) -> str:
+    top, middle = number * ROW_HEIGHT + 5, number * ROW_HEIGHT + 5 + BAR_HEIGHT / 2
+    right, was = BAR_LEFT + row.ns * scale, BAR_LEFT + before * scale
     saved = f'<rect class="saved" x="{right:.1f}" y="{top}" width="{max(was - right, 0):.1f}" height="{BAR_HEIGHT}"/>'
-    number = duration(after.expected)
     label_x = max(was, right) + 8
     return (
-        f'<text x="{BAR_LEFT - 10}" y="{middle}" class="name">{html.text(name)}</text>{saved}'
+        f'<text x="{BAR_LEFT - 10}" y="{middle}" class="name">{html.text(row.name)}</text>{saved}'
         f'<rect class="step" x="{BAR_LEFT}" y="{top}" width="{max(right - BAR_LEFT, 1):.1f}" height="{BAR_HEIGHT}"/>'
-        f'<text x="{label_x:.1f}" y="{middle}"><tspan class="strong">{number}</tspan>'
-        + (f'<tspan class="quiet" dx="8">{gain} in all</tspan>' if gain else "")
+        f'<text x="{label_x:.1f}" y="{middle}"><tspan class="strong">{row.time}</tspan>'
+        + (f'<tspan class="quiet" dx="8">{row.gain} in all</tspan>' if row.gain else "")
         + "</text>"
     )
 
@@ -102,7 +121,7 @@ def _finding(number: int, finding: Finding, cost: DailyCost | None) -> str:
         "where": places(finding.where).removeprefix("in "),
     }
     facts = "".join(f"<dt>{name}</dt><dd>{html.text(words)}</dd>" for name, words in shown.items() if words)
-    verify = f'<p class="verify">Verify: {html.text(finding.verify)}</p>' if finding.verify else ""
+    verify = f'<p class="verify">Verify: {html.prose(finding.verify)}</p>' if finding.verify else ""
     return (
         f'<article class="finding" data-finding="{number}"><h3>{html.text(short_name(finding.fix))}'
         f" <small>{html.text(finding.rule.replace('_', ' '))}</small></h3><p>{html.text(finding.claim)}</p>"
@@ -146,13 +165,16 @@ def _step(diagnosis: Diagnosis) -> str:
         facts[f"{what} as it was" if what == "recording" else "step as recorded"] = duration(
             question.replay.measured_step_ns
         )
+    elif diagnosis.cpu is not None and diagnosis.cpu.has_steps:
+        facts["step"] = duration(diagnosis.cpu.step_ns)
     elif diagnosis.trace.step_ns is not None:
         facts["step"] = duration(diagnosis.trace.step_ns)
     if len(diagnosis.steps):
         facts["steps"] = str(len(diagnosis.steps))
     if diagnosis.devices:
         device, _ = busiest(diagnosis)
-        facts["GPU busy"] = share(device.busy_ns, device.window_ns)
+        of = ", whole recording" if steps_share(diagnosis, device.window_ns) < MIN_COVERED else ""
+        facts[f"GPU busy{of}"] = share(device.busy_ns, device.window_ns)
     if len(diagnosis.devices) > 1:
         facts["devices"] = str(len(diagnosis.devices))
     pairs = "".join(f"<div><dt>{name}</dt><dd>{html.text(value)}</dd></div>" for name, value in facts.items())

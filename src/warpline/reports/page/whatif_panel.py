@@ -8,8 +8,11 @@ from warpline.errors import CannotAnswer
 from warpline.estimate import Estimate
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
+from warpline.findings.plan import PlanStep
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.whatif import held
+from warpline.replay.ranges import is_vague
+from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import Fix, Replayed, Spread, WhatIf
 from warpline.reports.plan import short_name
@@ -27,11 +30,11 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
     findings = {finding.fix: finding for finding in reversed(in_order(judgement.findings, judgement.verdict))}
     plan = [step.fix for step in judgement.plan]
     names = list(dict.fromkeys([*plan, *reversed(findings)]))
-    replayed: dict[tuple[int, ...], Estimate] = {
-        (names.index(fix),): finding.new_step_ns for fix, finding in findings.items()
+    replayed: dict[tuple[int, ...], Finding | PlanStep | Prediction] = {
+        (names.index(fix),): finding for fix, finding in findings.items()
     }
     for count, step in enumerate(judgement.plan, 1):
-        replayed.setdefault(_positions(names, plan[:count]), step.new_step_ns)
+        replayed.setdefault(_positions(names, plan[:count]), step)
     for count in range(1, min(len(plan), MOST_COMBINED) + 1):
         for chosen in combinations(plan if count == 1 else plan[:MOST_COMBINED], count):
             where = _positions(names, chosen)
@@ -42,7 +45,7 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
     return WhatIf(
         step_ns=judgement.evidence.step_ns,
         fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],
-        replayed=[Replayed(list(where), _spread(after)) for where, after in sorted(replayed.items())],
+        replayed=[_replayed(where, after) for where, after in sorted(replayed.items(), key=lambda one: one[0])],
         planned=[names.index(fix) for fix in plan],
         file=diagnosis.trace.path.name,
     )
@@ -58,14 +61,19 @@ def _positions(names: list[str], chosen: list[str] | tuple[str, ...]) -> tuple[i
     return tuple(sorted(names.index(fix) for fix in chosen))
 
 
-def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Estimate | None:
+def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Prediction | None:
     assert diagnosis.judgement is not None
     # In the order in which fixes are applied elsewhere, so that the numbers are the same.
     ordered = [name for name in all_fixes() if name in fixes]
     try:
-        return held(diagnosis.judgement.evidence.question, *ordered).new_step_ns
+        return held(diagnosis.judgement.evidence.question, *ordered)
     except CannotAnswer:
         return None
+
+
+def _replayed(where: tuple[int, ...], after: Finding | PlanStep | Prediction) -> Replayed:
+    step_ns = after.new_step_ns
+    return Replayed(list(where), _spread(step_ns), _spread(after.gain), is_vague(step_ns))
 
 
 def _spread(estimate: Estimate) -> Spread:
