@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -9,7 +10,7 @@ import pytest
 from paths import PROGRAM_PATH
 
 from warpline.errors import WarplineError
-from warpline.ui.notebook_magic import CellProfile, Options, load_ipython_extension, profile_cell
+from warpline.ui.notebook_magic import FEWER_SKIPPED, CellProfile, Options, _end, load_ipython_extension, profile_cell
 
 
 def test_options_are_read_and_mistakes_are_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -26,10 +27,23 @@ def test_the_timeline_is_shut_in_its_frame() -> None:
     diagnosis = SimpleNamespace(_repr_html_=lambda: "<div>card</div>")
     hostile = '<script>"</iframe>&'
     shown = CellProfile(diagnosis, hostile)._repr_html_()  # type: ignore[arg-type]
-    assert shown.startswith('<div>card</div><iframe sandbox="allow-scripts"')
+    assert shown.startswith("<div>card</div>")
+    assert '<iframe sandbox="allow-scripts" class="warpline-page"' in shown
+    assert (
+        'body[data-jp-theme-light="false"] .warpline-page,body.vscode-dark .warpline-page{color-scheme:dark}' in shown
+    )
     assert 'srcdoc="&lt;script&gt;&quot;&lt;/iframe&gt;&amp;"' in shown
     assert shown.count("</iframe>") == 1
     assert "<iframe" not in CellProfile(diagnosis, None, "too large")._repr_html_()  # type: ignore[arg-type]
+
+
+def test_a_hint_of_the_recorder_names_options_of_the_magic(capsys: pytest.CaptureFixture[str]) -> None:
+    said = (
+        "warpline: too-few-steps: ended after 8 steps, but the recording starts after 26; try skip=2, warmup=1, steps=4"
+    )
+    recorder = SimpleNamespace(trace=None, __exit__=lambda *_: print(said, file=sys.stderr))
+    _end(recorder, is_kept=False)  # type: ignore[arg-type]
+    assert capsys.readouterr().err.strip().endswith(f"after 26; {FEWER_SKIPPED}")
 
 
 def test_loading_the_extension_registers_the_magic() -> None:

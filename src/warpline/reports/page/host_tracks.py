@@ -99,7 +99,7 @@ class HostTracks:
         return self._pack.add([Track(kind, label, 0, [], thread=number) for number in found.tolist()], rows)
 
     def _api_label(self) -> str:
-        names = self._trace.api["name"]
+        names = self._trace.api["name"].unique().cast(pl.String)
         return "HIP API" if names.str.starts_with("hip").any() else "CUDA API"
 
     def _inputs(self, shapes: str | None, dtypes: str | None, module: str | None) -> int:

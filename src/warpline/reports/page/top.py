@@ -9,16 +9,15 @@ from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
 from warpline.records import dataclass
-from warpline.replay.ranges import is_vague
 from warpline.reports import cpu_time, html, values
 from warpline.reports.cost import saved_words
 from warpline.reports.diagnosis import ALL_PARTS, BUSY, MIN_COVERED, busiest, device_bar, steps_share
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
-from warpline.reports.sections import Bar, Part, Report
+from warpline.reports.sections import Bar, Part, Range, Report
 from warpline.units import duration, share, speedup
 
-ROW_HEIGHT, BAR_HEIGHT, BAR_LEFT, PLAN_WIDTH = 26, 16, 230, 1000
+ROW_HEIGHT, BAR_HEIGHT, BAR_LEFT, PLAN_WIDTH, LABEL_WIDTH = 26, 16, 230, 1000, 270
 """The drawing of the plan, in its own units."""
 IN_TOP = {"verdict", "plan", "findings", "health", "fixes", "cpu"}
 """Sections of the full report that the top of the page shows; the others are below, folded."""
@@ -46,9 +45,7 @@ class _PlanRow:
 
     name: str
     ns: float
-    time: str
     gain: str = ""
-    spread: str = ""
 
 
 def plan(diagnosis: Diagnosis) -> str:
@@ -57,16 +54,15 @@ def plan(diagnosis: Diagnosis) -> str:
     if judgement is None or not judgement.plan:
         return ""
     now_ns = judgement.evidence.step_ns
-    steps = [_PlanRow("now", now_ns, duration(now_ns))]
+    steps = [_PlanRow("now", now_ns)]
     steps += [_plan_row(step) for step in judgement.plan]
-    scale = (PLAN_WIDTH - BAR_LEFT - 190) / max(now_ns, *(row.ns for row in steps))
+    scale = (PLAN_WIDTH - BAR_LEFT - LABEL_WIDTH) / max(now_ns, *(row.ns for row in steps))
     drawn, before = [], now_ns
     for number, row in enumerate(steps):
         drawn.append(_drawn_row(number, row, before, scale))
         before = row.ns
     listed = "".join(
-        f"<li>{html.text(row.name)}: {row.time}" + (f" ({row.gain} in all, {row.spread})" if row.gain else "") + "</li>"
-        for row in steps
+        f"<li>{html.text(row.name)}: {duration(row.ns)}{f', {row.gain}' if row.gain else ''}</li>" for row in steps
     )
     height = ROW_HEIGHT * len(steps)
     return (
@@ -77,12 +73,9 @@ def plan(diagnosis: Diagnosis) -> str:
 
 
 def _plan_row(step: PlanStep) -> _PlanRow:
-    after = step.new_step_ns
-    spread = f"{duration(after.low)} to {duration(after.high)}"
-    if is_vague(after):  # no more than the findings say of it
-        name = short_name(step.fix)
-        return _PlanRow(name, after.high, f"≤ {duration(after.high)}", f"≥ {speedup(step.gain.low)}", spread)
-    return _PlanRow(short_name(step.fix), after.expected, duration(after.expected), speedup(step.gain.expected), spread)
+    gain, after = step.gain, step.new_step_ns
+    spread = values.shown(Range(gain.low, gain.high), "gain")
+    return _PlanRow(short_name(step.fix), after.expected, f"{speedup(gain.expected)} in all (range {spread})")
 
 
 def _drawn_row(number: int, row: _PlanRow, before: float, scale: float) -> str:
@@ -93,8 +86,8 @@ def _drawn_row(number: int, row: _PlanRow, before: float, scale: float) -> str:
     return (
         f'<text x="{BAR_LEFT - 10}" y="{middle}" class="name">{html.text(row.name)}</text>{saved}'
         f'<rect class="step" x="{BAR_LEFT}" y="{top}" width="{max(right - BAR_LEFT, 1):.1f}" height="{BAR_HEIGHT}"/>'
-        f'<text x="{label_x:.1f}" y="{middle}"><tspan class="strong">{row.time}</tspan>'
-        + (f'<tspan class="quiet" dx="8">{row.gain} in all</tspan>' if row.gain else "")
+        f'<text x="{label_x:.1f}" y="{middle}"><tspan class="strong">{duration(row.ns)}</tspan>'
+        + (f'<tspan class="quiet" dx="8">{row.gain}</tspan>' if row.gain else "")
         + "</text>"
     )
 
