@@ -92,3 +92,7 @@ def test_atomics_run_in_shared_memory_at_worst() -> None:
     found = explain(kernel(atomic_unit=0.9, atomic_unit_max=83.0, **few))
     # 32 · 20,625 wavefronts over 132 SMs and 200,000 cycles: 2.5 %, of which a kernel that waits uses 40 %.
     assert (found.reason, found.gain.low) == ("atomics", pytest.approx(0.4 / 0.025))
+
+
+def test_peaks_of_a_damaged_report_divide_by_nothing() -> None:
+    assert explain(kernel(fp64=50.0, sm=50.0, ffma_peak=1e-300, dfma_peak=1e23)).gain.high >= 1.0

@@ -38,7 +38,7 @@ def look(case: Case) -> Found | None:
     if busy is None or busy < MIN_SHARE or _is_deliberate(measured):
         return None
     single, double = measured.get("ffma_peak"), measured.get("dfma_peak")
-    ratio = single / double if single and double else PEAK_RATIO
+    ratio = max(1.0, single / double) if single and double else PEAK_RATIO
     moved = busy / ratio
     fma = load.shares.get("fma", 0.0)
     left = {"fp64": 0.0, "fma": (fma + moved) / fma if fma > 0 else 1.0, "xu": 0.0, "issue": 1 / ratio, "sm": 1 / ratio}
