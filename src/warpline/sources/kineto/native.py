@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 
 LIBRARY = Path(__file__).with_name("_scan.so")
 VERSION: Final = 3
-"""Version of the interface; a library built from much older sources is not used."""
-COPIED: Final = 2
-"""The version before: its columns are copied instead of handed over, and it has one more."""
+"""Version of the interface; a library built from other sources is not used."""
 
 _NO_MEMORY: Final = -1
 
@@ -32,7 +30,7 @@ def load_library() -> ctypes.CDLL | None:
 
 @cache
 def _load(path: Path) -> ctypes.CDLL | None:
-    library = load(path, "scan_version", VERSION) or load(path, "scan_version", COPIED)
+    library = load(path, "scan_version", VERSION)
     if library is None:
         return None
     address, number = ctypes.c_void_p, ctypes.c_int64
@@ -46,16 +44,14 @@ def _load(path: Path) -> ctypes.CDLL | None:
     library.scan_merge.argtypes = [address, address]
     library.scan_count.restype = ctypes.c_uint64
     library.scan_count.argtypes = [address]
-    is_copied = library.scan_version() == COPIED
-    take_column = library.scan_column if is_copied else library.scan_take_column
-    take_field = library.scan_field if is_copied else library.scan_take_field
-    take_column.restype = address
-    take_column.argtypes = [address, ctypes.c_uint32]
+    library.scan_release.argtypes = [address]
+    library.scan_take_column.restype = address
+    library.scan_take_column.argtypes = [address, ctypes.c_uint32]
     library.scan_skipped.argtypes = [address, address]
     library.scan_dictionary.restype = ctypes.c_uint64
     library.scan_dictionary.argtypes = [address, ctypes.c_uint32, address, address]
-    take_field.restype = ctypes.c_uint64
-    take_field.argtypes = [address, ctypes.c_uint32, address, address]
+    library.scan_take_field.restype = ctypes.c_uint64
+    library.scan_take_field.argtypes = [address, ctypes.c_uint32, address, address]
     return library
 
 

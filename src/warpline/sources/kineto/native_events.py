@@ -11,7 +11,6 @@ import numpy.typing as npt
 
 from warpline.sources.kineto.events import DTYPES, Int32s, RawEvents, Sparse, merge_equal
 from warpline.sources.kineto.fields import FIELDS, Field
-from warpline.sources.kineto.native import COPIED
 from warpline.sources.kineto.text import decode_label, decode_raw, decode_string
 
 _CATEGORIES, _NAMES, _LABELS, _TEXTS = range(4)
@@ -33,16 +32,11 @@ class _Memory:
 
     def __init__(self, library: ctypes.CDLL, handle: int) -> None:
         self._library, self._handle = library, handle
-        self._is_copied = library.scan_version() == COPIED
-        self._take_column = library.scan_column if self._is_copied else library.scan_take_column
-        self._take_field = library.scan_field if self._is_copied else library.scan_take_field
-        if not self._is_copied:
-            library.scan_release.argtypes = [ctypes.c_void_p]
 
     def events(self) -> RawEvents:
         count = self._library.scan_count(self._handle)
         dense = [
-            self._taken(self._take_column(self._handle, index + (self._is_copied and index > 6)), dtype, count)
+            self._taken(self._library.scan_take_column(self._handle, index), dtype, count)
             for index, dtype in enumerate(DTYPES)
         ]
         phase, category, name, process, thread, time_ns, duration_ns, args_offset, args_length = dense
@@ -76,9 +70,6 @@ class _Memory:
         """An array over memory that the scanner handed over, which is freed with it."""
         if not address:
             return np.empty(0, dtype)
-        if self._is_copied:
-            copied = (ctypes.c_uint8 * (count * np.dtype(dtype).itemsize)).from_address(address)
-            return np.frombuffer(bytearray(copied), dtype)
         owner = _Owner()
         # Not at exit: the array may outlive the interpreter's last code.
         weakref.finalize(owner, self._library.scan_release, address).atexit = False
@@ -98,7 +89,7 @@ class _Memory:
 
     def _field(self, index: int, kind: Field, text_codes: Int32s) -> Sparse:
         rows, values = ctypes.c_void_p(), ctypes.c_void_p()
-        count = self._take_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
+        count = self._library.scan_take_field(self._handle, index, ctypes.byref(rows), ctypes.byref(values))
         width = 3 if kind is Field.TRIPLE else 1
         array = self._taken(values.value, np.int64, count * width)
         if kind is Field.TRIPLE:
