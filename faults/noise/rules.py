@@ -6,12 +6,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from warpline.compare import spread
-from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.spread import Side
 
 RULES = ("warpline", "one against one, 5 %", "ratio < 0.95")
@@ -20,10 +18,10 @@ Found = dict[tuple[str, int], tuple[float, float]]
 """By rule and number of runs: the share of identical pairs and of slower ones that is called slower."""
 
 
-def says_slower(rule: str, a: Side, b: Side) -> bool:
-    """Whether the rule calls B slower."""
+def says_slower(rule: str, a: Side, b: Side, verdict: Callable[[], str]) -> bool:
+    """Whether the rule calls B slower; `verdict` asks warpline."""
     if rule == RULES[0]:
-        return spread.difference(a, b, LEAST_EFFECT).verdict == "slower"
+        return verdict() == "slower"
     ratio = float(np.median(b[0].lengths_ns) / np.median(a[0].lengths_ns))
     return ratio > 1.05 if rule == RULES[1] else ratio < 0.95
 

@@ -12,6 +12,7 @@ import argparse
 import math
 import random
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from faults.blind_errors import read_table
 from faults.noise.rules import RULES, Found, drawing, says_slower
 from faults.recorded import recorded_cases
 from warpline.compare import spread
+from warpline.compare.comparison import LEAST_EFFECT
 from warpline.compare.spread import RunTime, Side
 
 RUNS = (1, 3, 5, 20)
@@ -86,10 +88,14 @@ def simulate(known: list[Program], pairs: int) -> Found:
         for column, factor in enumerate((1.0, SLOWDOWN)):
             sides = [(runs_of(one, count, 1.0, draw), runs_of(one, count, factor, draw)) for one in drawn]
             for rule in RULES:
-                share = sum(says_slower(rule, *pair) for pair in sides) / pairs
+                share = sum(says_slower(rule, a, b, partial(_verdict, a, b)) for a, b in sides) / pairs
                 before = found.get((rule, count), (0.0, 0.0))
                 found[rule, count] = (share, before[1]) if column == 0 else (before[0], share)
     return found
+
+
+def _verdict(a: Side, b: Side) -> str:
+    return spread.difference(a, b, LEAST_EFFECT).verdict
 
 
 def main() -> int:

@@ -3,7 +3,8 @@
     python -m faults.noise.study DIR [--pairs 200] [--half odd] [--svg docs/pictures/noise.svg]
 
 DIR has what `python -m faults.noise` recorded. Groups of runs are drawn from all runs of a program: for an identical
-pair both sides from one form (in turn as it is and slowed), for a slower pair one side from each.
+pair both sides from one form (in turn as it is and slowed), for a slower pair one side from each. An identical pair is
+judged in both directions.
 """
 
 from __future__ import annotations
@@ -17,15 +18,18 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from faults.noise.__main__ import ARCHIVE, LIST
 from faults.noise.rules import RULES, Found, drawing, says_slower
-from warpline.compare import spread
-from warpline.compare.measured import measure, side_of
-from warpline.compare.spread import Side
+from warpline.compare import changed_work, spread
+from warpline.compare.comparison import LEAST_EFFECT
+from warpline.compare.measured import Measured, measure, side_of
 from warpline.trace.open import open_trace
+
+Runs = tuple[Measured, ...]
 
 RUNS = (1, 3, 5, 10, 20)
 HALVES = {"all": (0, 1), "even": (0,), "odd": (1,)}
@@ -39,18 +43,14 @@ class Recorded:
     pace: str
     true_ratios: tuple[float, ...]
     """Time of a step of B over that of A without a profiler, in some processes."""
-    a: Side
-    b: Side
+    a: Runs
+    b: Runs
 
     @property
     def recorded_ratio(self) -> float:
         """The same while it is recorded, over all runs."""
-        return statistics.median(step_ns(run) for run in self.b) / statistics.median(step_ns(run) for run in self.a)
-
-
-def step_ns(run: spread.RunTime) -> float:
-    """The typical step of a run."""
-    return run.work_ns + run.copies_ns + run.idle_ns
+        medians = (statistics.median(run.step.step_ns for run in runs) for runs in (self.b, self.a))
+        return next(medians) / next(medians)
 
 
 def read_study(folder: Path, half: str = "all") -> dict[str, Recorded]:
@@ -61,8 +61,8 @@ def read_study(folder: Path, half: str = "all") -> dict[str, Recorded]:
     with tempfile.TemporaryDirectory() as scratch, tarfile.open(folder / ARCHIVE) as tar:
         for run in chosen:
             tar.extract(run["file"], scratch, filter="data")
-            measured = measure(open_trace(Path(scratch, run["file"])))
-            sides[run["program"], run["form"]] += side_of([measured])
+            sides[run["program"], run["form"]].append(measure(open_trace(Path(scratch, run["file"]))))
+            Path(scratch, run["file"]).unlink()
     return {
         name: Recorded(
             program["pace"],
@@ -90,9 +90,16 @@ def judge(recorded: Recorded, pairs: int, runs: Sequence[int] = RUNS) -> Found:
             (tuple(chance.sample(recorded.a, count)), tuple(chance.sample(recorded.b, count))) for _ in range(pairs)
         ]
         for rule in RULES:
-            shares = [sum(says_slower(rule, *pair) for pair in some) / pairs for some in (identical, slower)]
+            shares = [
+                sum(says_slower(rule, side_of(a), side_of(b), partial(_verdict, a, b)) for a, b in some) / len(some)
+                for some in ([*identical, *((b, a) for a, b in identical)], slower)
+            ]
             found[rule, count] = (shares[0], shares[1])
     return found
+
+
+def _verdict(a: Runs, b: Runs) -> str:
+    return changed_work.judge(a, b, LEAST_EFFECT)[0].verdict
 
 
 def describe(name: str, recorded: Recorded) -> str:
@@ -102,14 +109,14 @@ def describe(name: str, recorded: Recorded) -> str:
     def apart(values: list[float]) -> float:
         return 100 * statistics.stdev(values) / statistics.mean(values)
 
-    median_us = statistics.median(map(step_ns, recorded.a)) / 1e3
+    side = side_of(recorded.a)
+    steps = [run.step.step_ns for run in recorded.a]
     return (
         f"{name} ({recorded.pace}): {len(recorded.a)} and {len(recorded.b)} runs; without a profiler {truths}; "
-        f"recorded {100 * (recorded.recorded_ratio - 1):+.2f} %; step {median_us:.0f} µs, "
-        f"runs differ by {apart([step_ns(run) for run in recorded.a]):.2f} %, GPU work by "
-        f"{apart([run.work_ns for run in recorded.a]):.2f} %, idle "
-        f"{100 * statistics.median(run.idle_ns / step_ns(run) for run in recorded.a):.0f} % and differs by "
-        f"{apart([run.idle_ns for run in recorded.a]):.0f} %"
+        f"recorded {100 * (recorded.recorded_ratio - 1):+.2f} %; step {statistics.median(steps) / 1e3:.0f} µs, "
+        f"runs differ by {apart(steps):.2f} %, GPU work by {apart([run.work_ns for run in side]):.2f} %, idle "
+        f"{100 * statistics.median(run.idle_ns / step for run, step in zip(side, steps, strict=True)):.0f} % and "
+        f"differs by {apart([run.idle_ns for run in side]):.0f} %"
     )
 
 

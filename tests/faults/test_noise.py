@@ -6,6 +6,7 @@ import json
 import tarfile
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ from faults.noise.programs import PROGRAMS, SMALL_KERNELS, Program
 from faults.noise.rules import RULES
 from faults.recorded import RECORDINGS
 from warpline.capture.plan import MAX_SKIP_FACTOR, Plan
-from warpline.compare import spread
+from warpline.compare.measured import measure
+from warpline.intervals import Spans
+from warpline.trace.open import open_trace
 
 TRACE = RECORDINGS / "planted" / "kernel_at_bandwidth.plain.json.gz"
 BATCHES = [(form, batch) for form in "ab" for batch in (0, 1)]
@@ -86,12 +89,26 @@ def test_a_process_that_fails_costs_only_itself(tmp_path: Path) -> None:
     assert "no such form" in found["failures"][0]
 
 
-def _runs(count: int, busy_ns: float, seed: int) -> spread.Side:
+def _runs(count: int, busy_ns: float, seed: int) -> study.Runs:
+    """Runs of one kernel and a little idle time."""
     draw = np.random.default_rng(seed)
-    return tuple(
-        spread.RunTime(busy, 1000.0, (busy + 1000 * np.exp(0.01 * draw.normal(size=6))).astype(np.int64))
-        for busy in busy_ns * np.exp(0.002 * draw.normal(size=count))
-    )
+    one = measure(open_trace(TRACE))
+    found = []
+    for busy in busy_ns * np.exp(0.002 * draw.normal(size=count)):
+        lengths = (busy + 1000 * np.exp(0.01 * draw.normal(size=6))).astype(np.int64)
+        ends = np.cumsum(lengths)
+        work = np.full(len(one.step.operations), busy / len(one.step.operations))
+        idle = {cause: 1000.0 if cause == "dispatch" else 0.0 for cause in one.step.idle_ns}
+        step = replace(
+            one.step,
+            exposed_ns=work,
+            idle_ns=idle,
+            spans=Spans(ends - lengths, ends),
+            step_ns=busy + 1000,
+            ahead_ns=0.0,
+        )
+        found.append(replace(one, step=step))
+    return tuple(found)
 
 
 def test_steady_runs_give_no_false_alarm_and_no_miss() -> None:

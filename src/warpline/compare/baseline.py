@@ -117,6 +117,7 @@ def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int])
         "lengths_ns": step.lengths_ns.tolist(),
         "sequence": [known.setdefault(key, len(known)) for key in keys],
         "exposed_ns": step.exposed_ns.tolist(),
+        "waited_ns": None if step.waited_ns is None else step.waited_ns.tolist(),
     }
 
 
@@ -137,6 +138,10 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
     ends = np.cumsum(lengths, dtype=np.int64)
     sequence = [int(place) for place in row["sequence"]]
     exposed = np.array([_amount(length) for length in row["exposed_ns"]], np.float64)
+    waited = row.get("waited_ns")
+    waits = None if waited is None else np.array([_amount(length) for length in waited], np.float64)
+    if waits is not None and len(waits) != len(exposed):
+        raise ValueError("waits")
     if not len(ends) or len(exposed) != len(sequence) or min(sequence, default=0) < 0:
         raise ValueError("lengths")
     step = TypicalStep(
@@ -149,6 +154,7 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         device=0,
         found_by=None if row["found_by"] is None else str(row["found_by"]),
         ahead_ns=_amount(row["ahead_ns"]),
+        waited_ns=waits,
     )
     return Measured(str(row["file"]), setting, step, {name: _amount(row["counts"][name]) for name in KINDS})
 

@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from warpline.compare import unit
+from warpline.compare.changed_work import ChangedWork, judge, rest_ratio
 from warpline.compare.comparable import obstacles
-from warpline.compare.counts import Counts
-from warpline.compare.measured import Measured, measure, median_run, side_of
+from warpline.compare.counts import Counts, differing
+from warpline.compare.measured import Measured, measure, median_run
 from warpline.compare.parts import Part, explain
-from warpline.compare.spread import Difference, Judged, difference, drift
+from warpline.compare.spread import Difference, Judged, drift
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
 from warpline.trace.trace import Trace
-from warpline.units import count, duration, several, speedup
+from warpline.units import duration, several, speedup
 
 if TYPE_CHECKING:
     from warpline.compare.prediction import Outcome
@@ -32,8 +33,6 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
-COUNTED = ("launches", "syncs", "copies")
-"""What costs the CPU time and is the same in every run of one program."""
 LARGE = 2.0
 """From this ratio on it is shown as a multiple."""
 
@@ -84,7 +83,10 @@ class Comparison:
     work_ratio: Estimate
     """Likewise of the device's own work, without copies from and to the host: it differs least between runs."""
     judged_by: Judged
-    """`work` if the step is inconclusive and the device's work is not, and takes most of the step; else `step`."""
+    """Whose verdict it is where the step is inconclusive: of the device's `work` if that takes most of the step, or of
+    the `structure`, which is the operations that differ; else `step`."""
+    changed: ChangedWork | None
+    """The operations that differ, with the noise of the host taken out; None if all are the same or vary by run."""
     p_value: float | None
     more_runs: int | None
     parts: tuple[Part, ...]
@@ -117,6 +119,9 @@ class Comparison:
         if self.judged_by == "work" and self.verdict in {"faster", "slower"}:
             work = f"The GPU's work is {self.verdict} in B: {in_words(self.work_ratio)}"
             return f"{work}; the step is inconclusive: {times}, {known}."
+        if self.judged_by == "structure" and self.changed is not None:
+            work = f"B is {self.verdict} by what it runs: {self.changed.in_words}, {in_words(self.changed.ratio)}"
+            return f"{work}; the step alone is inconclusive: {times}, {known}."
         if self.verdict == "inconclusive":
             return f"Inconclusive: {times}, {known}."
         if self.verdict == "same":
@@ -136,6 +141,7 @@ class Comparison:
                 "step_ns": self.change_ns,
                 "ratio": self.ratio.rounded(5).to_dict(),
                 "work_ratio": self.work_ratio.rounded(5).to_dict(),
+                "structure": self.changed.to_dict() if self.changed else None,
                 "p_value": self.p_value,
             },
             "more_runs": self.more_runs,
@@ -188,11 +194,16 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     if not 0 < least_effect < 1:
         raise UsageError("bad-effect", f"the least effect is a share between 0 and 1, not {least_effect}")
     mine, other = Compared(tuple(a)), Compared(tuple(b))
-    found = difference(side_of(a), side_of(b), least_effect)
+    found, changed = judge(a, b, least_effect)
     parts, unexplained = explain(mine.step, other.step)
     hindered = _hindered([*a, *b])
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     remarks = [*hindered, *_remarks(found, verdict, mine, other, least_effect)]
+    if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
+        remarks.append(
+            "the host's noise leaves the step open, but within a run it slows all operations alike; the rest of the "
+            f"step is taken as unchanged: {in_words(rest_ratio(found.ratio, changed))} may be noise"
+        )
     return Comparison(
         verdict,
         tuple(remarks),
@@ -201,6 +212,7 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
         found.ratio,
         found.work_ratio,
         found.judged_by,
+        changed,
         found.p_value,
         found.more_runs,
         tuple(parts),
@@ -245,13 +257,9 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
             else "more runs will not settle it: the runs differ too much from each other"
         )
         remarks.append(f"the interval includes both no change and a change of {100 * least_effect:.0f} %; {more}")
-        counted = [
-            f"{kind} {count(a.counts[kind])} → {count(b.counts[kind])}"
-            for kind in COUNTED
-            if abs(b.counts[kind] - a.counts[kind]) >= max(1, least_effect * a.counts[kind])
-        ]
+        counted = differing(a.counts, b.counts, least_effect)
         if counted:
-            remarks.append(f"counts have no noise, and a step has others: {', '.join(counted)}")
+            remarks.append(f"counts have no noise, and a step has others: {counted}")
     return remarks
 
 

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
 from typing import Literal
@@ -105,11 +106,20 @@ def _whole_numbers(step: TypicalStep, groups: list[list[Block]], side: Literal["
     return [int(length) for length in np.diff(edges)]
 
 
-def _blocks(a: Sequence[Operation], b: Sequence[Operation]) -> list[Block]:
-    kinds_a, codes_a = _coded(a)
-    kinds_b, codes_b = _coded(b)
-    alike = likeness(kinds_a, kinds_b)
-    pairs = align(codes_a, codes_b, alike)
+def same_in_order(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[tuple[int, int]]:
+    """Positions in A and B of the same operations, with the same grids, in order in both."""
+    return [(mine, other) for mine, other in _aligned(a, b)[0] if _key(a[mine]) == _key(b[other])]
+
+
+@lru_cache(maxsize=2)
+def _aligned(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> tuple[list[tuple[int, int]], Int64s]:
+    """The pairs, and which of its distinct operations each of B is."""
+    (kinds_a, codes_a), (kinds_b, codes_b) = _coded(a), _coded(b)
+    return align(codes_a, codes_b, likeness(kinds_a, kinds_b)), codes_b
+
+
+def _blocks(a: tuple[Operation, ...], b: tuple[Operation, ...]) -> list[Block]:
+    pairs, codes_b = _aligned(a, b)
     blocks = [Block((mine,), (other,), True) for mine, other in pairs]
     left, right = [], []
     for spare_a, spare_b in _between(pairs, len(a), len(b)):
@@ -121,12 +131,16 @@ def _blocks(a: Sequence[Operation], b: Sequence[Operation]) -> list[Block]:
     return blocks
 
 
+def _key(one: Operation) -> tuple[str, str, tuple[int, int, int]]:
+    return one.kind, one.name, one.grid
+
+
 def _coded(operations: Sequence[Operation]) -> tuple[list[Operation], Int64s]:
     """The distinct operations, and which of them each is. Ops are no part of it: kernels decide."""
     known: dict[tuple[str, str, tuple[int, int, int]], int] = {}
     firsts, codes = [], []
     for one in operations:
-        key = (one.kind, one.name, one.grid)
+        key = _key(one)
         if key not in known:
             known[key] = len(known)
             firsts.append(one)

@@ -26,13 +26,15 @@ from warpline.estimate import Estimate
 from warpline.trace.columns import Floats, Int64s
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
-Judged = Literal["step", "work"]
+Judged = Literal["step", "work", "structure"]
 
 DRAWS, RESAMPLES = 20_000, 2_000
 FALSE_ALARM = 0.01
 """How often two runs of one program may be called slower (and as often faster)."""
 STEP_FALSE_ALARM, WORK_FALSE_ALARM = 2 * FALSE_ALARM / 3, FALSE_ALARM / 3
 """The look at the step and that at the device's work share them."""
+STRUCTURE_FALSE_ALARM = FALSE_ALARM / 3
+"""Of the look at the operations that differ. Two runs of one program have none, unless its steps vary."""
 BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, HOST_SPREAD = 0.02, 0.1, 0.3, 0.3
 """Usual relative difference between runs of one program: of the device's own work, of copies from and to the host, of
 the time in which the device waits, and of the CPU's time for a step."""
@@ -120,7 +122,7 @@ class _Doubts:
 
     @classmethod
     def of(cls, a: Side, b: Side) -> _Doubts:
-        (centre_a, variance_a, freedom_a), (centre_b, variance_b, freedom_b) = (_middle(_logs(side)) for side in (a, b))
+        (centre_a, variance_a, freedom_a), (centre_b, variance_b, freedom_b) = (middle(_logs(side)) for side in (a, b))
         freedom = PRIOR_RUNS + freedom_a + freedom_b
         usual = np.array([BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, HOST_SPREAD]) ** 2
         between = (PRIOR_RUNS * usual + freedom_a * variance_a + freedom_b * variance_b) / freedom
@@ -173,7 +175,7 @@ def _four(values: Floats) -> Parts:
     return first, second, third, fourth
 
 
-def _middle(logs: Floats) -> tuple[Floats, Floats, int]:
+def middle(logs: Floats) -> tuple[Floats, Floats, int]:
     """Mean of the middle half of the runs, the variance that one run adds to it, and its degrees of freedom.
 
     A trimmed mean with the winsorised variance (Yuen, Biometrika 61, 1974); of fewer than four runs, the mean.

@@ -65,6 +65,9 @@ class TypicalStep:
     """How the steps were found, as the table `steps` has it; None without steps: the whole recording stands for one."""
     ahead_ns: float = 0.0
     """The CPU's time for a step, if it runs ahead of the device; else 0."""
+    waited_ns: Floats | None = None
+    """Idle time before each operation; what is left of the idle time comes after the last one. None if the steps run
+    different kernels, so that no operation stands for all of them, or an older baseline does not say."""
 
     @property
     def has_steps(self) -> bool:
@@ -86,8 +89,8 @@ def typical_step(trace: Trace) -> TypicalStep:
         )
     steps, marks, found_by = _warm_steps(trace)
     device, rows = _busiest(trace, steps)
-    which, step, charged = _charges(rows, steps)
-    alike = _like_the_median(rows, which, step, steps)
+    which, step, charged, waited = _charges(rows, steps)
+    alike, are_most = _like_the_median(rows, which, step, steps)
     starts = np.searchsorted(step, alike)
     count = int(np.count_nonzero(step == alike[0]))
     each = starts[:, None] + np.arange(count)
@@ -105,6 +108,7 @@ def typical_step(trace: Trace) -> TypicalStep:
         device=device,
         found_by=found_by,
         ahead_ns=_ahead(steps, marks, alike),
+        waited_ns=waited[each].mean(axis=0) if are_most else None,
     )
 
 
@@ -145,8 +149,9 @@ def _busiest(trace: Trace, steps: Spans) -> tuple[int, pl.DataFrame]:
     return device, devices[device]
 
 
-def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s]:
-    """For each operation in each step, by step and start: its row, the step, and the time charged to it.
+def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s, Int64s]:
+    """For each operation in each step, by step and start: its row, the step, the time charged to it, and the idle time
+    before it.
 
     What runs at once is charged once: to the first of compute, communication, copy and memset, and of these to the one
     that started first. So the charges in a step sum to the time in which the device is busy.
@@ -168,24 +173,30 @@ def _charges(rows: pl.DataFrame, steps: Spans) -> tuple[Int64s, Int64s, Int64s]:
         charged[mine] = np.maximum(last - first, 0) - taken
         claimed = union(np.append(claimed.starts, begun[mine]), np.append(claimed.ends, done[mine]))
     order = np.lexsort((which, step))
-    return which[order], step[order], charged[order]
+    which, step, begun, done = (values[order] for values in (which, step, begun, done))
+    # Steps do not overlap, so one running maximum serves all of them.
+    reached = np.concatenate(([np.iinfo(np.int64).min], np.maximum.accumulate(done)[:-1]))
+    waited = np.maximum(begun - np.maximum(reached, steps.starts[step]), 0)
+    return which, step, charged[order], waited
 
 
-def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spans) -> Int64s:
-    """The steps to average: those of the median one's kernels whose length is middling."""
+def _like_the_median(rows: pl.DataFrame, which: Int64s, step: Int64s, steps: Spans) -> tuple[Int64s, bool]:
+    """The steps to average: those of the median one's kernels whose length is middling; and whether most steps run
+    these kernels."""
     _, codes = distinct(rows["name"])
     first, beyond = (np.searchsorted(step, np.arange(len(steps)), side=side) for side in ("left", "right"))
     marks = [codes[which[slice(*bounds)]].tobytes() for bounds in zip(first, beyond, strict=True)]
     lengths = steps.ends - steps.starts
     usual = {mark for mark, times in Counter(marks).items() if 2 * times > len(marks)}
     order = np.argsort(lengths, kind="stable")
+    are_most = bool(usual)
     median = usual.pop() if usual else marks[order[(len(order) - 1) // 2]]
     alike = np.array([position for position, mark in enumerate(marks) if mark == median])
     if len(alike) < FEW_STEPS:
-        return alike
+        return alike, are_most
     low, high = np.quantile(lengths[alike], MIDDLE)
     middling: Int64s = alike[(lengths[alike] >= low) & (lengths[alike] <= high)]
-    return middling
+    return middling, are_most
 
 
 def _operations(trace: Trace, rows: pl.DataFrame) -> tuple[Operation, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpline.compare.comparison import Compared, Comparison, in_words
+from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison, in_words
+from warpline.compare.counts import differing
 from warpline.compare.gate import Gate
 from warpline.compare.parts import Part
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
@@ -87,7 +88,9 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
         less = "less" if work.expected < 1 else "more"
         yield Text(f"The GPU has {less} to do: {in_words(work)}.")
     if abs(idle_b - idle_a) >= SHORTEST * whole:
-        yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}.")
+        counted = differing(comparison.a.counts, comparison.b.counts, LEAST_EFFECT)
+        because = f" ({counted})" if counted else ""
+        yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}{because}.")
     kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]
     for part in kernels[:3]:
         yield Text(_sentence(part))

@@ -1,0 +1,115 @@
+"""What `warpline compare` says of every recorded pair of a program and its cure, one recording on each side.
+
+    python -m faults.pairs [DIR…]
+
+judges the pairs of the checkout, and those of folders that `python -m faults.record` wrote. The verdict is right if the
+stopwatch says the same, open if it is inconclusive, and wrong otherwise. The largest part names the fault if it is what
+the fault is made of: see `names_the_fault`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from faults.jobs import CURED
+from faults.recorded import MANIFEST, RecordedCase, recorded_cases
+from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
+from warpline.compare.counts import differing
+from warpline.compare.measured import measure
+from warpline.trace.open import open_trace
+
+LAUNCHING = ("dispatch", "launch_latency")
+"""Causes of idle time while the CPU launches."""
+MOVES = re.compile("copy|Cat|Fill|Memcpy|Memset|[Pp]ad", re.ASCII)
+"""Kernels that move or fill memory, and do nothing else."""
+COUNTED = {"remove_sync": "syncs", "coalesce_copies": "copies"}
+"""What such a fix makes fewer."""
+
+
+def pairs(folders: list[Path]) -> Iterator[RecordedCase]:
+    """Cases of which the faulty and the cured program are recorded."""
+    for case in recorded_cases():
+        if CURED in case.kept_variants:
+            yield case
+    for folder in folders:
+        for entry in json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["cases"]:
+            case = RecordedCase(folder.name, folder, entry)
+            if all(case.recording(variant).exists() for variant in (case.scored_variant, CURED)):
+                yield case
+
+
+def true_ratio(case: RecordedCase) -> float:
+    """Time of a step of the cured program over that of the faulty one, without a profiler."""
+    timed = case.entry["bare_step_ns"]
+    cured = timed["cured"] if case.entry["fix"] else case.entry["innocent_step_ns"]
+    return float(cured["median_ns"] / timed["faulty"]["median_ns"])
+
+
+def rated(verdict: str, truth: float) -> str:
+    """Whether a verdict is right, by the time without a profiler."""
+    if verdict in {"inconclusive", "not_comparable"}:
+        return "open"
+    true = "slower" if truth > 1 + LEAST_EFFECT else "faster" if truth < 1 - LEAST_EFFECT else "same"
+    return "right" if verdict == true else "wrong"
+
+
+def names_the_fault(case: RecordedCase, found: Comparison) -> bool:
+    """Whether the largest part is what the fault is made of: idle time of its cause; the copies; for a slow kernel, the
+    kernel. Syncs and many copies make the GPU wait for launches: there the answer must say how many are gone."""
+    cause, fix = case.entry["cause"], case.entry["fix"]
+    part = found.parts[0]
+    idle = part.name if part.kind == "idle" else None
+    if cause == "dispatch":
+        return idle in LAUNCHING
+    if fix in COUNTED and idle in (*LAUNCHING, cause):
+        return COUNTED[fix] in differing(found.a.counts, found.b.counts, LEAST_EFFECT)
+    if cause == "transfer":
+        return part.is_copy or idle == "transfer"
+    if cause == "memory" and fix != "no_empty_cache":
+        return idle is None and any(map(MOVES.search, (*part.a, *part.b)))
+    return idle is None if cause == "kernel" else idle == cause
+
+
+def main() -> int:
+    """Print what is not right, and the sums."""
+    parser = argparse.ArgumentParser(description="What compare says of recorded pairs of a program and its cure")
+    parser.add_argument("folders", type=Path, nargs="*", metavar="DIR", help="recordings beside those of the checkout")
+    verdicts: Counter[tuple[str, str, str]] = Counter()
+    named: Counter[tuple[str, str, bool]] = Counter()
+    for case in pairs(parser.parse_args().folders):
+        a, b = (measure(open_trace(case.recording(variant))) for variant in (case.scored_variant, CURED))
+        found, truth = compare_measured([a], [b]), true_ratio(case)
+        cause = case.entry["cause"]
+        is_healthy, is_cold = cause == "healthy", bool(case.entry["cold"])
+        answer = "cold start" if is_cold else rated(found.verdict, truth)
+        verdicts[case.suite, "healthy" if is_healthy else "fault", answer] += 1
+        is_named = is_healthy or names_the_fault(case, found)
+        if not is_healthy:
+            named[case.suite, cause, is_named] += 1
+        if answer not in {"right", "cold start"} or not is_named:
+            part = found.parts[0]
+            print(
+                f"{case.suite}/{case.name} ({cause}, {case.entry['fix']}): {answer}, {found.verdict} by "
+                f"{found.judged_by}, ratio {found.ratio.expected:.2f}, true {truth:.2f}; "
+                f"largest part {'names it' if is_named else 'does not name it'}: {part.kind} {part.name[:60]}",
+                flush=True,
+            )
+    for (suite, kind, answer), count in sorted(verdicts.items()):
+        print(f"{suite}: {kind}: verdict {answer}: {count}")
+    for (suite, cause, is_named), count in sorted(named.items()):
+        print(f"{suite}: {cause}: largest part {'names' if is_named else 'does not name'} the fault: {count}")
+    faults = sum(count for (_, kind, _), count in verdicts.items() if kind == "fault")
+    right = sum(count for (_, kind, answer), count in verdicts.items() if kind == "fault" and answer == "right")
+    names = sum(count for (_, _, is_named), count in named.items() if is_named)
+    wrong = sum(count for (_, _, answer), count in verdicts.items() if answer == "wrong")
+    print(f"{sum(verdicts.values())} pairs, {wrong} wrong; {faults} faults: {right} verdicts right, {names} named")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
