@@ -51,11 +51,13 @@ def true_ratio(case: RecordedCase) -> float:
 
 
 def rated(verdict: str, truth: float) -> str:
-    """Whether a verdict is right, by the time without a profiler."""
+    """Whether a verdict is right, by the time without a profiler. A change that is known need not be a large one."""
     if verdict in {"inconclusive", "not_comparable"}:
         return "open"
     true = "slower" if truth > 1 + LEAST_EFFECT else "faster" if truth < 1 - LEAST_EFFECT else "same"
-    return "right" if verdict == true else "wrong"
+    if verdict == true:
+        return "right"
+    return "right, below the least effect" if true == "same" and (verdict == "slower") == (truth > 1) else "wrong"
 
 
 def names_the_fault(case: RecordedCase, found: Comparison) -> bool:
@@ -91,7 +93,7 @@ def main() -> int:
         is_named = is_healthy or names_the_fault(case, found)
         if not is_healthy:
             named[case.suite, cause, is_named] += 1
-        if answer not in {"right", "cold start"} or not is_named:
+        if answer not in {"right", "cold start"} or found.judged_by == "structure" or not is_named:
             part = found.parts[0]
             print(
                 f"{case.suite}/{case.name} ({cause}, {case.entry['fix']}): {answer}, {found.verdict} by "

@@ -54,7 +54,7 @@ def noisy(draw: np.random.Generator, kernels: int, count: int = 8) -> list[Measu
 
 def test_the_ratio_is_that_of_the_steps_with_the_hosts_speed_taken_out() -> None:
     a, b = run([900] * 10, [100] * 10), run([900] * 12, [100] * 12, host=1.5)
-    found = changed_work([a], [b])
+    found = changed_work([a], [b], LEAST)
     assert found is not None
     assert (found.gone, found.new) == (0, 2)
     # Ten operations are common, with their waits and work: 12/10 of them, whatever the host's speed.
@@ -77,7 +77,7 @@ def test_two_launches_more_are_found_where_the_host_hides_three_percent() -> Non
 
 def test_runs_of_one_program_have_no_operations_that_differ() -> None:
     draw = np.random.default_rng(2)
-    assert changed_work(noisy(draw, 66), noisy(draw, 66)) is None
+    assert changed_work(noisy(draw, 66), noisy(draw, 66), LEAST) is None
 
 
 def test_a_rest_that_is_faster_refuses_it() -> None:
@@ -100,14 +100,20 @@ def test_time_that_a_later_wait_gives_back_is_not_counted() -> None:
     # The GPU works 1000 longer in x, and then waits 1000 less for the CPU.
     a = run([0, 0, 2000], [10_000, 1000, 10_000], "axb")
     b = run([0, 0, 0, 1000], [10_000, 1000, 1000, 10_000], "axxb")
-    found = changed_work([a], [b])
+    found = changed_work([a], [b], LEAST)
     assert found is not None and found.ratio.expected == pytest.approx(1.0)
+
+
+def test_a_kernel_of_the_same_name_and_grid_may_do_other_work() -> None:
+    # Two halves became one whole: half as many kernels, each of which takes twice as long.
+    a, b = run([0] * 8, [10_000] * 8, "abababab"), run([0] * 4, [20_000] * 4, "abab")
+    assert changed_work([a], [b], LEAST) is None
 
 
 def test_steps_that_vary_say_nothing() -> None:
     a, b = run([900] * 10, [100] * 10), run([900] * 12, [100] * 12)
-    assert changed_work([a], [replace(b, step=replace(b.step, waited_ns=None))]) is None
-    assert changed_work([a], [b, run([900] * 11, [100] * 11)]) is None
+    assert changed_work([a], [replace(b, step=replace(b.step, waited_ns=None))], LEAST) is None
+    assert changed_work([a], [b, run([900] * 11, [100] * 11)], LEAST) is None
 
 
 @pytest.mark.parametrize(
@@ -115,4 +121,6 @@ def test_steps_that_vary_say_nothing() -> None:
     [(1, 0, "1 operation gone"), (0, 2, "2 new operations"), (36, 1, "36 operations gone and 1 new operation")],
 )
 def test_the_operations_in_words(gone: int, new: int, words: str) -> None:
-    assert ChangedWork(Estimate(1, 1, 1), gone, new).in_words == words
+    a = run([900] * 10, [100] * 10)
+    rest = judge([a], [a], LEAST)[0]
+    assert ChangedWork(Estimate(1, 1, 1), gone, new, rest).in_words == words

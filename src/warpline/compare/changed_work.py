@@ -7,7 +7,7 @@ one run has little noise. If the rest takes as long in B as in A, then
 
     step of B / step of A = (1 + changed / rest in B) / (1 + changed / rest in A)
 
-The answer rests on that condition. It is refused where the step says that the rest changed.
+The answer rests on that condition. It is refused where the rest, judged by itself, went the other way.
 
 Where the device is busy, it is behind the CPU, and what is added there may be regained at later waits. So these waits
 count as changed, too.
@@ -31,6 +31,8 @@ from warpline.compare.spread import (
     PRIOR_RUNS,
     STRUCTURE_FALSE_ALARM,
     Difference,
+    RunTime,
+    Side,
     difference,
     middle,
     verdict_of,
@@ -45,6 +47,8 @@ OPERATION_SPREAD, SHARE_SPREAD = 0.3, 0.1
 the step; and of many operations together. Measured on an H200: docs/noise.md."""
 LEAST_REST = 0.05
 """The rest must be this share of the step to be a measure of the host's speed."""
+AS_LONG, SHORT_NS = 1.25, 2000
+"""The same kernel on both sides does the same work if its times differ by less than this ratio, or by so little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,8 @@ class ChangedWork:
     gone: int
     """Operations of A without the same one in B, in a step."""
     new: int
+    rest: Difference
+    """The rest of the step, judged by itself."""
 
     @property
     def in_words(self) -> str:
@@ -70,46 +76,41 @@ class ChangedWork:
 
 def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> tuple[Difference, ChangedWork | None]:
     """The verdict of the times or, where they leave it open, of the operations that differ."""
-    found, changed = difference(side_of(a), side_of(b), least_effect), changed_work(a, b)
-    if changed is None:
-        return found, None
+    found, changed = difference(side_of(a), side_of(b), least_effect), changed_work(a, b, least_effect)
+    if changed is None or abs(changed.ratio.expected - 1) < least_effect:
+        return found, changed
     verdict = verdict_of(changed.ratio, least_effect)
-    against = {"slower": "faster", "faster": "slower"}.get(verdict)
-    if against is None or against == found.verdict:
-        opposed = against is not None and found.judged_by == "work"
-        return (replace(found, verdict="inconclusive", judged_by="step") if opposed else found), changed
-    rest = rest_ratio(found.ratio, changed)
-    if found.verdict != "inconclusive" or verdict_of(rest, least_effect) == against:
+    opposite = {"slower": "faster", "faster": "slower"}.get(verdict)
+    if opposite is None:
+        return found, changed
+    if found.judged_by == "work" and found.verdict == opposite:
+        return replace(found, verdict="inconclusive", judged_by="step"), changed
+    if found.verdict != "inconclusive" or changed.rest.verdict == opposite:
         return found, changed
     return replace(found, verdict=verdict, judged_by="structure", more_runs=None), changed
 
 
-def rest_ratio(step: Estimate, changed: ChangedWork) -> Estimate:
-    """The ratio of the rest, from that of the step."""
-    by = changed.ratio.expected
-    return Estimate(step.low / by, step.expected / by, step.high / by)
-
-
-def changed_work(a: Sequence[Measured], b: Sequence[Measured]) -> ChangedWork | None:
+def changed_work(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> ChangedWork | None:
     """The operations that differ; None if all are the same, or the runs of one side differ among themselves."""
     runs = [_usual(side) for side in (a, b)]
     if not all(runs):
         return None
-    ends = [steps[0] for steps in runs]
-    pairs = same_in_order(ends[0].operations, ends[1].operations)
-    if not pairs or len(pairs) == len(ends[0].operations) == len(ends[1].operations):
+    operations = [steps[0].operations for steps in runs]
+    pairs = same_in_order(operations[0], operations[1])
+    gone, new = (len(some) - len(pairs) for some in operations)
+    if not pairs or not gone + new:
         return None
-    places = np.array(pairs, np.int64)
-    moved = _moved_waits(ends, places)
-    sides = [_side(steps, places[:, column], moved) for column, steps in enumerate(runs)]
-    if any(side is None for side in sides):
+    places = _as_long(runs, np.array(pairs, np.int64))
+    if not len(places):
         return None
-    (mine, other) = (side for side in sides if side is not None)
-    centre = other.centre - mine.centre
-    doubt = math.sqrt(mine.variance / mine.runs + other.variance / other.runs)
-    reach = doubt * NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
-    ratio = Estimate(*(math.exp(min(centre + away, 700.0)) for away in (-reach, 0.0, reach)))
-    return ChangedWork(ratio, len(ends[0].operations) - len(pairs), len(ends[1].operations) - len(pairs))
+    moved = _moved_waits([steps[0] for steps in runs], places)
+    mine, other = (_times(steps, places[:, column], moved) for column, steps in enumerate(runs))
+    if min(mine.rest_share, other.rest_share) < LEAST_REST:
+        return None
+    (centre_a, variance_a), (centre_b, variance_b) = mine.logarithm(gone), other.logarithm(new)
+    reach = math.sqrt(variance_a + variance_b) * NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
+    ratio = Estimate(*(math.exp(min(centre_b - centre_a + away, 700.0)) for away in (-reach, 0.0, reach)))
+    return ChangedWork(ratio, gone, new, difference(mine.of_the_rest, other.of_the_rest, least_effect))
 
 
 def _usual(side: Sequence[Measured]) -> list[TypicalStep]:
@@ -123,6 +124,17 @@ def _usual(side: Sequence[Measured]) -> list[TypicalStep]:
 
 def _kinds(operations: tuple[Operation, ...]) -> tuple[tuple[str, str, tuple[int, int, int]], ...]:
     return tuple((one.kind, one.name, one.grid) for one in operations)
+
+
+def _as_long(runs: Sequence[list[TypicalStep]], places: Int64s) -> Int64s:
+    """The operations that take about as long in both: a kernel with as many blocks as the device has processors may do
+    any amount of work."""
+    mine, other = (
+        np.median([step.exposed_ns[places[:, column]] for step in steps], axis=0) for column, steps in enumerate(runs)
+    )
+    apart = np.maximum(mine, other) > AS_LONG * np.minimum(mine, other)
+    alike: Int64s = places[~(apart & (np.abs(mine - other) > SHORT_NS))]
+    return alike
 
 
 def _moved_waits(ends: Sequence[TypicalStep], places: Int64s) -> Bools:
@@ -144,37 +156,53 @@ def _is_busy(step: TypicalStep, before: int, after: int) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shares:
-    """Of the runs of a side: the logarithm of the step over the rest, and the variance of one run."""
+class _Times:
+    """Of the runs of a side."""
 
-    centre: float
-    variance: float
-    runs: int
+    lengths_ns: tuple[Int64s, ...]
+    """Of every warm step of each run."""
+    work_ns: Floats
+    """The device's work that both sides do."""
+    waits_ns: Floats
+    """Waits before it."""
+    idle_ns: Floats
+    """All waits."""
+    step_ns: Floats
+
+    @property
+    def rest_share(self) -> float:
+        """Share of the step that both sides have, in the median run."""
+        return float(np.median((self.work_ns + self.waits_ns) / self.step_ns))
+
+    @property
+    def of_the_rest(self) -> Side:
+        """The rest of the step as if it were all."""
+        shares = (self.work_ns + self.waits_ns) / self.step_ns
+        each = zip(self.work_ns.tolist(), self.waits_ns.tolist(), self.lengths_ns, shares.tolist(), strict=True)
+        return tuple(
+            RunTime(work, waits, np.rint(lengths * share).astype(np.int64)) for work, waits, lengths, share in each
+        )
+
+    def logarithm(self, operations: int) -> tuple[float, float]:
+        """Of the step over the rest, and its variance, with so many operations that differ."""
+        rest = self.work_ns + self.waits_ns
+        centre, variance, freedom = middle(np.log(self.step_ns / rest)[:, None])
+        changed = np.maximum(self.step_ns - rest, 1.0)
+        # The host's speed cancels as far as both wait for it.
+        apart = float(np.median((self.idle_ns - self.waits_ns) / changed - self.waits_ns / rest))
+        spread = (IDLE_SPREAD * apart) ** 2 + SHARE_SPREAD**2 + OPERATION_SPREAD**2 / max(operations, 1)
+        usual = (1 - math.exp(-float(centre[0]))) ** 2 * spread
+        pooled = (PRIOR_RUNS * usual + freedom * float(variance[0])) / (PRIOR_RUNS + freedom)
+        return float(centre[0]), pooled / len(rest)
 
 
-def _side(steps: Sequence[TypicalStep], common: Int64s, moved: Bools) -> _Shares | None:
-    times = np.array([_times(step, common, moved) for step in steps])
-    rest, waits, idle, whole = times.T
-    if float(np.median(rest / whole)) < LEAST_REST:
-        return None
-    centre, variance, freedom = middle(np.log(whole / rest)[:, None])
-    share = 1 - math.exp(-float(centre[0]))
-    usual = share * math.sqrt(_usual_variance(rest, waits, idle, whole, len(steps[0].operations) - len(common)))
-    pooled = (PRIOR_RUNS * usual**2 + freedom * float(variance[0])) / (PRIOR_RUNS + freedom)
-    return _Shares(float(centre[0]), pooled, len(steps))
-
-
-def _usual_variance(rest: Floats, waits: Floats, idle: Floats, whole: Floats, operations: int) -> float:
-    """Of the time of what changed over that of the rest: the host's speed cancels as far as both wait for it."""
-    changed = np.maximum(whole - rest, 1.0)
-    apart = float(np.median((idle - waits) / changed - waits / rest))
-    return (IDLE_SPREAD * apart) ** 2 + SHARE_SPREAD**2 + OPERATION_SPREAD**2 / max(operations, 1)
-
-
-def _times(step: TypicalStep, common: Int64s, moved: Bools) -> tuple[float, float, float, float]:
-    """Time of the rest, the waits in it, all waits, and the step."""
-    assert step.waited_ns is not None
-    idle = float(step.step_ns - step.exposed_ns.sum())
-    last = max(idle - float(step.waited_ns.sum()), 0.0)
-    waits = float(np.append(step.waited_ns[common], last)[~moved].sum())
-    return max(float(step.exposed_ns[common].sum()) + waits, 1.0), waits, idle, max(step.step_ns, 1.0)
+def _times(steps: Sequence[TypicalStep], common: Int64s, moved: Bools) -> _Times:
+    work, waits, idle = [], [], []
+    for step in steps:
+        assert step.waited_ns is not None
+        idle.append(float(step.step_ns - step.exposed_ns.sum()))
+        last = max(idle[-1] - float(step.waited_ns.sum()), 0.0)
+        work.append(max(float(step.exposed_ns[common].sum()), 1.0))
+        waits.append(float(np.append(step.waited_ns[common], last)[~moved].sum()))
+    whole = np.maximum([step.step_ns for step in steps], 1.0)
+    return _Times(tuple(step.lengths_ns for step in steps), np.array(work), np.array(waits), np.array(idle), whole)

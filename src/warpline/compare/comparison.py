@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from warpline.compare import unit
-from warpline.compare.changed_work import ChangedWork, judge, rest_ratio
+from warpline.compare.changed_work import ChangedWork, judge
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts, differing
 from warpline.compare.measured import Measured, measure, median_run
@@ -202,7 +202,7 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
         remarks.append(
             "the host's noise leaves the step open, but within a run it slows all operations alike; the rest of the "
-            f"step is taken as unchanged: {in_words(rest_ratio(found.ratio, changed))} may be noise"
+            f"step is taken as unchanged: {in_words(changed.rest.ratio)} may be noise"
         )
     return Comparison(
         verdict,
