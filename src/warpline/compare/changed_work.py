@@ -140,7 +140,7 @@ def _as_long(runs: Sequence[list[TypicalStep]], places: Int64s) -> Int64s:
 def _moved_waits(ends: Sequence[TypicalStep], places: Int64s) -> Bools:
     """Whether the wait before each common operation, and last the idle time at the end, belongs to what changed."""
     edges = np.vstack([[-1, -1], places, [len(step.operations) for step in ends]])
-    moved = np.any(np.diff(edges, axis=0) > 1, axis=1)
+    moved: Bools = np.asarray(np.any(np.diff(edges, axis=0) > 1, axis=1), bool)
     for place in np.flatnonzero(moved).tolist():
         if any(_is_busy(step, *edges[place : place + 2, column]) for column, step in enumerate(ends)):
             moved[place:] = True
