@@ -20,8 +20,8 @@ from warpline.estimate import Estimate
 from warpline.replay.ranges import BareRange, HalfWidth, spread_of
 
 LEVEL = 0.8
-FEWEST_CASES = 8
-"""A fix with fewer cases takes the constant of the others."""
+FEWEST_CASES = 7
+"""A fix with fewer cases takes the constant of the others. Fixes are judged from eight cases on, each left out in turn."""
 POOLED_CASES = 3
 """The constant of the others counts as so many cases of each fix: few cases make an extreme constant."""
 SMALLEST = 0.02
