@@ -21,7 +21,7 @@ from warpline.replay.ranges import BareRange, HalfWidth, spread_of
 
 LEVEL = 0.8
 FEWEST_CASES = 7
-"""A fix with fewer cases takes the constant of the others. Fixes are judged from eight cases on, each left out in turn."""
+"""A fix with fewer cases takes the constant of the others. Fixes are judged from eight on, one of them left out."""
 POOLED_CASES = 3
 """The constant of the others counts as so many cases of each fix: few cases make an extreme constant."""
 SMALLEST = 0.02

@@ -64,9 +64,9 @@ way. A nineteenth was no valid question (the stopwatch showed that its innocent 
 """,
     "ward": """# The ward
 
-{count} cases in `faults/programs/ward`, on real model code, written without a look at the rules, recorded before any verdict on them
-was known, and scored once; nothing but the ranges was changed with them in view. The host was 2 to 4 times slower while
-it recorded than while the stopwatch ran. The 12 largest recordings are not part of the checkout;
+{count} cases in `faults/programs/ward`, on real model code, written without a look at the rules, recorded before any
+verdict on them was known, and scored once; nothing but the ranges was changed with them in view. The host was 2 to 4
+times slower while it recorded than while the stopwatch ran. The 12 largest recordings are not part of the checkout;
 `faults/scores/2026-11-16-ward-first.json` has the answers to all.
 """,
     "clinic": """# The clinic
