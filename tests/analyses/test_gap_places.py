@@ -54,3 +54,9 @@ def test_without_frames_the_op_is_named(tmp_path: Path) -> None:
 def test_a_script_whose_calls_are_all_short_says_nothing(tmp_path: Path) -> None:
     parts = [frame(f"train.py({10 + at}): part{at}", 100 + 100 * at, 90, 2 + at, 1) for at in range(9)]
     assert places(tmp_path, frame("train.py(1): <module>", 0, 1200, 1, None), *parts) == []
+
+
+def test_calls_nested_a_thousand_deep_are_walked(tmp_path: Path) -> None:
+    depth = 1500
+    deep = [frame(f"lib{at}.py(1): call", at / 100, 1180 - at / 50, at + 1, at or None) for at in range(depth)]
+    assert len(places(tmp_path, *deep)) <= 1

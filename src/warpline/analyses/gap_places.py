@@ -170,21 +170,26 @@ class _Tree:
     def innermost(self, at: int, total: float) -> int:
         """The innermost call below with half of the time; if that is a script itself, its largest call, unless that is
         small, and so on within that one."""
-        best = at
-        while (largest := self._largest(best)) != ROOT and self.time[largest] >= HALF * total:
-            best = largest
-        if not self.name[best].endswith(SCRIPT):
-            return best
-        if largest == ROOT or self.time[largest] < LEAST_OF_SCRIPT * total:
-            return ROOT
-        return self.innermost(largest, self.time[largest])
+        while True:
+            best = at
+            while (largest := self._largest(best)) != ROOT and self.time[largest] >= HALF * total:
+                best = largest
+            if not self.name[best].endswith(SCRIPT):
+                return best
+            if largest == ROOT or self.time[largest] < LEAST_OF_SCRIPT * total:
+                return ROOT
+            at, total = largest, self.time[largest]
 
     def _largest(self, at: int) -> int:
         return max(self._below[at].values(), key=lambda each: self.time[each], default=ROOT)
 
     def path(self, at: int) -> list[str]:
         """Names from the outermost call to this one."""
-        return [*self.path(self._above[at]), self.name[at]] if at != ROOT else []
+        names = []
+        while at != ROOT:
+            names.append(self.name[at])
+            at = self._above[at]
+        return names[::-1]
 
     def is_within(self, at: int, above: int) -> bool:
         """Whether a call is another one, or below it."""

@@ -131,7 +131,7 @@ class Pack:
         result.count = int(kept.sum())
         result.tracks = [
             replace(track, lanes=own.tolist())
-            for track, own in zip(self.tracks, np.split(counts, np.cumsum(sizes)[:-1]), strict=True)
+            for track, own in zip(self.tracks, np.split(counts, np.cumsum(sizes)[:-1])[: len(sizes)], strict=True)
         ]
         begin = 0
         for part, rows in zip(self._parts, chosen, strict=True):
