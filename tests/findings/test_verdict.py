@@ -125,6 +125,8 @@ def test_a_slow_host_leaves_only_gains_that_a_usual_host_has_too() -> None:
     likely = replace(certain, gain=Estimate(0.99, 1.2, 1.45))
     assert [one.is_likely for one in (certain, likely, replace(likely, calm_gain=1.3))] == [True, True, True]
     assert not replace(likely, calm_gain=1.1).is_likely
+    wide = replace(likely, gain=Estimate(1.1, 2.0, 3.6))  # certain on this host; on a usual one 1.2× as likely as not
+    assert [one.is_likely for one in (wide, replace(wide, calm_gain=1.2))] == [True, False]
     assert said(replace(likely, calm_gain=1.0)) == ("unclear", None)
 
 

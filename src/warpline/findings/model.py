@@ -57,7 +57,7 @@ class Finding:
         the host was slow, on a usual one, too."""
         to_range = THREE_OF_FOUR_TO_RANGE if self.effort == "setting" else LIKELY_TO_RANGE
         usual = min(self.calm_gain / max(self.gain.expected, 1e-9), 1.0)
-        return self.gain.low > 1.0 or usual * likely_gain(self.gain, to_range) > 1.0
+        return usual * likely_gain(self.gain, to_range) > 1.0
 
     @property
     def is_vague(self) -> bool:
