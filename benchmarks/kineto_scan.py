@@ -22,9 +22,9 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from warpline.sources.kineto.inflate import MAGIC
 from warpline.sources.kineto.native import is_available
 from warpline.sources.kineto.stream import ScannerName, scan_file
+from warpline.sources.unpack import GZIP_MAGIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def measure(way: Way, path: Path, runs: int) -> Result:
 def forms_of(path: Path, folder: Path, ways: list[Way]) -> dict[bool, Path]:
     """The trace plain and compressed; the form that is not given is made."""
     with path.open("rb") as file:
-        compressed = file.read(2) == MAGIC
+        compressed = file.read(2) == GZIP_MAGIC
     forms = {compressed: path}
     if any(way.compressed != compressed for way in ways):
         other = forms[not compressed] = folder / ("trace.json" if compressed else "trace.json.gz")
