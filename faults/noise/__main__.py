@@ -35,13 +35,15 @@ from faults.record import import_once
 SCHEMA = "warpline.noise/1"
 ARCHIVE, LIST = "noise.tar", "noise.json"
 MAX_ARCHIVE_BYTES = 15_000_000
-RUNS_TOGETHER = 2
-"""Of each form of each program in a batch."""
+RUNS_TOGETHER = 16
+"""About so many in a batch."""
 TRUTHS = 3
 """Processes that time a program without a profiler."""
 LAYER_TRACES = 3
-TRUTH_SHARE, LAYER_SHARE = 0.2, 0.5
-"""By then of the time, no further program is timed, and the layer's forms are not begun."""
+CORRECTIONS = 4
+"""How often the extra work of a program is measured, and corrected if it is not 3 %."""
+TRUTH_SHARE, LAYER_SHARE = 0.45, 0.5
+"""By then of the time, no program is timed again, and the layer's forms are not begun."""
 
 
 @dataclass(slots=True)
@@ -51,6 +53,7 @@ class Study:
     folder: Path
     scratch: Path
     tiny: bool
+    programs: Sequence[Program]
     began: float
     limit_s: float
     found: dict[str, Any]
@@ -83,6 +86,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m faults.noise", description="Record the noise study.")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", required=True, help="folder to write to")
     parser.add_argument("--minutes", type=float, default=4.5, help="begin no batch after this time (4.5)")
+    parser.add_argument(
+        "--only", nargs="+", choices=[p.name for p in PROGRAMS], help="record these programs, and not the layer's forms"
+    )
     parser.add_argument("--tiny", action="store_true", help="try it at toy sizes on a CPU")
     options = parser.parse_args(arguments)
     began = time.monotonic()
@@ -93,10 +99,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.environ["TRITON_CACHE_DIR"] = str(Path(scratch, "triton"))
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
         import_once("planted")
-        study = Study(options.output, Path(scratch), options.tiny, began, 60 * options.minutes, _about(options.tiny))
+        chosen = [p for p in PROGRAMS if p.name in (options.only or [p.name])]
+        found, limit_s = _about(options.tiny), 60 * options.minutes
+        study = Study(options.output, Path(scratch), options.tiny, chosen, began, limit_s, found)
         if "error" in study.found:
             return 1
-        for part in (time_programs, record_layer, record_runs):
+        for part in (time_programs, *(() if options.only else (record_layer,)), record_runs):
             try:
                 part(study)
             except Exception as error:
@@ -110,20 +118,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def time_programs(study: Study) -> None:
     """Finds the work that makes each program 3 % slower, and measures in some processes how much slower it is."""
-    for program in PROGRAMS:
-        study.found["programs"][program.name] = {"pace": program.pace, "extra": program.extra, "truth": []}
-    wanted = [program for program in PROGRAMS for _ in range(TRUTHS)]
+    for program in study.programs:
+        study.found["programs"][program.name] = {"pace": program.pace, "extra": program.extra, "truth": [], "tried": []}
+    wanted = [program for program in study.programs for _ in range(TRUTHS)]
     with built([(p.name, functools.partial(workers.stopwatch, p, study.tiny)) for p in wanted]) as actors:
-        for program, actor in zip(wanted, actors, strict=True):
-            found = study.found["programs"][program.name]
-            if actor.failed or (found["truth"] and study.share() > TRUTH_SHARE):
-                continue
-            if found["extra"] is None:
-                found["extra"] = actor.ask(workers.MEASURE).get("extra")
-            if found["extra"] is not None:
-                measured = actor.ask(found["extra"])
-                found["truth"] += [measured] if "error" not in measured else []
-                study.say(f"{program.name}: extra {found['extra']}, ratio {measured.get('ratio', 0):.4f}")
+        for program in study.programs:
+            _time_program(study, program, [actor for p, actor in zip(wanted, actors, strict=True) if p is program])
+
+
+def _time_program(study: Study, program: Program, actors: Sequence[Actor]) -> None:
+    """Measures and corrects until the stopwatch of all processes finds 3 %, or the time for it is over."""
+    found = study.found["programs"][program.name]
+    if found["extra"] is None:
+        found["extra"] = actors[0].ask(workers.MEASURE).get("extra")
+    for left in reversed(range(CORRECTIONS)):
+        answers = [actor.ask(found["extra"]) for actor in actors if not actor.failed and found["extra"] is not None]
+        found["truth"] = [answer for answer in answers if "error" not in answer]
+        if not found["truth"]:
+            return
+        a, b = ([ns for one in found["truth"] for ns in one[side]] for side in ("a_ns", "b_ns"))
+        slower = workers.typical_ratio(a, b) - 1
+        found["tried"].append([found["extra"], round(slower, 5)])
+        study.say(f"{program.name}: extra {found['extra']}, {100 * slower:+.2f} %")
+        is_right = abs(slower - workers.SLOWDOWN) <= workers.TOLERANCE
+        if is_right or program.extra is not None or not left or study.share() > TRUTH_SHARE:
+            return
+        found["extra"] = workers.corrected(found["tried"])
 
 
 def record_layer(study: Study) -> None:
@@ -143,7 +163,7 @@ def record_layer(study: Study) -> None:
 
 def record_runs(study: Study) -> None:
     """Records batches of runs of each program and form until the time is over."""
-    programs = [(p, study.found["programs"][p.name]["extra"]) for p in PROGRAMS]
+    programs = [(p, study.found["programs"][p.name]["extra"]) for p in study.programs]
     forms = [(p, form, extra * (form == "b")) for p, extra in programs if extra is not None for form in "ab"]
     batch, longest = 0, 0.0
     while study.share() + longest / study.limit_s < 1:
@@ -163,9 +183,9 @@ def record_runs(study: Study) -> None:
 
 def order_of(forms: Sequence[Any], batch: int) -> list[Any]:
     """The runs of a batch: forms in turn, there and back. No form has a fixed place: each batch begins with another."""
-    first = batch % len(forms)
+    first, times = batch % len(forms), round(RUNS_TOGETHER / len(forms))
     there = [*forms[first:], *forms[:first]]
-    return [one for number in range(RUNS_TOGETHER) for one in (there if number % 2 else there[::-1])]
+    return [one for number in range(times) for one in (there if number % 2 else there[::-1])]
 
 
 def _run_of(tiny: bool, program: Program, extra: int, torch: Any) -> Callable[[], object]:

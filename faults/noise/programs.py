@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 from faults.noise.layer import layer_forms
 
 Step = Callable[[int], object]
-"""A step of a program, with so much more work than usual: cycles of a GPU that spins, or small kernels."""
+"""A step of a program, with so much more work than usual: elements of a tensor to read and write, or small kernels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +28,11 @@ class Program:
 def layer(torch: Any, tiny: bool) -> Step:
     """A transformer layer for inference, without a wait: the GPU sets the pace."""
     forward = layer_forms(torch, tiny)["eager"]()
+    add_work = extra_pass(torch, tiny)
 
     def step(extra: int) -> None:
         forward()
-        spin(torch, extra, tiny)
+        add_work(extra)
 
     return step
 
@@ -60,12 +60,13 @@ def copied_batch(torch: Any, tiny: bool) -> Step:
     batch = torch.randint(0, 256, (width, width), dtype=torch.uint8)
     batch = batch if tiny else batch.pin_memory()
     weights = [torch.randn(width, width, device=device, dtype=torch.bfloat16) * width**-0.5 for _ in range(3)]
+    add_work = extra_pass(torch, tiny)
 
     def step(extra: int) -> object:
         x = batch.to(device, non_blocking=True).to(torch.bfloat16) / 255
         for weight in weights:
             x = torch.nn.functional.gelu(x @ weight)
-        spin(torch, extra, tiny)
+        add_work(extra)
         return x.argmax(-1).cpu()
 
     return step
@@ -79,28 +80,32 @@ def training(torch: Any, tiny: bool) -> Step:
     model = torch.nn.Sequential(*(part for pair in layers for part in pair)).to(device, torch.bfloat16)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
     x, y = (torch.randn(rows, width, device=device, dtype=torch.bfloat16) for _ in range(2))
+    add_work = extra_pass(torch, tiny)
 
     def step(extra: int) -> object:
         optimizer.zero_grad()
         loss = torch.nn.functional.mse_loss(model(x), y)
         loss.backward()
         optimizer.step()
-        spin(torch, extra, tiny)
+        add_work(extra)
         return loss.item()
 
     return step
 
 
-def spin(torch: Any, cycles: int, tiny: bool) -> None:
-    """Keeps the GPU busy for so many cycles; a tiny program keeps the CPU busy for as many nanoseconds."""
-    if not cycles:
-        return
-    if not tiny:
-        torch.cuda._sleep(cycles)
-        return
-    until = time.perf_counter_ns() + cycles
-    while time.perf_counter_ns() < until:
-        pass
+MOST_ELEMENTS = 2**28
+
+
+def extra_pass(torch: Any, tiny: bool) -> Callable[[int], None]:
+    """A kernel that reads and writes so many elements. Unlike a GPU that spins, it costs power as other kernels do, so
+    that it does not make them faster where power sets the clock."""
+    elements = torch.ones(2**20 if tiny else MOST_ELEMENTS, device=_device(tiny))
+
+    def add_work(extra: int) -> None:
+        if extra:
+            elements[:extra].mul_(1.0)
+
+    return add_work
 
 
 def _device(tiny: bool) -> str:

@@ -7,7 +7,7 @@ import importlib
 import lzma
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +20,14 @@ from faults.stopwatch import per_step_ns
 STEPS, SKIP, SETTLE_S, MAX_SKIP_FACTOR = 6, 8, 0.2, 3
 """As `warpline run` records by default: `warpline.capture.plan.Plan`."""
 MEASURE, KEEP = "measure", "keep"
-SLOWDOWN = 0.03
-CYCLES_PER_NS = 1.7
-"""About the clock of an H200: where the search for the right amount of extra work begins."""
-SEARCHES, SEARCH_PAIRS, TRUE_PAIRS = 3, 6, 16
-PAUSE_S, TIMED_STEPS = 0.05, 20
-"""The stopwatch works in short bursts, as a recording does: a GPU that works without a pause reaches its power limit,
-and there an idle spin costs more time, or less, than in a recording."""
+SLOWDOWN, TOLERANCE = 0.03, 0.003
+"""How much slower B is to be, and how far from it the stopwatch may find it."""
+ELEMENTS_PER_NS = 500
+"""About what an H200 reads and writes again: where the search for the right amount of extra work begins."""
+SEARCHES, SEARCH_PAIRS, TRUE_PAIRS = 3, 16, 24
+PAUSE_S, TIMED_STEPS, IN_TURN = 0.05, 10, "abbaabba"
+"""The stopwatch works in short bursts of both forms in turn, with pauses as between recordings: a GPU that works
+without a pause reaches its power limit, and a host that slows down slows both forms."""
 
 
 def recording(build: Callable[[Any], Callable[[], object]], path: Path, tiny: bool) -> Worker:
@@ -69,34 +70,45 @@ def stopwatch(program: Program, tiny: bool) -> Worker:
     step(0)
     torch.cuda.synchronize()
 
-    def burst(one: Callable[[], object]) -> float:
-        time.sleep(PAUSE_S)
-        settle(one)
-        return per_step_ns(torch, one, TIMED_STEPS)
-
     def pairs(extra: int, count: int) -> tuple[list[float], list[float]]:
-        """Times of a step without and with the extra work, in turn: A B, B A, A B, …"""
-        times: tuple[list[float], list[float]] = ([], [])
-        for number in range(count):
-            for form in (0, 1) if number % 2 else (1, 0):
-                times[form].append(burst(functools.partial(step, extra * form)))
-        return times
+        """Times of a step without and with the extra work, in turn."""
+        forms = {"a": functools.partial(step, 0), "b": functools.partial(step, extra)}
+        times: dict[str, list[float]] = {"a": [], "b": []}
+        while len(times["a"]) < count:
+            time.sleep(PAUSE_S)
+            settle(forms["b"])
+            for form in IN_TURN:
+                times[form].append(per_step_ns(torch, forms[form], TIMED_STEPS))
+        return times["a"], times["b"]
 
     def work(asked: Any) -> Result:
         if isinstance(asked, int):
             a, b = pairs(asked, TRUE_PAIRS)
-            ratios = [slow / fast for fast, slow in zip(a, b, strict=True)]
-            return {"ratio": statistics.median(ratios), "a_ns": _whole(a), "b_ns": _whole(b)}
+            return {"extra": asked, "ratio": typical_ratio(a, b), "a_ns": _whole(a), "b_ns": _whole(b)}
         if program.extra is not None:
             return {"extra": program.extra}
-        extra = round(SLOWDOWN * statistics.median(pairs(0, SEARCH_PAIRS)[0]) * (1 if tiny else CYCLES_PER_NS))
+        step_ns = statistics.median(pairs(0, SEARCH_PAIRS)[0])
+        tried = [(round(SLOWDOWN * step_ns * ELEMENTS_PER_NS), 0.0)]
         for _ in range(SEARCHES):
-            a, b = pairs(extra, SEARCH_PAIRS)
-            slower = statistics.median(slow / fast for fast, slow in zip(a, b, strict=True)) - 1
-            extra = round(extra * min(max(SLOWDOWN / max(slower, 0.001), 0.4), 2.5))
-        return {"extra": extra}
+            extra = tried[-1][0]
+            tried[-1] = (extra, typical_ratio(*pairs(extra, SEARCH_PAIRS)) - 1)
+            tried.append((corrected(tried), 0.0))
+        return {"extra": tried[-1][0]}
 
     return work
+
+
+def typical_ratio(a: list[float], b: list[float]) -> float:
+    """Time of B over that of A: the median of neighbours in time."""
+    return statistics.median(slow / fast for fast, slow in zip(a, b, strict=True))
+
+
+def corrected(tried: Sequence[tuple[int, float]]) -> int:
+    """The extra work that makes a step 3 % slower, by all that were tried: each with how much slower it was. What it
+    costs is taken as proportional to it (least squares); it is changed by a factor of four at most."""
+    extra = tried[-1][0]
+    cost = sum(amount * slower for amount, slower in tried) / sum(amount**2 for amount, _ in tried)
+    return round(min(max(SLOWDOWN / max(cost, 1e-12), extra / 4), extra * 4))
 
 
 def describing(tiny: bool) -> Worker:

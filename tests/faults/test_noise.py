@@ -48,6 +48,31 @@ def test_extra_kernels_are_three_percent() -> None:
     assert program.extra / SMALL_KERNELS == pytest.approx(workers.SLOWDOWN, rel=0.02)
 
 
+def test_extra_work_is_corrected_by_all_that_was_tried() -> None:
+    assert workers.corrected([(1000, 0.06)]) == 500
+    # 0.06 for 1,000 and 0.02 for 500: (60 + 10) / (1e6 + 0.25e6) = 5.6e-5 for each, and 0.03 / 5.6e-5 = 536.
+    assert workers.corrected([(1000, 0.06), (500, 0.02)]) == 536
+    assert workers.corrected([(1000, -0.01)]) == 4000
+
+
+class _Timed:
+    """A process in which each unit of extra work costs 0.1 % of the step."""
+
+    failed = False
+
+    def ask(self, asked: Any) -> Result:
+        return {"extra": 60} if asked == workers.MEASURE else {"extra": asked, "a_ns": [1000], "b_ns": [1000 + asked]}
+
+
+def test_a_program_is_timed_until_it_is_three_percent_slower(tmp_path: Path) -> None:
+    program = Program("p", "GPU", lambda torch, tiny: lambda extra: None)
+    found = {"extra": None, "truth": [], "tried": []}
+    kept = noise.Study(tmp_path, tmp_path, True, (program,), 0.0, 1e12, {"programs": {"p": found}, "log": []})
+    noise._time_program(kept, program, [_Timed(), _Timed()])  # type: ignore[list-item]
+    assert (found["extra"], found["tried"]) == (30, [[60, 0.06], [30, 0.03]])
+    assert [one["extra"] for one in found["truth"]] == [30, 30]
+
+
 def test_all_forms_of_the_layer_compute_the_same() -> None:
     torch: Any = pytest.importorskip("torch")
     results = [build()() for build in layer_forms(torch, True).values()]
@@ -58,7 +83,7 @@ def test_all_forms_of_the_layer_compute_the_same() -> None:
 def test_every_form_is_in_every_batch_and_none_has_a_fixed_place() -> None:
     forms = [(program, form) for program in "lsct" for form in "ab"]
     batches = [noise.order_of(forms, batch) for batch in range(len(forms))]
-    assert all(set(Counter(batch).values()) == {noise.RUNS_TOGETHER} for batch in batches)
+    assert all(set(Counter(batch).values()) == {2} for batch in batches)
     assert len({batch[0] for batch in batches}) == len(forms)
 
 
@@ -70,7 +95,7 @@ def test_what_does_not_fit_is_left_out_of_the_archive(tmp_path: Path, monkeypatc
     for result in results:
         (scratch / result["file"]).write_bytes(bytes(9000))
     monkeypatch.setattr(noise, "MAX_ARCHIVE_BYTES", 25_000)
-    kept = noise.Study(tmp_path / "out", scratch, True, 0.0, 1.0, {"runs": results})
+    kept = noise.Study(tmp_path / "out", scratch, True, (), 0.0, 1.0, {"runs": results})
     kept.save(results[:1])
     kept.save(results[1:])
     with tarfile.open(tmp_path / "out" / noise.ARCHIVE) as tar:
@@ -84,7 +109,7 @@ def test_a_process_that_fails_costs_only_itself(tmp_path: Path) -> None:
         raise ValueError("no such form")
 
     found: dict[str, Any] = {"failures": [], "log": []}
-    kept = noise.Study(tmp_path, tmp_path, True, 0.0, 1.0, found)
+    kept = noise.Study(tmp_path, tmp_path, True, (), 0.0, 1.0, found)
     assert "error" in noise.record_batch(kept, [(fails, "one.json.gz")])[0]
     assert "no such form" in found["failures"][0]
 
