@@ -37,14 +37,14 @@ class Captures:
         self._latest = self._held = ("", 0)
 
     def take(self) -> Result:
-        """Captures the steps once more, and returns how long the GPU was busy in one."""
+        """Captures the steps once more, and returns how long one took and how long the GPU was busy in it."""
         case = self._job.case
         text = capture(
             self._torch, self._built or self._job.build(), steps=case.steps, stacks=self._job.stacks, cold=case.cold
         )
         step_ns, busy_ns = profiled_step_ns(text)
         self._latest = (text, step_ns)
-        return {"busy_ns": busy_ns}
+        return {"busy_ns": busy_ns, "step_ns": step_ns}
 
     def hold(self) -> Result:
         """Prefers the latest capture to the one held before."""

@@ -31,8 +31,8 @@ from faults.rounds import describe, measure
 SCHEMA = "warpline.faults/1"
 HOW = (
     "wall time of a step over many steps with one wait for the GPU at the end, no profiler attached, before, between "
-    "and after the captures, in calm moments of the host. Times and captures are those of one round: the one whose "
-    "slowest time is the least. The steps of a cold start are the first after it is built."
+    "and after the captures, on the same calm cores in calm moments of the host. Times and captures are those of one "
+    "round: the least disturbed. The steps of a cold start are the first after it is built."
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""

@@ -2,17 +2,18 @@
 
 A shared host can be half as fast from one second to the next, a GPU at its power limit changes its clocks by 15 %, and
 a profiler stays attached to its process. So each variant has one process for the stopwatch and one for each capture (a
-new one each time, where it is about a process's first calls). All are built and warmed up first; then they work one at
-a time, each when the host is calm (`faults/calm_host.py`), in rounds: the stopwatch, a capture, the stopwatch again,
-the other capture, the stopwatch again. A round in which all these times are as short as any ever seen was undisturbed
-from its begin to its end. What is kept is the captures and the times of one round: that whose slowest time is the
-least.
+new one each time, where it is about a process's first calls), all on the same few calm cores. All are built and warmed
+up first; then they work one at a time, each when the host is calm (`faults/calm_host.py`), in rounds: the stopwatch, a
+capture, the stopwatch again, the other capture, the stopwatch again. A round in which all these times are as short as
+any ever seen was undisturbed from its begin to its end. What is kept is the captures and the times of one round: the
+least disturbed.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from faults.actor import Actor, Worker
-from faults.calm_host import Pulse
+from faults.calm_host import Pulse, keep_to_calm_cores
 from faults.captures import Captures
 from faults.jobs import CAPTURE, DESCRIBE, FAULTY, TIME, Job, Result
 from faults.programs import Case
@@ -29,8 +30,10 @@ from faults.stopwatch import FirstSteps, Stopwatch, summary, wake
 
 AGREE = 0.03
 """Two measurements that differ by no more are the same."""
-FEWEST_ROUNDS, MOST_ROUNDS = 2, 10
-CASE_LIMIT_S = 10.0
+CAPTURES_AGREE = 0.10
+"""The same for two captures, whose steps the profiler makes longer now more, now less."""
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 10
+CASE_LIMIT_S = 12.0
 """After so long a case begins no further round."""
 WAIT_S = 0.5
 """How long a measurement waits for a calm moment."""
@@ -39,15 +42,31 @@ MEASURE, HOLD, KEEP = "measure", "hold", "keep"
 
 @dataclass(slots=True)
 class Round:
-    """What was measured of one variant in a row: its times, and how busy the GPU was in a step of each capture."""
+    """What was measured of one variant in a row: its times, and a step of each capture with how busy the GPU was."""
 
     times: list[float] = field(default_factory=list)
     busy: list[float] = field(default_factory=list)
+    captured: dict[Job, float] = field(default_factory=dict)
 
-    @property
-    def slowest(self) -> float:
-        """The longest time of a step. A GPU that was busy for longer than a bare step ran with slower clocks then."""
-        return max([*self.times, *self.busy]) if self.times else float("inf")
+    def disturbance(self, least: Round) -> float:
+        """How much longer its slowest part took than it was ever seen to take; under 1 it counts as undisturbed.
+
+        A GPU that was busy for longer than a bare step ran with slower clocks then.
+        """
+        if not self.times:
+            return float("inf")
+        bare = max([*self.times, *self.busy]) / least.times[0] - 1
+        captures = [ns / least.captured[job] - 1 for job, ns in self.captured.items()]
+        return max([bare / AGREE, *(longer / CAPTURES_AGREE for longer in captures)])
+
+
+def least_of(rounds: Sequence[Round]) -> Round:
+    """The shortest time and the shortest capture of each kind that were ever seen."""
+    captured: dict[Job, float] = {}
+    for past in rounds:
+        for job, ns in past.captured.items():
+            captured[job] = min(ns, captured.get(job, ns))
+    return Round([min((ns for past in rounds for ns in past.times), default=0.0)], captured=captured)
 
 
 class Variant:
@@ -57,6 +76,7 @@ class Variant:
         self.folder = folder
         self.pulse = pulse
         self.rounds: list[Round] = []
+        self.held = Round()
         self.kept: dict[Job, Result] = {}
         self._jobs = jobs
         self._actors = {job: actor_of(job, folder) for job in jobs if not job.needs_own_process}
@@ -74,12 +94,14 @@ class Variant:
         for capture in captures:
             self._once(capture, this, asked)
             self._once(stopwatch, this, asked)
-        if this.slowest <= min((past.slowest for past in self.rounds), default=float("inf")):
+        self.rounds.append(this)
+        least = least_of(self.rounds)
+        if this.disturbance(least) <= self.held.disturbance(least):
+            self.held = this
             for actor in asked:
                 actor.ask(HOLD)
                 if actor.job not in self._actors:
                     self.kept[actor.job] = actor.ask(KEEP)
-        self.rounds.append(this)
         for actor in asked:
             if actor.job not in self._actors:
                 actor.end()
@@ -90,16 +112,16 @@ class Variant:
 
     def calm(self) -> int:
         """How many rounds were undisturbed."""
-        limit = min(self._times(), default=0.0) * (1 + AGREE)
-        return sum(past.slowest <= limit for past in self.rounds)
+        least = least_of(self.rounds)
+        return sum(past.disturbance(least) <= 1 for past in self.rounds)
 
     def results(self) -> dict[Job, Result]:
         """What is kept of each job; without those that failed."""
         self.kept |= {job: actor.ask(KEEP) for job, actor in self._actors.items() if not actor.failed}
         if not self._times():
             return {}
-        best = min(self.rounds, key=lambda past: past.slowest)
-        times = {**asdict(summary(self._times())), "step_ns": round(statistics.median(best.times)), "calm": self.calm()}
+        step_ns = round(statistics.median(self.held.times))
+        times = {**asdict(summary(self._times())), "step_ns": step_ns, "calm": self.calm()}
         return {
             job: {**result, **({"captures": len(self.rounds)} if job.work == CAPTURE else times)}
             for job, result in self.kept.items()
@@ -124,8 +146,9 @@ class Variant:
         result = actor.ask(MEASURE)
         if job.work == TIME:
             this.times.extend([result["ns"]] if "ns" in result else [])
-        else:
-            this.busy.extend([result["busy_ns"]] if "busy_ns" in result else [])
+        elif "busy_ns" in result:
+            this.busy.append(result["busy_ns"])
+            this.captured[job] = result["step_ns"]
         if actor not in asked:
             asked.append(actor)
 
@@ -133,6 +156,7 @@ class Variant:
 def measure(wanted: Sequence[Job], folder: Path, pulse: Pulse) -> dict[Job, Result]:
     """Measures everything of a case; what failed is left out."""
     began = time.monotonic()
+    keep_to_calm_cores(pulse.cores)
     by_variant: dict[str, list[Job]] = {}
     for job in sorted(wanted, key=lambda job: job.work != TIME):
         by_variant.setdefault(job.timed_as, []).append(job)
@@ -168,6 +192,7 @@ def actor_of(job: Job, folder: Path) -> Actor:
 
 def _worker(job: Job, folder: Path) -> Worker:
     torch = importlib.import_module("torch")
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     if not job.needs_own_process:
         wake(torch)
     return WORKS[job.work](torch, job, folder)

@@ -21,6 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from faults.calm_host import keep_to_calm_cores
 from faults.jobs import CAPTURE, FAULTY, PLAIN, Job
 from faults.loop import STEPS
 from faults.programs import SUITES, Case
@@ -51,9 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"there is no program {options.nsys}")
     options.output.mkdir(parents=True, exist_ok=True)
     import_once(options.suite)
-    missing = 0
+    missing, cores = 0, frozenset(os.sched_getaffinity(0))
     for case in suite:
         if not options.only or case.name in options.only:
+            keep_to_calm_cores(cores)
             failures = [failure for way in TORCH_WAYS if (failure := with_torch(case, way, options.output))]
             failures += with_nsys(nsys, options.suite, case, options.output, options.steps)
             missing += len(failures)

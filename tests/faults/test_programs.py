@@ -16,7 +16,7 @@ from faults.jobs import jobs
 from faults.programs import CASES, CAUSES, SUITES, Case
 from faults.programs.case import PLANTED
 from faults.record import main
-from faults.rounds import Round, Variant, measure
+from faults.rounds import Round, Variant, least_of, measure
 from faults.stopwatch import FirstSteps, Stopwatch, summary
 from warpline.fixes.registry import all_fixes
 
@@ -138,10 +138,17 @@ def test_a_moment_is_calm_if_the_host_is_about_as_fast_as_ever(monkeypatch: pyte
     assert not pulse.wait_for_calm(limit_s=0.0)  # it does not wait for ever
 
 
-def test_a_round_is_as_slow_as_its_slowest_time_or_its_gpu() -> None:
-    assert Round(times=[100.0, 102.0, 101.0], busy=[90.0, 90.0]).slowest == 102.0
-    assert Round(times=[701.0, 702.0], busy=[795.0]).slowest == 795.0  # captured with slower clocks
-    assert Round(busy=[90.0]).slowest == float("inf")
+def test_a_round_is_as_disturbed_as_its_slowest_time_its_gpu_or_its_captures() -> None:
+    plain, stacks = jobs(Case("sleeper", "dispatch", "cuda_graph", MagicMock()))[-2:]
+    calm = Round(times=[100.0, 103.0], busy=[90.0], captured={plain: 220.0, stacks: 400.0})
+    slow_clocks = Round(times=[101.0], busy=[106.0], captured={plain: 200.0})
+    slow_capture = Round(times=[101.0], busy=[90.0], captured={plain: 230.0})
+    least = least_of([calm, slow_clocks, slow_capture, Round()])
+    assert (least.times, least.captured) == ([100.0], {plain: 200.0, stacks: 400.0})
+    assert calm.disturbance(least) == pytest.approx(1.0)
+    assert slow_clocks.disturbance(least) == pytest.approx(2.0)
+    assert slow_capture.disturbance(least) == pytest.approx(1.5)
+    assert Round(busy=[90.0]).disturbance(least) == float("inf")
 
 
 def test_a_variant_is_measured_until_a_round_was_undisturbed(tmp_path: Path) -> None:
