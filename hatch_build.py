@@ -24,7 +24,7 @@ LIBRARIES = {
     Path("src/warpline/trace/nest.c"): "_nest.so",
     Path("src/warpline/replay/simulate.c"): "_simulate.so",
 }
-FLAGS = ["-O3", "-s", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden"]
+FLAGS = ["-O3", "-s", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
 
 
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]

@@ -1,7 +1,8 @@
 """The bundled trace in half the space, for the wheel: each text once, and beside them the numbers, column by column.
 
 A line of the trace is a template with holes, and its numbers fill them. Times and ids are written as differences to
-those before, which are small. A wheel holds this form, which `hatch_build.py` makes; a checkout has the trace itself.
+those before, which are small; of each column first all lowest bytes, then all second ones, which are mostly alike. A
+wheel holds this form, which `hatch_build.py` makes; a checkout has the trace itself.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ HERE = Path(__file__).parent / "data"
 TRACE = "demo.json.xz"
 PACKED = "demo.packed.xz"
 HOLE, END = "\x01", "\x02"
-"""Marks a hole in a template, and ends a part; JSON has neither."""
+"""Marks a hole in a template, and ends a part of the texts; JSON has neither."""
+FILTERS: list[dict[str, int]] = [{"id": lzma.FILTER_LZMA2, "preset": 9 | lzma.PRESET_EXTREME, "pb": 0}]
+"""Bytes in planes, like those of text, are not aligned to words."""
 NUMBER = re.compile(r'(?<=")(ts|dur|External id|correlation|Sequence number)": (\d+(?:\.\d{3})?)(?=[,}])')
 HOLES = re.compile(rf'([A-Za-z ]+)": {HOLE}')
 SPAN = re.compile(r'\{"ph": "X", "cat": "(\w+)", .*"tid": ([^,]+), .*"ts": ([\d.]+), .*\},')
@@ -65,18 +68,28 @@ def packed(text: str) -> bytes:
     lines = [templates.setdefault(NUMBER.sub(cut, line), len(templates)) for line in text.split("\n")]
     for name in SUMMED & columns.keys():
         columns[name] = [value - before for value, before in zip(columns[name], [0, *columns[name]], strict=False)]
-    named = [f"{name}: {' '.join(map(str, values))}" for name, values in columns.items()]
-    parts = ["\n".join(templates), " ".join(map(str, lines)), *named]
-    return lzma.compress(END.join(parts).encode(), preset=9 | lzma.PRESET_EXTREME)
+    parts, planes = ["\n".join(templates), " ".join(map(str, lines))], b""
+    for name, values in columns.items():
+        width = max(value.bit_length() for value in values) // 8 + 1
+        parts.append(f"{name}: {len(values)} {width}")
+        rows = b"".join(value.to_bytes(width, "little", signed=True) for value in values)
+        planes += b"".join(rows[place::width] for place in range(width))
+    texts = END.join(parts).encode()
+    return lzma.compress(b"%d\n%b%b" % (len(texts), texts, planes), filters=FILTERS)
 
 
 def unpacked(content: bytes) -> str:
     """What was packed, to the last character."""
-    templates, lines, *named = lzma.decompress(content).decode().split(END)
+    length, _, rest = lzma.decompress(content).partition(b"\n")
+    templates, lines, *named = rest[: int(length)].decode().split(END)
     columns: dict[str, Iterator[int]] = {}
-    for name, _, values in (column.partition(": ") for column in named):
-        numbers = map(int, values.split())
+    at = int(length)
+    for name, _, shape in (column.partition(": ") for column in named):
+        count, width = map(int, shape.split())
+        planes = (rest[at + place * count : at + (place + 1) * count] for place in range(width))
+        numbers = (int.from_bytes(row, "little", signed=True) for row in zip(*planes, strict=True))
         columns[name] = accumulate(numbers) if name in SUMMED else numbers
+        at += count * width
 
     def fill(hole: re.Match[str]) -> str:
         value, decimals = next(columns[hole[1]]), DECIMALS.get(hole[1], 0)
