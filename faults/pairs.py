@@ -4,7 +4,8 @@
 
 judges the pairs of the checkout, and those of folders that `python -m faults.record` wrote. The verdict is right if the
 stopwatch says the same, open if it is inconclusive, and wrong otherwise. The largest part names the fault if it is what
-the fault is made of: see `names_the_fault`.
+the fault is made of: see `names_the_fault`. A cold start that `compare` sets aside is judged by what it says of these
+steps.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from pathlib import Path
 
 from faults.jobs import CURED
 from faults.recorded import MANIFEST, RecordedCase, recorded_cases
+from warpline.compare.cold_start import cold_start
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
 from warpline.compare.counts import differing
 from warpline.compare.measured import measure
+from warpline.compare.parts import Part
 from warpline.trace.open import open_trace
 
 LAUNCHING = ("dispatch", "launch_latency")
@@ -60,11 +63,10 @@ def rated(verdict: str, truth: float) -> str:
     return "right, below the least effect" if true == "same" and (verdict == "slower") == (truth > 1) else "wrong"
 
 
-def names_the_fault(case: RecordedCase, found: Comparison) -> bool:
+def names_the_fault(case: RecordedCase, found: Comparison, part: Part) -> bool:
     """Whether the largest part is what the fault is made of: idle time of its cause; the copies; for a slow kernel, the
     kernel. Syncs and many copies make the GPU wait for launches: there the answer must say how many are gone."""
     cause, fix = case.entry["cause"], case.entry["fix"]
-    part = found.parts[0]
     idle = part.name if part.kind == "idle" else None
     if cause == "dispatch":
         return idle in LAUNCHING
@@ -84,20 +86,25 @@ def main() -> int:
     verdicts: Counter[tuple[str, str, str]] = Counter()
     named: Counter[tuple[str, str, bool]] = Counter()
     for case in pairs(parser.parse_args().folders):
-        a, b = (measure(open_trace(case.recording(variant))) for variant in (case.scored_variant, CURED))
+        traces = [open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED)]
+        a, b = map(measure, traces)
         found, truth = compare_measured([a], [b]), true_ratio(case)
         cause = case.entry["cause"]
         is_healthy, is_cold = cause == "healthy", bool(case.entry["cold"])
-        answer = "cold start" if is_cold else rated(found.verdict, truth)
+        cold = cold_start(traces[:1], traces[1:], LEAST_EFFECT) if is_cold else None
+        verdict, judged_by, ratio, part = found.verdict, found.judged_by, found.ratio, found.parts[0]
+        if cold is not None:
+            verdict, judged_by, ratio = cold.difference.verdict, "cold start", cold.difference.ratio
+            part = cold.parts[0]
+        answer = rated(verdict, truth)
         verdicts[case.suite, "healthy" if is_healthy else "fault", answer] += 1
-        is_named = is_healthy or names_the_fault(case, found)
+        is_named = is_healthy or names_the_fault(case, found, part)
         if not is_healthy:
             named[case.suite, cause, is_named] += 1
-        if answer not in {"right", "cold start"} or found.judged_by == "structure" or not is_named:
-            part = found.parts[0]
+        if answer != "right" or judged_by not in {"step", "work"} or not is_named:
             print(
-                f"{case.suite}/{case.name} ({cause}, {case.entry['fix']}): {answer}, {found.verdict} by "
-                f"{found.judged_by}, ratio {found.ratio.expected:.2f}, true {truth:.2f}; "
+                f"{case.suite}/{case.name} ({cause}, {case.entry['fix']}): {answer}, {verdict} by "
+                f"{judged_by}, ratio {ratio.expected:.2f}, true {truth:.2f}; "
                 f"largest part {'names it' if is_named else 'does not name it'}: {part.kind} {part.name[:60]}",
                 flush=True,
             )

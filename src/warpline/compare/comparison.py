@@ -13,17 +13,19 @@ import numpy as np
 
 from warpline.compare import unit
 from warpline.compare.changed_work import ChangedWork, judge
+from warpline.compare.cold_start import ColdStart, cold_start
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts, differing
 from warpline.compare.measured import Measured, measure, median_run
 from warpline.compare.parts import Part, explain
-from warpline.compare.spread import Difference, Judged, drift
+from warpline.compare.spread import MORE_RUNS, Difference, Judged, drift
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
+from warpline.compare.words import in_words, percent
 from warpline.errors import UsageError
 from warpline.estimate import Estimate
 from warpline.notebook import card, paragraph, table
 from warpline.trace.trace import Trace
-from warpline.units import duration, several, speedup
+from warpline.units import duration, several
 
 if TYPE_CHECKING:
     from warpline.compare.prediction import Outcome
@@ -33,8 +35,6 @@ Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
-LARGE = 2.0
-"""From this ratio on it is shown as a multiple."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +93,9 @@ class Comparison:
     """What changed, the largest first; the changes and `unexplained_ns` sum to `change_ns`."""
     unexplained_ns: int
     """Change of idle time without a known cause."""
+    cold_start: ColdStart | None = None
+    """The steps that are cold on a side, beside the same ones of the other; None if none are. The rest of the answer is
+    about warm steps."""
     outcome: Outcome | None = None
     """What the replay of A predicted for the fix that B has; None if no fix is recognised."""
 
@@ -111,7 +114,7 @@ class Comparison:
         """The answer in one sentence."""
         if not self.same_unit:
             return f"Not comparable: {_time(self.a)} and {_time(self.b)}."
-        what = "step" if self.a.step.has_steps else "recording"
+        what = ("warm step" if self.cold_start else "step") if self.a.step.has_steps else "recording"
         times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {what}"
         known = in_words(self.ratio)
         if self.verdict == "not_comparable":
@@ -145,21 +148,9 @@ class Comparison:
                 "p_value": self.p_value,
             },
             "more_runs": self.more_runs,
-            "parts": [
-                {
-                    "kind": part.kind,
-                    "name": part.name,
-                    "a": list(part.a),
-                    "b": list(part.b),
-                    "a_count": part.a_count,
-                    "b_count": part.b_count,
-                    "a_ns": part.a_ns,
-                    "b_ns": part.b_ns,
-                    "change_ns": part.change_ns,
-                }
-                for part in self.parts
-            ],
+            "parts": [part.to_dict() for part in self.parts],
             "unexplained_ns": self.unexplained_ns,
+            "cold_start": self.cold_start.to_dict() if self.cold_start else None,
             "outcome": self.outcome.to_dict() if self.outcome else None,
         }
 
@@ -174,12 +165,16 @@ class Comparison:
 def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
     """Compare the runs of A with those of B, and recognise the fix that was made."""
     found = compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+    if found.verdict != "not_comparable":
+        found = replace(found, cold_start=cold_start(a, b, least_effect))
     if found.verdict == "not_comparable" or not found.parts or all(not part.change_ns for part in found.parts):
         return found
     from warpline.compare.prediction import outcome  # noqa: PLC0415 - the replay loads only when it is needed
 
-    ends = (_of_median(a, found.a), _of_median(b, found.b))
-    return replace(found, outcome=outcome(*ends, found.a.step, found.b.step))
+    known = outcome(_of_median(a, found.a), _of_median(b, found.b), found.a.step, found.b.step)
+    if found.cold_start is not None and known is not None and known.fixes == ("warm_up",):
+        return found  # what a warm-up gains is said there; the prediction would be one of warm steps
+    return replace(found, outcome=known)
 
 
 def _of_median(traces: Sequence[Trace], side: Compared) -> Trace:
@@ -254,25 +249,13 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"
             if found.more_runs
-            else "more runs will not settle it: the runs differ too much from each other"
+            else f"not even {MORE_RUNS[-1]} more would: the time for which the GPU waits differs too much between runs"
         )
         remarks.append(f"the interval includes both no change and a change of {100 * least_effect:.0f} %; {more}")
         counted = differing(a.counts, b.counts, least_effect)
         if counted:
             remarks.append(f"counts have no noise, and a step has others: {counted}")
     return remarks
-
-
-def percent(ratio: float) -> str:
-    """A ratio as a change: 1.03 is +3.0 %."""
-    return f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
-
-
-def in_words(ratio: Estimate) -> str:
-    """A ratio with its interval: as a change in percent, or as a multiple where it is large."""
-    if ratio.expected < LARGE:
-        return f"{percent(ratio.expected)} ({percent(ratio.low)} to {percent(ratio.high)})"
-    return f"{speedup(ratio.expected)} as long ({speedup(ratio.low)} to {speedup(ratio.high)})"
 
 
 def _time(side: Compared) -> str:

@@ -43,12 +43,12 @@ def median_run(runs: Sequence[Measured]) -> Measured:
 
 def side_of(runs: Sequence[Measured]) -> Side:
     """The runs for the statistics."""
-    return tuple(_run_time(run) for run in runs)
+    return tuple(run_time(run.step) for run in runs)
 
 
-def _run_time(run: Measured) -> RunTime:
-    step = run.step
+def run_time(step: TypicalStep) -> RunTime:
+    """The time of a step by what differs between runs."""
     with_host = np.array([one.is_host_copy for one in step.operations], bool)
     copies_ns = float(step.exposed_ns[with_host].sum())
     work_ns = float(step.exposed_ns.sum()) - copies_ns
-    return RunTime(work_ns, run.idle_ns, step.lengths_ns, copies_ns, step.ahead_ns)
+    return RunTime(work_ns, sum(step.idle_ns.values()), step.lengths_ns, copies_ns, step.ahead_ns)

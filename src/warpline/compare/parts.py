@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from heapq import heappop, heappush
 from itertools import chain
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,6 +57,20 @@ class Part:
     def change_ns(self) -> int:
         """How much longer it takes in B."""
         return self.b_ns - self.a_ns
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "a": list(self.a),
+            "b": list(self.b),
+            "a_count": self.a_count,
+            "b_count": self.b_count,
+            "a_ns": self.a_ns,
+            "b_ns": self.b_ns,
+            "change_ns": self.change_ns,
+        }
 
 
 @dataclass(frozen=True, slots=True)

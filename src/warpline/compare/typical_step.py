@@ -87,7 +87,17 @@ def typical_step(trace: Trace) -> TypicalStep:
         raise CannotAnswer(
             "no-gpu-work", f"{trace.path.name} has no work of a GPU to compare", wrong[0] if wrong else ""
         )
-    steps, marks, found_by = _warm_steps(trace)
+    return _typical(trace, *_warm_steps(trace))
+
+
+def whole_span(trace: Trace, first: int, beyond: int) -> TypicalStep:
+    """These steps of a recording, as if they were one."""
+    starts, ends = trace.step_spans
+    span = Spans(starts[first : first + 1], ends[beyond - 1 : beyond])
+    return _typical(trace, span, span, str(trace.steps_in_view["found_by"][0]))
+
+
+def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> TypicalStep:
     device, rows = _busiest(trace, steps)
     which, step, charged, waited = _charges(rows, steps)
     alike, are_most = _like_the_median(rows, which, step, steps)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison, in_words
+from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison
 from warpline.compare.counts import differing
 from warpline.compare.gate import Gate
 from warpline.compare.parts import Part
+from warpline.compare.words import in_words
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
 
@@ -39,6 +40,10 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     lead: list[Content] = [Text(comparison.sentence, "strong")]
     if comparison.same_unit:
         lead += _in_words(comparison)
+    cold = comparison.cold_start
+    if cold is not None:
+        lead.append(Text(cold.sentence, "strong"))
+        lead += map(Text, cold.remarks)
     if comparison.outcome is not None:
         lead.append(Text(comparison.outcome.sentence))
     if comparison.reasons:
@@ -46,7 +51,13 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
         lead.append(Notes(tuple(Note(severity, comparison.verdict, reason) for reason in comparison.reasons)))
     sections = [Section("answer", "Answer", tuple(lead), is_lead=True)]
     if comparison.same_unit:
-        sections.append(Section("parts", "What changed, per step", (_parts(comparison, verbose),)))
+        whole = (comparison.a.step_ns, comparison.b.step_ns)
+        table = _parts(comparison.parts, comparison.unexplained_ns, whole, "step", verbose)
+        sections.append(Section("parts", "What changed, per step", (table,)))
+    if cold is not None:
+        table = _parts(cold.parts, cold.unexplained_ns, (cold.a_ns, cold.b_ns), cold.which, verbose)
+        sections.append(Section("cold_start", f"What changed in the cold start, {cold.which}", (table,)))
+    if comparison.same_unit:
         sections.append(Section("counts", "How often, per step", (_counts(comparison),)))
     return Report(f"A {_named(comparison.a)} · B {_named(comparison.b)}", tuple(sections))
 
@@ -107,7 +118,8 @@ def _sentence(part: Part) -> str:
     return f"{part.name}: {times}{gain}."
 
 
-def _parts(comparison: Comparison, verbose: bool) -> Table:
+def _parts(parts: Sequence[Part], unexplained_ns: int, whole: tuple[int, int], name: str, verbose: bool) -> Table:
+    """The parts of a difference; `whole` are the times of A and of B, and `name` says of what."""
     columns = (
         Column("kind", "kind"),
         Column("a_ns", "A", "ns"),
@@ -116,19 +128,18 @@ def _parts(comparison: Comparison, verbose: bool) -> Table:
         Column("counts", "operations", aligned="right", priority=2),
         Column("name", "part", key=True),
     )
-    whole = max(comparison.a.step_ns, comparison.b.step_ns)
-    parts = [part for part in comparison.parts if verbose or abs(part.change_ns) >= SHORTEST * whole]
-    shown = parts if verbose else parts[:LISTED]
-    rest = [part for part in comparison.parts if part not in shown]
+    large = [part for part in parts if verbose or abs(part.change_ns) >= SHORTEST * max(whole)]
+    shown = large if verbose else large[:LISTED]
+    rest = [part for part in parts if part not in shown]
     rows: list[tuple[str | int | None, ...]] = [
         (_word(part), part.a_ns, part.b_ns, part.change_ns, _how_many(part), _name(part)) for part in shown
     ]
     if rest:
         a_ns, b_ns = (sum(getattr(part, side) for part in rest) for side in ("a_ns", "b_ns"))
         rows.append(("", a_ns, b_ns, b_ns - a_ns, None, several(len(rest), "other part")))
-    if comparison.unexplained_ns:
-        rows.append(("GPU idle", None, None, comparison.unexplained_ns, None, "without a known cause"))
-    rows.append(("", comparison.a.step_ns, comparison.b.step_ns, comparison.change_ns, None, "step"))
+    if unexplained_ns:
+        rows.append(("GPU idle", None, None, unexplained_ns, None, "without a known cause"))
+    rows.append(("", *whole, whole[1] - whole[0], None, name))
     note = f"{several(len(rest), 'part')} changed by less; -v lists them" if rest else ""
     return Table(columns, tuple(rows), hidden=len(rest), hidden_note=note)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warpline.compare.change_points import LEAST_POINTS
-from warpline.compare.comparison import percent
 from warpline.compare.history import History
+from warpline.compare.words import percent
 from warpline.reports.sections import Column, Content, Figure, Report, Section, Table, Text
 from warpline.units import several
 

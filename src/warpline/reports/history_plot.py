@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from html import escape
 
-from warpline.compare.comparison import percent
 from warpline.compare.history import History
+from warpline.compare.words import percent
 from warpline.inert import inert
 
 WIDTH, HEIGHT = 840, 300

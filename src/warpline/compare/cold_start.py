@@ -1,0 +1,131 @@
+"""Cold steps of two programs, beside the same steps of each other.
+
+A comparison is one of warm steps. What a program takes once, while it loads, compiles or tunes, is compared by itself:
+the steps that are cold on a side, as one span, with those at the same places on the other side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from warpline.compare.measured import run_time
+from warpline.compare.parts import Part, explain
+from warpline.compare.spread import Difference, difference
+from warpline.compare.typical_step import TypicalStep, typical_step, whole_span
+from warpline.compare.words import in_words
+from warpline.replay.cold_steps import find_cold_steps
+from warpline.trace.cold import ColdSteps
+from warpline.trace.trace import Trace
+from warpline.units import duration, several
+
+LISTED = 3
+"""Ops that are named."""
+SLOW_ONCE = ("dispatch", "launch_latency", "unknown")
+"""Causes of idle time that say no more than that the CPU is not done; beyond a warm step they are the cold start."""
+
+
+@dataclass(frozen=True, slots=True)
+class ColdStart:
+    """The cold steps of a side and the same ones of the other, as one span."""
+
+    first: int
+    """Place of the first of these steps in the recordings, from 0."""
+    count: int
+    cold_in: tuple[str, ...]
+    """`a`, `b` or both."""
+    difference: Difference
+    a_ns: int
+    b_ns: int
+    parts: tuple[Part, ...]
+    """What differs, the largest first; the changes and `unexplained_ns` sum to the change of the span."""
+    unexplained_ns: int
+    ops: tuple[tuple[str, int], ...]
+    """Outermost ops, or calls, of the longer side that take longest beyond a warm step, with that time."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer in one sentence."""
+        times = f"{duration(self.a_ns)} → {duration(self.b_ns)}, {in_words(self.difference.ratio)}"
+        verdict = self.difference.verdict
+        answer = {"same": "B is as fast as A", "inconclusive": "inconclusive"}.get(verdict, f"B is {verdict} than A")
+        return f"Cold start, {self.which}: {answer}, {times}."
+
+    @property
+    def which(self) -> str:
+        """The steps in words."""
+        if self.first:
+            return f"step {self.first + 1}" + (f" to {self.first + self.count}" if self.count > 1 else "")
+        return "the first step" if self.count == 1 else f"the first {several(self.count, 'step')}"
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Where the time goes, and what a reader should know."""
+        longer = "A" if self.a_ns > self.b_ns else "B"
+        ops = ", ".join(f"{name} {duration(time)}" for name, time in self.ops)
+        remarks = [f"Longest in {longer} beyond a warm step: {ops}."] if ops else []
+        if len(self.cold_in) == 1:
+            warm = "B" if self.cold_in == ("a",) else "A"
+            remarks.append(f"In {warm} these steps are not cold: it has no cold start, or it was recorded after one.")
+        return tuple(remarks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "verdict": self.difference.verdict,
+            "first": self.first,
+            "count": self.count,
+            "cold_in": list(self.cold_in),
+            "a_ns": self.a_ns,
+            "b_ns": self.b_ns,
+            "change_ns": self.b_ns - self.a_ns,
+            "ratio": self.difference.ratio.rounded(5).to_dict(),
+            "more_runs": self.difference.more_runs,
+            "parts": [part.to_dict() for part in self.parts],
+            "unexplained_ns": self.unexplained_ns,
+            "ops": [{"name": name, "ns": time} for name, time in self.ops],
+        }
+
+
+def cold_start(a: Sequence[Trace], b: Sequence[Trace], least_effect: float) -> ColdStart | None:
+    """The cold steps; None if no run has any, or a run does not reach as far."""
+    sides = {"a": [(trace, _cold(trace)) for trace in a], "b": [(trace, _cold(trace)) for trace in b]}
+    known = [cold for runs in sides.values() for _, cold in runs if cold is not None]
+    if not known:
+        return None
+    first, beyond = min(cold.first for cold in known), max(cold.first + cold.count for cold in known)
+    if any(len(trace.steps_in_view) < beyond for runs in sides.values() for trace, _ in runs):
+        return None
+    spans_a, spans_b = ([_span(trace, cold, first, beyond) for trace, cold in runs] for runs in sides.values())
+    mine, other = (sorted(some, key=lambda span: span.step_ns)[(len(some) - 1) // 2] for some in (spans_a, spans_b))
+    parts, unexplained = explain(mine, other)
+    longer = sides["a" if mine.step_ns > other.step_ns else "b"]
+    return ColdStart(
+        first,
+        beyond - first,
+        tuple(side for side, runs in sides.items() if any(cold is not None for _, cold in runs)),
+        difference(tuple(map(run_time, spans_a)), tuple(map(run_time, spans_b)), least_effect),
+        round(mine.step_ns),
+        round(other.step_ns),
+        tuple(parts),
+        unexplained,
+        next((cold.ops[:LISTED] for _, cold in longer if cold is not None), ()),
+    )
+
+
+def _cold(trace: Trace) -> ColdSteps | None:
+    return find_cold_steps(trace) if trace.chosen_steps is None else None
+
+
+def _span(trace: Trace, cold: ColdSteps | None, first: int, beyond: int) -> TypicalStep:
+    """The steps as one span; in a cold one, idle time beyond that of warm steps is named for what it is."""
+    span = whole_span(trace, first, beyond)
+    if cold is None:
+        return span
+    warm, idle = typical_step(trace), dict(span.idle_ns)
+    for cause in SLOW_ONCE:
+        once = max(idle[cause] - (beyond - first) * warm.idle_ns[cause], 0.0)
+        idle[cause] -= once
+        idle["cold_start"] += once
+    return replace(span, idle_ns=idle)
