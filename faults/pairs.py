@@ -92,10 +92,10 @@ def main() -> int:
         cause = case.entry["cause"]
         is_healthy, is_cold = cause == "healthy", bool(case.entry["cold"])
         cold = cold_start(traces[:1], traces[1:], LEAST_EFFECT) if is_cold else None
-        verdict, judged_by, ratio, part = found.verdict, found.judged_by, found.ratio, found.parts[0]
+        verdict, ratio, part = found.verdict, found.ratio, found.parts[0]
         if cold is not None:
-            verdict, judged_by, ratio = cold.difference.verdict, "cold start", cold.difference.ratio
-            part = cold.parts[0]
+            verdict, ratio, part = cold.difference.verdict, cold.difference.ratio, cold.parts[0]
+        judged_by = "cold start" if cold is not None else found.judged_by
         answer = rated(verdict, truth)
         verdicts[case.suite, "healthy" if is_healthy else "fault", answer] += 1
         is_named = is_healthy or names_the_fault(case, found, part)
