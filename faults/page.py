@@ -57,6 +57,11 @@ was known.
 {count} cases in `faults/programs/field`, after the mistakes of real programs (adapters of language models, samplers,
 recommenders, graph networks, detection, speech), written and recorded as the held-out suite was.
 """,
+    "harbour": """# The harbour
+
+{count} cases in `faults/programs/harbour`, on real model code, written without a look at the rules and recorded before
+any verdict on them was known.
+""",
     "serving": """# The serving suite
 
 {count} cases in `faults/programs/serving`, from inference and numerical programs, written by another author in the same

@@ -3,7 +3,7 @@
     python -m faults.record --suite held_out -o DIR
     python -m faults.record --suite held_out --only NAME -o DIR
 
-Needs torch and a CUDA device, and for the suite `sealed` also transformers. Every process is forked before CUDA
+Needs torch and a CUDA device, and for some suites also transformers. Every process is forked before CUDA
 starts. Steps are timed and captured in rounds (`faults/rounds.py`). A case that fails costs only itself.
 """
 
@@ -36,7 +36,7 @@ HOW = (
 )
 IMPORTED_ONCE = ("torch", "torch.profiler", "torch._dynamo", "torch._inductor.compile_fx")
 """Imported before any process is forked, so that none of them has to."""
-IMPORTED_FOR = dict.fromkeys(("clinic", "sealed"), ("transformers.modeling_utils",))
+IMPORTED_FOR = dict.fromkeys(("clinic", "harbour", "sealed"), ("transformers.modeling_utils",))
 """What a suite needs besides."""
 
 

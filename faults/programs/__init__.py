@@ -9,7 +9,7 @@ listed:
 The suites: the cases that the rules were written with, held-out ones that were written without a look at the rules,
 and, written the same way, field ones after the mistakes of real programs, training ones after those of research, and
 serving ones after those of inference and numerical programs; studio, textbook and workshop ones are ordinary programs
-with ordinary faults; sealed, clinic and ward ones are real models, and unseen ones are models in plain torch.
+with ordinary faults; sealed, clinic, ward and harbour ones are real models, and unseen ones are models in plain torch.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from faults.programs import (
     dispatch,
     field,
     fusion,
+    harbour,
     healthy,
     held_out,
     loading,
@@ -46,6 +47,7 @@ SUITES = {
     "clinic": clinic.CASES,
     "held_out": held_out.CASES,
     "field": field.CASES,
+    "harbour": harbour.CASES,
     "sealed": sealed.CASES,
     "serving": serving.CASES,
     "studio": studio.CASES,

@@ -1,4 +1,4 @@
-"""The programs of the suites sealed, unseen, clinic and ward at toy sizes on a CPU, which stands in for the GPU."""
+"""The programs of five suites on real models at toy sizes on a CPU, which stands in for the GPU."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from faults.programs import SUITES, Case, Step, clinic, sealed, unseen, ward
+from faults.programs import SUITES, Case, Step, clinic, harbour, sealed, unseen, ward
 from faults.programs.sealed import parts
 
 VARIANTS = [
@@ -17,7 +17,7 @@ VARIANTS = [
     for case in sealed.CASES
     for cure in (None, *dict.fromkeys(cure for cure in (case.fix, *case.also, case.innocent) if cure))
 ]
-SAME_RESULT = [*unseen.CASES, *clinic.CASES, *ward.CASES]
+SAME_RESULT = [*unseen.CASES, *clinic.CASES, *ward.CASES, *harbour.CASES]
 
 
 def on_the_cpu(value: Any) -> Any:
@@ -62,7 +62,7 @@ def cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     monkeypatch.setattr(torch.cuda, "Stream", NoStream)
     monkeypatch.setattr(torch.cuda, "stream", contextlib.nullcontext)
     monkeypatch.setattr(torch.cuda, "current_stream", NoStream)
-    for suite in (sealed, unseen, clinic, ward):
+    for suite in (sealed, unseen, clinic, ward, harbour):
         for module in (suite.dispatch, suite.healthy):
             monkeypatch.setattr(module, "graphed", same)
     for suite in (sealed, unseen, ward):
@@ -73,7 +73,7 @@ def cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.parametrize(
     ("suite", "faulty", "healthy", "traps"),
-    [("sealed", 16, 6, 2), ("unseen", 10, 3, 1), ("clinic", 18, 6, 2), ("ward", 18, 4, 2)],
+    [("sealed", 16, 6, 2), ("unseen", 10, 3, 1), ("clinic", 18, 6, 2), ("ward", 18, 4, 2), ("harbour", 16, 6, 2)],
 )
 def test_a_suite_has_faulty_cases_healthy_ones_and_traps(suite: str, faulty: int, healthy: int, traps: int) -> None:
     cases = SUITES[suite]
