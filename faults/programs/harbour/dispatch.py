@@ -136,10 +136,11 @@ def mpnet_updated_parameter_by_parameter(torch: Any, cure: str | None) -> Step:
     kind = {"fused": True} if cure else {"foreach": False}  # planted
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **kind)
     sentences = torch.randint(3, vocabulary, (2 * pairs, length), device="cuda")
+    whole = torch.ones_like(sentences)
     partners = torch.arange(pairs, device="cuda")
 
     def step() -> Any:
-        vectors = model(input_ids=sentences).last_hidden_state.mean(1)
+        vectors = model(input_ids=sentences, attention_mask=whole).last_hidden_state.mean(1)
         one, other = torch.nn.functional.normalize(vectors.float(), dim=-1).chunk(2)
         loss = torch.nn.functional.cross_entropy(20 * one @ other.T, partners)
         return learn(optimizer, loss)  # planted

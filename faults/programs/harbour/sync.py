@@ -67,12 +67,12 @@ def bart_whose_gradients_are_clipped_by_an_if(torch: Any, cure: str | None) -> S
     limit = 0.01
 
     def clip() -> None:
-        for parameter in model.parameters():
-            norm = parameter.grad.norm()
+        for gradient in (parameter.grad for parameter in model.parameters() if parameter.grad is not None):
+            norm = gradient.norm()
             if cure:
-                parameter.grad.mul_((limit / norm).clamp(max=1.0))
+                gradient.mul_((limit / norm).clamp(max=1.0))
             elif norm > limit:  # planted
-                parameter.grad.mul_(limit / norm)
+                gradient.mul_(limit / norm)
 
     def step() -> Any:
         loss = model(input_ids=texts, labels=summaries).loss
