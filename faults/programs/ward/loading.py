@@ -19,10 +19,7 @@ ATOMS = ("C", "C", "C", "C", "N", "O", "S", "F")
 
 
 def batches(torch: Any, items: Any, size: int | None, workers: int, collate: Any = None) -> Iterator[Any]:
-    """The batches of a `DataLoader` in the order of the items: by workers into pinned memory, or by the caller.
-
-    Without a size each item is a batch.
-    """
+    """The batches of a `DataLoader` in the order of the items: by workers into pinned memory, or by the caller."""
     kind = {"prefetch_factor": 4, "multiprocessing_context": "fork", "pin_memory": True} if workers else {}
     loader = torch.utils.data.DataLoader(items, size, num_workers=workers, collate_fn=collate, **kind)
     result: Iterator[Any] = iter(loader)
