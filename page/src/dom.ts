@@ -31,6 +31,42 @@ export function draw<K extends keyof SVGElementTagNameMap>(tag: K, attributes: A
   return element;
 }
 
+/** A chart as wide as its element, at most `most` pixels, so that its text has the size of the page's; drawn again when that changes. */
+export function fitted(element: HTMLElement, most: number, chart: (width: number) => Element): void {
+  const place = make("div", {});
+  element.append(place);
+  let drawn = 0;
+  const show = (): void => {
+    const width = Math.min(most, place.clientWidth || most);
+    if (width === drawn) return;
+    drawn = width;
+    place.replaceChildren(chart(width));
+  };
+  new ResizeObserver(show).observe(place);
+  show();
+}
+
+/** One of the marks of a chart is in the order of the Tab key; arrows move to the others, and Enter does what a click does. */
+export function roving(marks: readonly SVGElement[], selected: (at: number) => void, act: (at: number) => void): void {
+  const select = (at: number): void => {
+    marks.forEach((mark, place) => { mark.setAttribute("tabindex", place === at ? "0" : "-1"); mark.classList.toggle("selected", place === at); });
+    selected(at);
+  };
+  marks.forEach((mark, at) => {
+    mark.setAttribute("tabindex", at === 0 ? "0" : "-1");
+    mark.setAttribute("role", "button");
+    mark.addEventListener("focus", () => select(at));
+    mark.addEventListener("click", () => { select(at); act(at); });
+    mark.addEventListener("keydown", (event) => {
+      const { key } = event, step = key === "ArrowRight" || key === "ArrowDown" ? 1 : key === "ArrowLeft" || key === "ArrowUp" ? -1 : 0;
+      if (step) marks[(at + step + marks.length) % marks.length]?.focus();
+      else if (key === "Enter" || key === " ") { select(at); act(at); }
+      else return;
+      event.preventDefault();
+    });
+  });
+}
+
 /** An element that the document has. */
 export function found<T extends HTMLElement = HTMLElement>(id: string): T {
   const element = document.getElementById(id);

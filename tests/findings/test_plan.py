@@ -190,6 +190,8 @@ def test_the_plan_on_one_line_names_the_unit_once() -> None:
     plan = [step("cuda_graph", 4.71e6), step("fused_optimizer", 4.17e6), step("tf32", 1.91e6)]
     assert arrows(plan, 7.92e6) == "7.92 → 4.71 (CUDA graph) → 4.17 (fused optimizer) → 1.91 ms (TF32)"
     assert arrows([step("tf32", 910e3)], 1.2e6) == "1.20 ms → 910 µs (TF32)"
+    vague = PlanStep("tf32", Estimate(1e3, 17e3, 508e3), Estimate(6.36, 190.0, 3698.0), is_vague=True)
+    assert arrows([vague], 3.23e6) == "3.23 ms → ≤ 508 µs (TF32)"
 
 
 @pytest.mark.parametrize("fix", all_fixes())

@@ -88,7 +88,8 @@ def open_page(browser: Any) -> Iterator[Callable[..., Opened]]:
     contexts = []
 
     def opened(file: Path | str, address: str = "", **options: Any) -> Opened:
-        context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce", **options)
+        options = {"viewport": {"width": 1280, "height": 900}, "reduced_motion": "reduce", **options}
+        context = browser.new_context(**options)
         contexts.append(context)
         return Opened(context.new_page(), file, address)
 
@@ -303,6 +304,22 @@ def test_colours_follow_the_system_and_the_button(open_page: Callable[..., Opene
     assert dark.ask(ground) == "rgb(251, 251, 250)"
     assert dark.ask("t.look.dark") is False
     assert dark.said == []
+
+
+def test_a_phone_shows_it_without_scrolling_sideways(open_page: Callable[..., Opened], demo: Path) -> None:
+    phone = open_page(demo, viewport={"width": 360, "height": 740}, is_mobile=True, has_touch=True)
+    phone.ask(
+        "document.querySelectorAll('#panels > section').forEach((one) => { one.style.contentVisibility = 'visible'; })"
+    )
+    assert phone.ask("document.documentElement.scrollWidth") == 360
+    assert min(phone.ask("[...document.querySelectorAll('tbody th.name')].map((one) => one.clientWidth)")) >= 120
+    # Charts are drawn in the width that they have, so that their text is as large as the page's.
+    assert phone.ask("[...document.querySelectorAll('svg.chart')].every((one) => one.viewBox.baseVal.width <= 360)")
+    phone.ask("(t.parts.stage.scrollIntoView({block: 'center'}))")
+    x, y = box_of(phone, phone.tab.evaluate(KERNEL))
+    phone.tab.touchscreen.tap(x, y)
+    assert phone.ask("t.events.kind(t.chosen)") == "gpu"
+    assert phone.said == []
 
 
 def test_it_prints(page: Opened) -> None:

@@ -8,6 +8,7 @@ import json
 import re
 import zlib
 from collections.abc import Callable
+from dataclasses import replace
 from html import unescape
 from itertools import pairwise
 from pathlib import Path
@@ -70,12 +71,23 @@ def test_every_format_shows_the_numbers_of_the_json(name: str, demo: Diagnosis) 
         expected.append(finding["claim"])
         if not found.is_vague:  # of such a fix no format shows a number that nobody knows
             expected += [speedup(finding["gain"]["expected"]), duration(finding["new_step_ns"]["expected"])]
+            assert duration(finding["new_step_ns"]["expected"]) in finding["verify"]
     expected += [duration(step["new_step_ns"]["expected"]) for step in answer["plan"]]
     (device,) = answer["devices"]
     for ns in (*device["busy"].values(), *device["idle"].values()):
         expected += [duration(ns), share(ns, device["window_ns"])] if ns else []
     expected += [entry["message"] for entry in answer["trace"]["health"]]
     assert [text for text in expected if " ".join(text.split()) not in shown] == []
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_no_format_shows_more_of_a_plan_than_is_known(name: str, demo: Diagnosis) -> None:
+    assert demo.judgement is not None
+    plan = [replace(step, is_vague=True) for step in demo.judgement.plan]
+    shown = FORMATS[name](replace(demo, judgement=replace(demo.judgement, plan=plan)))
+    for step in plan:
+        assert f"≤ {duration(step.new_step_ns.high)}" in shown
+        assert f"≥ {speedup(step.gain.low)}" in shown
 
 
 @pytest.fixture(scope="module")

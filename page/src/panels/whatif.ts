@@ -4,7 +4,7 @@ import type { Replayed, WhatIf } from "../contract";
 import { draw, make } from "../dom";
 import { duration, speedup } from "../words";
 
-const WIDTH = 1000, LEFT = 70, RIGHT = 190, BAR = 22, GAP = 12;
+const MOST_WIDE = 700, LEFT = 46, RIGHT = 76, BAR = 20, GAP = 10;
 
 /** What was replayed with exactly these fixes. */
 export function replayed(data: WhatIf, chosen: ReadonlySet<number>): Replayed | undefined {
@@ -24,7 +24,7 @@ export function whatif(data: WhatIf, element: HTMLElement): void {
   const answer = make("div", { class: "whatif-answer", role: "status", "aria-live": "polite" });
   const show = (): void => {
     boxes.forEach((box, fix) => { box.checked = chosen.has(fix); });
-    answer.replaceChildren(...result(data, chosen));
+    answer.replaceChildren(...result(data, chosen, Math.min(MOST_WIDE, answer.clientWidth || MOST_WIDE)));
   };
   const choose = (fixes: readonly number[]): void => { chosen.clear(); for (const fix of fixes) chosen.add(fix); show(); };
   const list = make("fieldset", { class: "fixes" }, make("legend", {}, "Fixes"));
@@ -43,15 +43,15 @@ export function whatif(data: WhatIf, element: HTMLElement): void {
   choose(data.planned.slice(0, 1));
 }
 
-function result(data: WhatIf, chosen: ReadonlySet<number>): Node[] {
-  if (!chosen.size) return [sentence(`The step takes ${duration(data.step_ns)} without a profiler. Tick a fix.`), picture(data)];
+function result(data: WhatIf, chosen: ReadonlySet<number>, width: number): Node[] {
+  if (!chosen.size) return [sentence(`The step takes ${duration(data.step_ns)} without a profiler. Tick a fix.`), picture(data, width)];
   const found = replayed(data, chosen);
   if (!found) {
     return [
       sentence("This combination was not replayed for this page."),
       make("p", { class: "quiet" }, "Fixes overlap, so their gains do not multiply. This command replays it:"),
       make("pre", {}, command(data, chosen)),
-      picture(data),
+      picture(data, width),
     ];
   }
   const { low, expected, high } = found.step_ns, { gain } = found;
@@ -60,16 +60,16 @@ function result(data: WhatIf, chosen: ReadonlySet<number>): Node[] {
     sentence(`${duration(data.step_ns)} → ${after}`),
     make("p", { class: "quiet" }, `The 80 % range of the step is ${duration(low)} to ${duration(high)}, of the gain ${speedup(gain.low)} to ${speedup(gain.high)}. ` +
       (gain.low < 1 ? "It may gain nothing." : "Replayed on this trace's graph, without a profiler.")),
-    picture(data, found),
+    picture(data, width, found),
   ];
 }
 
 const sentence = (text: string): HTMLElement => make("p", { class: "strong" }, text);
 
 /** The step now and after, with the range as a line. */
-function picture(data: WhatIf, after?: Replayed): SVGElement {
-  const longest = Math.max(data.step_ns, after?.step_ns.high ?? 0), scale = (WIDTH - LEFT - RIGHT) / longest;
-  const chart = draw("svg", { viewBox: `0 0 ${WIDTH} ${2 * BAR + 2 * GAP}`, class: "chart", "aria-hidden": "true" });
+function picture(data: WhatIf, width: number, after?: Replayed): SVGElement {
+  const longest = Math.max(data.step_ns, after?.step_ns.high ?? 0), scale = (width - LEFT - RIGHT) / longest;
+  const chart = draw("svg", { viewBox: `0 0 ${width} ${2 * BAR + 2 * GAP}`, class: "chart", "aria-hidden": "true" });
   const bar = (row: number, name: string, ns: number, kind: string): void => {
     const y = row * (BAR + GAP) + 2;
     chart.append(draw("text", { x: LEFT - 10, y: y + BAR / 2, class: "end" }, name), draw("rect", { x: LEFT, y, width: ns * scale, height: BAR, class: kind }));

@@ -67,6 +67,7 @@ function pointer(timeline: Timeline): void {
       const other = [...fingers.values()].find((finger) => finger.pointerId !== event.pointerId)!;
       const was = Math.abs(before.offsetX - other.offsetX), is = Math.abs(event.offsetX - other.offsetX);
       if (was > 8 && is > 8) time.zoom(was / is, picture.timeAt((event.offsetX + other.offsetX) / 2));
+      picture.scroll -= (event.offsetY - before.offsetY) / 2;
       grip.moved = true;
       return;
     }

@@ -4,7 +4,9 @@ import type { TrackKind } from "../contract";
 import { several } from "../words";
 import { MOST_STREAMS, STREAMS, type Events, type Group, type Lane } from "./events";
 
-export const GUTTER = 160, RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
+/** Width of the names beside the lanes; a phone has less room. */
+export const GUTTER = globalThis.innerWidth < 700 ? 96 : 160;
+export const RULER = 22, STEPS = 17, LANE = 17, THIN = 3, HEAD = 22;
 /** Height above the lanes. */
 export const TOP = RULER + STEPS;
 /** Lanes of a folded track that are drawn. */

@@ -16,7 +16,7 @@ from warpline.findings.touched import touched_spans
 from warpline.trace.columns import integers
 from warpline.trace.cut import cut_to_steps
 from warpline.trace.trace import Trace
-from warpline.units import duration, speedup
+from warpline.units import speedup
 
 ANSWER = "Diagnosis by warpline"
 """Group of what was found, at the top."""
@@ -57,11 +57,11 @@ def _answer(diagnosis: Diagnosis) -> Iterator[Track]:
             row=pl.lit(place),
             claim=pl.lit(finding.claim),
             gain=pl.lit(f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"),
-            new_step=pl.lit(duration(finding.new_step_ns.expected)),
+            new_step=pl.lit(finding.new_step_words),
             how=pl.lit(finding.how),
         )
-        gain = "cannot tell" if finding.cannot_tell else speedup(finding.gain.expected)
-        yield from tracks_of(ANSWER, f"finding {finding.rule}: {finding.fix} {gain}", "findings", touched)
+        title = f"finding {finding.rule}: {finding.fix} {finding.gain_words}"
+        yield from tracks_of(ANSWER, title, "findings", touched)
 
 
 def _devices(trace: Trace, diagnosis: Diagnosis) -> Iterator[Track]:

@@ -38,7 +38,7 @@ class Finding:
     where: tuple[Place, ...]
     how: str
     """What to write or to type."""
-    verify: str
+    verify: str = ""
     """How to verify the fix afterwards."""
     effort: Effort = "few_lines"
     """What it takes to make the fix in this program."""

@@ -20,7 +20,7 @@ from warpline.fixes.registry import all_fixes
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.ranges import ranges_of
-from warpline.units import speedup
+from warpline.units import duration, speedup
 
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
 """A plan starts with a fix that gains this much. Fixes of low confidence are taken only where no other is worth making;
@@ -59,6 +59,23 @@ class PlanStep:
     """Why it comes now, where another fix saves more."""
     effort: Effort = "few_lines"
     """What it takes in this program."""
+    is_vague: bool = False
+    """Whether nobody knows how much this fix or one before it gains."""
+
+    @property
+    def known_step_ns(self) -> float:
+        """The step that a reader is told: the expected one, or the longest where nobody knows how much it gains."""
+        return self.new_step_ns.high if self.is_vague else self.new_step_ns.expected
+
+    @property
+    def new_step_words(self) -> str:
+        """The step, with no more than the trace can tell."""
+        return f"≤ {duration(self.known_step_ns)}" if self.is_vague else duration(self.known_step_ns)
+
+    @property
+    def gain_words(self) -> str:
+        """The gain, with no more than the trace can tell."""
+        return f"≥ {speedup(self.gain.low)}" if self.is_vague else speedup(self.gain.expected)
 
     def to_dict(self) -> dict[str, Any]:
         """The step as JSON."""
@@ -154,7 +171,8 @@ def first_step(findings: Sequence[Finding], *, waits: bool) -> PlanStep | None:
     doubtful = [one for one in worth if one.confidence != "low" and one not in options]
     chosen, why = next_fix(_options(options), _options(doubtful))
     found = next(finding for finding in findings if finding.fix == chosen.fix.name)
-    return PlanStep(found.fix, found.new_step_ns, found.gain, why or _larger_doubt(found, findings), found.effort)
+    why = why or _larger_doubt(found, findings)
+    return PlanStep(found.fix, found.new_step_ns, found.gain, why, found.effort, found.is_vague)
 
 
 def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
@@ -294,4 +312,7 @@ class Later:
         known = ranges_of(
             names, question.bare_step_ns, after, spread=spread, least_ns=least, calm_gain=question.calm_gain(trial)
         )
-        return PlanStep(chosen.fix.name, known.step_ns.rounded(), known.gain.rounded(4), effort=chosen.kind)
+        found = self._found.get(chosen.fix.name)
+        is_vague = plan[-1].is_vague or (found is not None and found.is_vague)
+        step_ns, gain = known.step_ns.rounded(), known.gain.rounded(4)
+        return PlanStep(chosen.fix.name, step_ns, gain, effort=chosen.kind, is_vague=is_vague)

@@ -22,7 +22,7 @@ from warpline.fixes.words import of_recording
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
 from warpline.replay.judged_steps import steps_to_judge
-from warpline.replay.whatif import Prediction
+from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
 from warpline.trace.trace import Trace
 from warpline.units import speedup
@@ -59,6 +59,8 @@ def judge(trace: Trace) -> Judgement:
     state = state_of(trace, evidence, work)
     findings, more = audit_coverage(findings, state)
     objections += more
+    calm = " on a calm host" if is_host_paced(evidence.question.bare_idle_share) else ""
+    findings = [replace(finding, verify=_verification(finding, calm)) for finding in findings]
     plan, more = audit_plan(make_plan(findings, evidence, work, waits=state.waits_long) if state.is_covered else [])
     verdict = verdict_of(plan, findings, state)
     cold = cold_start_verdict(findings, evidence)
@@ -97,7 +99,6 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         confidence=at_most(confidence_of(rule, prediction, evidence.recorded_steps), found.claim.most),
         where=found.claim.places,
         how=found.how,
-        verify=_verification(prediction),
         device_share=round(min(evidence.time_per_step(evidence.changed(fix).work) / max(work.busy_ns, 1.0), 1.0), 3),
         effort=found.claim.effort or all_fixes()[fix].effort,
         explained_ns=explained_ns(rule.cause, fix, evidence),
@@ -105,10 +106,9 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
     )
 
 
-def _verification(prediction: Prediction) -> str:
-    gain, after = prediction.gain, prediction.new_step_ns
-    if prediction.is_vague:
-        spread = f"{speedup(gain.low)} to {speedup(gain.high)}"
+def _verification(finding: Finding, calm: str) -> str:
+    """How to verify a fix, of which the audit may have changed the gain."""
+    if finding.is_vague:
+        spread = f"{speedup(finding.gain.low)} to {speedup(finding.gain.high)}"
         return f"how much it gains cannot be told from this trace ({spread}): {MEASURE}"
-    calm = " on a calm host" if prediction.on_calm_host else ""
-    return f"record again with the fix, then compare the step: predicted {after.expected / 1e6:.3g} ms{calm}"
+    return f"record again with the fix, then compare the step: predicted {finding.new_step_words}{calm}"

@@ -15,10 +15,10 @@ ARTICLES = ("a ", "an ", "the ")
 
 def arrows(plan: Sequence[PlanStep], step_ns: float) -> str:
     """The plan on one line: `7.92 → 4.71 (CUDA graph) → 1.91 ms (TF32)`; a unit stands where it changes, and last."""
-    times = [duration(step_ns), *(duration(step.new_step_ns.expected) for step in plan)]
+    times = [duration(step_ns), *(step.new_step_words for step in plan)]
     shown = []
     for time, following in zip(times, [*times[1:], ""], strict=True):
-        number, unit = time.split(" ")
+        number, _, unit = time.rpartition(" ")
         shown.append(number if following.endswith(f" {unit}") else time)
     named = (f"{time} ({short_name(step.fix)})" for time, step in zip(shown[1:], plan, strict=True))
     return " → ".join([shown[0], *named])
@@ -56,9 +56,9 @@ def table(plan: Sequence[PlanStep]) -> Table:
     rows = tuple(
         (
             step.fix,
-            step.new_step_ns.expected,
+            step.new_step_words if step.is_vague else step.new_step_ns.expected,
             Range(step.new_step_ns.low, step.new_step_ns.high),
-            step.gain.expected,
+            step.gain_words if step.is_vague else step.gain.expected,
             Range(step.gain.low, step.gain.high),
             step.effort.replace("_", " "),
         )

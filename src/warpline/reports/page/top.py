@@ -7,18 +7,14 @@ from collections.abc import Iterator
 from warpline.findings.cost import DailyCost
 from warpline.findings.diagnosis import Diagnosis
 from warpline.findings.model import Finding
-from warpline.findings.plan import PlanStep
-from warpline.records import dataclass
 from warpline.reports import cpu_time, html, values
 from warpline.reports.cost import saved_words
 from warpline.reports.diagnosis import ALL_PARTS, BUSY, MIN_COVERED, busiest, device_bar, steps_share
 from warpline.reports.findings import gains, in_order, places
 from warpline.reports.plan import short_name
 from warpline.reports.sections import Bar, Part, Range, Report
-from warpline.units import duration, share, speedup
+from warpline.units import duration, share
 
-ROW_HEIGHT, BAR_HEIGHT, BAR_LEFT, PLAN_WIDTH, LABEL_WIDTH = 26, 16, 230, 1000, 270
-"""The drawing of the plan, in its own units."""
 IN_TOP = {"verdict", "plan", "findings", "health", "fixes", "cpu"}
 """Sections of the full report that the top of the page shows; the others are below, folded."""
 
@@ -39,56 +35,30 @@ def time_bar(diagnosis: Diagnosis) -> str:
     return f'<section id="time"><h2>Where the time goes</h2>{html.bar(bar)}</section>'
 
 
-@dataclass(frozen=True, slots=True)
-class _PlanRow:
-    """A bar of the plan: the step after a fix, and what is written beside it."""
-
-    name: str
-    ns: float
-    gain: str = ""
-
-
 def plan(diagnosis: Diagnosis) -> str:
     """The step now and after each fix, each on top of the last, as a waterfall."""
     judgement = diagnosis.judgement
     if judgement is None or not judgement.plan:
         return ""
     now_ns = judgement.evidence.step_ns
-    steps = [_PlanRow("now", now_ns)]
-    steps += [_plan_row(step) for step in judgement.plan]
-    scale = (PLAN_WIDTH - BAR_LEFT - LABEL_WIDTH) / max(now_ns, *(row.ns for row in steps))
-    drawn, before = [], now_ns
-    for number, row in enumerate(steps):
-        drawn.append(_drawn_row(number, row, before, scale))
-        before = row.ns
-    listed = "".join(
-        f"<li>{html.text(row.name)}: {duration(row.ns)}{f', {row.gain}' if row.gain else ''}</li>" for row in steps
-    )
-    height = ROW_HEIGHT * len(steps)
+    ends = [step.known_step_ns for step in judgement.plan]
+    longest = max(now_ns, *ends)
+    rows = [_plan_row("now", duration(now_ns), "", now_ns / longest, now_ns / longest)]
+    for step, before, after in zip(judgement.plan, [now_ns, *ends], ends, strict=False):
+        gain = f"{step.gain_words} in all (range {values.shown(Range(step.gain.low, step.gain.high), 'gain')})"
+        rows.append(_plan_row(short_name(step.fix), step.new_step_words, gain, before / longest, after / longest))
     return (
         '<section id="plan"><h2>Plan <small>each fix on top of the last, step time without a profiler</small></h2>'
-        f'<svg class="waterfall" viewBox="0 0 {PLAN_WIDTH} {height}" aria-hidden="true">{"".join(drawn)}</svg>'
-        f'<ol class="for-readers">{listed}</ol></section>'
+        f'<ol class="waterfall">{"".join(rows)}</ol></section>'
     )
 
 
-def _plan_row(step: PlanStep) -> _PlanRow:
-    gain, after = step.gain, step.new_step_ns
-    spread = values.shown(Range(gain.low, gain.high), "gain")
-    return _PlanRow(short_name(step.fix), after.expected, f"{speedup(gain.expected)} in all (range {spread})")
-
-
-def _drawn_row(number: int, row: _PlanRow, before: float, scale: float) -> str:
-    top, middle = number * ROW_HEIGHT + 5, number * ROW_HEIGHT + 5 + BAR_HEIGHT / 2
-    right, was = BAR_LEFT + row.ns * scale, BAR_LEFT + before * scale
-    saved = f'<rect class="saved" x="{right:.1f}" y="{top}" width="{max(was - right, 0):.1f}" height="{BAR_HEIGHT}"/>'
-    label_x = max(was, right) + 8
+def _plan_row(name: str, time: str, gain: str, before: float, after: float) -> str:
+    """A bar of the plan, in shares of the longest: the step after a fix, and behind it what it was before."""
     return (
-        f'<text x="{BAR_LEFT - 10}" y="{middle}" class="name">{html.text(row.name)}</text>{saved}'
-        f'<rect class="step" x="{BAR_LEFT}" y="{top}" width="{max(right - BAR_LEFT, 1):.1f}" height="{BAR_HEIGHT}"/>'
-        f'<text x="{label_x:.1f}" y="{middle}"><tspan class="strong">{duration(row.ns)}</tspan>'
-        + (f'<tspan class="quiet" dx="8">{row.gain}</tspan>' if row.gain else "")
-        + "</text>"
+        f'<li><span>{html.text(name)}</span><svg viewBox="0 0 1 1" preserveAspectRatio="none" aria-hidden="true">'
+        f'<rect class="saved" width="{before:.4f}" height="1"/><rect class="step" width="{after:.4f}" height="1"/>'
+        f'</svg><b>{time}</b> <span class="quiet">{gain}</span></li>'
     )
 
 

@@ -11,7 +11,6 @@ from warpline.findings.model import Finding
 from warpline.findings.plan import PlanStep
 from warpline.fixes.registry import all_fixes
 from warpline.fixes.whatif import held
-from warpline.replay.ranges import is_vague
 from warpline.replay.whatif import Prediction
 from warpline.reports.findings import in_order
 from warpline.reports.page.contract import Fix, Replayed, Spread, WhatIf
@@ -42,10 +41,14 @@ def whatif_panel(diagnosis: Diagnosis) -> WhatIf | None:
                 together = _together(diagnosis, chosen)
                 replayed |= {where: together} if together is not None else {}
     efforts = {step.fix: step.effort for step in judgement.plan}
+    vague = {fix for fix, finding in findings.items() if finding.is_vague}
     return WhatIf(
         step_ns=judgement.evidence.step_ns,
         fixes=[_fix(name, findings.get(name), efforts.get(name)) for name in names],
-        replayed=[_replayed(where, after) for where, after in sorted(replayed.items(), key=lambda one: one[0])],
+        replayed=[
+            _replayed(where, after, any(names[place] in vague for place in where))
+            for where, after in sorted(replayed.items(), key=lambda one: one[0])
+        ],
         planned=[names.index(fix) for fix in plan],
         file=diagnosis.trace.path.name,
     )
@@ -71,9 +74,8 @@ def _together(diagnosis: Diagnosis, fixes: tuple[str, ...]) -> Prediction | None
         return None
 
 
-def _replayed(where: tuple[int, ...], after: Finding | PlanStep | Prediction) -> Replayed:
-    step_ns = after.new_step_ns
-    return Replayed(list(where), _spread(step_ns), _spread(after.gain), is_vague(step_ns))
+def _replayed(where: tuple[int, ...], after: Finding | PlanStep | Prediction, is_vague: bool) -> Replayed:
+    return Replayed(list(where), _spread(after.new_step_ns), _spread(after.gain), is_vague)
 
 
 def _spread(estimate: Estimate) -> Spread:
