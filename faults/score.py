@@ -20,7 +20,7 @@ from typing import Any
 
 from faults.jobs import FAULTY
 from faults.programs import SUITES
-from faults.recorded import RecordedCase, recorded_cases
+from faults.recorded import RecordedCase, recorded_cases, recorded_suites
 from faults.scoreboard import Answer, comparison, from_dict, ranges_by_fix, scores, table, to_dict
 
 PROCESSES = 2
@@ -94,6 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     unknown = sorted(set(options.suites) - set(SUITES))
     if unknown:
         parser.error(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
+    waiting = sorted(set(options.suites) - set(recorded_suites()))
+    if waiting:
+        parser.error(f"not recorded yet: {', '.join(waiting)}")
     kept = [case for case in recorded_cases(*options.suites) if case.is_kept]
     wanted = [case for case in kept if not options.stacks or case.kept_with_stacks]
     if not wanted:

@@ -136,6 +136,16 @@ def test_an_unknown_suite_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     assert "no suite nowhere" in capsys.readouterr().err
 
 
+def test_a_suite_without_recordings_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("faults.score.recorded_suites", list)
+    with pytest.raises(SystemExit) as stop:
+        main(["ward"])
+    assert stop.value.code == 2
+    assert "not recorded yet: ward" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "faults" / "scores").glob("*.json")), ids=lambda path: path.stem)
 def test_a_score_that_is_kept_says_what_its_answers_say(path: Path) -> None:
     kept = json.loads(path.read_text(encoding="utf-8"))
