@@ -79,13 +79,13 @@ def test_the_largest_gain_wins() -> None:
 
 def test_of_a_fix_with_too_wide_a_range_the_likely_gain_counts() -> None:
     # torch.compile is expected to gain 3.0×, and gains 3.0 · (1.1 / 3.0)^0.657 = 1.55× with a probability of 80 %: a
-    # graph at 1.7× with a narrow range comes first.
+    # graph at 1.8× with a narrow range comes first.
     vague = replace(
         finding("uncompiled", 3.0, confidence="medium"),
         gain=Estimate(1.1, 3.0, 8.0),
         new_step_ns=Estimate(400_000, 1_000_000, 2_700_000),
     )
-    graph = finding("launch_bound", 1.7)
+    graph = finding("launch_bound", 1.8)
     assert vague.is_vague
     assert vague.known_gain == pytest.approx(1.55, abs=0.01)
     verdict = judge(vague, graph)
@@ -101,6 +101,21 @@ def test_of_a_fix_with_too_wide_a_range_the_likely_gain_counts() -> None:
     assert unknown.sentence.endswith(
         "torch.compile might gain 3.00× (range 0.90–8.00×): make the change and time both (warpline bench) to tell."
     )
+
+
+def test_of_two_fixes_that_gain_about_the_same_the_surer_one_is_named() -> None:
+    # With a probability of 80 % compiling gains 1.82 · (0.96 / 1.82)^0.657 = 1.19×, and a graph 1.79 · (1.25 /
+    # 1.79)^0.657 = 1.41×.
+    compiled = replace(finding("uncompiled", 1.82, confidence="medium"), gain=Estimate(0.96, 1.82, 3.47))
+    graph = replace(finding("launch_bound", 1.79), gain=Estimate(1.25, 1.79, 2.56))
+    assert not compiled.is_vague
+    verdict = judge(compiled, graph)
+    assert verdict.fix == "cuda_graph"
+    assert verdict.why == (
+        "first, because it is more certain: 1.79×; torch.compile would give 1.82×, with a range of 0.96× to 3.47×"
+    )
+    # A much larger gain is still named first: 4.0 · (1.2 / 4.0)^0.657 = 1.81×.
+    assert judge(replace(compiled, gain=Estimate(1.2, 4.0, 9.0)), graph).fix == "torch_compile"
 
 
 def test_the_first_step_of_the_plan_is_the_verdict_and_says_why() -> None:

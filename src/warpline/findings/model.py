@@ -75,6 +75,12 @@ class Finding:
         return likely_gain(self.gain) if self.is_vague else self.gain.expected
 
     @property
+    def certain_part(self) -> float:
+        """Part of the saving that counts which the fix has with a probability of 80 %."""
+        known, likely = (1 - 1 / max(gain, 1.0) for gain in (self.known_gain, likely_gain(self.gain)))
+        return min(likely / known, 1.0) if known else 0.0
+
+    @property
     def gain_words(self) -> str:
         """The gain, with no more than the trace can tell."""
         if self.cannot_tell:

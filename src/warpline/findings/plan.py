@@ -1,14 +1,14 @@
 """The plan: the order in which fixes are best made, each replayed on top of the ones before it.
 
-The largest expected saving comes next, but a fix of less effort where that saves at least half as much. A fix that can
-be made only in part until another one is made comes after it. Nothing else is preferred. If a fix's range is so wide
-that nobody knows how much it gains, what it gains with a probability of 80 % counts.
+Of the first fix, what it saves with a probability of 80 % counts: of two that are expected to save about the same, the
+surer one is named. A fix of less effort comes first where it saves at least half as much. A fix that can be made only
+in part until another one is made comes after it. Nothing else is preferred.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, get_args
 
 from warpline.estimate import Estimate
@@ -82,6 +82,10 @@ class PlanStep:
         return {"fix": self.fix, "new_step_ns": self.new_step_ns.to_dict(), "gain": self.gain.to_dict()}
 
 
+Adds = Callable[[str, str], float]
+"""What a second fix gains on top of a first one."""
+
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """A fix that could come next."""
@@ -97,12 +101,19 @@ class Option:
     """Share of the step that it can save by what its cause explains."""
     least: float | None = None
     """The least gain, where the expected one is not known."""
+    certain: float = 1.0
+    """Part of the expected saving that it has with a probability of 80 %."""
+
+    @property
+    def expected(self) -> float:
+        """Share of the step that it is expected to save, as far as its cause explains it: a fix that makes the CPU free
+        for what the GPU really waits for comes after the one for that."""
+        return min(1 - 1 / max(self.gain, 1.0), self.explained)
 
     @property
     def saved(self) -> float:
-        """Share of the step that it saves, as far as its cause explains it: a fix that makes the CPU free for what the
-        GPU really waits for comes after the one for that."""
-        return min(1 - 1 / max(self.gain, 1.0), self.explained)
+        """The part of it that counts beside others."""
+        return self.certain * self.expected
 
     @property
     def effort(self) -> int:
@@ -120,21 +131,28 @@ class Option:
         return self.needs or self.fix.effort
 
 
-def next_fix(options: Sequence[Option], doubtful: Sequence[Option] = ()) -> tuple[Option, str | None]:
-    """The fix to make next, and why if another one saves more; a doubtful one only where the next fix needs it."""
+def next_fix(
+    options: Sequence[Option], doubtful: Sequence[Option] = (), adds: Adds | None = None
+) -> tuple[Option, str | None]:
+    """The fix to make next, and why if another one saves more; a doubtful one only where the next fix needs it, and
+    would still leave it something to gain."""
     largest = max(options, key=lambda option: option.saved)
     equal = [option for option in options if option.saved >= largest.saved - SAME]
     chosen = min(equal, key=lambda option: (option.effort, option.place))
     easier = [one for one in options if one.effort < chosen.effort and one.saved >= ENOUGH * largest.saved]
     if easier:
         chosen = min(easier, key=lambda option: (option.effort, -option.saved))
-    needed = _needed(chosen, options) or _needed(chosen, doubtful)
+    needed = _needed(chosen, options) or [
+        one
+        for one in _needed(chosen, doubtful)
+        if adds is None or adds(chosen.fix.name, one.fix.name) >= MIN_GAIN["high"]
+    ]
     if needed:
         before, after = max(needed, key=lambda option: option.saved), chosen
         return before, None if before.gain >= largest.gain else _because(before, largest, f"{after.fix.words} needs it")
     if chosen is largest:
         more = max(options, key=lambda option: option.gain)
-        is_more = more.gain > chosen.gain and more.saved < chosen.saved
+        is_more = more.gain > chosen.gain and more.expected < chosen.expected
         return chosen, _because(chosen, more, "the GPU waits for it") if is_more else None
     if chosen.gain >= largest.gain:
         return chosen, None
@@ -154,7 +172,7 @@ def _because(chosen: Option, largest: Option, reason: str) -> str:
 
 def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork, *, waits: bool) -> list[PlanStep]:
     """The plan for these findings; empty if no fix is worth making. `waits`: whether the device certainly waits."""
-    step, plan = first_step(findings, waits=waits), list[PlanStep]()
+    step, plan = first_step(findings, waits=waits, adds=_added_by(evidence)), list[PlanStep]()
     later = Later(findings, evidence, work) if step else None
     while step is not None and later is not None:
         plan.append(step)
@@ -162,14 +180,18 @@ def make_plan(findings: Sequence[Finding], evidence: Evidence, work: DeviceWork,
     return plan
 
 
-def first_step(findings: Sequence[Finding], *, waits: bool) -> PlanStep | None:
+def _added_by(evidence: Evidence) -> Adds:
+    return lambda first, second: evidence.trial(first).step_ns / evidence.trial(first, second).step_ns
+
+
+def first_step(findings: Sequence[Finding], *, waits: bool, adds: Adds | None = None) -> PlanStep | None:
     """The fix to make first; None if none is worth making."""
     worth = [one for one in findings if one.gain.expected >= MIN_GAIN[one.confidence]]
     options = _worth_first(worth) or (_possible(worth) if waits else [])
     if not options:
         return None
     doubtful = [one for one in worth if one.confidence != "low" and one not in options]
-    chosen, why = next_fix(_options(options), _options(doubtful))
+    chosen, why = next_fix(_options(options), _options(doubtful), adds)
     found = next(finding for finding in findings if finding.fix == chosen.fix.name)
     why = why or _larger_doubt(found, findings)
     return PlanStep(found.fix, found.new_step_ns, found.gain, why, found.effort, found.is_vague)
@@ -214,6 +236,7 @@ def _options(findings: Iterable[Finding]) -> list[Option]:
             needs=one.effort,
             explained=one.explained_share,
             least=one.gain.low if one.is_vague else None,
+            certain=one.certain_part,
         )
         for one in findings
     ]
