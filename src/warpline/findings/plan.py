@@ -198,11 +198,14 @@ def first_step(findings: Sequence[Finding], *, waits: bool, adds: Adds | None = 
 
 
 def _worth_first(worth: Sequence[Finding]) -> list[Finding]:
-    """Those that probably gain, and of them those of low confidence only where there are no others; else those that
-    change most of what the device does; else limits, which are no change that can be made."""
+    """Those that probably gain, and of them those of low confidence only where there are no others, or where it is low
+    for the width of the range, which the probable gain counts already; else those that change most of what the device
+    does; else limits, which are no change that can be made."""
     likely = [one for one in worth if one.is_likely]
     changes = [one for one in likely if not all_fixes()[one.fix].is_limit]
-    return [one for one in changes if one.confidence != "low"] or changes or _large(worth) or likely
+    sure = [one for one in changes if one.confidence != "low"]
+    wide = [one for one in changes if one.confidence == "low" and one.cannot_tell]
+    return [*sure, *wide] if sure else changes or _large(worth) or likely
 
 
 def _large(worth: Sequence[Finding]) -> list[Finding]:

@@ -10,9 +10,11 @@ from warpline.fixes.model import Advice, Fix, Rule
 from warpline.replay.costs.cost import PESSIMISTIC
 from warpline.replay.graph.model import SEGMENT
 from warpline.replay.patterns.copies import (
+    MIN_COPIES,
     SMALL_COPY_BYTES,
     copies_of,
     device_byte_ns,
+    in_a_row,
     same_op_waits,
 )
 from warpline.replay.patterns.gathering import gathered_after
@@ -26,7 +28,6 @@ SMALL_PINNED_BYTES = 256 << 10
 """From pinned memory such a copy takes 5 µs and its op 8 to 9 µs, so the calls dominate."""
 CUTS = ("aten::unbind", "aten::split", "aten::split_with_sizes", "aten::tensor_split", "aten::chunk")
 """Ops that split a tensor; iterating over a tensor uses the first."""
-MIN_COPIES = 8
 
 
 def apply(bench: Workbench, case: int) -> int:
@@ -36,7 +37,7 @@ def apply(bench: Workbench, case: int) -> int:
         copies = copies_of(scene, direction, bench)
         pinned = scene.work_text("source_memory")[copies] == "Pinned"
         copies = copies[scene.bytes[copies] <= np.where(pinned, SMALL_PINNED_BYTES, SMALL_COPY_BYTES)]
-        for mine in _in_a_row(scene, copies):
+        for mine in in_a_row(scene, copies):
             size = float(scene.bytes[mine].sum())
             removed.append(mine[1:])
             calls = scene.call_of_work[mine[1:]]
@@ -76,19 +77,6 @@ def _cut_before(scene: Scene, call: int) -> Int64s:
     near &= scene.roots[:-1] == np.arange(len(starts))
     names = scene.trace.ops["name"]
     return np.array([row for row in np.flatnonzero(near).tolist() if str(names[row]) in CUTS], np.int64)
-
-
-def _in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
-    """Runs of two or more consecutive copies on one stream, within a step."""
-    chosen = np.zeros(len(scene.graph), bool)
-    chosen[copies] = True
-    runs: list[Int64s] = []
-    for lane in np.unique(scene.graph.lane[copies]).tolist():
-        nodes = scene.work_of_lane[lane]
-        group = np.cumsum(~chosen[nodes] | (np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]]) != 0))
-        mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
-        runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
-    return runs
 
 
 def _remove_loop(bench: Workbench, copies: Int64s) -> None:

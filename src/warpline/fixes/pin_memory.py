@@ -9,14 +9,12 @@ from warpline.fixes.evidence import Evidence
 from warpline.fixes.model import Advice, Fix, Rule
 from warpline.fixes.words import in_function
 from warpline.replay.costs.cost import PESSIMISTIC
-from warpline.replay.patterns.copies import SMALL_COPY_BYTES, copies_of, unblock
+from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, SMALL_COPY_BYTES, copies_of, unblock
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import Bools
 from warpline.units import duration, several, size
 
-FEW_NUMBERS_BYTES = 256
-"""A smaller copy to the device holds a few numbers that the device could fill in itself: no batch to pin."""
 UPLOAD = "DataLoader(…, pin_memory=True) and batch.to('cuda', non_blocking=True)"
 DOWNLOAD = "host = torch.empty(shape, pin_memory=True), made once, and host.copy_(x, non_blocking=True) for results"
 

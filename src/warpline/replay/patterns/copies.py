@@ -5,12 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from warpline.replay.costs.cost import Cost
-from warpline.replay.graph.model import LAUNCH, STREAM
+from warpline.replay.graph.model import CALL, LAUNCH, STREAM
 from warpline.replay.scene import Scene
 from warpline.replay.workbench import Workbench
 from warpline.trace.columns import NONE, Int64s
 
 SMALL_COPY_BYTES = 64 << 10
+FEW_NUMBERS_BYTES = 256
+"""A smaller copy to the device holds a few numbers that the device could fill in itself: no batch to pin."""
+MIN_COPIES = 8
+"""Fewer copies in a row are not worth gathering."""
 PASSING = Cost(1.1, 1.4, 2.5, "not measured yet: a cautious range")
 """Time of one pass over device memory, as a multiple of its bytes at peak bandwidth."""
 
@@ -45,7 +49,33 @@ def unblock(bench: Workbench, copies: Int64s, case: int, *, keep_waiting: bool) 
 
 
 def same_op_waits(scene: Scene, calls: Int64s) -> Int64s:
-    """Waits that belong to the same ops as these calls: `to` and `cpu` synchronise after a blocking copy."""
+    """Waits that belong to these copies: `to` and `cpu` synchronise in the same op after a blocking copy. Without ops,
+    it is the thread's next call."""
     ops = np.unique(scene.op_of_call[calls])
     waits = np.flatnonzero(scene.stream_waits & (scene.op_of_call != NONE))
-    return waits[np.isin(scene.op_of_call[waits], ops[ops != NONE])]
+    inside = waits[np.isin(scene.op_of_call[waits], ops[ops != NONE])]
+    return np.union1d(inside, _next_waits(scene, calls[scene.op_of_call[calls] == NONE]))
+
+
+def _next_waits(scene: Scene, calls: Int64s) -> Int64s:
+    """The waits among the calls that come next on the threads of these calls."""
+    graph = scene.graph
+    in_order = np.flatnonzero(graph.kind == CALL)
+    in_order = in_order[np.lexsort((graph.measured_start[in_order], graph.lane[in_order]))]
+    before, after = in_order[:-1], in_order[1:]
+    follows = (graph.lane[before] == graph.lane[after]) & np.isin(before, calls) & scene.stream_waits[after]
+    found: Int64s = after[follows]
+    return found
+
+
+def in_a_row(scene: Scene, copies: Int64s) -> list[Int64s]:
+    """Runs of two or more consecutive copies on one stream, within a step."""
+    chosen = np.zeros(len(scene.graph), bool)
+    chosen[copies] = True
+    runs: list[Int64s] = []
+    for lane in np.unique(scene.graph.lane[copies]).tolist():
+        nodes = scene.work_of_lane[lane]
+        group = np.cumsum(~chosen[nodes] | (np.diff(scene.step[nodes], prepend=scene.step[nodes[:1]]) != 0))
+        mine, keys = nodes[chosen[nodes]], group[chosen[nodes]]
+        runs += [run for run in np.split(mine, np.flatnonzero(np.diff(keys)) + 1) if len(run) > 1]
+    return runs

@@ -33,7 +33,7 @@ def made_again(scene: Scene) -> list[Made]:
     copies = np.flatnonzero(small & (scene.work_text("source_memory") == "Pageable") & scene.in_steps)
     seen: set[tuple[int, int]] = set()
     again = []
-    for made in _made(scene, copies):
+    for made in made_from_numbers(scene, copies):
         key = int(scene.step[made.copy]), int(scene.bytes[made.copy])
         if key in seen:
             again.append(made)
@@ -41,7 +41,7 @@ def made_again(scene: Scene) -> list[Made]:
     return again
 
 
-def _made(scene: Scene, copies: Int64s) -> Iterator[Made]:
+def made_from_numbers(scene: Scene, copies: Int64s) -> Iterator[Made]:
     """The copies that torch makes to create a tensor from numbers: host allocation, copy, new tensor."""
     starts, ends, threads = scene.op_spans
     outer = np.flatnonzero(scene.roots[:-1] == np.arange(len(starts)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from warpline.replay.graph.model import CALL, SEGMENT
+from warpline.replay.graph.model import SEGMENT
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
@@ -24,7 +24,9 @@ def planning_ops(scene: Scene, case: int) -> Bools:
     np.add.at(computing, root, graph.duration[segments])
     np.maximum.at(longest, root, graph.duration[segments])
     np.add.at(within, scene.roots, 1.0)
-    np.add.at(within, scene.root_op_of_call[graph.kind == CALL], 1.0)
+    # Libraries query the driver while they plan: such a call is no dispatch of its own.
+    calls = scene.call_of_work[scene.work]
+    np.add.at(within, scene.root_op_of_call[np.unique(calls[calls != NONE])], 1.0)
     launches = np.append(rows_like(ops, api_names.COMPILING_OPS), False)
     launches[scene.root_op[scene.work]] = True
     host = scene.host

@@ -8,6 +8,8 @@ import numpy as np
 
 from warpline.analyses.steps import covered_before
 from warpline.replay.graph.model import CALL, RELEASE, SYNC
+from warpline.replay.patterns.copies import FEW_NUMBERS_BYTES, MIN_COPIES, SMALL_COPY_BYTES, in_a_row, same_op_waits
+from warpline.replay.patterns.literals import made_from_numbers
 from warpline.replay.scene import Scene
 from warpline.trace import api_names
 from warpline.trace.columns import NONE, Bools, Int64s, integers
@@ -32,9 +34,25 @@ def awaited_calls(scene: Scene) -> Int64s:
     explicit = {name for name in set(names[release].tolist()) if pattern.search(name)}
     waits = release[np.isin(names[release], list(explicit))]
     rows = set(graph.row[waits[~_of_the_harness(scene, waits)]].tolist())
+    rows -= set(graph.row[scene.once(waits_of_uploads)].tolist())
     calls = _calls_of_results(scene)
     rows |= set(graph.row[calls].tolist())
     return np.flatnonzero((graph.kind != RELEASE) & ~scene.is_work & np.isin(graph.row, list(rows)))
+
+
+def waits_of_uploads(scene: Scene) -> Int64s:
+    """Waits for a copy to the device from pageable memory: they end where the copy is pinned, or made with others in
+    one. A few numbers are no batch, so that their wait is the program's, unless many such copies follow one another;
+    and so are tensors made from Python numbers."""
+    copies = (scene.kind == "memcpy") & (scene.work_text("copy_kind") == "HtoD") & scene.in_steps
+    uploads = np.flatnonzero(copies & (scene.work_text("source_memory") == "Pageable"))
+    made = np.array([one.copy for one in made_from_numbers(scene, uploads)], np.int64)
+    uploads = np.setdiff1d(uploads, made)
+    small = uploads[scene.bytes[uploads] <= SMALL_COPY_BYTES]
+    many = [run for run in in_a_row(scene, small) if len(run) >= MIN_COPIES]
+    mended = np.concatenate([uploads[scene.bytes[uploads] > FEW_NUMBERS_BYTES], *many])
+    calls = scene.call_of_work[mended]
+    return same_op_waits(scene, calls[calls != NONE])
 
 
 def _of_the_harness(scene: Scene, waits: Int64s) -> Bools:
