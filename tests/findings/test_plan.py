@@ -53,6 +53,12 @@ def test_waits_go_before_what_cannot_cross_them() -> None:
     )
     assert chosen(torch_compile=1.4, remove_sync=1.3)[0] == "remove_sync"
     assert chosen(remove_sync=2.0, cuda_graph=1.5) == ("remove_sync", None)
+    # What is captured must be planned and loaded before.
+    assert chosen(cuda_graph=27.0, warm_up=12.0)[0] == "warm_up"
+    unknown = replace(option("warm_up", 1.1), least=0.4)
+    assert next_fix([option("cuda_graph", 2.0), unknown])[1] == (
+        "first, because a CUDA graph needs it: an unknown gain; a CUDA graph would give 2.00×"
+    )
     # Prefetching needs nothing.
     assert chosen(prefetch=1.9, remove_sync=1.26) == ("prefetch", None)
 

@@ -118,6 +118,23 @@ def test_of_two_fixes_that_gain_about_the_same_the_surer_one_is_named() -> None:
     assert judge(replace(compiled, gain=Estimate(1.2, 4.0, 9.0)), graph).fix == "torch_compile"
 
 
+def test_a_range_that_is_wide_about_a_large_gain_is_named_before_a_small_one() -> None:
+    # A warm-up that is expected to gain 21× gains 21 · (0.71 / 21)^0.657 = 2.3× with a probability of 80 %: its
+    # confidence is low for the width of its range alone, which this counts already.
+    cold = replace(
+        finding("cold_start", 21.0, confidence="low"),
+        gain=Estimate(0.71, 21.0, 165.0),
+        new_step_ns=Estimate(20_000, 143_000, 4_000_000),
+    )
+    graph = finding("launch_bound", 1.66)
+    assert cold.cannot_tell
+    verdict = judge(cold, graph)
+    assert verdict.fix == "warm_up"
+    assert "a warm-up might gain 21.0× (range 0.71–165×)" in verdict.sentence
+    known = replace(cold, new_step_ns=Estimate(120_000, 143_000, 150_000))  # low for another reason
+    assert judge(known, graph).fix == "cuda_graph"
+
+
 def test_the_first_step_of_the_plan_is_the_verdict_and_says_why() -> None:
     # TF32 is a setting and saves 1.0 of 3 ms; prefetching takes a few lines and saves 1.5.
     verdict = judge(finding("slow_input", 2.0), finding("fp32_gemm", 1.5))

@@ -12,6 +12,7 @@ from kineto_files import Event
 from warpline.fixes.whatif import question_about
 from warpline.replay import WhatIf
 from warpline.replay.costs.host import DEFAULT_KINETO
+from warpline.replay.patterns.waits import awaited_calls
 from warpline.trace.open import open_trace
 
 GEMM = "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT"
@@ -264,3 +265,30 @@ PROFILER_FRAMES = ("torch/profiler/profiler.py(700): step", "torch/cuda/__init__
 def test_waits_of_the_harness_stay(tmp_path: Path, steps: set[int], frames: tuple[str, ...], waits: int) -> None:
     trace = open_trace(files.write(tmp_path, synchronised(steps, frames=frames)), cache=False)
     assert question_about(trace).trial("remove_sync").changed == (waits,)
+
+
+@pytest.mark.parametrize(
+    ("size", "copies", "with_op", "remain"),
+    [
+        (1 << 20, 1, True, 0),  # a batch: pinned memory ends its wait
+        (1 << 20, 1, False, 0),  # the same in a trace without ops: the next call
+        (64, 1, True, 1),  # a few numbers are no batch
+        (64, 8, True, 0),  # many of them are one copy
+    ],
+)
+def test_a_wait_for_a_copy_to_the_device_belongs_to_the_copy(
+    size: int, copies: int, with_op: bool, remain: int, tmp_path: Path
+) -> None:
+    def body(loop: Loop) -> None:
+        for _ in range(copies):
+            start = loop.now
+            loop.work("HtoD (Pageable -> Device)", 4, size)
+            loop.wait()
+            if with_op:
+                loop.end_op("aten::to", start)
+        loop.op("aten::mm", (GEMM, 20))
+        loop.op("aten::mm", (GEMM, 20))
+
+    question, _ = asked(tmp_path, body)
+    waits = awaited_calls(question.scene)
+    assert len(waits) == 4 * remain  # four steps

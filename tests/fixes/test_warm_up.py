@@ -103,6 +103,24 @@ def test_of_an_op_that_plans_only_what_follows_its_last_pause_is_left(tmp_path: 
     assert prediction.gain.expected > 20
 
 
+def test_a_library_that_asks_the_driver_while_it_plans_is_planning(tmp_path: Path) -> None:
+    """cuDNN looks at the last error a hundred times while it chooses: 2 ms in pieces of 20 µs, with one launch."""
+    loop = Loop()
+    for size in range(100, 100 + STEPS):
+        start = loop.now
+        for _ in range(100):
+            loop.now += 20
+            loop.call("cudaPeekAtLastError", 0.2)
+        loop.op("aten::cudnn_convolution", 8.0)
+        inner = loop.events.pop()
+        loop.events.append(files.op("aten::conv1d", start, loop.now - start, **{"Input Dims": [[1, size]]}))
+        loop.events.append(inner)
+        loop.op("aten::mul", 8.0)
+        loop.step(start)
+    prediction = loop.asked(tmp_path).ask("warm_up")
+    assert prediction.gain.expected > 10
+
+
 def test_an_op_that_is_as_slow_with_shapes_it_has_seen_is_not_cold(tmp_path: Path) -> None:
     prediction = planned([[[100]]] * STEPS).asked(tmp_path).ask("warm_up")
     assert prediction.gain.expected == pytest.approx(1.0)

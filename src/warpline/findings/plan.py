@@ -19,7 +19,7 @@ from warpline.fixes.model import Fix, Rule
 from warpline.fixes.registry import all_fixes
 from warpline.records import dataclass
 from warpline.replay.bounds import DeviceWork
-from warpline.replay.ranges import ranges_of
+from warpline.replay.ranges import NO_GAIN, ranges_of
 from warpline.units import duration, speedup
 
 MIN_GAIN: dict[Confidence, float] = {"high": 1.05, "medium": 1.05, "low": 1.6}
@@ -123,7 +123,9 @@ class Option:
     @property
     def words(self) -> str:
         """Its gain in a sentence."""
-        return speedup(self.gain) if self.least is None else f"{speedup(self.least)} or more"
+        if self.least is None:
+            return speedup(self.gain)
+        return f"{speedup(self.least)} or more" if self.least >= NO_GAIN else "an unknown gain"
 
     @property
     def kind(self) -> Effort:

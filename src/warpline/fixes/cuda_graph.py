@@ -195,6 +195,7 @@ FIX = Fix(
     ),
     needs=("which call launched what", "the CPU's waits"),
     after=("torch_compile",),
-    # Nothing can be captured across a wait for the device. A free waits, and so does a copy from pageable memory.
-    first=("remove_sync", "no_empty_cache", "pin_memory", "coalesce_copies"),
+    # Nothing can be captured across a wait for the device. A free waits, and so does a copy from pageable memory. What
+    # is captured must be planned and loaded before.
+    first=("warm_up", "remove_sync", "no_empty_cache", "pin_memory", "coalesce_copies"),
 )

@@ -154,6 +154,10 @@ FIX = Fix(
         "Tensors created from Python numbers several times a step are created once; the first of each size stays.",
         "The worst case keeps the last wait of each step (a logged loss, for example), and all ops but the copies.",
         "Waits that the profiler makes, or that only a few steps have outside ops, are the harness's and stay.",
+        (
+            "A wait for a copy to the device from pageable memory stays: pinned memory, or one copy instead of many, "
+            "ends it. A few numbers that are copied alone are the exception."
+        ),
     ),
     effort="few_lines",
     apply=apply,

@@ -207,5 +207,5 @@ FIX = Fix(
     needs=("ops, and their shapes", "the chip and its ceilings"),
     after=("fused_optimizer",),
     # A value that Python reads ends the compiled region, and memory given back to the driver is asked for again in it.
-    first=("remove_sync", "no_empty_cache"),
+    first=("warm_up", "remove_sync", "no_empty_cache"),
 )
