@@ -253,11 +253,11 @@ def _larger_doubt(chosen: Finding, findings: Iterable[Finding]) -> str | None:
     if chosen.confidence == "low" or not others:
         return None
     largest = max(others, key=lambda one: one.gain.expected)
-    low, high = (speedup(value) for value in (largest.gain.low, largest.gain.high))
+    spread = f"{speedup(largest.gain.low).removesuffix('×')}–{speedup(largest.gain.high)}"
     is_easy = chosen.effort == "setting" != largest.effort
     return (
-        f"first, because it is {'one line' if is_easy else 'more certain'}: {speedup(chosen.gain.expected)}; "
-        f"{all_fixes()[largest.fix].words} would give {speedup(largest.gain.expected)}, with a range of {low} to {high}"
+        f"first, because it is {'one line' if is_easy else 'more certain'}: "
+        f"{all_fixes()[largest.fix].words} would give {speedup(largest.gain.expected)} ({spread})"
     )
 
 

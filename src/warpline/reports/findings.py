@@ -14,7 +14,7 @@ BEST_FIXES = 3
 MIN_GAIN = 1.02
 """Fixes that gain less are shown only with -v."""
 LISTED_OPS = 5
-BRIEF_ADVICE = 150
+BRIEF_ADVICE = 138
 """Characters of advice on the first screen; -v shows the rest."""
 _FIX = Column("fix", "fix", key=True)
 _GAINS = (
