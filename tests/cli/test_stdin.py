@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,17 @@ def test_no_profile_there_is_one_line(
     give(monkeypatch, content, terminal)
     assert run(["diagnose", "-"]) in {1, 2}
     assert capsys.readouterr().err.startswith(f"warpline: {code}: ")
+
+
+@pytest.mark.parametrize("verb", ["diagnose", "doctor"])
+def test_a_foreign_trace_there_is_named_so_too(
+    verb: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    give(monkeypatch, b'[{"ph": "X", "cat": "async", "name": "x", "pid": 1, "tid": 1, "ts": 1, "dur": 1}]')
+    run([verb, "-"])
+    shown = "".join(capsys.readouterr())
+    assert "standard input is a Chrome trace" in " ".join(shown.split())
+    assert tempfile.gettempdir() not in shown
 
 
 def test_a_file_goes_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,43 @@ def test_what_is_no_python_is_an_error(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "# only a comment\n", "pass\n", "x = 1\n" * 1000])
 def test_programs_without_torch_are_clean(text: str) -> None:
     assert lint_text(text) == []
+
+
+HEAD = "import time, torch\nmodel = torch.nn.Linear(1, 1).cuda()\nx = torch.ones(1).cuda()\n"
+TIMED = "    start = time.time()\n    y = model(x)\n    seconds = time.time() - start\n"
+TRITON = "import torch, triton, triton.language as tl\n@triton.jit\ndef k(N: tl.constexpr):\n    pass\nN = x.shape[0]\n"
+
+
+@pytest.mark.parametrize(
+    ("head", "statement"),
+    [
+        (HEAD + "for i in range(3):\n", "    model(x).item()\n"),
+        (HEAD + "for i in range(3):\n", TIMED),
+        (HEAD + "def f():\n", TIMED),
+        (HEAD + "def helper(f):\n", TIMED.replace("model(x)", "f(x)")),
+        (TRITON, "k[(1,)](N)\n"),
+    ],
+    ids=["waits", "timed iterations", "timed calls", "timed argument", "launches"],
+)
+def test_each_statement_costs_the_same_however_many_there_are(
+    head: str, statement: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = [0]
+    children = ast.iter_child_nodes
+
+    def counted(node: ast.AST) -> Iterator[ast.AST]:
+        seen[0] += 1
+        return children(node)
+
+    monkeypatch.setattr(ast, "iter_child_nodes", counted)
+
+    def nodes_seen(count: int) -> int:
+        seen[0] = 0
+        lint_text(head + statement * count)
+        return seen[0]
+
+    once, twice = nodes_seen(20), nodes_seen(40)
+    assert twice < 2.5 * once
 
 
 def test_our_own_programs_can_be_read() -> None:

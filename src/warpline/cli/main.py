@@ -109,7 +109,9 @@ def run(arguments: list[str]) -> int:
     try:
         result = app.main(_with_default_verb(arguments), prog_name="warpline", standalone_mode=False)
     except WarplineError as error:
-        return _fail(error.line(), error.exit_code)
+        from warpline.sources.stdin import without_spool  # noqa: PLC0415 - only where something failed
+
+        return _fail(without_spool(error.line()), error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         return _fail("interrupted: stopped by the user", INTERRUPTED)
     except BrokenPipeError:

@@ -18,6 +18,7 @@ from warpline.errors import UnreadableFile, WarplineError
 from warpline.sources.detect import REPORT_MAGIC, SNAPSHOT_KINDS, Kind, detect
 from warpline.sources.nsys.program import ending_of
 from warpline.sources.nsys.report_file import export_report, find_nsys, report_version
+from warpline.sources.stdin import without_spool
 from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of, unpacked_head
 from warpline.trace.open import open_trace
 from warpline.units import size
@@ -235,10 +236,10 @@ _INTERRUPTED = {"damaged-file", "empty-file", "not-sqlite"}
 
 def _unreadable(error: WarplineError, path: Path) -> Check:
     """The check for a file that cannot be opened."""
-    do = (error.hint,) if error.hint else ()
+    do, seen = (error.hint,) if error.hint else (), without_spool(error.message)
     if error.code in _INTERRUPTED and ".sqlite" in path.name:
-        return failures.EXPORT_INTERRUPTED.found(error.message)
+        return failures.EXPORT_INTERRUPTED.found(seen)
     if error.code == "nsys-version-wall":
-        return failures.REPORT_FROM_NEWER_NSYS.found(error.message, do=do)
+        return failures.REPORT_FROM_NEWER_NSYS.found(seen, do=do)
     sure = error.code in {"damaged-file", "empty-file", "packed-twice", "nsys-export-failed"}
-    return Check(error.code, "problem" if sure else "unknown", error.message, "", do)
+    return Check(error.code, "problem" if sure else "unknown", seen, "", do)

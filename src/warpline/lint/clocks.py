@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
 
 from warpline.lint.program import LOOPS, Position, Program, position
@@ -58,59 +60,57 @@ def is_clock(program: Program, node: ast.AST) -> bool:
 def synchronised_clock(program: Program, node: ast.Call) -> bool:
     """Whether the reading itself waits for the GPU first."""
     called = program.functions.get(program.names.last(node.func))
-    return called is not None and any(explicit(program, inner) for inner in ast.walk(called))
+    return called is not None and program.has(called, explicit)
 
 
 def regions(program: Program) -> Iterator[Region]:
     """Every timed region: `clock() - start`, `end - start`, and `start.elapsed_time(end)`."""
-    readings = _readings(program)
+    readings, recorded = program.once(_readings), program.once(_recorded)
     for node in ast.walk(program.tree):
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
             scope = program.scope(node)
-            start = _last(readings, program, scope, node.right, node)
+            start = _last_before(readings.get((program.names.dotted(node.right), scope), []), node)
             direct = node.left if isinstance(node.left, ast.Call) and is_clock(program, node.left) else None
-            end = direct or _last(readings, program, scope, node.left, node)
+            end = direct or _last_before(readings.get((program.names.dotted(node.left), scope), []), node)
             if start is not None and isinstance(end, ast.Call) and position(start) < position(end):
                 yield Region(start, end, scope)
         elif isinstance(node, ast.Call) and program.names.last(node.func) == "elapsed_time" and node.args:
-            yield from _by_events(program, node)
+            assert isinstance(node.func, ast.Attribute)
+            scope = program.scope(node)
+            start, end = (
+                _last_before(recorded.get((f"{program.names.dotted(event)}.record", scope), []), node)
+                for event in (node.func.value, node.args[0])
+            )
+            if start is not None and end is not None and position(start) < position(end):
+                yield Region(start, end, scope, by_events=True)
 
 
-def _readings(program: Program) -> list[tuple[str, ast.AST, ast.Call]]:
-    """Names that hold a reading, with their scope."""
-    found: list[tuple[str, ast.AST, ast.Call]] = []
+Named = dict[tuple[str, ast.AST], list[ast.Call]]
+"""Calls by a name and the function that it is in, in the order of the source."""
+
+
+def _readings(program: Program) -> Named:
+    """What holds a reading of a clock."""
+    found: Named = defaultdict(list)
     for node in ast.walk(program.tree):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and is_clock(program, node.value):
-            found += [(program.names.dotted(target), program.scope(node), node.value) for target in node.targets]
-    return found
+            for name in filter(None, map(program.names.dotted, node.targets)):
+                found[name, program.scope(node)].append(node.value)
+    return {key: sorted(calls, key=position) for key, calls in found.items()}
 
 
-def _last(
-    readings: list[tuple[str, ast.AST, ast.Call]], program: Program, scope: ast.AST, name: ast.expr, before: ast.AST
-) -> ast.Call | None:
-    dotted = program.names.dotted(name)
-    fitting = [
-        call
-        for known, where, call in readings
-        if known == dotted and dotted and where is scope and position(call) < position(before)
-    ]
-    return max(fitting, key=position) if fitting else None
+def _recorded(program: Program) -> Named:
+    """Every `event.record()`."""
+    found: Named = defaultdict(list)
+    for call in program.calls:
+        if _records(program, call):
+            found[program.names.dotted(call.func), program.scope(call)].append(call)
+    return {key: sorted(calls, key=position) for key, calls in found.items()}
 
 
-def _by_events(program: Program, node: ast.Call) -> Iterator[Region]:
-    assert isinstance(node.func, ast.Attribute)
-    scope = program.scope(node)
-
-    def recorded(name: ast.expr) -> ast.Call | None:
-        dotted = f"{program.names.dotted(name)}.record"
-        calls = [
-            call for call in program.calls if program.names.dotted(call.func) == dotted and program.scope(call) is scope
-        ]
-        return max((call for call in calls if position(call) < position(node)), key=position, default=None)
-
-    start, end = recorded(node.func.value), recorded(node.args[0])
-    if start is not None and end is not None and position(start) < position(end):
-        yield Region(start, end, scope, by_events=True)
+def _last_before(calls: list[ast.Call], node: ast.AST) -> ast.Call | None:
+    place = bisect_left(calls, position(node), key=position)
+    return calls[place - 1] if place else None
 
 
 def whole_iteration(program: Program, region: Region) -> ast.AST | None:
@@ -118,18 +118,28 @@ def whole_iteration(program: Program, region: Region) -> ast.AST | None:
     loop, assigned = program.loop_around(region.end), program.parents.get(region.start)
     if loop is None or loop is program.loop_around(region.start) or not isinstance(assigned, ast.Assign):
         return None
-    names = {program.names.dotted(target) for target in assigned.targets}
-    again = [
-        node
-        for node in ast.walk(loop)
-        if isinstance(node, ast.Assign) and names & {program.names.dotted(target) for target in node.targets}
-    ]
-    return loop if any(position(node) > position(region.end) for node in again) else None
+    assignments, end = program.once(_assignments), position(loop)
+    for places in (assignments[program.names.dotted(target)] for target in assigned.targets):
+        following = bisect_right(places, position(region.end))
+        if following < len(places) and places[following] <= end:
+            return loop
+    return None
+
+
+def _assignments(program: Program) -> dict[str, list[Position]]:
+    """Where each name is assigned, in the order of the source."""
+    found: dict[str, list[Position]] = defaultdict(list)
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                found[program.names.dotted(target)].append(position(node))
+    return {name: sorted(places) for name, places in found.items()}
 
 
 def timed_loop(program: Program, loop: ast.AST) -> bool:
     """Whether a loop measures its iterations: it reads a clock or records events."""
-    return isinstance(loop, LOOPS) and any(
-        is_clock(program, node) or (isinstance(node, ast.Call) and program.names.last(node.func) == "record")
-        for node in ast.walk(loop)
-    )
+    return isinstance(loop, LOOPS) and (program.has(loop, is_clock) or program.has(loop, _records))
+
+
+def _records(program: Program, node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and program.names.last(node.func) == "record"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from typing import Any, TypeVar
 
 from warpline.lint.kinds import Kinds
 from warpline.lint.names import Names
@@ -12,6 +13,8 @@ from warpline.lint.names import Names
 Loop = ast.For | ast.While | ast.AsyncFor
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 Position = tuple[int, int]
+Answer = TypeVar("Answer")
+Test = Callable[["Program", ast.AST], object]
 
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
@@ -25,9 +28,14 @@ class Program:
         self.tree = ast.parse(text)
         self.names = Names(self.tree)
         self.parents: dict[ast.AST, ast.AST] = {}
+        self._answers: dict[Callable[[Program], Any], Any] = {}
+        self._with: dict[Test, set[ast.AST]] = {}
+        self._otherwise: set[ast.AST] = set()  # statements under `else`
         for node in ast.walk(self.tree):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
+            if isinstance(node, ast.If | Loop):
+                self._otherwise.update(node.orelse)
 
     @cached_property
     def kinds(self) -> Kinds:
@@ -78,7 +86,9 @@ class Program:
     def loop_around(self, node: ast.AST) -> Loop | None:
         """The innermost loop whose body (or, for `while`, whose condition) has the node."""
         for above, child in self.above(node):
-            if isinstance(above, ast.While) or (isinstance(above, ast.For | ast.AsyncFor) and child in above.body):
+            if isinstance(above, ast.While):
+                return above
+            if isinstance(above, ast.For | ast.AsyncFor) and self._in_body(child):
                 return above
         return None
 
@@ -90,7 +100,7 @@ class Program:
         """
         loop = self.loop_around(node)
         if loop is not None:
-            return not self._guarded(node, loop) and self._innermost(loop) and self.works(loop)
+            return not self._guarded(node, loop) and loop not in self._outer_loops and self.works(loop)
         scope = self.scope(node)
         if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef) or scope.name not in self._called_hot:
             return False
@@ -103,18 +113,48 @@ class Program:
         for call in self.calls:
             name = self.names.last(call.func)
             loop = self.loop_around(call) if name in self.functions else None
-            has_loops = name in self.functions and any(isinstance(n, LOOPS) for n in ast.walk(self.functions[name]))
-            if loop is not None and not has_loops and self._innermost(loop) and not self._guarded(call, loop):
+            if loop is None or name in found or self.has(self.functions[name], _is_loop):
+                continue
+            if loop not in self._outer_loops and not self._guarded(call, loop):
                 found.add(name)
         return found
 
-    def _innermost(self, loop: Loop) -> bool:
-        inner = [node for node in ast.walk(loop) if isinstance(node, LOOPS) and node is not loop]
-        return not any(self.works(part) for node in inner for part in node.body)
+    @cached_property
+    def _outer_loops(self) -> set[ast.AST]:
+        """Loops with another one inside whose body does GPU work, and whatever else is around that."""
+        loops = (node for node in ast.walk(self.tree) if isinstance(node, LOOPS))
+        return self._around(self.parents[loop] for loop in loops if any(map(self.works, loop.body)))
+
+    def once(self, ask: Callable[[Program], Answer]) -> Answer:
+        """What a function says of the program; asked once."""
+        if ask not in self._answers:
+            self._answers[ask] = ask(self)
+        answer: Answer = self._answers[ask]
+        return answer
+
+    def has(self, node: ast.AST, what: Test) -> bool:
+        """Whether this is true of the node or of something inside. The whole file is asked once."""
+        if what not in self._with:
+            self._with[what] = self._around(inner for inner in ast.walk(self.tree) if what(self, inner))
+        return node in self._with[what]
+
+    def _around(self, nodes: Iterable[ast.AST]) -> set[ast.AST]:
+        """These nodes and all that enclose them."""
+        found: set[ast.AST] = set()
+        for node in nodes:
+            around: ast.AST | None = node
+            while around is not None and around not in found:
+                found.add(around)
+                around = self.parents.get(around)
+        return found
 
     def works(self, node: ast.AST) -> bool:
         """Whether GPU work is seen inside."""
-        return any(self.kinds.is_work(inner) for inner in ast.walk(node))
+        return self.has(node, _is_work)
+
+    def _in_body(self, child: ast.AST) -> bool:
+        """Whether a child of a loop or an `if` is a statement of its body."""
+        return isinstance(child, ast.stmt) and child not in self._otherwise
 
     def _guarded(self, node: ast.AST, until: ast.AST) -> bool:
         for above, child in self.above(node):
@@ -123,12 +163,23 @@ class Program:
             if isinstance(above, ast.ExceptHandler):
                 return True
             if isinstance(above, ast.If) and child is not above.test:
-                block = above.body if child in above.body else above.orelse
-                if block and isinstance(block[-1], ast.Break | ast.Return | ast.Raise) and child in above.body:
+                if isinstance(above.body[-1], ast.Break | ast.Return | ast.Raise) and self._in_body(child):
                     return True
-                if any(isinstance(inner, ast.Mod) for inner in ast.walk(above.test)):
+                if self.has(above.test, _is_modulo):
                     return True
         return False
+
+
+def _is_work(program: Program, node: ast.AST) -> bool:
+    return program.kinds.is_work(node)
+
+
+def _is_loop(program: Program, node: ast.AST) -> bool:
+    return isinstance(node, LOOPS)
+
+
+def _is_modulo(program: Program, node: ast.AST) -> bool:
+    return isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod)
 
 
 def position(node: ast.AST) -> Position:

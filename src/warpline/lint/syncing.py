@@ -67,5 +67,5 @@ def waits(program: Program, node: ast.AST) -> bool:
     name = program.names.last(node.func)
     called = program.functions.get(name)
     return name in BLOCKING_CALLS or (
-        called is not None and any(explicit(program, n) or implicit(program, n) for n in ast.walk(called))
+        called is not None and (program.has(called, explicit) or program.has(called, implicit))
     )

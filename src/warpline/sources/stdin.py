@@ -34,3 +34,10 @@ def spooled_stdin() -> Path:
 def as_typed(path: Path) -> Path:
     """The path as a command line names it: `-` for what came from standard input."""
     return STDIN if path in _spooled else path
+
+
+def without_spool(text: str) -> str:
+    """A text that says "standard input" where it names the file that keeps it."""
+    for path in _spooled:
+        text = text.replace(str(path), "standard input")
+    return text

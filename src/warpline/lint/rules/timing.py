@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import ast
-import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterator
+from operator import itemgetter
 
 from warpline.lint.clocks import Region, is_clock, regions, synchronised_clock, whole_iteration
 from warpline.lint.model import Rule, Spot
 from warpline.lint.program import Position, Program, position
 from warpline.lint.syncing import explicit, waits
+from warpline.records import dataclass
 
 TRAINS = frozenset(["backward", "step", "fit", "train"])
 """Work of a training loop: its times are logs, not benchmarks."""
@@ -24,9 +27,9 @@ def _unsynchronised(program: Program) -> Iterator[Spot]:
         if region.by_events or synchronised_clock(program, region.end):
             continue
         loop = whole_iteration(program, region)
-        if loop is not None and any(waits(program, node) and program.hot(node) for node in ast.walk(loop)):
+        if loop is not None and program.has(loop, _waits_often):
             continue  # each iteration waits once, so that its length is right wherever the clock is read
-        if _ends_in_work(program, _inside(program, region.scope, *region.span)):
+        if program.once(_activity)[region.scope].ends_in_work(*region.span):
             yield Spot(region.end.lineno, region.end.col_offset + 1, message)
     yield from _with_timers(program, message)
     yield from _with_timeit(program, message)
@@ -57,13 +60,44 @@ def _with_timeit(program: Program, message: str) -> Iterator[Spot]:
             yield Spot(node.lineno, node.col_offset + 1, message)
 
 
-def _inside(program: Program, scope: ast.AST, after: Position, before: Position) -> list[ast.AST]:
-    """What is evaluated between two places of a function, other functions left out."""
-    return [
-        node
-        for node in ast.walk(scope)
-        if isinstance(node, ast.expr) and after < position(node) < before and program.scope(node) is scope
-    ]
+@dataclass(slots=True)
+class _Activity:
+    """GPU work of one function and waits for it, other functions left out, in the order of the source."""
+
+    work: list[tuple[Position, str]]
+    """Where it is enqueued, and what it is called."""
+    waits: list[Position]
+
+    def ends_in_work(self, after: Position, before: Position) -> bool:
+        """Whether GPU work is enqueued between two places, and nothing waits for it."""
+        work = bisect_left(self.work, (before, ""))
+        waiting = bisect_left(self.waits, before)
+        last_wait = max(after, self.waits[waiting - 1]) if waiting else after
+        return bool(work) and self.work[work - 1][0] > last_wait
+
+    def names(self, after: Position, before: Position) -> set[str]:
+        """What the work between two places is called."""
+        first = bisect_right(self.work, after, key=itemgetter(0))
+        return {name for _, name in self.work[first : bisect_left(self.work, (before, ""))]} - {""}
+
+
+def _activity(program: Program) -> defaultdict[ast.AST, _Activity]:
+    """By function, or the module."""
+    found = defaultdict[ast.AST, _Activity](lambda: _Activity([], []))
+    for node in ast.walk(program.tree):
+        if isinstance(node, ast.expr):
+            if works(program, node):
+                found[program.scope(node)].work.append((position(node), _key(program, node)))
+            if waits(program, node):
+                found[program.scope(node)].waits.append(position(node))
+    for one in found.values():
+        one.work.sort()
+        one.waits.sort()
+    return found
+
+
+def _waits_often(program: Program, node: ast.AST) -> bool:
+    return waits(program, node) and program.hot(node)
 
 
 def _ends_in_work(program: Program, nodes: list[ast.AST]) -> bool:
@@ -81,22 +115,23 @@ def works(program: Program, node: ast.AST) -> bool:
         return False
     called = program.functions.get(node.func.id)
     if called is not None:
-        return any(program.kinds.is_work(inner) for inner in ast.walk(called))
+        return program.works(called)
     scope = program.scope(node)
     if not isinstance(scope, ast.FunctionDef | ast.AsyncFunctionDef):
         return False
-    return node.func.id in {argument.arg for argument in scope.args.args} and _given_work(program, scope.name)
+    return scope.name in program.once(_given_work) and node.func.id in {one.arg for one in scope.args.args}
 
 
-def _given_work(program: Program, helper: str) -> bool:
-    """Whether some call gives this helper a torch function, a module, tensors on the GPU or a lambda with GPU work."""
-    given = [value for call in program.calls if program.names.last(call.func) == helper for value in call.args]
-    return any(
-        program.kinds.of(value) in {"gpu", "module"}
+def _given_work(program: Program) -> set[str]:
+    """Functions that some call gives a torch function, a module, tensors on the GPU or a lambda with GPU work."""
+    return {
+        program.names.last(call.func)
+        for call in program.calls
+        for value in call.args
+        if program.kinds.of(value) in {"gpu", "module"}
         or program.names.full(value).startswith("torch.")
         or (isinstance(value, ast.Lambda) and any(works(program, inner) for inner in ast.walk(value.body)))
-        for value in given
-    )
+    }
 
 
 def _cold(program: Program) -> Iterator[Spot]:
@@ -108,8 +143,7 @@ def _cold(program: Program) -> Iterator[Spot]:
             continue
         if program.loop_around(region.end) is not None:
             continue  # read again and again, as a log
-        inside = _inside(program, region.scope, *region.span)
-        keys = {_key(program, node) for node in inside if works(program, node)} - {""}
+        keys = program.once(_activity)[region.scope].names(*region.span)
         if keys and not {key.rpartition(".")[2] for key in keys} & TRAINS and not _warmed(program, region, keys):
             seen.add(region.start.lineno)
             message = "the first call is timed too: it loads kernels, plans and allocates"
@@ -118,12 +152,16 @@ def _cold(program: Program) -> Iterator[Spot]:
 
 def _warmed(program: Program, region: Region, keys: set[str]) -> bool:
     """Whether the same work ran before, or something is called a warm-up."""
-    lines = program.text.splitlines()
-    first = getattr(region.scope, "lineno", 1)
-    if re.search(r"warm", "\n".join(lines[first - 1 : region.start.lineno]), re.IGNORECASE):
+    named, first = program.once(_warm_lines), getattr(region.scope, "lineno", 1)
+    place = bisect_left(named, first)
+    if place < len(named) and named[place] <= region.start.lineno:
         return True
-    before = [*_inside(program, region.scope, (0, 0), position(region.start))]
-    return any(_key(program, node) in keys for node in before if works(program, node))
+    return bool(keys & program.once(_activity)[region.scope].names((0, 0), position(region.start)))
+
+
+def _warm_lines(program: Program) -> list[int]:
+    """Numbers of lines with `warm` in them."""
+    return [number for number, line in enumerate(program.text.splitlines(), 1) if "warm" in line.lower()]
 
 
 def _key(program: Program, node: ast.AST) -> str:

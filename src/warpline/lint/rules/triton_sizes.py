@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 
 from warpline.lint.model import Rule, Spot
-from warpline.lint.program import Function, Program
+from warpline.lint.program import FUNCTIONS, Function, Program
 
 ROUNDED = frozenset(["next_power_of_2", "cdiv", "min", "max"])
 """Functions that map many sizes to few values."""
@@ -19,7 +20,7 @@ def _recompiles(program: Program) -> Iterator[Spot]:
     for kernel in _kernels(program):
         arguments = [*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs]
         constant = [a.arg for a in arguments if a.annotation is not None and _is_constexpr(program, a.annotation)]
-        launches = [call for call in program.calls if _launches(call, kernel.name)]
+        launches = program.once(_launches).get(kernel.name, [])
         for name in constant:
             place = [argument.arg for argument in arguments].index(name)
             given = [value for call in launches if (value := _given(call, place, name)) is not None]
@@ -40,9 +41,13 @@ def _is_constexpr(program: Program, node: ast.expr) -> bool:
     return program.names.full(node) == "triton.language.constexpr"
 
 
-def _launches(call: ast.Call, name: str) -> bool:
-    func = call.func
-    return isinstance(func, ast.Subscript) and isinstance(func.value, ast.Name) and func.value.id == name
+def _launches(program: Program) -> dict[str, list[ast.Call]]:
+    """Calls such as `kernel[grid](…)`, by the kernel's name."""
+    found: dict[str, list[ast.Call]] = defaultdict(list)
+    for call in program.calls:
+        if isinstance(call.func, ast.Subscript) and isinstance(call.func.value, ast.Name):
+            found[call.func.value.id].append(call)
+    return found
 
 
 def _given(call: ast.Call, place: int, name: str) -> ast.expr | None:
@@ -68,18 +73,25 @@ def _varies(program: Program, node: ast.expr, depth: int = 0) -> bool:
 
 def _assigned_size(program: Program, name: ast.Name) -> bool:
     """Whether the last assignment of a name before its use gave it such a size."""
-    varies = False
-    for node in ast.walk(program.scope(name)):
-        if not isinstance(node, ast.Assign) or node.lineno > name.lineno:
-            continue
-        for target in node.targets:
-            if isinstance(target, ast.Name) and target.id == name.id:
-                varies = _varies(program, node.value, depth=1)
-            elif isinstance(target, ast.Tuple) and program.names.last(node.value) == "shape":
-                parts = [program.names.dotted(part) for part in target.elts]
-                if name.id in parts:
-                    varies = parts.index(name.id) != len(parts) - 1
-    return varies
+    sizes = program.once(_sizes).get((program.scope(name), name.id), [])
+    return next((varies for line, varies in reversed(sizes) if line <= name.lineno), False)
+
+
+def _sizes(program: Program) -> dict[tuple[ast.AST, str], list[tuple[int, bool]]]:
+    """By function and name: the lines that assign it, and whether the value is such a size."""
+    found: dict[tuple[ast.AST, str], list[tuple[int, bool]]] = defaultdict(list)
+    for scope in (node for node in ast.walk(program.tree) if isinstance(node, (ast.Module, *FUNCTIONS))):
+        for node in ast.walk(scope):
+            if not isinstance(node, ast.Assign):
+                continue
+            for target in node.targets:
+                if isinstance(target, ast.Name):
+                    found[scope, target.id].append((node.lineno, _varies(program, node.value, depth=1)))
+                elif isinstance(target, ast.Tuple) and program.names.last(node.value) == "shape":
+                    parts = [program.names.dotted(part) for part in target.elts]
+                    for name in parts:
+                        found[scope, name].append((node.lineno, parts.index(name) != len(parts) - 1))
+    return found
 
 
 def _is_last(node: ast.expr) -> bool:
