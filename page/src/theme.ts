@@ -40,6 +40,10 @@ export function themeButton(): HTMLElement {
     tell();
   });
   system().addEventListener("change", tell);
+  // Paper is white, and a canvas keeps its colours.
+  let shown: string | undefined;
+  addEventListener("beforeprint", () => { shown = document.documentElement.dataset["theme"]; document.documentElement.dataset["theme"] = "light"; tell(); });
+  addEventListener("afterprint", () => { if (shown) document.documentElement.dataset["theme"] = shown; else delete document.documentElement.dataset["theme"]; tell(); });
   name();
   return button;
 }

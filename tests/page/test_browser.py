@@ -322,8 +322,12 @@ def test_a_phone_shows_it_without_scrolling_sideways(open_page: Callable[..., Op
     assert phone.said == []
 
 
-def test_it_prints(page: Opened) -> None:
-    assert page.tab.pdf().startswith(b"%PDF-")
+def test_it_prints_in_light_colours(open_page: Callable[..., Opened], demo: Path) -> None:
+    dark = open_page(demo, color_scheme="dark")
+    assert dark.tab.pdf().startswith(b"%PDF-")
+    assert dark.ask("(dispatchEvent(new Event('beforeprint')), t.look.dark)") is False
+    assert dark.ask("(dispatchEvent(new Event('afterprint')), t.look.dark)") is True
+    assert dark.said == []
 
 
 @pytest.mark.parametrize("name", EDGES)

@@ -61,7 +61,7 @@ export class Timeline implements Page {
     this.resize();
     this.openAddress();
     new ResizeObserver(() => { if (!this.picture.has(this.box())) this.resize(); }).observe(this.parts.stage);
-    onThemeChange(() => { this.dress(); this.redraw(); });
+    onThemeChange(() => { this.dress(); this.draw(); });
     addEventListener("hashchange", () => this.openAddress());
     listen(this);
   }
