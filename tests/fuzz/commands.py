@@ -11,6 +11,8 @@ from warpline.cli.main import VERBS
 
 FILE, SEED, OUTPUT, FOLDER = "{file}", "{seed}", "{output}", "{folder}"
 """Stand for the input's path, for the file that it was made from, for a file to write, and for the folder of a run."""
+OTHER, TRACE = "{other}", "{trace}"
+"""Stand for a second damaged file, of the same or another kind, and for a whole trace."""
 WITHOUT_INPUT = {
     "run": "runs a program; tests/cli/test_run.py has its failures",
     "bench": "runs a program",
@@ -98,6 +100,10 @@ def _maybe(chance: random.Random, share: float, *words: str) -> Sequence[str]:
     return words if chance.random() < share else ()
 
 
+def _second(chance: random.Random) -> str:
+    return chance.choice([SEED, OTHER])
+
+
 def _steps(chance: random.Random) -> Sequence[str]:
     if chance.random() < 0.1:
         return ["--steps", chance.choice(STEPS)]
@@ -160,6 +166,9 @@ def _roofline(chance: random.Random) -> Sequence[str]:
         *_maybe(chance, 0.5, "--by", "kernel"),
         *_maybe(chance, 0.2, "--plot", OUTPUT + ".svg"),
         *_maybe(chance, 0.1, "--device", "H100-SXM"),
+        *_maybe(chance, 0.1, "--shapes-from", _second(chance)),
+        *_maybe(chance, 0.1, "--scale", chance.choice(["seq=2048", "64:128", "0:1", "seq=-1", "x", "64:99999999999"])),
+        *_maybe(chance, 0.1, "--top", chance.choice(["1", "0", "99999999999999999999"])),
     ]
     return ["roofline", FILE, *more, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
@@ -167,13 +176,13 @@ def _roofline(chance: random.Random) -> Sequence[str]:
 def _ops(chance: random.Random) -> Sequence[str]:
     group = ["--group", chance.choice(["shape", "module", "stack", "line"])] if chance.random() < 0.5 else []
     sort = ["--sort", chance.choice(["gpu", "cpu", "cpu-self", "calls", "roof"])] if chance.random() < 0.4 else []
-    sort = [*sort, *_maybe(chance, 0.2, "--shapes-from", SEED)]
+    sort = [*sort, *_maybe(chance, 0.2, "--shapes-from", _second(chance))]
     return ["ops", FILE, *group, *sort, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
 def _parts(chance: random.Random) -> Sequence[str]:
     by = ["--by", chance.choice(["module", "range", "role", "class"])] if chance.random() < 0.6 else []
-    by = [*by, *_maybe(chance, 0.2, "--shapes-from", SEED)]
+    by = [*by, *_maybe(chance, 0.2, "--shapes-from", _second(chance))]
     return ["parts", FILE, *by, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
@@ -209,7 +218,8 @@ def _report(chance: random.Random) -> Sequence[str]:
         "-o",
         OUTPUT + ".html",
         "-f",
-        *_maybe(chance, 0.1, "--ncu", FILE),
+        *_maybe(chance, 0.1, "--ncu", chance.choice([FILE, OTHER])),
+        *_maybe(chance, 0.1, "--gpu-hour", chance.choice(["2.5", "0", "-1", "nan", "1e308"])),
         *_maybe(chance, 0.5, "--json"),
         *_steps(chance),
         *_cached(chance),
@@ -217,7 +227,13 @@ def _report(chance: random.Random) -> Sequence[str]:
 
 
 def _doctor(chance: random.Random) -> Sequence[str]:
-    return ["doctor", FILE, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
+    return [
+        "doctor",
+        FILE,
+        *_maybe(chance, 0.2, OTHER, FILE),
+        *_maybe(chance, 0.5, "-v"),
+        *_maybe(chance, 0.5, "--json"),
+    ]
 
 
 def _scrub(chance: random.Random) -> Sequence[str]:
@@ -228,9 +244,9 @@ def _scrub(chance: random.Random) -> Sequence[str]:
 
 
 def _compare(chance: random.Random) -> Sequence[str]:
-    pair = chance.choice([[FILE, SEED], [SEED, FILE], [FILE, FILE]])
+    pair = chance.choice([[FILE, SEED], [SEED, FILE], [FILE, FILE], [FILE, OTHER], [OTHER, FILE], [TRACE, FILE]])
     if chance.random() < 0.3:
-        runs = [(chance.choice(["--before", "--after"]), chance.choice([FILE, SEED])) for _ in range(4)]
+        runs = [(chance.choice(["--before", "--after"]), chance.choice([FILE, SEED, OTHER])) for _ in range(4)]
         pair = ["--before", SEED, "--after", FILE, *(word for run in runs for word in run)]
     suffix = chance.choice([".html", ".html", ".md", ".txt", ".json"])
     return [
@@ -246,19 +262,22 @@ def _compare(chance: random.Random) -> Sequence[str]:
 
 
 def _dive(chance: random.Random) -> Sequence[str]:
-    files = chance.choice([[FILE], [FILE], [FILE], ["--compare", FILE, SEED], ["--compare", SEED, FILE]])
-    return ["dive", *files, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
+    pairs = [["--compare", FILE, SEED], ["--compare", SEED, FILE], ["--compare", FILE, OTHER], [FILE, OTHER]]
+    files = chance.choice([[FILE], [FILE], [FILE], [FILE], *pairs, [FILE, "--print"]])
+    more = [*_maybe(chance, 0.1, "--top", "1"), *_maybe(chance, 0.1, "-o", OUTPUT + chance.choice([".md", ".txt"]))]
+    return ["dive", *files, *more, *_maybe(chance, 0.5, "-v"), *_maybe(chance, 0.5, "--json")]
 
 
 def _lint(chance: random.Random) -> Sequence[str]:
-    return ["lint", FILE, *_maybe(chance, 0.5, "--json")]
+    return ["lint", FILE, *_maybe(chance, 0.2, OTHER), *_maybe(chance, 0.5, "--json")]
 
 
 def _gate(chance: random.Random) -> Sequence[str]:
     limit = chance.choice(["step_ms<=12", "syncs<=0", "idle_pct<=10", "nonsense<=1", "step_ms<=x", *ASKED])
     files = [*_maybe(chance, 0.3, "--junit", OUTPUT + ".xml"), *_maybe(chance, 0.3, "--comment", OUTPUT + ".md")]
-    runs = chance.choice([[FILE], [FILE], [FILE, SEED], [FILE, FILE, SEED, SEED]])
-    files = [*files, *_maybe(chance, 0.2, "--metric", "busy"), *_maybe(chance, 0.1, "--ncu", FILE)]
+    runs = chance.choice([[FILE], [FILE], [FILE, SEED], [FILE, OTHER], [FILE, FILE, SEED, SEED]])
+    ncu = _maybe(chance, 0.1, "--ncu", chance.choice([FILE, OTHER]))
+    files = [*files, *_maybe(chance, 0.2, "--metric", "busy"), *ncu, *_maybe(chance, 0.1, "--baseline", OTHER)]
     return ["gate", *runs, "--budget", limit, *files, *_maybe(chance, 0.5, "--json"), *_steps(chance), *_cached(chance)]
 
 
@@ -277,7 +296,7 @@ def _baseline(chance: random.Random) -> Sequence[str]:
         "save",
         "x",
         FILE,
-        *_maybe(chance, 0.3, SEED, FILE),
+        *_maybe(chance, 0.3, _second(chance), FILE),
         "--folder",
         OUTPUT,
         *_steps(chance),
@@ -336,11 +355,9 @@ def commands_for(kind: str, chance: random.Random, count: int, only: Sequence[st
 
 def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
     if kind == "baseline":
-        return Command(
-            ("gate", SEED, "--baseline", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")), MORE_CODES["gate"]
-        )
+        return Command(tuple(_against(FILE, chance)), MORE_CODES["gate"])
     if kind == "history":
-        return Command(tuple(_history(chance)), MORE_CODES["gate"])
+        return Command(tuple(_recorded(chance)), MORE_CODES["gate"])
     if kind == "source":
         return Command(tuple(_lint(chance)), MORE_CODES["lint"])
     if kind == "folder":
@@ -349,7 +366,9 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
         return _drawn(chance, only)  # a verb that is not meant for such a file
     if kind == "snapshot":
         return Command(tuple(_memory(chance)))
-    if kind in {"ncu", "report"} and "dive" in VERBS and chance.random() < 0.8:
+    if kind in {"ncu", "report"} and chance.random() < 0.3:
+        return Command(tuple(_with_counters(chance)), MORE_CODES["gate"])
+    if kind in {"ncu", "report"} and chance.random() < 0.8:
         return Command(tuple(_dive(chance)))
     if kind in {"ncu", "report"}:
         return Command(tuple(_doctor(chance)), MORE_CODES["doctor"])
@@ -370,6 +389,40 @@ def _command(kind: str, chance: random.Random, only: Sequence[str]) -> Command:
     if not only and chance.random() < 0.02:
         return Command(tuple(_dive(chance)))
     return _drawn(chance, only)
+
+
+def _against(baseline: str, chance: random.Random) -> Sequence[str]:
+    """The gate with a damaged baseline, and runs that are whole or damaged."""
+    runs = chance.choice([[SEED], [SEED], [TRACE, SEED], [OTHER], [SEED, OTHER]])
+    more = [
+        *_maybe(chance, 0.2, "--metric", "busy"),
+        *_maybe(chance, 0.2, "--least-effect", chance.choice(["0", "50", "-1", "nan"])),
+        *_maybe(chance, 0.2, "--junit", OUTPUT + ".xml"),
+        *_maybe(chance, 0.2, "--comment", OUTPUT + ".md"),
+        *_maybe(chance, 0.2, "-o", OUTPUT + chance.choice([".md", ".txt"])),
+    ]
+    return ["gate", *runs, "--baseline", baseline, "--no-cache", *more, *_maybe(chance, 0.5, "--json")]
+
+
+def _recorded(chance: random.Random) -> Sequence[str]:
+    """What reads the local record, or adds to it."""
+    match chance.randrange(6):
+        case 0:
+            return ["gate", SEED, "--budget", "step_ms<=12", "--name", "train", "--no-cache"]
+        case 1:
+            return ["compare", SEED, TRACE, "--no-cache", *_maybe(chance, 0.5, "--json")]
+        case 2:
+            return ["diagnose", SEED, "--no-cache", *_maybe(chance, 0.5, "--json")]
+        case _:
+            return _history(chance)
+
+
+def _with_counters(chance: random.Random) -> Sequence[str]:
+    """A whole trace with a damaged report of Nsight Compute."""
+    if chance.random() < 0.5:
+        return ["report", TRACE, "-o", OUTPUT + ".html", "--ncu", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")]
+    budget = chance.choice(["ncu:gemm:sm__cycles_active.avg<=1", "ncu::gpu__time_duration.sum<=1", "ncu:x:<=1"])
+    return ["gate", TRACE, "--budget", budget, "--ncu", FILE, "--no-cache", *_maybe(chance, 0.5, "--json")]
 
 
 def _of_a_run(chance: random.Random, only: Sequence[str]) -> Command:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import pickle
 import random
 import sqlite3
 import tempfile
@@ -149,17 +148,12 @@ def _look() -> dict[str, Any]:
 def damaged(document: Any, chance: random.Random) -> bytes:
     """The document with up to three values replaced or gone."""
     document = json.loads(json.dumps(document))
-    _damage(document, chance, values.anything)
+    damage(document, chance, values.anything)
     return written(document).encode("utf-8", "surrogatepass")
 
 
-def damaged_pickle(document: Any, chance: random.Random) -> bytes:
-    """The same for a pickle, with values that JSON has not."""
-    _damage(document, chance, lambda chance: chance.choice(PICKLED))
-    return pickle.dumps(document, chance.choice([2, 4, 4, 5]))
-
-
-def _damage(document: Any, chance: random.Random, value: Callable[[random.Random], Any]) -> None:
+def damage(document: Any, chance: random.Random, value: Callable[[random.Random], Any]) -> None:
+    """Up to three values replaced or gone."""
     for _ in range(chance.randint(0, 3)):
         place, key = _place(document, chance)
         if place is None:

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz import front_door, oracles
-from tests.fuzz.commands import FILE, FOLDER, OUTPUT, SEED, Command
+from tests.fuzz import front_door, oracles, seeds
+from tests.fuzz.commands import FILE, FOLDER, OTHER, OUTPUT, SEED, TRACE, Command
 from tests.fuzz.inputs import HISTORY_FILE, RUN_FOLDER, Files
 from warpline.cli import main
 from warpline.errors import WarplineError
@@ -100,8 +100,11 @@ def _run(files: Files, command: Command, folder: Path) -> Answer:
     if command.front:
         return _through_the_front_door(main_file, command)
     words = {FILE: str(main_file), SEED: str(folder / f"seed{main_file.suffix}"), FOLDER: str(folder / RUN_FOLDER)}
-    if SEED in command.arguments:
-        Path(words[SEED]).write_bytes(files.seed)
+    suffix, content = files.partner if files.partner[1] else (main_file.suffix, files.seed)
+    words |= {OTHER: str(folder / f"other{suffix}"), TRACE: str(folder / "whole.json")}
+    beside = {SEED: files.seed, OTHER: content, TRACE: seeds.documents()["training"].encode()}
+    for mark in beside.keys() & set(command.arguments):
+        Path(words[mark]).write_bytes(beside[mark])
     arguments = [words.get(word, word.replace(OUTPUT, str(folder / "written"))) for word in command.arguments]
     stdin = files.content[files.main] if command.stdin else b""
     with _streams(stdin) as (out, err), _surroundings(folder):

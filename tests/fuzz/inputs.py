@@ -8,9 +8,10 @@ import pickle
 import random
 import sqlite3
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 from typing import Any
 
-from tests.fuzz import companions, mutators, seeds, texts
+from tests.fuzz import companions, mutators, seeds, snapshot_mutators, texts
 from tests.fuzz.raw_json import written
 
 CHANGES = 8
@@ -21,13 +22,13 @@ KINDS = {
     "database": 26,
     "names": 4,
     "log": 2,
-    "ncu": 3,
+    "ncu": 4,
     "report": 1,
-    "baseline": 2,
-    "snapshot": 3,
-    "history": 2,
-    "source": 3,
-    "folder": 4,
+    "baseline": 3,
+    "snapshot": 5,
+    "history": 3,
+    "source": 4,
+    "folder": 5,
 }
 """Kinds of inputs, and how often each is drawn."""
 STEMS = [
@@ -49,6 +50,8 @@ HISTORY_FILE = ".history.sqlite"
 """Where a run looks for the local record."""
 RUN_FOLDER = "run"
 """Where the files of a run lie."""
+PARTNERS = 0.4
+"""How many inputs have a second, damaged one beside them."""
 PADDED_BYTES = 80_000
 """Files of this size are cached; smaller ones are not."""
 
@@ -65,6 +68,8 @@ class Recipe:
     beside: str = ""
     """The seed of what lies beside the file, where something does."""
     padded: bool = False
+    partner: Recipe | None = None
+    """A second input, for commands that take two."""
 
 
 @dataclass
@@ -75,17 +80,24 @@ class Files:
     content: dict[str, bytes] = field(default_factory=dict)
     seed: bytes = b""
     """The main file without changes."""
+    partner: tuple[str, bytes] = ("", b"")
+    """The second input's suffix and content; without one, the seed."""
 
 
-def recipe_of(seed: int | str, number: int) -> Recipe:
-    """The input of that number."""
+def recipe_of(seed: int | str, number: int, kind: str = "") -> Recipe:
+    """The input of that number; with `kind`, of this one, and without a partner."""
     chance = random.Random(f"{seed} {number}")
-    kind = chance.choices(list(KINDS), list(KINDS.values()))[0]
+    alone = bool(kind)
+    kind = kind or chance.choices(list(KINDS), list(KINDS.values()))[0]
     count = chance.choice([1, 1, 2, 3, chance.randint(1, CHANGES)])
     changes = tuple((_change(kind, chance), f"{seed} {number} {place}") for place in range(count))
     share = {"document": 0.12, "recording": 0.12, "database": 0.12, "folder": 0.9}.get(kind, 0.0)
     beside = f"{seed} {number} beside" if chance.random() < share else ""
-    return Recipe(kind, _seed(kind, chance), chance.choice(STEMS), changes, beside, chance.random() < 0.05)
+    recipe = Recipe(kind, _seed(kind, chance), chance.choice(STEMS), changes, beside, chance.random() < 0.05)
+    if alone or chance.random() > PARTNERS:
+        return recipe
+    other = kind if chance.random() < 0.7 else chance.choice(list(KINDS))
+    return replace(recipe, partner=recipe_of(f"{seed} partner", number, other))
 
 
 def _seed(kind: str, chance: random.Random) -> str:
@@ -125,10 +137,10 @@ def _change(kind: str, chance: random.Random) -> str:
         "names": mutators.LINES,
         "log": mutators.LINES,
         "ncu": mutators.LINES,
-        "source": mutators.LINES,
+        "source": mutators.SOURCE,
         "folder": mutators.KINETO,
         "baseline": ["damaged"],
-        "snapshot": ["damaged"],
+        "snapshot": mutators.SNAPSHOT,
     }
     share = {"document": 0.06, "recording": 0.06, "report": 1.0}.get(kind, 0.12)
     return (
@@ -164,9 +176,8 @@ def build(recipe: Recipe) -> Files:
                 seeds.documents()["training"].encode(),
             )
         case "snapshot":
-            chance = random.Random("".join(own_seed for _, own_seed in recipe.changes))
             seed = pickle.dumps(seeds.SNAPSHOTS[recipe.seed]())
-            suffix, content = ".pickle", companions.damaged_pickle(seeds.SNAPSHOTS[recipe.seed](), chance)
+            suffix, content = ".pickle", _snapshot(recipe.seed, chosen)
         case "ncu":
             suffix, content, seed = (
                 ".csv",
@@ -196,7 +207,19 @@ def build(recipe: Recipe) -> Files:
             others |= companions.other_ranks(content, chance)
     within = f"{RUN_FOLDER}/" if recipe.kind == "folder" else ""
     content_of = {f"{within}{one}": data for one, data in {name: content, **others}.items()}
-    return Files(f"{within}{name}", content_of, seed)
+    files = Files(f"{within}{name}", content_of, seed)
+    if recipe.partner is not None:
+        other = build(recipe.partner)
+        files.partner = PurePath(other.main).suffix, other.content[other.main]
+    return files
+
+
+def _snapshot(seed: str, chosen: list[tuple[str, random.Random]]) -> bytes:
+    snapshot = seeds.SNAPSHOTS[seed]()
+    for name, chance in chosen:
+        with contextlib.suppress(TypeError, KeyError, AttributeError, IndexError):
+            mutators.SNAPSHOT[name](snapshot, chance)
+    return snapshot_mutators.written(snapshot, chosen[-1][1] if chosen else random.Random(seed))
 
 
 def _json(recipe: Recipe, chosen: list[tuple[str, random.Random]]) -> bytes:

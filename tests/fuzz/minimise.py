@@ -38,15 +38,17 @@ class Minimiser:
             smaller = replace(recipe, changes=tuple(one for one in recipe.changes if one != change))
             if self.fails(build(smaller)):
                 recipe = smaller
-        plain = replace(recipe, stem="trace", beside="", padded=False)
-        return plain if plain != recipe and self.fails(build(plain)) else recipe
+        for plainer in ({"partner": None}, {"stem": "trace", "beside": "", "padded": False}):
+            plain = replace(recipe, **plainer)  # type: ignore[arg-type]
+            recipe = plain if plain != recipe and self.fails(build(plain)) else recipe
+        return recipe
 
     def files(self, files: Files) -> Files:
         """The files with little in them."""
         content = files.content[files.main]
 
         def with_main(smaller: bytes) -> Files:
-            return Files(files.main, {**files.content, files.main: smaller}, files.seed)
+            return replace(files, content={**files.content, files.main: smaller})
 
         def fails(smaller: bytes) -> bool:
             return self.fails(with_main(smaller))

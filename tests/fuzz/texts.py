@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 
-from tests.fuzz import values
+from tests.fuzz import source_mutators, values
 
 Mutation = Callable[[list[str], random.Random], None]
 MUTATIONS: dict[str, Mutation] = {}
@@ -109,7 +109,7 @@ def mutated(text: str, chosen: list[tuple[str, random.Random]]) -> bytes:
     """The changed lines, as bytes."""
     lines = text.splitlines()
     for name, chance in chosen:
-        MUTATIONS[name](lines, chance)
+        {**source_mutators.MUTATIONS, **MUTATIONS}[name](lines, chance)
     return "\n".join(lines).encode("utf-8", "surrogatepass")
 
 

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.fuzz.commands import FILE, FOLDER, OUTPUT, SEED, Command, commands_for
+from tests.fuzz.commands import FILE, FOLDER, OTHER, OUTPUT, SEED, TRACE, Command, commands_for
 from tests.fuzz.execute import Failure, attempt
 from tests.fuzz.inputs import RUN_FOLDER, Files, Recipe, build, recipe_of
 from tests.fuzz.minimise import Minimiser
@@ -73,7 +73,10 @@ def write(folder: Path, files: Files, command: Command, kind: str, origin: str, 
         (folder / name).write_bytes(content)
     if SEED in command.arguments:
         (folder / "seed").write_bytes(files.seed)
-    stands_for = {FILE: files.main, SEED: "seed", OUTPUT: "written", FOLDER: RUN_FOLDER}
+    if OTHER in command.arguments:
+        (folder / "other").write_bytes(files.partner[1] or files.seed)
+    stands_for = {FILE: files.main, SEED: "seed", OTHER: "other", OUTPUT: "written", FOLDER: RUN_FOLDER}
+    stands_for[TRACE] = "whole.json"  # tests.fuzz.seeds.training
     words = list(command.arguments)
     for mark, meant in stands_for.items():
         words = [word.replace(mark, meant) for word in words]
