@@ -14,7 +14,7 @@ import argparse
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from faults.jobs import CURED
@@ -22,13 +22,14 @@ from faults.recorded import MANIFEST, RecordedCase, recorded_cases
 from warpline.compare.cold_start import cold_start
 from warpline.compare.comparison import LEAST_EFFECT, Comparison, compare_measured
 from warpline.compare.counts import differing
+from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measured import measure
 from warpline.compare.parts import Part
 from warpline.trace.open import open_trace
 
 LAUNCHING = ("dispatch", "launch_latency")
 """Causes of idle time while the CPU launches."""
-MOVES = re.compile("copy|Cat|Fill|Memcpy|Memset|[Pp]ad", re.ASCII)
+MOVES = re.compile("copy|Cat|Fill|Memcpy|Memset|[Pp]ad|flip|roll", re.ASCII)
 """Kernels that move or fill memory, and do nothing else."""
 COUNTED = {"remove_sync": "syncs", "coalesce_copies": "copies"}
 """What such a fix makes fewer."""
@@ -63,13 +64,16 @@ def rated(verdict: str, truth: float) -> str:
     return "right, below the least effect" if true == "same" and (verdict == "slower") == (truth > 1) else "wrong"
 
 
-def names_the_fault(case: RecordedCase, found: Comparison, part: Part) -> bool:
+def names_the_fault(case: RecordedCase, found: Comparison, part: Part, cpu_ops: Sequence[CpuOp]) -> bool:
     """Whether the largest part is what the fault is made of: idle time of its cause; the copies; for a slow kernel, the
-    kernel. Syncs and many copies make the GPU wait for launches: there the answer must say how many are gone."""
+    kernel. Syncs and many copies make the GPU wait for launches: there the answer must say how many are gone. Where an
+    op plans or tunes in every step, it must name the op, with at least half of the time."""
     cause, fix = case.entry["cause"], case.entry["fix"]
     idle = part.name if part.kind == "idle" else None
     if cause == "dispatch":
         return idle in LAUNCHING
+    if cause == "cold_start" and idle in LAUNCHING:
+        return any(2 * one.change_ns <= part.change_ns < 0 for one in cpu_ops)
     if fix in COUNTED and idle in (*LAUNCHING, cause):
         return COUNTED[fix] in differing(found.a.counts, found.b.counts, LEAST_EFFECT)
     if cause == "transfer":
@@ -86,19 +90,20 @@ def main() -> int:
     verdicts: Counter[tuple[str, str, str]] = Counter()
     named: Counter[tuple[str, str, bool]] = Counter()
     for case in pairs(parser.parse_args().folders):
-        traces = [open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED)]
-        a, b = map(measure, traces)
+        before, after = (open_trace(case.recording(variant)) for variant in (case.scored_variant, CURED))
+        a, b = measure(before), measure(after)
         found, truth = compare_measured([a], [b]), true_ratio(case)
         cause = case.entry["cause"]
         is_healthy, is_cold = cause == "healthy", bool(case.entry["cold"])
-        cold = cold_start(traces[:1], traces[1:], LEAST_EFFECT) if is_cold else None
+        cold = cold_start([before], [after], LEAST_EFFECT) if is_cold else None
         verdict, ratio, part = found.verdict, found.ratio, found.parts[0]
         if cold is not None:
             verdict, ratio, part = cold.difference.verdict, cold.difference.ratio, cold.parts[0]
         judged_by = "cold start" if cold is not None else found.judged_by
         answer = rated(verdict, truth)
         verdicts[case.suite, "healthy" if is_healthy else "fault", answer] += 1
-        is_named = is_healthy or names_the_fault(case, found, part)
+        cpu_ops = changed_cpu_ops(before, after, a.step.spans, b.step.spans)
+        is_named = is_healthy or names_the_fault(case, found, part, cpu_ops)
         if not is_healthy:
             named[case.suite, cause, is_named] += 1
         if answer != "right" or judged_by not in {"step", "work"} or not is_named:

@@ -124,3 +124,26 @@ def test_the_operations_in_words(gone: int, new: int, words: str) -> None:
     a = run([900] * 10, [100] * 10)
     rest = judge([a], [a], LEAST)[0]
     assert ChangedWork(Estimate(1, 1, 1), gone, new, rest).in_words == words
+
+
+def allocating(memory: float, calls: float) -> Measured:
+    """Ten operations that wait for 900 ns each, and so long for calls that allocate."""
+    one = run([900 + memory / 10] * 10, [100] * 10)
+    idle = {**one.step.idle_ns, "memory": memory, "dispatch": one.step.idle_ns["dispatch"] - memory}
+    return replace(one, step=replace(one.step, idle_ns=idle), counts={**one.counts, "allocations": calls})
+
+
+def test_allocations_that_only_one_side_has_are_what_changed() -> None:
+    a, b = allocating(5000, 20), allocating(0, 0)
+    found, changed = judge([a], [b], LEAST)
+    assert changed is not None
+    assert (changed.gone, changed.new, changed.in_words) == (20, 0, "20 allocations gone")
+    # The rest takes 10 µs on both sides, and the allocations 5 µs more: 10/15.
+    assert changed.ratio.expected == pytest.approx(10 / 15)
+    assert (found.verdict, found.judged_by) == ("faster", "structure")
+    assert judge([b], [a], LEAST)[0].verdict == "slower"
+
+
+@pytest.mark.parametrize(("calls_a", "calls_b"), [(20, 20), (0.4, 0), (20, 1)])
+def test_allocations_on_both_sides_or_on_none_say_nothing(calls_a: float, calls_b: float) -> None:
+    assert changed_work([allocating(5000, calls_a)], [allocating(0, calls_b)], LEAST) is None

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from kineto_files import annotation, launched
+from kineto_files import Event, annotation, launched, op
 from paths import SUITES
 from step_traces import steps, trace
 
@@ -93,3 +93,16 @@ def test_the_report_names_the_fused_kernels(capsys: pytest.CaptureFixture[str]) 
     shown = " ".join(capsys.readouterr().out.split())
     assert "9 kernels became 1" in shown
     assert "B is faster than A" in shown
+
+
+def test_the_op_in_which_the_cpu_spends_its_time_is_named(tmp_path: Path) -> None:
+    def planned(length: float) -> list[Event]:
+        return [
+            *steps(6, [("gemm", 100)], gap=length + 5),
+            *(op("aten::conv2d", n * (length + 105), length) for n in range(6)),
+        ]
+
+    a, b = trace(tmp_path, "a", planned(900)), trace(tmp_path, "b", planned(20))
+    (found,) = warpline.compare(a, b).cpu_ops
+    assert (found.name, found.a_ns, found.b_ns) == ("aten::conv2d", 900_000, 20_000)
+    assert warpline.compare(a, a).cpu_ops == ()

@@ -117,6 +117,7 @@ def _row(run: Measured, known: dict[tuple[str, str, tuple[int, int, int]], int])
         "lengths_ns": step.lengths_ns.tolist(),
         "sequence": [known.setdefault(key, len(known)) for key in keys],
         "exposed_ns": step.exposed_ns.tolist(),
+        "launch_times_ns": run.launch_times,
         "waited_ns": None if step.waited_ns is None else step.waited_ns.tolist(),
     }
 
@@ -156,7 +157,9 @@ def _run(row: dict[str, Any], operations: list[Operation], setting: Setting) -> 
         ahead_ns=_amount(row["ahead_ns"]),
         waited_ns=waits,
     )
-    return Measured(str(row["file"]), setting, step, {name: _amount(row["counts"][name]) for name in KINDS})
+    counts = {name: _amount(row["counts"][name]) for name in KINDS}
+    times = {str(name): max(_amount(time), 1.0) for name, time in dict(row.get("launch_times_ns") or {}).items()}
+    return Measured(str(row["file"]), setting, step, counts, times)
 
 
 def _amount(value: Any) -> float:

@@ -11,6 +11,9 @@ The answer rests on that condition. It is refused where the rest, judged by itse
 
 Where the device is busy, it is behind the CPU, and what is added there may be regained at later waits. So these waits
 count as changed, too.
+
+Where all operations are the same, the CPU may still make calls that only one side makes: allocations, which no noise
+adds. Then the time for which the device waits for them is what changed.
 """
 
 from __future__ import annotations
@@ -20,11 +23,11 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from warpline.compare.measured import Measured, side_of
+from warpline.compare.measured import Measured, sides_of
 from warpline.compare.parts import same_in_order
 from warpline.compare.spread import (
     IDLE_SPREAD,
@@ -47,6 +50,8 @@ OPERATION_SPREAD, SHARE_SPREAD = 0.3, 0.1
 the step; and of many operations together. Measured on an H200: docs/noise.md."""
 LEAST_REST = 0.05
 """The rest must be this share of the step to be a measure of the host's speed."""
+SELDOM = 0.5
+"""Fewer calls in a step than this are none: a program may still allocate once."""
 AS_LONG, SHORT_NS = 1.25, 2000
 """The same kernel on both sides does the same work if its times differ by less than this ratio, or by so little."""
 
@@ -62,21 +67,23 @@ class ChangedWork:
     new: int
     rest: Difference
     """The rest of the step, judged by itself."""
+    what: Literal["operation", "allocation"] = "operation"
+    """Of the device, or calls of the CPU where the device does the same on both sides."""
 
     @property
     def in_words(self) -> str:
         """How many operations differ."""
-        gone, new = f"{several(self.gone, 'operation')} gone", several(self.new, "new operation")
+        gone, new = f"{several(self.gone, self.what)} gone", several(self.new, f"new {self.what}")
         return f"{gone} and {new}" if self.gone and self.new else gone if self.gone else new
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON."""
-        return {"ratio": self.ratio.rounded(5).to_dict(), "gone": self.gone, "new": self.new}
+        return {"ratio": self.ratio.rounded(5).to_dict(), "what": self.what, "gone": self.gone, "new": self.new}
 
 
 def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> tuple[Difference, ChangedWork | None]:
     """The verdict of the times or, where they leave it open, of the operations that differ."""
-    found, changed = difference(side_of(a), side_of(b), least_effect), changed_work(a, b, least_effect)
+    found, changed = difference(*sides_of(a, b), least_effect), changed_work(a, b, least_effect)
     if changed is None or abs(changed.ratio.expected - 1) < least_effect:
         return found, changed
     verdict = verdict_of(changed.ratio, least_effect)
@@ -98,19 +105,36 @@ def changed_work(a: Sequence[Measured], b: Sequence[Measured], least_effect: flo
     operations = [steps[0].operations for steps in runs]
     pairs = same_in_order(operations[0], operations[1])
     gone, new = (len(some) - len(pairs) for some in operations)
-    if not pairs or not gone + new:
+    if not gone + new:
+        return _allocations(a, b, least_effect)
+    if not pairs:
         return None
     places = _as_long(runs, np.array(pairs, np.int64))
     if not len(places):
         return None
     moved = _moved_waits([steps[0] for steps in runs], places)
     mine, other = (_times(steps, places[:, column], moved) for column, steps in enumerate(runs))
+    return _changed(mine, other, gone, new, least_effect)
+
+
+def _changed(mine: _Times, other: _Times, gone: int, new: int, least_effect: float) -> ChangedWork | None:
     if min(mine.rest_share, other.rest_share) < LEAST_REST:
         return None
     (centre_a, variance_a), (centre_b, variance_b) = mine.logarithm(gone), other.logarithm(new)
     reach = math.sqrt(variance_a + variance_b) * NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
     ratio = Estimate(*(math.exp(min(centre_b - centre_a + away, 700.0)) for away in (-reach, 0.0, reach)))
     return ChangedWork(ratio, gone, new, difference(mine.of_the_rest, other.of_the_rest, least_effect))
+
+
+def _allocations(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> ChangedWork | None:
+    """The calls that allocate, if every run of one side makes some in a step and none of the other does."""
+    counts = [[run.counts["allocations"] for run in side] for side in (a, b)]
+    if not any(min(mine) >= 1 and max(other) < SELDOM for mine, other in (counts, counts[::-1])):
+        return None
+    gone, new = (round(float(np.median(side))) for side in counts)
+    mine, other = (_without_memory([run.step for run in side]) for side in (a, b))
+    found = _changed(mine, other, gone, new, least_effect)
+    return None if found is None else replace(found, what="allocation")
 
 
 def _usual(side: Sequence[Measured]) -> list[TypicalStep]:
@@ -153,6 +177,14 @@ def _is_busy(step: TypicalStep, before: int, after: int) -> bool:
     assert step.waited_ns is not None
     waited = float(step.waited_ns[before + 1 : after + 1].sum())
     return float(step.exposed_ns[before + 1 : after].sum()) > waited
+
+
+def _without_memory(steps: Sequence[TypicalStep]) -> _Times:
+    """The rest is all but the waits for calls that allocate or free memory."""
+    work = np.array([max(float(step.exposed_ns.sum()), 1.0) for step in steps])
+    idle = np.array([sum(step.idle_ns.values()) for step in steps])
+    waits = idle - np.array([step.idle_ns["memory"] for step in steps])
+    return _Times(tuple(step.lengths_ns for step in steps), work, waits, idle, work + idle)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from warpline.compare.changed_work import ChangedWork, judge
 from warpline.compare.cold_start import ColdStart, cold_start
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts, differing
+from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
 from warpline.compare.measured import Measured, measure, median_run
 from warpline.compare.parts import Part, explain
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, drift
@@ -96,6 +97,8 @@ class Comparison:
     cold_start: ColdStart | None = None
     """The steps that are cold on a side, beside the same ones of the other; None if none are. The rest of the answer is
     about warm steps."""
+    cpu_ops: tuple[CpuOp, ...] = ()
+    """Outermost ops in which the CPU spends longer on one side, the largest change first."""
     outcome: Outcome | None = None
     """What the replay of A predicted for the fix that B has; None if no fix is recognised."""
 
@@ -150,6 +153,7 @@ class Comparison:
             "more_runs": self.more_runs,
             "parts": [part.to_dict() for part in self.parts],
             "unexplained_ns": self.unexplained_ns,
+            "cpu_ops": [one.to_dict() for one in self.cpu_ops],
             "cold_start": self.cold_start.to_dict() if self.cold_start else None,
             "outcome": self.outcome.to_dict() if self.outcome else None,
         }
@@ -165,13 +169,15 @@ class Comparison:
 def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_EFFECT) -> Comparison:
     """Compare the runs of A with those of B, and recognise the fix that was made."""
     found = compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
+    ends = _of_median(a, found.a), _of_median(b, found.b)
     if found.verdict != "not_comparable":
-        found = replace(found, cold_start=cold_start(a, b, least_effect))
+        ops = changed_cpu_ops(*ends, found.a.step.spans, found.b.step.spans)
+        found = replace(found, cold_start=cold_start(a, b, least_effect), cpu_ops=ops)
     if found.verdict == "not_comparable" or not found.parts or all(not part.change_ns for part in found.parts):
         return found
     from warpline.compare.prediction import outcome  # noqa: PLC0415 - the replay loads only when it is needed
 
-    known = outcome(_of_median(a, found.a), _of_median(b, found.b), found.a.step, found.b.step)
+    known = outcome(*ends, found.a.step, found.b.step)
     if found.cold_start is not None and known is not None and known.fixes == ("warm_up",):
         return found  # what a warm-up gains is said there; the prediction would be one of warm steps
     return replace(found, outcome=known)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from warpline.compare.comparable import Setting, setting_of
 from warpline.compare.counts import Counts, counts_per_step
+from warpline.compare.host_speed import LaunchTimes, launch_times, slowness
 from warpline.compare.spread import RunTime, Side
 from warpline.compare.typical_step import TypicalStep, typical_step
 from warpline.trace.trace import Trace
@@ -23,6 +24,8 @@ class Measured:
     step: TypicalStep
     counts: Counts
     """Per step."""
+    launch_times: LaunchTimes = field(default_factory=dict)
+    """By which runs tell how fast their hosts were; empty if an older baseline does not say."""
 
     @property
     def idle_ns(self) -> float:
@@ -33,7 +36,8 @@ class Measured:
 def measure(trace: Trace) -> Measured:
     """Measure a recording."""
     step = typical_step(trace)
-    return Measured(trace.path.name, setting_of(trace), step, counts_per_step(trace, step.spans))
+    counts, times = counts_per_step(trace, step.spans), launch_times(trace, step.spans)
+    return Measured(trace.path.name, setting_of(trace), step, counts, times)
 
 
 def median_run(runs: Sequence[Measured]) -> Measured:
@@ -44,6 +48,14 @@ def median_run(runs: Sequence[Measured]) -> Measured:
 def side_of(runs: Sequence[Measured]) -> Side:
     """The runs for the statistics."""
     return tuple(run_time(run.step) for run in runs)
+
+
+def sides_of(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[Side, Side]:
+    """The runs of both sides, with how slow the host of each was."""
+    runs, slow = side_of([*a, *b]), slowness([run.launch_times for run in (*a, *b)])
+    if slow is not None:
+        runs = tuple(replace(run, host=host) for run, host in zip(runs, slow, strict=True))
+    return runs[: len(a)], runs[len(a) :]
 
 
 def run_time(step: TypicalStep) -> RunTime:

@@ -5,8 +5,9 @@ device's own work takes nearly the same time again. Copies from and to the host 
 time in which the device waits for the CPU differs most, because hosts are noisy. Where the CPU runs ahead, nothing
 shows of it until it is slower than the device. So each part has a spread between runs, measured where there are
 several, drawn towards what is usual where there are few. A step is their sum, or the CPU's time if that is longer, and
-the interval of the ratio comes from drawing them again and again. A run that was disturbed is an outlier, so the middle
-half of the runs counts. Doubt within a run, from a bootstrap of blocks of consecutive steps, is added.
+the interval of the ratio comes from drawing them again and again. How slow the host was shows in its kernel launches:
+so the CPU's time is that of one host, which is as slow for A as for B. A run that was disturbed is an outlier,
+so the middle half of the runs counts. Doubt within a run, from a bootstrap of blocks of consecutive steps, is added.
 
 Where the CPU's part leaves the step open, the device's own work decides, if it is most of the step. Each of the two
 looks has half of the false alarms. docs/noise.md has the measurements.
@@ -38,6 +39,8 @@ STRUCTURE_FALSE_ALARM = FALSE_ALARM / 3
 BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, HOST_SPREAD = 0.02, 0.1, 0.3, 0.3
 """Usual relative difference between runs of one program: of the device's own work, of copies from and to the host, of
 the time in which the device waits, and of the CPU's time for a step."""
+PACED_SPREAD = 0.1
+"""Likewise of the CPU's time for a step, with the host's speed taken out."""
 PRIOR_RUNS = 4
 """What is usual counts as much as this many runs."""
 MOST = 0.5
@@ -61,6 +64,8 @@ class RunTime:
     """Copies from and to the host during which nothing else runs."""
     ahead_ns: float = 0.0
     """The CPU's time for a step, if it runs ahead of the device; else 0."""
+    host: float | None = None
+    """How slow the host was, as the logarithm of a ratio to the other runs of both sides; None if unknown."""
 
 
 Side = tuple[RunTime, ...]
@@ -119,24 +124,32 @@ class _Doubts:
     freedom: float
     within: tuple[float, float]
     """Of A and B."""
+    shared: float
+    """Variance between runs of the host's speed, where it is taken out of the CPU's times: it is the same for both."""
 
     @classmethod
     def of(cls, a: Side, b: Side) -> _Doubts:
         (centre_a, variance_a, freedom_a), (centre_b, variance_b, freedom_b) = (middle(_logs(side)) for side in (a, b))
         freedom = PRIOR_RUNS + freedom_a + freedom_b
-        usual = np.array([BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, HOST_SPREAD]) ** 2
+        hosts = np.array([run.host for run in (*a, *b) if run.host is not None])
+        usual = np.array([BUSY_SPREAD, COPY_SPREAD, IDLE_SPREAD, PACED_SPREAD if len(hosts) else HOST_SPREAD]) ** 2
+        shared = (PRIOR_RUNS * HOST_SPREAD**2 + float(hosts @ hosts)) / (PRIOR_RUNS + len(hosts) - 1)
         between = (PRIOR_RUNS * usual + freedom_a * variance_a + freedom_b * variance_b) / freedom
         within = [float(np.mean([_within(tuple(run.lengths_ns.tolist())) for run in side])) for side in (a, b)]
-        return cls((_four(centre_a), _four(centre_b)), _four(between), freedom, (within[0], within[1]))
+        spread = (within[0], within[1])
+        return cls((_four(centre_a), _four(centre_b)), _four(between), freedom, spread, shared if len(hosts) else 0.0)
 
     def ratios(self, runs_a: int, runs_b: int) -> tuple[Estimate, Estimate]:
         """The ratio of the steps and that of the work, with so many runs on each side."""
         steps, works = [], []
         spreads = np.sqrt([*self.between, 0.0])[:, None]
-        sides = zip(_draws(self.freedom), self.centres, self.within, (runs_a, runs_b), strict=True)
-        for drawn, centre, within, runs in sides:
-            noise = drawn / math.sqrt(runs)
-            work, copies, idle, ahead = np.exp(np.minimum(np.array(centre)[:, None] + (noise * spreads)[:4], 700.0))
+        noises = [drawn / math.sqrt(runs) for drawn, runs in zip(_draws(self.freedom), (runs_a, runs_b), strict=True)]
+        # Where the usual host is slower than those of the runs, the device waits longer, too.
+        slow = (runs_a * noises[0][2] + runs_b * noises[1][2]) * math.sqrt(self.shared) / (runs_a + runs_b)
+        for noise, centre, within in zip(noises, self.centres, self.within, strict=True):
+            logs = np.array(centre)[:, None] + (noise * spreads)[:4]
+            logs[3] += slow
+            work, copies, idle, ahead = np.exp(np.minimum(logs, 700.0))
             steps.append(np.maximum(work + copies + idle, ahead) * np.exp(noise[4] * math.sqrt(within)))
             works.append(work)
         expected = [sum(map(math.exp, centre[:3])) for centre in self.centres]
@@ -167,7 +180,10 @@ def _draws(freedom: float) -> tuple[Floats, Floats]:
 
 
 def _logs(side: Side) -> Floats:
-    return np.log([[max(one, 1.0) for one in (run.work_ns, run.copies_ns, run.idle_ns, run.ahead_ns)] for run in side])
+    parts = [(run.work_ns, run.copies_ns, run.idle_ns, run.ahead_ns) for run in side]
+    logs: Floats = np.log(np.maximum(parts, 1.0))
+    logs[:, 3] = np.maximum(logs[:, 3] - [run.host or 0.0 for run in side], 0.0)
+    return logs
 
 
 def _four(values: Floats) -> Parts:

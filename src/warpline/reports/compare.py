@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison
 from warpline.compare.counts import differing
+from warpline.compare.cpu_ops import CpuOp
 from warpline.compare.gate import Gate
 from warpline.compare.parts import Part
 from warpline.compare.words import in_words
@@ -13,6 +14,8 @@ from warpline.reports.sections import Column, Content, Note, Notes, Report, Sect
 from warpline.units import duration, several, speedup
 
 LISTED = 12
+LONGEST_NAME = 160
+"""Characters of a part's name in a sentence; the table has all."""
 SHORTEST = 0.005
 """Parts that change by a smaller share of the longer step are left out of the first screen."""
 WORDS = {
@@ -102,20 +105,30 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
         counted = differing(comparison.a.counts, comparison.b.counts, LEAST_EFFECT)
         because = f" ({counted})" if counted else ""
         yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}{because}.")
+    for op in comparison.cpu_ops:
+        yield Text(_cpu_sentence(op))
     kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]
     for part in kernels[:3]:
         yield Text(_sentence(part))
 
 
+def _cpu_sentence(op: CpuOp) -> str:
+    if not op.b_ns:
+        return f"The CPU is no longer in {op.name}: {duration(op.a_ns)} a step."
+    instead = f"instead of {duration(op.a_ns)}" if op.a_ns else "and was not before"
+    return f"The CPU is in {op.name} for {duration(op.b_ns)} a step {instead}."
+
+
 def _sentence(part: Part) -> str:
     times = f"{duration(part.a_ns)} → {duration(part.b_ns)}"
+    name = part.name if len(part.name) <= LONGEST_NAME else f"{part.name[:LONGEST_NAME].rstrip()} …"
     if part.kind in {"fused", "split", "replaced"}:
         became = f"{several(part.a_count, 'kernel')} became {part.b_count}"
-        return f"{became}: {part.name}, {times}."
+        return f"{became}: {name}, {times}."
     if part.kind in {"new", "gone"}:
-        return f"{part.name} is {part.kind}: {duration(part.b_ns or part.a_ns)}."
+        return f"{name} is {part.kind}: {duration(part.b_ns or part.a_ns)}."
     gain = f", {speedup(part.a_ns / part.b_ns)}" if part.b_ns and part.a_ns > part.b_ns else ""
-    return f"{part.name}: {times}{gain}."
+    return f"{name}: {times}{gain}."
 
 
 def _parts(parts: Sequence[Part], unexplained_ns: int, whole: tuple[int, int], name: str, verbose: bool) -> Table:

@@ -1,0 +1,57 @@
+"""The ops in which the CPU spends longer on one side: what it does while the device waits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from warpline.intervals import Spans
+from warpline.trace.columns import integers
+from warpline.trace.trace import Trace
+
+LEAST_SHARE = 0.05
+"""Share of the longer step by which the time in an op must differ."""
+LISTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class CpuOp:
+    """An outermost op of the CPU, per step."""
+
+    name: str
+    a_ns: int
+    b_ns: int
+
+    @property
+    def change_ns(self) -> int:
+        """How much longer the CPU is in it in B."""
+        return self.b_ns - self.a_ns
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        return {"name": self.name, "a_ns": self.a_ns, "b_ns": self.b_ns}
+
+
+def changed_cpu_ops(a: Trace, b: Trace, steps_a: Spans, steps_b: Spans) -> tuple[CpuOp, ...]:
+    """The outermost ops whose time differs most; none if a side has no ops."""
+    if not len(a.ops) or not len(b.ops):
+        return ()
+    mine, other = _per_step(a, steps_a), _per_step(b, steps_b)
+    longest = max(float((steps.ends - steps.starts).mean()) for steps in (steps_a, steps_b))
+    ops = [CpuOp(name, round(mine.get(name, 0.0)), round(other.get(name, 0.0))) for name in sorted({*mine, *other})]
+    large = [one for one in ops if abs(one.change_ns) >= LEAST_SHARE * longest]
+    return tuple(sorted(large, key=lambda one: -abs(one.change_ns))[:LISTED])
+
+
+def _per_step(trace: Trace, steps: Spans) -> dict[str, float]:
+    """Time per step in the outermost ops of each name that begin in these steps."""
+    ops = trace.ops.filter(pl.col("depth") == 0)
+    begun = integers(ops["start_ns"])
+    place = np.searchsorted(steps.starts, begun, side="right") - 1
+    inside = (place >= 0) & (begun < steps.ends[np.maximum(place, 0)])
+    length = (pl.col("end_ns") - pl.col("start_ns")).sum() / len(steps)
+    totals = ops.filter(pl.Series(inside)).group_by(pl.col("name").cast(pl.String)).agg(length.alias("ns"))
+    return {str(name): float(time) for name, time in totals.iter_rows()}
