@@ -17,9 +17,9 @@ from warpline.compare.cold_start import ColdStart, cold_start
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts, differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
-from warpline.compare.measured import Measured, measure, median_run
+from warpline.compare.measured import Measured, measure, median_run, side_of
 from warpline.compare.parts import Part, explain
-from warpline.compare.spread import MORE_RUNS, Difference, Judged, drift
+from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
 from warpline.compare.words import in_words, percent
 from warpline.errors import UsageError
@@ -200,6 +200,8 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     hindered = _hindered([*a, *b])
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     remarks = [*hindered, *_remarks(found, verdict, mine, other, least_effect)]
+    if are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
+        remarks = [*hindered, "A and B are equal to the nanosecond: it is the same recording"]
     if verdict in {"faster", "slower"} and found.judged_by == "structure" and changed is not None:
         remarks.append(
             "the host's noise leaves the step open, but within a run it slows all operations alike; the rest of the "

@@ -100,8 +100,8 @@ def difference(a: Side, b: Side, least_effect: float) -> Difference:
     apart = p_value is None or p_value <= max(FALSE_ALARM, _smallest_p_value(*map(len, steps)))
     ratio, work = doubts.ratios(len(a), len(b))
     verdict, judged_by = doubts.judge(ratio, work, least_effect, apart)
-    if _are_equal(a, b):
-        verdict, judged_by = "same", "step"
+    if are_equal(a, b):
+        verdict, judged_by, ratio, work = "same", "step", Estimate(1.0, 1.0, 1.0), Estimate(1.0, 1.0, 1.0)
     more = None
     if verdict == "inconclusive":
         later = ((more, doubts.ratios(len(a) + more, len(b) + more)) for more in MORE_RUNS)
@@ -212,7 +212,7 @@ def _estimate(draws: Floats, expected: float, beyond: float) -> Estimate:
     return Estimate(min(float(low), expected), expected, max(float(high), expected))
 
 
-def _are_equal(a: Side, b: Side) -> bool:
+def are_equal(a: Side, b: Side) -> bool:
     """Whether it is the same recording twice."""
     both = zip(a, b, strict=False)
     return len(a) == len(b) and all(np.array_equal(mine.lengths_ns, other.lengths_ns) for mine, other in both)
