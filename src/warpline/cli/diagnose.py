@@ -240,16 +240,22 @@ def _cost(gpu_hour: float | None) -> DailyCost | None:
     return DailyCost(gpu_hour)
 
 
-def _load_analyses(with_fixes: bool) -> None:
-    """Load polars, the analyses and the fixes: on a second core, while the file is read."""
+def _load_analyses(with_fixes: bool) -> Iterator[None]:
+    """Load polars and what makes tables, then the analyses and the fixes: on a second core, while the file is read and
+    its tables are made."""
     import numpy.ma  # noqa: F401, PLC0415 - which polars and numpy's median load when they are first used
 
-    import warpline.findings.diagnosis  # noqa: PLC0415
-    import warpline.reports.diagnosis  # noqa: PLC0415
-    import warpline.reports.kept  # noqa: PLC0415
+    import warpline.sources.kineto.foreign  # noqa: PLC0415
+    import warpline.sources.kineto.lanes  # noqa: PLC0415
     import warpline.sources.kineto.native_events  # noqa: PLC0415
     import warpline.sources.kineto.tables  # noqa: PLC0415
-    import warpline.trace.build  # noqa: F401, PLC0415
+    import warpline.trace.build  # noqa: PLC0415
+    import warpline.trace.cache  # noqa: PLC0415
+
+    yield
+    import warpline.findings.diagnosis  # noqa: PLC0415
+    import warpline.reports.diagnosis  # noqa: PLC0415
+    import warpline.reports.kept  # noqa: F401, PLC0415
 
     if with_fixes:
         from warpline.findings import rank  # noqa: F401, PLC0415

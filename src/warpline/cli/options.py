@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import TYPE_CHECKING
 
 import click
@@ -63,10 +63,10 @@ def open_with_progress(
     steps: str | None,
     step_range: str | None,
     no_cache: bool,
-    load: Callable[[], None] | None = None,
+    load: Callable[[], Iterator[None]] | None = None,
 ) -> Trace:
     """Open a trace, with a spinner on stderr if it is a terminal. `load` imports what comes next, on a second core
-    while the file is read."""
+    while the file is read: what makes its tables before it yields, and the analyses while they are made."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
     from warpline.trace.open import open_trace  # noqa: PLC0415
 
@@ -81,13 +81,29 @@ def open_with_progress(
 
 
 @contextmanager
-def _meanwhile(load: Callable[[], None]) -> Iterator[Callable[[], None]]:
-    """Run `load` on another thread, and give what waits for its end. Nothing may be imported here before that: of two
-    threads that import one package, Python gives one a half-made module, or an error, rather than let both wait."""
-    thread = Thread(target=load, name="warpline-load", daemon=True)
+def _meanwhile(load: Callable[[], Iterator[None]]) -> Iterator[Callable[[bool], None]]:
+    """Run `load` on another thread, and give what waits until it yields, or for its end. Nothing may be imported here
+    before that, nor afterwards what it may be importing: of two threads that import one package, Python gives one a
+    half-made module, or an error, rather than let both wait."""
+    yielded = Event()
+
+    def run() -> None:
+        try:
+            for _ in load():
+                yielded.set()
+        finally:
+            yielded.set()
+
+    thread = Thread(target=run, name="warpline-load", daemon=True)
     thread.start()
+
+    def wait(to_the_end: bool) -> None:
+        yielded.wait()
+        if to_the_end:
+            thread.join()
+
     try:
-        yield thread.join
+        yield wait
     finally:
         thread.join()
 

@@ -31,13 +31,14 @@ def open_trace(
     step_range: str | None = None,
     cache: bool = True,
     scanner: Scanner = "auto",
-    before_imports: Callable[[], None] = lambda: None,
+    before_imports: Callable[[bool], None] = lambda everything: None,
 ) -> Trace:
     """Open a profile: Kineto or XLA JSON, an nsys export or an nvprof database, plain or gzipped, or an .nsys-rep.
 
     `steps` selects steps ("3:6"), `step_range` names the NVTX range or record_function that is a step,
     and `cache=False` parses the file again instead of using the cache. `before_imports` is called before anything
-    is imported for what the file holds: until then, the text of a Kineto file is scanned.
+    is imported for what the file holds: numpy, polars and tables, or everything that other kinds than Kineto's need.
+    Until then, the text of a Kineto file is scanned.
     """
     file = Path(path)
     if cache:
@@ -48,7 +49,7 @@ def open_trace(
     key = content_key(file) if cache else None
     is_kept = key is not None and (traces_folder() / key).is_dir()
     if is_kept or kind not in _KINETO:
-        before_imports()
+        before_imports(kind not in _KINETO)
     trace = _cached(key, file) if key else None
     if trace is None:
         trace = _built(file, _read(file, kind, scanner, before_imports), key)
@@ -97,7 +98,7 @@ _WITHOUT_TIMELINE = {
 _MANIFEST = "manifest.json"
 
 
-def _read(file: Path, kind: Kind, scanner: Scanner, before_imports: Callable[[], None]) -> Rows:
+def _read(file: Path, kind: Kind, scanner: Scanner, before_imports: Callable[[bool], None]) -> Rows:
     if kind in _KINETO:
         from warpline.sources.kineto import read_kineto  # noqa: PLC0415
 

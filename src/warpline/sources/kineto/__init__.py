@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 Scanner = Literal["auto", "native", "python"]
 
 
-def read_kineto(path: Path, scanner: Scanner = "auto", before_imports: Callable[[], None] = lambda: None) -> Rows:
+def read_kineto(
+    path: Path, scanner: Scanner = "auto", before_imports: Callable[[bool], None] = lambda everything: None
+) -> Rows:
     """Read a Kineto trace, plain or gzipped; a damaged file is read up to the damage.
 
     Traces of XLA and of old torch are read too; Chrome traces of other programs are refused. `before_imports` is

@@ -38,13 +38,14 @@ def scan_file(
     limit_bytes: int | None = None,
     threads: int | None = None,
     window_bytes: int = WINDOW_BYTES,
-    before_imports: Callable[[], None] = lambda: None,
+    before_imports: Callable[[bool], None] = lambda everything: None,
 ) -> RawEvents:
     """All events of a trace, in file order.
 
     `auto` takes the compiled scanner where it was built. Text beyond `limit_bytes` (default: `most_bytes()`) makes the
     file unreadable rather than the machine. `threads` and `window_bytes` change the speed, never the result. The
-    compiled scanner imports nothing until the text is read; `before_imports` is called before anything is.
+    compiled scanner imports nothing until the text is read; `before_imports` is called before anything is, with whether
+    it may be other than numpy, polars and what makes tables.
     """
     limit = most_bytes() if limit_bytes is None else limit_bytes
     try:
@@ -67,20 +68,20 @@ def scan_file(
         raise UnreadableFile("too-large", f"{path.name}: {error}", "record fewer steps, or split the trace") from error
 
 
-def _new_scanner(name: ScannerName, before_imports: Callable[[], None]) -> Scanner:
+def _new_scanner(name: ScannerName, before_imports: Callable[[bool], None]) -> Scanner:
     if name == "native" and not is_available():
         raise UsageError(
             "no-native-scanner", "the compiled scanner was not built", "install a C compiler and reinstall"
         )
     if name != "python" and is_available():
         return NativeScanner()
-    before_imports()
+    before_imports(True)
     from warpline.sources.kineto.python_scan import PythonScanner  # noqa: PLC0415 - numpy loads while the file is read
 
     return PythonScanner()
 
 
-def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_imports: Callable[[], None]) -> RawEvents:
+def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_imports: Callable[[bool], None]) -> RawEvents:
     with ahead(blocks) as pieces:
         window = Window(pieces)
         header, wanted = Header(), 1
@@ -92,7 +93,7 @@ def _scan(blocks: Iterable[bytes], scanner: Scanner, threads: int, before_import
         step = scan_blocks(scanner, window, header.events_start, threads)
         if step.status is Status.DONE:
             _read_tail(*window.rest(step.position), header)
-    before_imports()
+    before_imports(False)
     return _assemble(scanner, header, step.status is Status.TRUNCATED, window.total)
 
 
