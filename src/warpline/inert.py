@@ -26,7 +26,7 @@ def inert(text: str) -> str:
     """
     if text.isascii() and text.isprintable():
         return text
-    visible = "".join(char if char.isprintable() else _escaped(char) for char in text)
+    visible = text if text.isprintable() else "".join(char if char.isprintable() else _escaped(char) for char in text)
     visible = _HIDDEN.sub(lambda found: _escaped(found[0]), visible)
     return _PILE.sub(lambda found: found[1] + "".join(map(_escaped, found[2])), visible)
 

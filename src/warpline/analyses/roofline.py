@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
 import polars as pl
@@ -79,7 +80,7 @@ def roofline_table(
             "an nsys profile records no shapes, so the FLOPs and bytes of its kernels are unknown",
             "record the same program with torch.profiler and record_shapes=True, and name it with --shapes-from",
         )
-    entries = _by_kernel(gathered, known, roof) if by == "kernel" else _by_op(gathered, known, roof)
+    entries = _by_kernel(gathered, roof) if by == "kernel" else _by_op(gathered, roof)
     return RooflineTable(
         by=by,
         device=chip.name if chip else name,
@@ -99,18 +100,18 @@ def kernel_floors(
     """By row of `gpu`: a kernel's minimum time and what bounds it; rows with an unknown floor are absent."""
     gathered = known_work or Gathered(trace)
     _, chip = trace_device(trace, device)
-    known = [piece for piece in gathered.pieces if piece.work is not None]
-    numbers = gathered.gpu["row"].to_list()
+    numbers, times = gathered.gpu["row"].to_list(), gathered.numbers["time_ns"].to_list()
+    is_kernel = gathered.is_kernel.tolist()
     floors: dict[int, tuple[float, str]] = {}
-    for piece, work, _math, floor in priced(gathered, known, roof_of(chip) if chip else None):
-        rows = [position for position in piece.rows if gathered.rows[position].kind == "kernel"]
-        worked_ns = sum(gathered.rows[position].time_ns for position in rows)
+    for piece, work, _math, floor in priced(gathered, roof_of(chip) if chip else None):
+        rows = [position for position in piece.rows if is_kernel[position]]
+        worked_ns = sum([times[position] for position in rows])
         if not floor.known or not worked_ns or work.link != DRAM:
             continue
         whole_ns = max(floor.compute_ns, floor.memory_ns)
         bound = "compute" if floor.compute_ns > floor.memory_ns else "memory"
         for position in rows:
-            share = gathered.rows[position].time_ns / worked_ns
+            share = times[position] / worked_ns
             floors[numbers[position]] = (share * whole_ns, "latency" if whole_ns < LATENCY_NS else bound)
     return floors
 
@@ -220,12 +221,20 @@ def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, ti
     entry.estimate = entry.estimate or work.estimate
 
 
-def priced(
-    gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None
-) -> Iterator[tuple[Piece, Work, tuple[str, str], _Floor]]:
-    """Each piece with its FLOPs and bytes, the type and unit of its arithmetic, and its floor."""
+Priced: TypeAlias = tuple[Piece, Work, tuple[str, str], _Floor]
+
+
+def priced(gathered: Gathered, roof: Roof | None) -> list[Priced]:
+    """Each piece with known work: its FLOPs and bytes, the type and unit of its arithmetic, and its floor."""
+    chip = roof.chip.name if roof else None
+    if chip not in gathered.prices:
+        gathered.prices[chip] = list(_prices(gathered, roof))
+    return gathered.prices[chip]
+
+
+def _prices(gathered: Gathered, roof: Roof | None) -> Iterator[Priced]:
     floors: dict[tuple[int, tuple[str, str]], _Floor] = {}
-    for piece in pieces:
+    for piece in gathered.pieces:
         if piece.work is None:
             continue
         math = math_of(piece.work, gathered.kernel_names(piece))
@@ -235,9 +244,9 @@ def priced(
         yield piece, piece.work, math, floors[key]
 
 
-def _by_op(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
+def _by_op(gathered: Gathered, roof: Roof | None) -> list[Entry]:
     entries: dict[tuple[str, ...], Entry] = {}
-    for piece, work, math, floor in priced(gathered, pieces, roof):
+    for piece, work, math, floor in priced(gathered, roof):
         key = (piece.op, piece.shapes, piece.dtypes, *math)
         if key not in entries:
             label = " ".join(math).strip()
@@ -246,10 +255,10 @@ def _by_op(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> li
     return list(entries.values())
 
 
-def _by_kernel(gathered: Gathered, pieces: Iterable[Piece], roof: Roof | None) -> list[Entry]:
+def _by_kernel(gathered: Gathered, roof: Roof | None) -> list[Entry]:
     """Kernels of one call share its FLOPs and bytes in proportion to their time; a memset gets none."""
     entries: dict[tuple[str, ...], Entry] = {}
-    for piece, work, math, floor in priced(gathered, pieces, roof):
+    for piece, work, math, floor in priced(gathered, roof):
         rows = [gathered.rows[position] for position in piece.rows]
         copies_only = all(row.kind != "kernel" for row in rows)
         worked_ns = sum(row.time_ns for row in rows if copies_only or row.kind == "kernel")

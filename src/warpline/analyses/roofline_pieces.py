@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator
+from dataclasses import field
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -83,6 +84,8 @@ class Gathered:
     """The trace's ops, where they have been read already."""
     borrowed: tuple[Borrowed, ...] = ()
     """Ops of other places for rows whose work is unknown or estimated; the first that knows a row's work counts."""
+    prices: dict[str | None, list[Any]] = field(default_factory=dict)
+    """What `roofline.priced` found, by chip."""
 
     @cached_property
     def gpu(self) -> pl.DataFrame:

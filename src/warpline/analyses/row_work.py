@@ -33,7 +33,7 @@ def row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
     flops, size, floor_ns, compute = (np.zeros(count) for _ in range(4))
     known, has_floor = np.zeros(count, bool), np.zeros(count, bool)
     is_kernel, times = gathered.is_kernel, gathered.numbers["time_ns"].to_numpy()
-    calls = list(priced(gathered, gathered.pieces, roof))
+    calls = priced(gathered, roof)
     rows = np.array([row for piece, *_ in calls for row in piece.rows], np.int64)
     owner = np.repeat(np.arange(len(calls)), [len(piece.rows) for piece, *_ in calls])
     known[rows] = True

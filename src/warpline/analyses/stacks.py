@@ -50,9 +50,16 @@ class Stacks:
         return totals
 
 
-def cpu_stacks(trace: Trace) -> list[Stacks]:
-    """For each thread with events in the window, or in the whole recording if no steps were chosen: its stacks."""
+def all_stacks(trace: Trace) -> list[Stacks]:
+    """GPU time by stack, if there is any, then the CPU time of each thread, the busiest first."""
     events = _Events(trace)
+    gpu = gpu_stacks(trace, events)
+    return [*([gpu] if gpu is not None else []), *cpu_stacks(trace, events)]
+
+
+def cpu_stacks(trace: Trace, events: _Events | None = None) -> list[Stacks]:
+    """For each thread with events in the window, or in the whole recording if no steps were chosen: its stacks."""
+    events = events or _Events(trace)
     if not len(events.codes):
         return []
     window = trace.window
@@ -65,13 +72,13 @@ def cpu_stacks(trace: Trace) -> list[Stacks]:
         owners = events.nest.innermost(np.full_like(begins, thread), begins)
         inside = owners != NONE
         self_ns = np.bincount(owners[inside], lengths[inside], len(mine)).astype(np.int64)
-        stacks = events.stacks(f"CPU {thread_title(trace, thread)}", mine, self_ns)
+        stacks, _ = events.stacks(f"CPU {thread_title(trace, thread)}", mine, self_ns)
         if stacks.total_ns:
             found.append(stacks)
     return sorted(found, key=lambda stacks: -stacks.total_ns)
 
 
-def gpu_stacks(trace: Trace) -> Stacks | None:
+def gpu_stacks(trace: Trace, events: _Events | None = None) -> Stacks | None:
     """Durations of GPU operations by the stack that launched them, with the operation as the innermost frame.
 
     Operations that run at the same time count each. None without GPU work in the window.
@@ -82,7 +89,7 @@ def gpu_stacks(trace: Trace) -> Stacks | None:
     rows = np.flatnonzero((starts >= window.start_ns) & (starts < max(window.end_ns, window.start_ns + 1)))
     if not len(rows):
         return None
-    events = _Events(trace)
+    events = events or _Events(trace)
     calls = integers(gpu["api_id"])[rows]
     threads, moments = (np.append(integers(trace.api[name]), NONE)[calls] for name in ("thread", "start_ns"))
     owners = events.nest.innermost(threads, moments) if len(events.codes) else np.full(len(rows), NONE, np.int64)
@@ -93,13 +100,13 @@ def gpu_stacks(trace: Trace) -> Stacks | None:
         above = np.unique(above[above != NONE])
         needed[above] = True
         above = events.nest.parents[above]
-    callers = events.stacks("GPU time", needed, np.zeros(len(needed), np.int64))
+    callers, node_of = events.stacks("GPU time", needed, np.zeros(len(needed), np.int64))
     names, which = distinct(gpu["name"])
     known = {name: code for code, name in enumerate(callers.frames)}
     for name in [*names.to_list(), NO_LAUNCH]:
         known.setdefault(name, len(known))
     code_of = np.array([known[name] for name in names.to_list()], np.int64)
-    nodes = np.append(events.node_of(needed), NONE)[owners]
+    nodes = np.append(node_of, NONE)[owners]
     frame, parent, self_ns = callers.frame, callers.parent, callers.self_ns
     if (nodes == NONE).any():
         nodes = np.where(nodes == NONE, len(frame), nodes)
@@ -126,16 +133,12 @@ class _Events:
         self.nest: Nest = nest(lanes, starts, ends, clock_tick_ns(starts, ends))
         self.names, self.codes = distinct(events["name"].cast(pl.Categorical)[order])
 
-    def stacks(self, name: str, chosen: Bools, self_ns: Int64s) -> Stacks:
-        """The chosen events, with all their callers, as a tree; `self_ns` is of each event."""
+    def stacks(self, name: str, chosen: Bools, self_ns: Int64s) -> tuple[Stacks, Int64s]:
+        """The chosen events, with all their callers, as a tree, and each event's node; `self_ns` is of each event."""
         nodes, parent, code = self._merged(chosen)
         times = np.bincount(nodes[chosen], self_ns[chosen], len(parent)).astype(np.int64)
         used, frame = np.unique(code, return_inverse=True)
-        return Stacks(name, tuple(self.names.gather(used).to_list()), frame.astype(np.int64), parent, times)
-
-    def node_of(self, chosen: Bools) -> Int64s:
-        """The node of each chosen event in the tree of `stacks`."""
-        return self._merged(chosen)[0]
+        return Stacks(name, tuple(self.names.gather(used).to_list()), frame.astype(np.int64), parent, times), nodes
 
     def _merged(self, chosen: Bools) -> tuple[Int64s, Int64s, Int64s]:
         """For each event its node, and for each node its caller and name: events with the same names from the outermost

@@ -18,7 +18,7 @@ def needed_bytes(trace: Trace, matches: Sequence[Match | None]) -> list[float | 
     gathered = Gathered(trace)
     rows, is_kernel = integers(gathered.gpu["row"]), gathered.is_kernel
     known: dict[int, float] = {}
-    for piece, work, _, _ in priced(gathered, gathered.pieces, None):
+    for piece, work, _, _ in priced(gathered, None):
         places = np.array(piece.rows)
         kernels = places[is_kernel[places]]
         if len(kernels) == 1 and not work.estimate and work.bytes:

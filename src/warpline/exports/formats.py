@@ -84,11 +84,10 @@ def _write_timeline(diagnosis: Diagnosis, file: Path, known: Format) -> Exported
 
 
 def _write_stacks(trace: Trace, file: Path) -> Exported:
-    from warpline.analyses.stacks import cpu_stacks, gpu_stacks  # noqa: PLC0415
+    from warpline.analyses.stacks import all_stacks  # noqa: PLC0415
     from warpline.exports.speedscope import speedscope  # noqa: PLC0415
 
-    gpu = gpu_stacks(trace)
-    profiles = [*([gpu] if gpu is not None else []), *cpu_stacks(trace)]
+    profiles = all_stacks(trace)
     if not profiles:
         raise WarplineError("no-stacks", "the trace has no events on a CPU thread and no GPU activity", "record more")
     text = inert_json(json.dumps(speedscope(profiles, trace.path.name), ensure_ascii=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpline.analyses.stacks import Stacks, cpu_stacks, gpu_stacks
+from warpline.analyses.stacks import Stacks, all_stacks
 from warpline.findings.diagnosis import Diagnosis
 from warpline.reports.page.contract import Flame, Flames
 from warpline.trace.columns import NONE
@@ -16,8 +16,7 @@ MIN_SHARE = 0.0002
 
 def flame_panel(diagnosis: Diagnosis) -> Flames | None:
     """GPU time by the stack that launched it, then the CPU time of the busiest threads."""
-    gpu = gpu_stacks(diagnosis.trace)
-    found = [*([gpu] if gpu is not None else []), *cpu_stacks(diagnosis.trace)[:MOST_THREADS]]
+    found = all_stacks(diagnosis.trace)[: 1 + MOST_THREADS]
     return Flames([_cut(stacks) for stacks in found]) if found else None
 
 
