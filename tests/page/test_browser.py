@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from dive_kernels import kernel as reported
 from dived_trace import copies
+from kineto_files import launched, op, write
 from paths import ROOT
 from small_pages import EDGES
 
@@ -304,6 +305,16 @@ def test_colours_follow_the_system_and_the_button(open_page: Callable[..., Opene
     assert dark.ask(ground) == "rgb(251, 251, 250)"
     assert dark.ask("t.look.dark") is False
     assert dark.said == []
+
+
+def test_it_opens_where_the_gpu_works(open_page: Callable[..., Opened], tmp_path: Path) -> None:
+    file = tmp_path / "late.html"
+    trace = open_trace(write(tmp_path, [op("load", 0, 50), *launched("k", 90_000, 90_010, 200, 1)]), cache=False)
+    file.write_text(make_page(diagnose(trace)).html)
+    page = open_page(file)
+    assert page.ask("[t.time.start, t.time.end]") == pytest.approx([90_006_000, 90_214_000], abs=2_000)
+    page.ask("t.parts.whole.click()")
+    assert page.span == pytest.approx(90_210_000, rel=0.03)
 
 
 def test_a_phone_shows_it_without_scrolling_sideways(open_page: Callable[..., Opened], demo: Path) -> None:

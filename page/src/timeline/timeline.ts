@@ -22,6 +22,8 @@ import { totalsElement } from "./totals";
 import { TimeWindow } from "./window";
 
 const WRITE_ADDRESS_MS = 400, LEAST_HEIGHT = 160;
+/** If what was analysed is a smaller share of the trace, the first picture shows only that, with a margin. */
+const SMALL_PART = 0.5, MARGIN = 0.02;
 
 export class Timeline implements Page {
   readonly events: Events;
@@ -58,6 +60,8 @@ export class Timeline implements Page {
     this.parts.map.hidden = !head.tracks.some((track) => track.device !== null);
     this.dress();
     this.legend();
+    const [from, to] = head.window, part = to - from;
+    if (part > 0 && part < SMALL_PART * head.length_ns) this.time.move(from - MARGIN * part, to + MARGIN * part);
     this.resize();
     this.openAddress();
     new ResizeObserver(() => { if (!this.picture.has(this.box())) this.resize(); }).observe(this.parts.stage);

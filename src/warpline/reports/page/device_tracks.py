@@ -27,6 +27,8 @@ LAUNCH_COLUMNS = (
 BOUNDS = ("compute", "memory", "latency")
 MOST_FLOORS = 200_000
 """Operations up to which the roofline is computed: about 10 µs each."""
+EVERY_STREAM = 0xFFFFFFFF
+"""CUPTI's number for no stream (CUPTI_SYNCHRONIZATION_INVALID_VALUE): a wait for the whole device."""
 
 
 class DeviceTracks:
@@ -46,7 +48,9 @@ class DeviceTracks:
 
     def add_syncs(self, calls: Int64s) -> None:
         """What the device recorded of synchronisation, by stream."""
-        syncs = self._trace.syncs.filter(pl.col("end_ns") > pl.col("start_ns"))
+        syncs = self._trace.syncs.filter(pl.col("end_ns") > pl.col("start_ns")).with_columns(
+            pl.col("stream").replace(EVERY_STREAM, None)
+        )
         names = numbered(syncs, ["kind"], lambda kind: self._names.number(kind.replace("_", " "), "sync"))
         if len(syncs):
             self._by_stream(syncs, "waits", names, None, np.append(calls, NONE)[integers(syncs["api_id"])])
