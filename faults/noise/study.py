@@ -32,6 +32,8 @@ from warpline.trace.open import open_trace
 Runs = tuple[Measured, ...]
 
 RUNS = (1, 3, 5, 10, 20)
+LEAST_HALF = 0.9
+"""An identical pair needs two different runs for each that is wanted on a side, or nearly so many."""
 HALVES = {"all": (0, 1), "even": (0,), "odd": (1,)}
 """Which batches count."""
 
@@ -80,12 +82,13 @@ def judge(recorded: Recorded, pairs: int, runs: Sequence[int] = RUNS) -> Found:
     chance = random.Random(1)
     found: Found = {}
     for count in runs:
-        if 2 * count > min(len(recorded.a), len(recorded.b)):
+        half = min(count, len(recorded.a) // 2, len(recorded.b) // 2)
+        if half < LEAST_HALF * count:
             continue
         identical = []
         for number in range(pairs):
-            drawn = chance.sample(recorded.b if number % 2 else recorded.a, 2 * count)
-            identical.append((tuple(drawn[:count]), tuple(drawn[count:])))
+            drawn = chance.sample(recorded.b if number % 2 else recorded.a, 2 * half)
+            identical.append((tuple(drawn[:half]), tuple(drawn[half:])))
         slower = [
             (tuple(chance.sample(recorded.a, count)), tuple(chance.sample(recorded.b, count))) for _ in range(pairs)
         ]

@@ -27,6 +27,14 @@ def test_bad_limit(gpu_profile):
 @pytest.mark.warpline(max_syncs=0)
 def test_live(gpu_profile):
     gpu_profile(lambda: None)
+
+@pytest.mark.warpline(max_syncs=0)
+def test_that_profiles_nothing(gpu_profile):
+    pass
+
+@pytest.mark.warpline(max_syncs=0)
+def test_without_the_fixture():
+    pass
 """
 
 
@@ -48,7 +56,9 @@ def test_a_recorded_sync_fails_a_real_run_and_the_message_names_the_line(tmp_pat
     assert "aten::item" in ran.stdout
     assert "exceeded" in ran.stdout
     assert "not most_syncs" in ran.stdout
-    assert "2 failed, 1 passed, 1 skipped" in ran.stdout, ran.stdout
+    assert "profiled nothing, so no limit was checked" in ran.stdout
+    assert "does not use the fixture gpu_profile" in ran.stdout
+    assert "4 failed, 1 passed, 1 skipped" in ran.stdout, ran.stdout
 
 
 def _is_installed() -> bool:

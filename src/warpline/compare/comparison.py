@@ -120,6 +120,8 @@ class Comparison:
         what = ("warm step" if self.cold_start else "step") if self.a.step.has_steps else "recording"
         times = f"{duration(self.a.step_ns)} → {duration(self.b.step_ns)} a {what}"
         known = in_words(self.ratio)
+        if max(self.a.runs, self.b.runs) > 1:
+            times, known = f"{times} in the median runs", f"over all runs {known}"
         if self.verdict == "not_comparable":
             return f"Not comparable: {times}."
         if self.judged_by == "work" and self.verdict in {"faster", "slower"}:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison
 from warpline.compare.counts import differing
-from warpline.compare.cpu_ops import CpuOp
+from warpline.compare.cpu_ops import LEAST_SHARE, CpuOp
 from warpline.compare.gate import Gate
 from warpline.compare.parts import Part
 from warpline.compare.words import in_words
@@ -105,8 +105,8 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
         counted = differing(comparison.a.counts, comparison.b.counts, LEAST_EFFECT)
         because = f" ({counted})" if counted else ""
         yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}{because}.")
-    for op in comparison.cpu_ops:
-        yield Text(_cpu_sentence(op))
+    if abs(idle_b - idle_a) >= LEAST_SHARE * whole:
+        yield from (Text(_cpu_sentence(op)) for op in comparison.cpu_ops)
     kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]
     for part in kernels[:3]:
         yield Text(_sentence(part))

@@ -13,7 +13,7 @@ Everything but pytest loads when a test uses the fixture.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", MARKER)
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, None]:
+    """Fail a test that has limits and passed without checking them."""
+    outcome = yield
+    profile = getattr(item, "funcargs", {}).get("gpu_profile")
+    marked = any(marker.name == "warpline" for marker in item.own_markers)
+    if outcome.excinfo is None and marked and (profile is None or not profile.was_used):
+        what = "profiled nothing" if profile is not None else "does not use the fixture gpu_profile"
+        hint = "call gpu_profile(step), or gpu_profile.read(path) for a recording"
+        text = f"the test has the marker warpline and {what}, so no limit was checked; {hint}"
+        outcome.force_exception(pytest.fail.Exception(text, pytrace=False))
+
+
 @pytest.fixture
 def gpu_profile(request: pytest.FixtureRequest, tmp_path: Path) -> GpuProfile:
     """Profiles a step (`gpu_profile(step)`) or reads a recording (`gpu_profile.read(path)`), and checks the marker's
@@ -44,9 +57,11 @@ class GpuProfile:
 
     def __init__(self, scratch: Path, baselines: Path, limits: dict[str, Any]) -> None:
         self._scratch, self._baselines, self._limits = scratch, baselines, limits
+        self.was_used = False
 
     def __call__(self, step: Callable[[], object], *, steps: int = 10, warmup: int = 3) -> Trace:
         """Record some steps with torch.profiler, after a warm-up, and check the limits."""
+        self.was_used = True
         plain = self._record(step, steps, warmup, stacks=False)
         gate = self._gate(plain)
         if gate is not None and gate.outcome == "regression":
@@ -58,6 +73,7 @@ class GpuProfile:
         """Check the limits on a recording."""
         from warpline.trace.open import open_trace  # noqa: PLC0415 - loads when it is used
 
+        self.was_used = True
         trace = open_trace(path)
         gate = self._gate(trace)
         if gate is not None and gate.outcome == "regression":
