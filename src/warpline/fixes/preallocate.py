@@ -11,13 +11,14 @@ from warpline.fixes.words import listed
 from warpline.replay.costs.cost import PESSIMISTIC, Cost
 from warpline.replay.patterns.allocator import calls_in_steps, drop_calls
 from warpline.replay.patterns.joins import joins, joins_equals, joins_old_pieces
+from warpline.replay.patterns.shifts import shifts
 from warpline.replay.whatif import Prediction
 from warpline.replay.workbench import NOTHING, Workbench
 from warpline.trace import api_names
 from warpline.units import duration, several
 
 APPENDED = Cost(0.01, 0.03, 0.3, "not measured yet: a cautious range")
-"""Share of a concatenation's time that remains when only the new part is written into a buffer."""
+"""Share of a concatenation's or a shift's time that remains when only the new part is written into a buffer."""
 FILLS = (
     "aten::zeros",
     "aten::zeros_like",
@@ -35,7 +36,7 @@ LARGE_FILL_IN_KERNELS = 3.0
 
 
 def apply(bench: Workbench, case: int) -> int:
-    """Remove allocations, and shorten concatenations."""
+    """Remove allocations, and shorten concatenations and shifts."""
     scene = bench.scene
     # Memory returned to the driver inside the step comes from emptying the cache, which is another fix.
     frees = len(calls_in_steps(scene, api_names.EMPTY_CACHE_FREE))
@@ -44,7 +45,8 @@ def apply(bench: Workbench, case: int) -> int:
     joined = np.flatnonzero(scene.once(joins) & ~scene.once(joins_equals) & scene.in_steps & ~bench.gone)
     old = joined[scene.once(joins_old_pieces)[joined]] if case != PESSIMISTIC else NOTHING
     bench.remove_work(old)
-    grown = np.setdiff1d(joined, old)
+    shifted = np.flatnonzero(scene.once(shifts) & scene.in_steps & ~bench.gone)
+    grown = np.union1d(np.setdiff1d(joined, old), shifted)
     now = bench.graph.duration[grown]
     bench.shorten(grown, np.maximum(now * APPENDED.at(case), np.minimum(now, scene.device.smallest_kernel.at(case))))
     filled = scene.under_op(*FILLS) & ~scene.of_autograd
@@ -56,18 +58,20 @@ def apply(bench: Workbench, case: int) -> int:
     into = into[scene.work_text("copy_kind")[into] != "HtoD"]
     if len(large) and case != PESSIMISTIC:
         bench.remove_work(into)
-    return len(calls) + len(joined) + len(large)
+    return len(calls) + len(joined) + len(shifted) + len(large)
 
 
 def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     """Buffers created again in every step: grown by concatenation, filled with zeros, allocated by the driver."""
     change = evidence.changed(FIX.name)
     joined = change.work & evidence.scene.once(joins)
+    shifted = change.work & evidence.scene.once(shifts)
     fills = change.work & change.gone & evidence.scene.under_op(*FILLS)
     kinds = (
         ("concatenation", "concatenations", joined),
+        ("shift of a whole buffer", "shifts of whole buffers", shifted),
         ("fill of a large buffer", "fills of large buffers", fills),
-        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined),
+        ("copy into one", "copies into them", change.work & change.gone & ~fills & ~joined & ~shifted),
     )
     parts = [
         f"{several(evidence.per_step(nodes), one, more)} ({duration(evidence.time_per_step(nodes))})"
@@ -78,7 +82,8 @@ def cat_growth(evidence: Evidence, prediction: Prediction) -> Claim | None:
     parts += [several(calls, "driver allocation", "driver allocations")] if calls else []
     if not parts:
         return None
-    return Claim(f"Buffers are created again in every step: {listed(parts)}.", evidence.places(change.work))
+    made = "moved" if not calls and not (change.work & ~shifted).any() else "created"
+    return Claim(f"Buffers are {made} again in every step: {listed(parts)}.", evidence.places(change.work))
 
 
 FIX = Fix(
@@ -91,6 +96,10 @@ FIX = Fix(
             "Concatenations that grow a tensor write only the new part. Those of more pieces than operations ran since "
             "the last one join old pieces again and disappear. Those of two or three tensors of similar size stay."
         ),
+        (
+            "A buffer that is rolled, or cloned and copied back, to make room for new values becomes a ring: only the "
+            "new values are written."
+        ),
         "Concatenations and fills of gradients by autograd stay.",
         ("Large buffers are not filled again, and data that is copied into their parts is written there directly."),
         "Kernels that derive constants from such a fill (ones().tril() == 0) stay.",
@@ -101,13 +110,14 @@ FIX = Fix(
         Rule(
             name="cat_growth",
             cause="memory",
-            summary="buffers that are grown, filled or allocated again in every step",
+            summary="buffers that are grown, shifted, filled or allocated again in every step",
             look=cat_growth,
             advice=Advice(
                 pytorch=(
                     "Allocate the buffer (a KV cache, say) once at its final size, cache = torch.empty(…, longest, "
                     "…), and write into it: cache[:, :, pos] = new; for results, torch.empty once and out[i] = y "
-                    "instead of torch.cat; create a mask once, with self.register_buffer."
+                    "instead of torch.cat; a history as a ring, past[i % n] = new, instead of torch.roll; create a "
+                    "mask once, with self.register_buffer."
                 ),
                 cuda=(
                     "Allocate the buffer once at its final size and write the new part into it, instead of "
