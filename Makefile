@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 BUILT_FROM := pyproject.toml constraints.txt hatch_build.py $(wildcard src/warpline/*/*.c src/warpline/sources/kineto/*.[ch])
 
-.PHONY: browser page demo docs test check lint format bench score ranges fuzz fuzz-native clean help
+.PHONY: browser page demo docs test check lint format bench score ranges write-ranges fuzz fuzz-native clean help
 
 help:  ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -62,6 +62,9 @@ score: $(VENV)/developing  ## score the diagnosis on the planted faults
 
 ranges: $(VENV)/developing  ## compute the constants of the ranges, and how often they hold
 	$(BIN)/python -m faults.ranges
+
+write-ranges: $(VENV)/developing  ## write those constants into the package, and their tables into docs/ranges.md
+	$(BIN)/python -m faults.write_ranges
 
 MINUTES ?= 10
 JOBS ?= $(shell nproc)

@@ -2,14 +2,17 @@
 
 A score is an error, as the absolute logarithm of measured over predicted, divided by the size that a scale expects of
 it from the replay's spread and the predicted gain. The scale that divides errors of a suite is fitted without it.
-The 80 % quantile of the scores makes the constant: of a fix that has enough cases, else of all fixes that have not.
+A quantile of the scores makes the constant: of a fix that has enough cases, else of all fixes that have not. For the
+others it is the 80 % quantile. Few cases make a rough quantile, so that of a fix is chosen by what it does: the one
+with which 82 % are held, as near as can be, in suites that are left out in turn.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +23,10 @@ from warpline.estimate import Estimate
 from warpline.replay.ranges import BareRange, HalfWidth, spread_of
 
 LEVEL = 0.8
+LEVELS = tuple(percent / 100 for percent in range(50, 96, 2))
+"""Quantiles to choose from for a fix with enough cases."""
+AIM = 0.82
+"""Share that ranges of such a fix are to hold in suites that they were made without: the middle of 75 to 90 %."""
 FEWEST_CASES = 7
 """A fix with fewer cases takes the constant of the others. Fixes are judged from eight on, one of them left out."""
 POOLED_CASES = 3
@@ -33,7 +40,7 @@ PACES = (0.1, 0.4, math.inf)
 Floats = npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Miss:
     """One prediction against one reading of the stopwatch."""
 
@@ -45,7 +52,7 @@ class Miss:
     spread: float
     gain: float
 
-    @property
+    @cached_property
     def features(self) -> tuple[float, float]:
         """What the scale knows of it."""
         return math.log(self.spread), math.log(max(self.gain, 1.0))
@@ -88,7 +95,7 @@ class Scale:
     """How large an error to expect: exp(constant + powers · features), by ridge regression."""
 
     constant: float
-    powers: Floats
+    powers: tuple[float, float]
 
     @classmethod
     def of(cls, misses: Sequence[Miss]) -> Scale:
@@ -100,10 +107,11 @@ class Scale:
         penalty = np.diag([0.0] + [RIDGE] * values.shape[1])
         solved = np.linalg.solve(known.T @ known + penalty, known.T @ target)
         powers = solved[1:] / spread
-        return cls(float(solved[0] - powers @ centre), powers)
+        return cls(float(solved[0] - powers @ centre), (float(powers[0]), float(powers[1])))
 
     def __call__(self, miss: Miss) -> float:
-        return math.exp(self.constant + float(self.powers @ miss.features))
+        of_spread, of_gain = miss.features
+        return math.exp(self.constant + self.powers[0] * of_spread + self.powers[1] * of_gain)
 
 
 def quantile(scores: Sequence[float], cases: int, level: float = LEVEL) -> float:
@@ -114,24 +122,87 @@ def quantile(scores: Sequence[float], cases: int, level: float = LEVEL) -> float
     return ordered[max(math.ceil(share * len(ordered)), 1) - 1]
 
 
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """Errors over the size that was expected of them, and the scale of that size."""
+
+    scores: Mapping[str, Sequence[float]]
+    """Of each fix, in order."""
+    scale: Scale
+    cases: Mapping[str, int]
+    """Number of cases of each fix."""
+
+    @classmethod
+    def of(cls, misses: Sequence[Miss]) -> Scored:
+        """Scores of these errors; the scale that divides those of a suite is fitted without it."""
+        scores: dict[str, list[float]] = {}
+        for suite in sorted({miss.suite for miss in misses}):
+            scale = Scale.of([miss for miss in misses if miss.suite != suite])
+            for miss in (miss for miss in misses if miss.suite == suite):
+                scores.setdefault(miss.fix, []).append(abs(miss.error) / scale(miss))
+        cases = {fix: len({miss.case for miss in misses if miss.fix == fix}) for fix in scores}
+        return cls({fix: sorted(own) for fix, own in scores.items()}, Scale.of(misses), cases)
+
+    @property
+    def own(self) -> list[str]:
+        """Fixes with a constant of their own."""
+        return sorted(fix for fix, count in self.cases.items() if count >= FEWEST_CASES)
+
+    def half_width(self, levels: Mapping[str, float]) -> HalfWidth:
+        """The formula of half a range, with the quantile of each fix."""
+        unit, own = math.exp(self.scale.constant), self.own
+        few = [fix for fix in self.cases if fix not in own] or own
+        others = unit * quantile(
+            [score for fix in few for score in self.scores[fix]], sum(self.cases[fix] for fix in few)
+        )
+        by_fix = {}
+        for fix in own:
+            alone = unit * quantile(self.scores[fix], self.cases[fix], levels[fix])
+            weight = self.cases[fix] / (self.cases[fix] + POOLED_CASES)
+            by_fix[fix] = round(alone**weight * others ** (1 - weight), DIGITS)
+        return HalfWidth(round(others, DIGITS), by_fix, *(round(power, DIGITS) for power in self.scale.powers))
+
+
+class Calibration:
+    """Half widths from a table of errors, with or without some of its suites."""
+
+    def __init__(self, misses: Sequence[Miss]) -> None:
+        self.misses = misses
+        self.suites = sorted({miss.suite for miss in misses})
+        self._scored: dict[frozenset[str], Scored] = {}
+
+    def half_width(self, *without: str) -> HalfWidth:
+        """The formula of half a range, from the errors of all suites but these."""
+        return self._of(*without).half_width(self._levels(*without))
+
+    def _of(self, *without: str) -> Scored:
+        key = frozenset(without)
+        if key not in self._scored:
+            self._scored[key] = Scored.of([miss for miss in self.misses if miss.suite not in key])
+        return self._scored[key]
+
+    def _levels(self, *without: str) -> dict[str, float]:
+        """The quantile for each fix: with each further suite left out in turn, the range holds the share to aim at as
+        nearly as can be; of equal ones the largest."""
+        own, held = self._of(*without).own, dict[tuple[str, float], list[bool]]()
+        for suite in (one for one in self.suites if one not in without):
+            others = self._of(*without, suite)
+            asked = [miss for miss in self.misses if miss.suite == suite and miss.fix in own]
+            unit = others.half_width(dict.fromkeys(others.own, LEVEL))
+            needed = [
+                unit.constant(one.fix) * abs(one.error) / unit.of([one.fix], one.spread, one.gain) for one in asked
+            ]
+            for level in LEVELS if asked else ():
+                width = others.half_width(dict.fromkeys(others.own, level))
+                for miss, least in zip(asked, needed, strict=True):
+                    held.setdefault((miss.fix, level), []).append(least <= width.constant(miss.fix))
+        far = {key: abs(sum(inside) / len(inside) - AIM) for key, inside in held.items()}
+        return {fix: min(LEVELS, key=lambda level: (far[fix, level], -level)) for fix in own}
+
+
 def half_width(misses: Sequence[Miss]) -> HalfWidth:
     """The formula of half a range, from these errors."""
-    scores: list[tuple[Miss, float]] = []
-    for suite in sorted({miss.suite for miss in misses}):
-        scale = Scale.of([miss for miss in misses if miss.suite != suite])
-        scores += [(miss, abs(miss.error) / scale(miss)) for miss in misses if miss.suite == suite]
-    scale = Scale.of(misses)
-    unit = math.exp(scale.constant)
-    cases = {fix: len({miss.case for miss in misses if miss.fix == fix}) for fix in {miss.fix for miss in misses}}
-    own = sorted(fix for fix, count in cases.items() if count >= FEWEST_CASES)
-    few = sum(count for fix, count in cases.items() if fix not in own)
-    others = unit * quantile([score for miss, score in scores if miss.fix not in own], few)
-    by_fix = {}
-    for fix in own:
-        alone = unit * quantile([score for miss, score in scores if miss.fix == fix], cases[fix])
-        weight = cases[fix] / (cases[fix] + POOLED_CASES)
-        by_fix[fix] = round(alone**weight * others ** (1 - weight), DIGITS)
-    return HalfWidth(round(others, DIGITS), by_fix, *(round(float(power), DIGITS) for power in scale.powers))
+    return Calibration(misses).half_width()
 
 
 def bare_ranges(table: Sequence[BlindError]) -> tuple[BareRange, ...]:

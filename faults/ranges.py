@@ -9,13 +9,15 @@ what the stopwatch showed of this one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from statistics import median
 
 from faults.blind_errors import BlindError, read_table
 from faults.calibrate import (
     FEWEST_CASES,
+    Calibration,
     Miss,
     bare_ranges,
     findings_of,
@@ -43,19 +45,17 @@ class Held:
     """High over low."""
 
 
-def left_out(misses: Sequence[Miss]) -> Iterator[tuple[HalfWidth, list[Miss]]]:
+@cache
+def left_out(misses: tuple[Miss, ...]) -> list[tuple[HalfWidth, list[Miss]]]:
     """For each suite, the formula from the other suites, and the suite's own errors."""
-    for suite in sorted({miss.suite for miss in misses}):
-        yield (
-            half_width([miss for miss in misses if miss.suite != suite]),
-            [miss for miss in misses if miss.suite == suite],
-        )
+    made = Calibration(misses)
+    return [(made.half_width(suite), [miss for miss in misses if miss.suite == suite]) for suite in made.suites]
 
 
 def held(misses: Sequence[Miss]) -> list[Held]:
     """Every reading against the range of its prediction, with each suite left out in turn."""
     result = []
-    for width, asked in left_out(misses):
+    for width, asked in left_out(tuple(misses)):
         for miss in asked:
             half = width.of([miss.fix], miss.spread, miss.gain)
             result.append(Held(miss.suite, miss.case, miss.fix, abs(miss.error) <= half, math.exp(2 * half)))
@@ -83,7 +83,8 @@ def high_claims(table: Sequence[BlindError], spreads: Spreads) -> list[tuple[str
     """Cases that `high` would be said of with their suite left out, and whether the step was within 25 %."""
     rows, claims = findings_of(table, spreads), []
     widths = [
-        {asked[0].suite: width for width, asked in left_out(of(table, spreads))} for of in (step_misses, gain_misses)
+        {asked[0].suite: width for width, asked in left_out(tuple(of(table, spreads)))}
+        for of in (step_misses, gain_misses)
     ]
     for row, spread in rows:
         half, half_gain = (width[row.suite].of([row.fix], spread, row.gain) for width in widths)

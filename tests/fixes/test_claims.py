@@ -69,7 +69,7 @@ def test_products_outside_the_loop_are_not_counted(tmp_path: Path) -> None:
         program.wait()
 
     claim = claims(tmp_path, body)["many_small_gemms"]
-    assert "16 small kernels a step, 16 of them GEMMs, where a batch needs 1" in claim
+    assert "16 small kernels a step, 16 of them GEMMs, where a batch needs 1 kernel" in claim
 
 
 def test_aligned_products_are_not_counted_and_the_odd_size_is_named(tmp_path: Path) -> None:

@@ -34,6 +34,10 @@ def test_a_healthy_trace_has_nothing_to_say(tmp_path: Path) -> None:
     assert codes(write(tmp_path, healthy())) == {}
 
 
+def test_a_kernel_may_be_longer_than_the_one_launch_that_was_recorded(tmp_path: Path) -> None:
+    assert "impossible-duration" not in codes(write(tmp_path, launched("long", 0.5, 10.5, 9_999, 1)))
+
+
 CASES: dict[str, tuple[Events, str]] = {
     "empty-trace": ([], "error"),
     "no-gpu-work": ([op("aten::relu", 0, 10, external=1)], "warning"),

@@ -10,7 +10,7 @@ from warpline.estimate import Estimate
 from warpline.fixes.claim import Cause, Confidence, Effort, Place
 from warpline.notebook import card, facts, paragraph
 from warpline.records import dataclass
-from warpline.replay.ranges import LIKELY_TO_RANGE, THREE_OF_FOUR_TO_RANGE, is_useless, is_vague, likely_gain
+from warpline.replay.ranges import is_useless, is_vague, likely_gain
 from warpline.units import duration, speedup
 
 
@@ -53,11 +53,9 @@ class Finding:
 
     @property
     def is_likely(self) -> bool:
-        """Whether it gains something with a probability of 80 %, or of 75 % if it is a setting, which is soon tried; if
-        the host was slow, on a usual one, too."""
-        to_range = THREE_OF_FOUR_TO_RANGE if self.effort == "setting" else LIKELY_TO_RANGE
+        """Whether it gains something with a probability of 80 %; if the host was slow, on a usual one, too."""
         usual = min(self.calm_gain / max(self.gain.expected, 1e-9), 1.0)
-        return usual * likely_gain(self.gain, to_range) > 1.0
+        return usual * likely_gain(self.gain) > 1.0
 
     @property
     def is_vague(self) -> bool:

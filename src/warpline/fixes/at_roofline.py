@@ -53,10 +53,11 @@ def below_roofline(evidence: Evidence, prediction: Prediction) -> Claim | None:
     change = evidence.changed(FIX.name)
     slow = change.work
     least = evidence.time_per_step(slow) - float(change.saved_ns[evidence.in_steps(slow)].sum()) / evidence.steps
+    kernels = several(evidence.per_step(slow), "kernel")
     return Claim(
-        f"A step spends {duration(evidence.time_per_step(slow))} in "
-        f"{several(evidence.per_step(slow), 'kernel', 'kernels')} that are far from the roofline; rewritten, they "
-        f"would take about {duration(least)}.",
+        f"A step spends {duration(evidence.time_per_step(slow))} in {kernels} far from the roofline; rewritten, "
+        f"{'it' if kernels.endswith('1 kernel') else 'they'} {'might' if prediction.is_vague else 'would'} take about "
+        f"{duration(least)}.",
         evidence.costliest_places(slow),
         ON_AMD if on_amd(evidence.scene) else None,
     )

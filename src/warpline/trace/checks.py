@@ -20,6 +20,8 @@ ZERO_FLOOD_SHARE = 0.05
 ZERO_FLOOD_COUNT = 10
 SKEW_NS = 1_000
 """A kernel that starts this long before its launch shows that the host and device clocks disagree."""
+FEWEST_EVENTS = 10
+"""Fewer events of the CPU do not show how long a recording took: one launch is over before its kernel begins."""
 LONG_GAP_SHARE = 0.5
 LONG_GAP_NS = 60_000_000_000
 
@@ -209,7 +211,7 @@ def _durations(tables: Tables) -> list[HealthEntry]:
     lengths = integers(gpu["end_ns"]) - integers(gpu["start_ns"])
     calls = integers(gpu["api_id"])
     host = [tables[name] for name in ("api", "ops") if len(tables[name])]
-    if host:
+    if sum(map(len, host)) >= FEWEST_EVENTS:
         begin = min(int(table["start_ns"].min()) for table in host)  # type: ignore[arg-type]
         end = max(int(table["end_ns"].max()) for table in host)  # type: ignore[arg-type]
         endless = np.flatnonzero((lengths > end - begin) & (calls != NONE))
