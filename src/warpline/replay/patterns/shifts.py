@@ -52,7 +52,7 @@ def _outer_ops(scene: Scene) -> Iterator[Int64s]:
 
 def _moves(scene: Scene, ops: Int64s) -> Iterator[int]:
     """Rows of the ops that move a buffer."""
-    names, kept = names_in(scene.trace.ops).texts, {}
+    names, kept = names_in(scene.trace.ops).texts, dict[str, Shape | None]()
     for place, row in enumerate(ops.tolist()):
         if names[row] not in (ROLL, "aten::clone"):
             continue
