@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 from warpline.estimate import Estimate
 from warpline.replay import ranges
 from warpline.replay.ranges import (
+    Calm,
     HalfWidth,
+    Ranges,
     bare_range,
     calm_step_ns,
     down_to_no_gain,
@@ -117,14 +119,23 @@ def test_a_calm_step_has_its_device_s_work_and_its_waits() -> None:
     assert calm_step_ns(100.0, busy_ns=120.0, waits_ns=0.0, slowness=2.0) == 100.0
 
 
+def on_a_slow_host(calm: Calm | None) -> Ranges:
+    return ranges_of(["cuda_graph"], Estimate(60.0, 100.0, 120.0), 50.0, spread=1.2, least_ns=0.0, calm=calm)
+
+
 def test_a_gain_is_no_more_certain_than_the_host_s_speed() -> None:
-    known, doubted = (
-        ranges_of(["cuda_graph"], Estimate(60.0, 100.0, 120.0), 50.0, spread=1.2, least_ns=0.0, calm_gain=gain)
-        for gain in (math.inf, 1.05)
-    )
+    known, doubted = on_a_slow_host(None), on_a_slow_host(Calm(step_ns=50.0, gain=1.05))
     assert known.gain.low > 1.05 == doubted.gain.low
     assert (known.gain.expected, known.gain.high) == (doubted.gain.expected, doubted.gain.high)
     assert known.step_ns == doubted.step_ns
+
+
+def test_a_slow_host_may_hide_a_gain() -> None:
+    # The fix halves the device's work; this host needs 50 ns all the same, and a usual one 20.
+    known, hidden = on_a_slow_host(None), on_a_slow_host(Calm(step_ns=20.0, gain=4.5))
+    assert known.step_ns.low > 20.0 == hidden.step_ns.low
+    assert known.gain.high < 4.5 == hidden.gain.high
+    assert (known.step_ns.high, known.gain.low) == (hidden.step_ns.high, hidden.gain.low)
 
 
 def test_a_step_known_within_a_factor_of_three_at_best_is_not_known() -> None:

@@ -337,9 +337,7 @@ class Later:
         spread = math.exp(math.hypot(*(math.log(self._evidence.ask(name).spread) for name in names)))
         trial, question = self._evidence.trial(*names), self._evidence.question
         least = self._work.least_after(trial).lowest_ns
-        known = ranges_of(
-            names, question.bare_step_ns, after, spread=spread, least_ns=least, calm_gain=question.calm_gain(trial)
-        )
+        known = ranges_of(names, question.bare_step_ns, after, spread=spread, least_ns=least, calm=question.calm(trial))
         found = self._found.get(chosen.fix.name)
         is_vague = plan[-1].is_vague or (found is not None and found.is_vague)
         step_ns, gain = known.step_ns.rounded(), known.gain.rounded(4)

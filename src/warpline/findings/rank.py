@@ -102,7 +102,7 @@ def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
         device_share=round(min(evidence.time_per_step(evidence.changed(fix).work) / max(work.busy_ns, 1.0), 1.0), 3),
         effort=found.claim.effort or all_fixes()[fix].effort,
         explained_ns=explained_ns(rule.cause, fix, evidence),
-        calm_gain=evidence.question.calm_gain(evidence.trial(fix)) if evidence.question.slowness > 1.0 else math.inf,
+        calm_gain=evidence.question.calm(evidence.trial(fix)).gain if evidence.question.slowness > 1.0 else math.inf,
     )
 
 

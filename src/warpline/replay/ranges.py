@@ -156,19 +156,36 @@ class Ranges:
     gain: Estimate
 
 
+@dataclass(frozen=True, slots=True)
+class Calm:
+    """What is predicted if the host was slow only while it recorded."""
+
+    step_ns: float
+    """The step with the fix."""
+    gain: float
+
+
 def ranges_of(
-    fixes: Sequence[str], old_ns: Estimate, new_ns: float, spread: float, least_ns: float, calm_gain: float = math.inf
+    fixes: Sequence[str], old_ns: Estimate, new_ns: float, spread: float, least_ns: float, calm: Calm | None = None
 ) -> Ranges:
-    """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do, and
-    `calm_gain` is the gain if the host was slow only while it recorded."""
+    """Ranges around the predicted step and old over new step; `least_ns` is what the device must still do, and `calm`
+    what is predicted if the host was slow only while it recorded: ranges reach so far. A slow host may make up a gain,
+    and may as well hide one: what it takes itself is left when the device is done sooner."""
     gain = old_ns.expected / new_ns
     wide, wide_gain = STEP.of(fixes, spread, gain), GAIN.of(fixes, spread, gain, own_errors())
     shortest = min(max(new_ns * math.exp(-wide), least_ns), new_ns)
     # The old step at its longest over what the device must still do bounds the gain.
     most = max(old_ns.high / least_ns, gain) if least_ns > 0 else math.inf
-    return Ranges(
+    known = Ranges(
         Estimate(shortest, new_ns, new_ns * math.exp(wide)),
-        Estimate(min(gain * math.exp(-wide_gain), calm_gain), gain, min(gain * math.exp(wide_gain), most)),
+        Estimate(gain * math.exp(-wide_gain), gain, min(gain * math.exp(wide_gain), most)),
+    )
+    if calm is None:
+        return known
+    step, found = known.step_ns, known.gain
+    return Ranges(
+        Estimate(min(step.low, calm.step_ns), new_ns, step.high),
+        Estimate(min(found.low, calm.gain), gain, max(found.high, calm.gain)),
     )
 
 

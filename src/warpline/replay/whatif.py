@@ -21,6 +21,7 @@ from warpline.replay.costs.recording import EXPECTED_STEP, HIGH_STEP, LOW_STEP
 from warpline.replay.fix import GraphFix, chosen_fixes
 from warpline.replay.graph.model import CALL, Graph
 from warpline.replay.ranges import (
+    Calm,
     Ranges,
     bare_range,
     calm_step_ns,
@@ -260,7 +261,7 @@ class WhatIf:
             middle.step_ns,
             spread=spread_of(replayed),
             least_ns=least_ns,
-            calm_gain=self.calm_gain(middle),
+            calm=self.calm(middle),
         )
         return Prediction(
             fixes=tuple(
@@ -279,12 +280,13 @@ class WhatIf:
             on_calm_host=is_host_paced(self.bare_idle_share),
         )
 
-    def calm_gain(self, trial: Trial) -> float:
-        """The gain if the host was slow only while it recorded. What the device does then counts for more: a host that
-        is fast enough leaves nothing to gain by launching less."""
+    def calm(self, trial: Trial) -> Calm:
+        """The step and the gain if the host was slow only while it recorded. What the device does then counts for more:
+        a host that is fast enough leaves nothing to gain by launching less, and hides nothing."""
         busy_ns = self._stream_ns(trial.duration, trial.gone)
         waits_ns = min(self._waits_ns, max(trial.step_ns - busy_ns, 0.0))
-        return self.calm_step_ns / calm_step_ns(trial.step_ns, busy_ns, waits_ns, self.slowness)
+        step_ns = calm_step_ns(trial.step_ns, busy_ns, waits_ns, self.slowness)
+        return Calm(step_ns, self.calm_step_ns / step_ns)
 
     def without_waits_ns(self, calls: Int64s) -> float:
         """The step if these calls (rows of `api`) returned without waiting for the device."""
