@@ -25,14 +25,15 @@ def test_options_are_read_and_mistakes_are_one_line(capsys: pytest.CaptureFixtur
 
 def test_the_timeline_is_shut_in_its_frame() -> None:
     diagnosis = SimpleNamespace(_repr_html_=lambda: "<div>card</div>")
-    hostile = '<script>"</iframe>&'
+    hostile = '<html lang="en"><script>"</iframe>&'
     shown = CellProfile(diagnosis, hostile)._repr_html_()  # type: ignore[arg-type]
     assert shown.startswith("<div>card</div>")
     assert '<iframe sandbox="allow-scripts" class="warpline-page"' in shown
     assert (
         'body[data-jp-theme-light="false"] .warpline-page,body.vscode-dark .warpline-page{color-scheme:dark}' in shown
     )
-    assert 'srcdoc="&lt;script&gt;&quot;&lt;/iframe&gt;&amp;"' in shown
+    begin = "&lt;html class=&quot;embedded&quot; lang=&quot;en&quot;&gt;"
+    assert f'srcdoc="{begin}&lt;script&gt;&quot;&lt;/iframe&gt;&amp;">The timeline is a page with a script' in shown
     assert shown.count("</iframe>") == 1
     assert "<iframe" not in CellProfile(diagnosis, None, "too large")._repr_html_()  # type: ignore[arg-type]
 

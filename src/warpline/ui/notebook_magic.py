@@ -40,6 +40,8 @@ THEME_STYLE = "".join(
     f"{','.join(f'{body} .{FRAME_CLASS}' for body in bodies)}{{color-scheme:{theme}}}"
     for theme, bodies in THEMES.items()
 )
+UNTRUSTED = "The timeline is a page with a script: trust this notebook to see it, or run the cell again."
+"""Inside the frame, where no browser shows it; of a frame that an untrusted notebook may not have, it is what is left."""
 MOST_FRAME_BYTES = 20_000_000
 """A larger page would make the notebook's file slow to open; it is left out, and the card says so."""
 VARIABLE = "_warpline"
@@ -109,7 +111,9 @@ class CellProfile:
         # The page has its own policy and runs apart from the notebook: scripts, but no access to the notebook's origin.
         look = f"width:100%;height:{FRAME_PX}px;border:0;resize:vertical"
         frame = f'<iframe sandbox="allow-scripts" class="{FRAME_CLASS}" style="{look}" title="warpline timeline"'
-        return f'{shown}<style>{THEME_STYLE}</style>{frame} srcdoc="{escape(self.timeline)}"></iframe>'
+        # The card says what the top of the page says, so the frame begins with the timeline.
+        page = escape(self.timeline.replace("<html ", '<html class="embedded" ', 1))
+        return f'{shown}<style>{THEME_STYLE}</style>{frame} srcdoc="{page}">{UNTRUSTED}</iframe>'
 
 
 def load_ipython_extension(shell: Any) -> None:
