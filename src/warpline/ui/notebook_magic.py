@@ -41,7 +41,7 @@ THEME_STYLE = "".join(
     for theme, bodies in THEMES.items()
 )
 UNTRUSTED = "The timeline is a page with a script: trust this notebook to see it, or run the cell again."
-"""Inside the frame, where no browser shows it; of a frame that an untrusted notebook may not have, it is what is left."""
+"""Inside the frame, where no browser shows it; an untrusted notebook has no frame, and keeps this text of it."""
 MOST_FRAME_BYTES = 20_000_000
 """A larger page would make the notebook's file slow to open; it is left out, and the card says so."""
 VARIABLE = "_warpline"
