@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpline.intervals import Spans, at_least, clip, complement, difference, intersection, union
+from warpline import intervals
+from warpline.intervals import Spans, at_least, clip, complement, difference, intersection, joined, union
 
 MOMENTS = st.integers(0, 60)
 PAIRS = st.lists(st.tuples(MOMENTS, MOMENTS), max_size=12)
@@ -45,6 +48,14 @@ def test_intersection_and_difference_are_those_of_sets(
     a, b = as_spans(left), as_spans(right)
     assert as_moments(intersection(a, b)) == moments_of(left) & moments_of(right)
     assert as_moments(difference(a, b)) == moments_of(left) - moments_of(right)
+
+
+@given(st.lists(PAIRS, max_size=4), st.integers(1, 3))
+def test_sets_are_joined_the_same_however_many_at_once(parts: list[list[tuple[int, int]]], at_once: int) -> None:
+    with patch.object(intervals, "AT_ONCE", at_once):
+        found = joined([as_spans(pairs) for pairs in parts])
+    whole = as_spans([pair for pairs in parts for pair in pairs])
+    assert (found.starts.tolist(), found.ends.tolist()) == (whole.starts.tolist(), whole.ends.tolist())
 
 
 @given(PAIRS, MOMENTS, MOMENTS)

@@ -56,6 +56,30 @@ def union(starts: Times, ends: Times) -> Spans:
     return Spans(starts[first], reach[last])
 
 
+def joined(parts: Sequence[Spans]) -> Spans:
+    """The time that is in any of the sets."""
+    parts = [part for part in parts if len(part)]
+    if len(parts) < 2:
+        return parts[0] if parts else EMPTY
+    longest = max(parts, key=len)
+    # From cut to cut: to sort all at once would take several times the memory of the sets.
+    cuts = longest.starts[AT_ONCE::AT_ONCE]
+    bounds = [[0, *np.searchsorted(part.starts, cuts).tolist(), len(part)] for part in parts]
+    found: list[Spans] = []
+    for number in range(len(cuts) + 1):
+        some = [slice(places[number], places[number + 1]) for places in bounds]
+        # The last one so far may go on beyond the cut.
+        last = [Spans(found[-1].starts[-1:], found[-1].ends[-1:])] if found else []
+        pieces = [*last, *(Spans(part.starts[own], part.ends[own]) for part, own in zip(parts, some, strict=True))]
+        merged = union(np.concatenate([part.starts for part in pieces]), np.concatenate([part.ends for part in pieces]))
+        if found:
+            found[-1] = Spans(found[-1].starts[:-1], found[-1].ends[:-1])
+        found.append(merged)
+    if len(found) == 1:
+        return found[0]
+    return Spans(np.concatenate([part.starts for part in found]), np.concatenate([part.ends for part in found]))
+
+
 def at_least(count: int, parts: Sequence[Spans]) -> Spans:
     """The time that is in at least so many of the sets."""
     if not 0 < count <= len(parts):

@@ -8,7 +8,7 @@ same program has the ops of the same kernels.
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -128,7 +128,7 @@ def _captures(trace: Trace) -> list[tuple[int, list[tuple[str, int]]]]:
     return found
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _node(name: str) -> str:
     return next((kind for kind, pattern in _NODES if pattern.match(name)), "")
 
@@ -193,7 +193,7 @@ def _kinds(traces: list[Trace]) -> list[Int64s]:
     return result
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _spelling(name: str) -> str:
     """The name without what demanglers write in different ways: parameters, spaces, return types and `const`."""
     text = normalise(name).text

@@ -29,7 +29,7 @@ __all__ = ["CAUSES", "GapSpans", "Gaps", "idle_gaps", "loading_spans"]
 
 NAMED_WAITS, NAMED_WAIT = 3, 0.1
 """Calls of the operating system that are named for a cause, and the share of it that each must have."""
-GAPS_AT_ONCE = 1 << 17
+GAPS_AT_ONCE = 1 << 15
 QUEUED_GAP_NS = 20_000
 """Between operations that were both launched in time, a device needs 1 to 5 µs, and up to this between
 graphs or after a stream switch; longer, the operation was waiting for something else on the device."""
@@ -75,9 +75,10 @@ def idle_gaps(
     ]
     if busiest and idle:
         idle = [min(idle, key=lambda one: one.spans.total_ns())]
-    explained = _explained(host, idle)
+    explained, threads = _explained(host, idle), host.threads
+    del host  # with all that it knows of the calls
     hand_back_much()
-    return [_device_gaps(trace, columns, host, one, explained) for one in idle]
+    return [_device_gaps(trace, columns, threads, one, explained) for one in idle]
 
 
 def loading_spans(host: HostTime) -> dict[int, Spans]:
@@ -93,17 +94,20 @@ class _Columns:
     call: Int64s
     """Of each GPU operation, with NONE at the end."""
     thread: Int64s
+    """Of each API call, with NONE at the end."""
     start: Int64s
     end: Int64s
-    """Of each API call, with one more for NONE."""
+    """Of each API call; at least one, so that there is something under NONE, which nobody uses."""
     busiest_thread: int
 
     @classmethod
     def of(cls, trace: Trace) -> _Columns:
         """Of a trace."""
-        thread, start, end = (integers(trace.api[name]) for name in ("thread", "start_ns", "end_ns"))
-        call = np.append(integers(trace.gpu["api_id"]), NONE)
-        return cls(call, np.append(thread, NONE), np.append(start, 0), np.append(end, 0), _busiest_thread(trace))
+        thread, call = (np.append(integers(column), NONE) for column in (trace.api["thread"], trace.gpu["api_id"]))
+        start, end = (integers(trace.api[name]) for name in ("start_ns", "end_ns"))
+        if not len(start):
+            start = end = np.zeros(1, np.int64)
+        return cls(call, thread, start, end, _busiest_thread(trace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,10 @@ def _explained(host: HostTime, idle: list[_Idle]) -> dict[int, dict[str, Spans]]
     """By thread, what it did in the gaps of all devices before it launched what ended them."""
     parts = [(one, one.before_launch()) for one in idle]
     callers = np.concatenate([np.empty(0, np.int64), *(one.callers[rows] for one, rows in parts)])
+    if host.explains_all:
+        found = np.unique(callers).tolist()
+        del parts, callers  # as many as there are gaps
+        return {caller: host.explained(caller) for caller in found}
     starts = np.concatenate([callers[:0], *(one.spans.starts[rows] for one, rows in parts)])
     ends = np.concatenate([callers[:0], *(one.launch[rows] for one, rows in parts)])
     order = np.argsort(callers, kind="stable")
@@ -172,7 +180,11 @@ def _groups(ordered: Int64s) -> Iterator[tuple[int, slice]]:
 
 
 def _device_gaps(
-    trace: Trace, columns: _Columns, host: HostTime, one: _Idle, explained: dict[int, dict[str, Spans]]
+    trace: Trace,
+    columns: _Columns,
+    threads: dict[int, Activity],
+    one: _Idle,
+    explained: dict[int, dict[str, Spans]],
 ) -> Gaps:
     idle = one.spans
     told: list[GapSpans] = []
@@ -180,7 +192,7 @@ def _device_gaps(
     # Gaps do not depend on one another: so many at a time, their parts take little memory.
     for first in range(0, len(idle), GAPS_AT_ONCE):
         some = one.some(slice(first, first + GAPS_AT_ONCE))
-        labelled = [*_before_launch(some, explained), *_within_calls(columns, some, host.threads)]
+        labelled = [*_before_launch(some, explained), *_within_calls(columns, some, threads)]
         ordered = _ordered(columns, trace.gpu, some, labelled)
         sums = ordered.totals(len(some.spans))
         for number in np.flatnonzero(sums.any(axis=1)).tolist():

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from warpline.intervals import EMPTY, Spans, difference, union
+from warpline.intervals import EMPTY, Spans, difference, joined, union
 from warpline.records import dataclass
 from warpline.trace.api_names import (
     BEGIN_CAPTURE,
@@ -112,7 +112,8 @@ def activities(trace: Trace) -> dict[int, Activity]:
     for thread, label, spans in _evidence(trace):
         raw.setdefault(thread, {}).setdefault(label, []).append(spans)
     return {
-        thread: prioritised({label: joined(parts) for label, parts in labels.items()}) for thread, labels in raw.items()
+        thread: prioritised({label: joined(labels.pop(label)) for label in list(labels)})
+        for thread, labels in sorted(raw.items())
     }
 
 
@@ -124,13 +125,6 @@ def prioritised(labels: dict[str, Spans]) -> Activity:
         result[label] = difference(spans, taken)
         taken = joined([taken, spans])
     return Activity(result)
-
-
-def joined(parts: list[Spans]) -> Spans:
-    parts = [part for part in parts if len(part)]
-    if len(parts) < 2:
-        return parts[0] if parts else EMPTY
-    return union(np.concatenate([part.starts for part in parts]), np.concatenate([part.ends for part in parts]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,34 +142,36 @@ class _Told:
         rows = table if len(chosen) == len(table) else table.select("thread", "start_ns", "end_ns")[chosen]
         thread, start, end = (integers(rows[name]) for name in ("thread", "start_ns", "end_ns"))
         known = thread != NONE
-        return cls(thread[known], start[known], end[known], label[known])
+        return (
+            cls(thread, start, end, label) if known.all() else cls(*(one[known] for one in (thread, start, end, label)))
+        )
+
+    def spans(self) -> Iterator[tuple[int, str, Spans]]:
+        """(thread, label, time) of every thread and label."""
+        key = self.thread * len(PRIORITY) + self.label
+        if key.max(initial=0) <= LAST_UINT16:
+            key = key.astype(np.uint16)  # NumPy sorts short integers in linear time
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        bounds = np.flatnonzero(key[1:] != key[:-1]) + 1
+        for first, beyond in pairwise([0, *bounds.tolist(), len(order)] if len(order) else []):
+            rows = order[first:beyond]
+            number, label = divmod(int(key[first]), len(PRIORITY))
+            yield number, PRIORITY[label], union(self.start[rows], self.end[rows])
 
 
 def _evidence(trace: Trace) -> Iterator[tuple[int, str, Spans]]:
     """(thread, label, time) from every table with thread events."""
     ranges, frames = trace.ranges.filter(pl.col("end_ns").is_not_null()), names_in(trace.python)
-    parts = (
-        _calls(trace),
-        _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}),
-        _captures(trace.api),
-        _telling(ranges, {"input": LOADING}),
-        _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}, frames),
-        _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}),
-        _telling(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK}),
-        _ops(trace.ops),
-    )
-    thread, start, end = (
-        np.concatenate([getattr(part, name) for part in parts]) for name in ("thread", "start", "end")
-    )
-    key = thread * len(PRIORITY) + np.concatenate([part.label for part in parts])
-    del parts, thread  # a hundred bytes for each event of a thread
-    # NumPy sorts short integers in linear time.
-    order = np.argsort(key.astype(np.uint16) if key.max(initial=0) <= LAST_UINT16 else key, kind="stable")
-    bounds = np.flatnonzero(np.diff(key[order], prepend=-1)).tolist()
-    for first, beyond in pairwise([*bounds, len(order)]):
-        rows = order[first:beyond]
-        number, label = divmod(int(key[rows[0]]), len(PRIORITY))
-        yield number, PRIORITY[label], union(start[rows], end[rows])
+    # One after the other: each takes a hundred bytes for each of its events.
+    yield from _calls(trace).spans()
+    yield from _telling(trace.ops, {"cold_start": COMPILING_OPS, "input": LOADING}).spans()
+    yield from _captures(trace.api).spans()
+    yield from _telling(ranges, {"input": LOADING}).spans()
+    yield from _telling(trace.python, {"cold_start": COMPILING, "input": LOADING}, frames).spans()
+    yield from _telling(trace.overhead, {"cold_start": DRIVER_LOADING, "profiler": PROFILING}).spans()
+    yield from _telling(trace.osrt, {"input": OS_READ, WAITING: OS_BLOCK}).spans()
+    yield from _ops(trace.ops).spans()
     yield from _profiler_frames(trace.python, frames)
     yield from _lookups(trace)
 

@@ -11,10 +11,10 @@ from functools import cached_property
 
 import numpy as np
 
-from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities, joined
+from warpline.analyses.host_activity import PRIORITY, SYNCHRONISE, WAITING, Activity, activities
 from warpline.analyses.other_threads import EARLIEST, OtherThreads
 from warpline.analyses.steps import covered_before
-from warpline.intervals import EMPTY, Spans, complement, difference, intersection, union
+from warpline.intervals import EMPTY, Spans, complement, difference, intersection, joined, union
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.memory import hand_back_much
@@ -81,11 +81,16 @@ class HostTime:
 
         With `within`, labels are complete only in these spans.
         """
-        if within is not None and len(self.launching) > FEW_THREADS:
+        if within is not None and not self.explains_all:
             return self._explain(caller, within)
         if caller not in self._explained:
             self._explained[caller] = self._explain(caller, None)
         return self._explained[caller]
+
+    @property
+    def explains_all(self) -> bool:
+        """Whether labels are complete everywhere: few threads launch."""
+        return len(self.launching) <= FEW_THREADS
 
     def with_label(self, label: str) -> dict[int, Spans]:
         """When each launching thread is explained by `input` or `cold_start`."""

@@ -10,7 +10,6 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import cache
 from typing import Any, Literal
 
 import polars as pl
@@ -22,7 +21,7 @@ from warpline.kernels.normalise import normalise
 from warpline.records import dataclass
 from warpline.sources.ncu.names import function_of
 from warpline.sources.rows import PROFILER_STEP
-from warpline.trace.columns import integers
+from warpline.trace.columns import Int64s, integers
 from warpline.trace.names import by_name, named, texts
 from warpline.trace.steps import on_device
 from warpline.trace.trace import Trace
@@ -105,8 +104,8 @@ class InsideKernels:
     kernels: tuple[InsideKernel, ...]
     steps: int
     """Steps that they are counted over; 0 where the timeline has none."""
-    positions: Mapping[str, tuple[int, ...]]
-    """By function: the places of its launches among all."""
+    positions: Mapping[str, Int64s]
+    """By function of these kernels: the places of its launches among all."""
 
     def chosen(self, count: int) -> tuple[InsideKernel, ...]:
         """The kernels to profile: the first that the timeline does not explain."""
@@ -125,7 +124,6 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
         return InsideKernels((), steps, {})
     floors = kernel_floors(trace) if floors is None else floors
     total_ns = int(table["time_ns"].sum())
-    places = {name: tuple(where) for name, where in table.group_by("function").agg("position").iter_rows()}
     first = pl.col("function", "op", "api_id", "position").first()
     groups = table.group_by("name", "shapes", *_GEOMETRY, maintain_order=True).agg(
         first, pl.col("time_ns").sum(), pl.col("row")
@@ -133,7 +131,9 @@ def inside_kernels(trace: Trace, floors: Floors | None = None) -> InsideKernels:
     large = groups.filter(pl.col("time_ns") >= MIN_SHARE * total_ns)
     found = [_described(trace, table, group, floors, total_ns) for group in large.iter_rows(named=True)]
     ranked = sorted(found, key=lambda one: (-one.recoverable_ns, one.position))
-    return InsideKernels(tuple(ranked), steps, places)
+    functions = sorted({kernel.function for kernel in found})
+    positions = {name: integers(table["position"].filter(table["function"] == name)) for name in functions}
+    return InsideKernels(tuple(ranked), steps, positions)
 
 
 def _launches(trace: Trace) -> pl.DataFrame:
@@ -149,23 +149,24 @@ def _launches(trace: Trace) -> pl.DataFrame:
         # Steps on the device's time line begin with its work, other steps with the launches.
         begun = pl.col("start_ns" if on_device(steps) else "order")
         rows = rows.filter(begun >= int(steps["start_ns"][0]), begun < int(steps["end_ns"][-1]))
+    if not rows["order"].is_sorted():
+        rows = rows.sort("order", "start_ns")
     return (
         rows.with_columns(
-            function=by_name(rows["name"], _functions).fill_null(_function("")),
+            function=by_name(rows["name"], _functions),
             op=trace.ops["name"].gather(rows["op_id"]),
             shapes=trace.ops["shapes"].gather(rows["op_id"]),
             time_ns=pl.col("end_ns") - pl.col("start_ns"),
         )
-        .sort("order", "start_ns")
+        .drop("op_id", "start_ns", "end_ns")
         .with_row_index("position")
     )
 
 
 def _functions(names: pl.Series) -> pl.Series:
-    return pl.Series([_function(name) for name in names.to_list()], dtype=pl.String)
+    return pl.Series([_function(name) for name in names.to_list()], dtype=pl.String).cast(pl.Categorical)
 
 
-@cache
 def _function(name: str) -> str:
     """The bare function as ncu writes it."""
     return normalise(name).base if name.startswith("_Z") else function_of(name)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from warpline.analyses.inside_kernels import InsideKernel, InsideKernels
 from warpline.capture.ncu_line import Focus, focus_flags, sections_for
 from warpline.capture.tools import words_of
@@ -44,9 +46,9 @@ def runs_for(found: InsideKernels, count: int, source: bool = False) -> tuple[Nc
     if not chosen:
         return ()
     functions = tuple(sorted({kernel.function for kernel in chosen}))
-    places = sorted(place for function in functions for place in found.positions[function])
+    places = np.concatenate([found.positions[function] for function in functions])
     wanted = sorted(kernel.position for kernel in chosen)
-    first, last = (sum(place < position for place in places) for position in (wanted[0], wanted[-1]))
+    first, last = (int((places < position).sum()) for position in (wanted[0], wanted[-1]))
     if last - first < MOST_LAUNCHES:
         sections = sections_for(kernel.bound for kernel in chosen)
         return (NcuRun(chosen, Focus(functions, first, last - first + 1, sections, source=source)),)
@@ -54,7 +56,7 @@ def runs_for(found: InsideKernels, count: int, source: bool = False) -> tuple[Nc
 
 
 def _alone(found: InsideKernels, kernel: InsideKernel, source: bool) -> NcuRun:
-    skip = sum(place < kernel.position for place in found.positions[kernel.function])
+    skip = int((found.positions[kernel.function] < kernel.position).sum())
     return NcuRun((kernel,), Focus((kernel.function,), skip, 1, sections_for([kernel.bound]), source=source))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -99,7 +99,7 @@ def _numbers(columns: list[Names]) -> list[int]:
     return result
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _compact(text: str) -> str:
     """JSON on one line, however the file was indented."""
     try:

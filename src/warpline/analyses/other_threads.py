@@ -10,8 +10,8 @@ from functools import cached_property
 
 import numpy as np
 
-from warpline.analyses.host_activity import PRIORITY, WAITING, Activity, joined, prioritised
-from warpline.intervals import EMPTY, Spans, at_least, complement, difference, union
+from warpline.analyses.host_activity import PRIORITY, WAITING, Activity, prioritised
+from warpline.intervals import EMPTY, Spans, at_least, complement, difference, joined, union
 from warpline.trace.columns import Int64s
 
 OF_ANY_THREAD = tuple(label for label in PRIORITY if label not in {"input", "profiler", WAITING})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 ATTENTION, MLP, NORM, EMBEDDING, HEAD = "attention", "MLP", "norm", "embedding", "head"
 LOSS, OPTIMIZER, RESIDUAL, COMMUNICATION, COPY, OTHER = (
@@ -45,13 +45,13 @@ _OPS = (
 _CLASSES = {"attention": ATTENTION, "norm": NORM, "optimizer": OPTIMIZER, "comm": COMMUNICATION, "memcpy": COPY}
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def role_of_name(name: str) -> str:
     """The role of a module or range; empty if the name shows none."""
     return next((role for role, pattern in _NAMES if re.search(pattern, name, re.IGNORECASE)), "")
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def role_of_op(name: str) -> str:
     """The role of an op; empty for one that is used everywhere."""
     return next((role for role, pattern in _OPS if re.search(pattern, name)), "")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
@@ -144,7 +144,7 @@ def trace_device(trace: Trace, wanted: str | None = None) -> tuple[str, Chip | N
     return row["name"] or UNKNOWN_DEVICE, chip
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _on_tensor_cores(kernel: str) -> bool | None:
     return identify(kernel).tensor_core
 

@@ -20,6 +20,7 @@ from warpline.trace.names import named
 from warpline.trace.nesting import outermost
 from warpline.trace.trace import Trace
 
+KINDS = pl.Enum(["synchronise", "blocking copy", "pageable copy", "free"])
 FREE = r"^(cuda|hip)Free|^cuMemFree"
 
 
@@ -30,29 +31,31 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
     pageable = pl.col("call").is_in(pageable_copies(trace).implode())
     kind = (
         pl.when(named(SYNCHRONISE))
-        .then(pl.lit("synchronise"))
+        .then(pl.lit("synchronise", KINDS))
         .when(named(COPY) & ~named("Async"))
-        .then(pl.lit("blocking copy"))
+        .then(pl.lit("blocking copy", KINDS))
         .when(pageable)
-        .then(pl.lit("pageable copy"))
+        .then(pl.lit("pageable copy", KINDS))
         .when(named(FREE) & named(ALLOCATE) & ~named("Async"))
-        .then(pl.lit("free"))
+        .then(pl.lit("free", KINDS))
     )
     calls = in_window(numbered.with_columns(kind=kind).filter(pl.col("kind").is_not_null()), trace)
     threads, moments = integers(calls["thread"]), integers(calls["start_ns"])
-    ops, names = _outermost_ops(trace, integers(calls["op_id"])), calls["name"].cast(pl.String)
+    ops = _outermost_ops(trace, integers(calls["op_id"]))
     rows = calls.select(
         "kind",
         calls=pl.col("call"),
-        call=names,
+        call=pl.col("name"),
         op=ops,
-        written=written(ops, names, own, threads, moments),
+        written=written(ops, calls["name"], own, threads, moments),
         frame=own.sites(threads, moments),
         blocked_ns=pl.col("end_ns") - pl.col("start_ns"),
     )
+    del numbered, calls, ops, threads, moments  # as many as there are calls
     grouped = rows.group_by("kind", "call", "op", "written", "frame").agg(
         count=pl.len(), blocked_ns=pl.col("blocked_ns").sum(), calls=pl.col("calls")
     )
+    grouped = grouped.with_columns(pl.col("kind", "call", "op", "written").cast(pl.String))
     first = pl.col("calls").list.first()  # no two places share one: the order is the same every time
     order = ["blocked_ns", "count", "call", "op", "written", first]
     return with_sites(grouped).sort(order, descending=[True, True, False, False, False, False])
@@ -61,4 +64,4 @@ def sync_points(trace: Trace, own: UserFrames) -> pl.DataFrame:
 def _outermost_ops(trace: Trace, innermost: npt.NDArray[np.int64]) -> pl.Series:
     """The op that the user called, not the innermost op."""
     chosen = np.append(outermost(integers(trace.ops["parent"])), NONE)[innermost]
-    return trace.ops["name"].gather(ids(chosen)).cast(pl.String)
+    return trace.ops["name"].gather(ids(chosen))

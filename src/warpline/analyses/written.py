@@ -8,7 +8,7 @@ import polars as pl
 
 from warpline.analyses.where import UserFrames
 from warpline.trace.columns import NONE, Int64s, integers
-from warpline.trace.names import Texts, texts
+from warpline.trace.names import Texts, by_name, texts
 
 AS_WRITTEN = {
     "aten::item": ".item()",
@@ -61,10 +61,11 @@ MAX_FRAMES = 60
 
 
 def written(ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, moments: Int64s) -> pl.Series:
-    """What the program wrote at each wait; null where neither frames nor the op tell."""
-    by_op = ops.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String)
-    by_call = calls.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String)
-    by_op = pl.select(pl.when(ops.is_null()).then(by_call).otherwise(by_op)).to_series()
+    """What the program wrote at each wait, by its op and call as categories; null where neither frames nor the op
+    tell."""
+    by_op = pl.select(
+        pl.when(ops.is_null()).then(by_name(calls, _as_written)).otherwise(by_name(ops, _as_written))
+    ).to_series()
     if not own.exist or not len(moments):
         return by_op
     inner, outer = own.innermost(threads, moments), own.at(threads, moments)
@@ -75,8 +76,12 @@ def written(ops: pl.Series, calls: pl.Series, own: UserFrames, threads: Int64s, 
         if pair not in known:
             known[pair] = _by_frames(own, names, parents, *pair)
         found.append(known[pair])
-    by_frame = pl.Series(found, dtype=pl.String)
+    by_frame = pl.Series(found, dtype=pl.String).cast(pl.Categorical)
     return pl.select(pl.coalesce(by_frame, by_op)).to_series()
+
+
+def _as_written(names: pl.Series) -> pl.Series:
+    return names.replace_strict(AS_WRITTEN, default=None, return_dtype=pl.String).cast(pl.Categorical)
 
 
 def _by_frames(own: UserFrames, names: Texts, parents: Int64s, inner: int, outer: int) -> str | None:

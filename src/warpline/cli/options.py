@@ -68,8 +68,10 @@ def open_with_progress(
     """Open a trace, with a spinner on stderr if it is a terminal. `load` imports what comes next, on a second core
     while the file is read: what makes its tables before it yields, and the analyses while they are made."""
     from warpline.sources.stdin import STDIN, spooled_stdin  # noqa: PLC0415 - loaded when used
+    from warpline.trace.memory import hand_back_large_blocks  # noqa: PLC0415
     from warpline.trace.open import open_trace  # noqa: PLC0415
 
+    hand_back_large_blocks()
     path = spooled_stdin() if path == STDIN else path
     opened = partial(open_trace, path, steps=steps, step_range=step_range, cache=not no_cache)
     with ExitStack() as stack:

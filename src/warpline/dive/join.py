@@ -12,7 +12,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Literal
 
 import polars as pl
@@ -135,6 +135,6 @@ def _alike(one: str, other: str) -> float:
     return len(first & second) / max(len(first | second), 1)
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _words(name: str) -> frozenset[str]:
     return frozenset(re.findall(r"\w+", normalise(name).text)) - {"at", "native", "std", "int", "long", "unsigned"}

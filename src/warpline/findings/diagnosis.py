@@ -205,7 +205,7 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         counting = second_core.submit(_account, trace)
         judgement = judged(trace)
         syncs = sync_places(trace, judgement.evidence if judgement else None)
-        counted = counting.result()
+        counted = _kept(counting.result())
     health = [*trace.health_entries, *counted.health, *(judgement.health if judgement else [])]
     return Diagnosis(
         trace=trace,
@@ -220,8 +220,8 @@ def diagnose(trace: Trace, why: bool | None = None) -> Diagnosis:
         gap_places=counted.gap_places,
         queue=counted.queue,
         judgement=judgement,
-        cpu=cpu_time(trace),
-        next_tools=next_tools(trace, judgement),
+        cpu=_kept(cpu_time(trace)),
+        next_tools=_kept(next_tools(trace, judgement)),
     )
 
 

@@ -24,6 +24,7 @@ from warpline.replay.bounds import DeviceWork
 from warpline.replay.judged_steps import steps_to_judge
 from warpline.replay.ranges import is_host_paced
 from warpline.sources.health import HealthEntry
+from warpline.trace.memory import hand_back_much
 from warpline.trace.trace import Trace
 from warpline.units import speedup
 
@@ -56,6 +57,7 @@ def judge(trace: Trace) -> Judgement:
     raw = [finding for finding in (_apply(rule, evidence, work) for rule in rules()) if finding is not None]
     findings, objections = audit_findings(raw, evidence, work)
     findings.sort(key=lambda finding: (finding.cannot_tell, -finding.gain.expected))
+    hand_back_much()
     state = state_of(trace, evidence, work)
     findings, more = audit_coverage(findings, state)
     objections += more
@@ -79,6 +81,7 @@ def judge(trace: Trace) -> Judgement:
 
 
 def _apply(rule: Rule, evidence: Evidence, work: DeviceWork) -> Finding | None:
+    hand_back_much()  # of the rule before
     fix = fix_of(rule.name).name
     found = proposal(rule, fix, evidence)
     if found is None:

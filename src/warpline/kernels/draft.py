@@ -7,6 +7,8 @@ from typing import Any
 
 from warpline.kernels.identity import MATRIX_CLASSES, DataTypes, KernelIdentity, Token
 
+NO_TYPES = DataTypes()
+
 
 class Draft:
     """A KernelIdentity under construction. ``set`` is the only way to add a value, so that every value has a reason."""
@@ -67,7 +69,7 @@ class Draft:
             name=name,
             library=self.library,
             family=self.family,
-            dtype=DataTypes(**self.dtype),
+            dtype=DataTypes(**self.dtype) if self.dtype else NO_TYPES,
             truncated=truncated,
             reasons=MappingProxyType(self.reasons),
             tokens=tuple(self.tokens),

@@ -66,10 +66,24 @@ class Scene:
     def once(self, find: Callable[[Scene], Found]) -> Found:
         """What a function finds in this scene, which is the same for every trial; an array is not to be changed."""
         if find not in self._found:
-            found = self._found[find] = find(self)
+            found = find(self)
             if isinstance(found, np.ndarray):
                 found.setflags(write=False)
+                is_mark = found.dtype == bool and len(found) == len(self.graph)
+                self._found[find] = self.mark(found) if is_mark else found
+            else:
+                self._found[find] = found
         return cast("Found", self._found[find])
+
+    def mark(self, nodes: Bools) -> Bools:
+        """Marked nodes that are kept, and not to be changed; where none is, all share one array."""
+        found = nodes if nodes.any() else self._no_node
+        found.setflags(write=False)
+        return found
+
+    @cached_property
+    def _no_node(self) -> Bools:
+        return np.zeros(len(self.graph), bool)
 
     def once_for(self, nodes: Bools, find: Callable[[Scene, Bools], Found]) -> Found:
         """What a function finds among these nodes; found once for the same nodes."""
@@ -118,7 +132,7 @@ class Scene:
 
     def _labels(self, column: Names, nodes: Int64s, rows: Int64s) -> Labels:
         """For these nodes the texts of those rows (NONE for none) of a column; empty for all others."""
-        names = column.names.to_list()
+        names = column.words
         empty = names.index("") if "" in names else len(names)
         number = np.append(np.arange(len(names)), empty)
         codes = np.full(len(self.graph), empty, np.int64)
@@ -217,8 +231,8 @@ class Scene:
     def kernels(self, *classes: str) -> Bools:
         """Kernels of these classes."""
         if classes not in self._classes:
-            found = self._classes[classes] = self.kernels_where(lambda identity: identity.kernel_class in classes)
-            found.setflags(write=False)
+            found = self.kernels_where(lambda identity: identity.kernel_class in classes)
+            self._classes[classes] = self.mark(found)
         return self._classes[classes]
 
     def kernels_where(self, test: Callable[[KernelIdentity], bool]) -> Bools:
@@ -260,7 +274,7 @@ class Scene:
     def _op_names(self) -> tuple[dict[str, int], Int64s]:
         """Names of ops with their numbers, and for each op the number of its name."""
         known = names_in(self.trace.ops)
-        return {name: number for number, name in enumerate(known.names.to_list())}, known.which
+        return {name: number for number, name in enumerate(known.words)}, known.which
 
     @property
     def known_ops(self) -> list[str]:
@@ -293,9 +307,8 @@ class Scene:
             return self._under[names]
         result = np.zeros(len(self.graph), bool)
         result[self.work] = np.append(self._is_named(names), False)[self._ops_around].any(axis=0)
-        result.setflags(write=False)
-        self._under[names] = result
-        return result
+        self._under[names] = self.mark(result)
+        return self._under[names]
 
     @cached_property
     def roots(self) -> Int64s:

@@ -320,8 +320,10 @@ class WhatIf:
             # Without steps, what lets the first work begin sooner would seem to make the whole longer.
             step_ns = min(step_ns, self._bare.steps_ns[bare])
         step_ns = self._as_timed(step_ns, graph, bench.gone)
-        marks = bench.gone, bench.moved, bench.freed
-        return Trial(step_ns, changed, graph.duration, *marks, unbounded, bench.step_floor_ns)
+        gone, moved, freed = map(self.scene.mark, (bench.gone, bench.moved, bench.freed))
+        bare_ns = self._bare.graphs[bare].duration
+        duration = bare_ns if np.array_equal(graph.duration, bare_ns) else graph.duration
+        return Trial(step_ns, changed, duration, gone, moved, freed, unbounded, bench.step_floor_ns)
 
     def _as_timed(self, step_ns: float, graph: Graph, gone: Bools) -> float:
         """The step with its part of what the run's stopwatch showed beyond the estimate.

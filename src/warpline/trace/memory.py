@@ -5,8 +5,14 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-MUCH_BYTES = 128 << 20
+MUCH_BYTES = 64 << 20
 """Freed memory that is worth the time of handing it back."""
+
+
+LARGE_BYTES = 8 << 20
+"""A column of a million rows."""
+_MMAP_THRESHOLD = -3
+"""glibc's M_MMAP_THRESHOLD."""
 
 
 class _HeapState(ctypes.Structure):
@@ -24,6 +30,17 @@ def _c_library() -> ctypes.CDLL:
     if hasattr(library, "mallinfo2"):
         library.mallinfo2.restype = _HeapState
     return library
+
+
+def hand_back_large_blocks() -> None:
+    """From now on, have the C library return a large block when it is freed (glibc).
+
+    glibc does so at first, but after some such blocks it keeps even larger ones, between which others come to lie. This
+    holds for the whole process: only for programs of our own.
+    """
+    option = getattr(_c_library(), "mallopt", None)
+    if option is not None:
+        option(_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def hand_back_memory() -> None:

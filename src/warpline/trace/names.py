@@ -38,9 +38,14 @@ class Names:
         return self._like[pattern]
 
     @cached_property
+    def words(self) -> list[str]:
+        """The distinct names as Python's strings; not to be changed."""
+        return self.names.to_list()
+
+    @cached_property
     def texts(self) -> Texts:
         """The names as Python's strings, equal ones being the same object; empty for null."""
-        result = spelled(self.names, self.which)
+        result: Texts = np.array([*self.words, ""], object)[self.which]
         result.setflags(write=False)
         return result
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -40,7 +40,7 @@ def _takes_any_alignment_well(identity: KernelIdentity) -> bool:
     return identity.tensor_core is False and identity.dtype.a == "f32"
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _odd(shapes: str, strides: str, dtypes: str) -> bool:
     """Whether the rows of an operand or of the result are not aligned. The rows of the result are as long as those of
     the last operand. The number of rows does not matter."""

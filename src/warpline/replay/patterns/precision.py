@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 import numpy as np
 
@@ -50,13 +50,13 @@ def fp32_products(scene: Scene) -> Bools:
     return result
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _floating(dtypes: str) -> frozenset[str]:
     """The floating types among an op's recorded inputs."""
     return frozenset(recorded_types(dtypes)) & FLOATING
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def _first_floating(dtypes: str) -> str | None:
     """The type of an op's first floating input; attention in half precision keeps its sums in FP32."""
     return next((name for name in recorded_types(dtypes) if name in FLOATING), None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import lru_cache
 
 _UNNAMED = re.compile(r"(?:\(anonymous namespace\)|<unnamed>|\{anonymous\}|_GLOBAL__N__\w+)::")
 _METRIC = re.compile(r"[\w.:]*\w+__[\w.:]+|\w+:\w+__[\w.]+")
@@ -130,7 +130,7 @@ _MEMORY_THROUGHPUT = {
 """Two sections have a metric of this label: a share of the peak in one, bytes per second in the other."""
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def metric_of(label: str, unit: str) -> str:
     """The metric that a line of the details page shows; the label itself where it is not known."""
     metric = _METRIC.search(label)
@@ -142,7 +142,7 @@ def metric_of(label: str, unit: str) -> str:
     return _LABELS.get(plain, label)
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def function_of(name: str) -> str:
     """The bare function of a demangled name, without return type, namespaces, template and call arguments."""
     plain = _UNNAMED.sub("", name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import lru_cache
 
 _PREFIXES = {"K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 """ncu counts in thousands: 49,152 bytes are 49.15 Kbyte."""
@@ -17,7 +17,7 @@ _SECONDS = {
 _NS = 1e9
 
 
-@cache
+@lru_cache(maxsize=10_000)
 def base_unit(unit: str) -> tuple[str, float]:
     """The base unit of a unit as printed, and the factor: ``("byte/s", 1e9)`` for ``Gbyte/second``."""
     words = unit.strip().split("/")
