@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from step_traces import steps, trace
 
+from warpline.compare.comparison import compare_measured
 from warpline.compare.host_speed import launch_times, slowness
 from warpline.compare.measured import measure
 from warpline.compare.spread import RunTime, difference
@@ -39,3 +40,13 @@ def test_a_host_that_is_known_to_be_as_fast_settles_what_else_it_might_have_done
     # The CPU of B was twice as fast as that of A: on one host it needs longer than the GPU of A.
     lucky = difference((replace(a, host=log(2)),), (replace(b, ahead_ns=1.1e6, host=-log(2)),), 0.02)
     assert lucky.verdict == "inconclusive"
+
+
+def test_another_host_is_told_where_the_answer_is_open(tmp_path: Path) -> None:
+    one = measure(open_trace(trace(tmp_path, "a", steps(6, [("gemm", 20), ("silu", 20)], gap=40, jitter=3))))
+    other = measure(open_trace(trace(tmp_path, "b", steps(6, [("gemm", 20), ("silu", 20)], gap=44, jitter=3))))
+    slow = replace(other, launch_times={"cudaLaunchKernel": 6000.0})
+    found = compare_measured([one], [slow])
+    assert found.verdict == "inconclusive"
+    assert any("a kernel launch takes +20.0 % in B: its host was slower" in reason for reason in found.reasons)
+    assert not any("launch takes" in reason for reason in compare_measured([one], [other]).reasons)

@@ -17,7 +17,7 @@ from warpline.compare.cold_start import ColdStart, cold_start
 from warpline.compare.comparable import obstacles
 from warpline.compare.counts import Counts, differing
 from warpline.compare.cpu_ops import CpuOp, changed_cpu_ops
-from warpline.compare.measured import Measured, measure, median_run, side_of
+from warpline.compare.measured import Measured, measure, median_run, side_of, slower_host
 from warpline.compare.parts import Part, explain
 from warpline.compare.spread import MORE_RUNS, Difference, Judged, are_equal, drift
 from warpline.compare.typical_step import FEW_STEPS, TypicalStep
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 SCHEMA = "warpline.comparison/1"
 Verdict = Literal["faster", "slower", "same", "inconclusive", "not_comparable"]
 
+OTHER_HOST = 0.1
+"""From this difference of a launch on, the hosts of the two sides were not equally fast."""
 LEAST_EFFECT = 0.02
 """A smaller change of the step time is none, unless asked for."""
 
@@ -265,6 +267,12 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
         counted = differing(a.counts, b.counts, least_effect)
         if counted:
             remarks.append(f"counts have no noise, and a step has others: {counted}")
+        slower = slower_host(a.measured, b.measured)
+        if abs(slower - 1) >= OTHER_HOST:
+            host = "slower" if slower > 1 else "faster"
+            remarks.append(
+                f"a kernel launch takes {percent(slower)} in B: its host was {host}, and so are waits for the CPU"
+            )
     return remarks
 
 

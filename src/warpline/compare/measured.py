@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -56,6 +57,12 @@ def sides_of(a: Sequence[Measured], b: Sequence[Measured]) -> tuple[Side, Side]:
     if slow is not None:
         runs = tuple(replace(run, host=host) for run, host in zip(runs, slow, strict=True))
     return runs[: len(a)], runs[len(a) :]
+
+
+def slower_host(a: Sequence[Measured], b: Sequence[Measured]) -> float:
+    """How much slower the hosts of B were, as a ratio; 1 if it is unknown."""
+    slow = slowness([run.launch_times for run in (*a, *b)])
+    return math.exp(float(np.mean(slow[len(a) :]) - np.mean(slow[: len(a)]))) if slow else 1.0
 
 
 def run_time(step: TypicalStep) -> RunTime:

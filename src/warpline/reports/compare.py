@@ -55,7 +55,8 @@ def report(comparison: Comparison, verbose: bool = False) -> Report:
     sections = [Section("answer", "Answer", tuple(lead), is_lead=True)]
     if comparison.same_unit:
         whole = (comparison.a.step_ns, comparison.b.step_ns)
-        table = _parts(comparison.parts, comparison.unexplained_ns, whole, "step", verbose)
+        decides = comparison.judged_by == "structure"
+        table = _parts(comparison.parts, comparison.unexplained_ns, whole, "step", verbose, decides)
         sections.append(Section("parts", "What changed, per step", (table,)))
     if cold is not None:
         table = _parts(cold.parts, cold.unexplained_ns, (cold.a_ns, cold.b_ns), cold.which, verbose)
@@ -107,7 +108,8 @@ def _in_words(comparison: Comparison) -> Iterator[Text]:
         yield Text(f"The GPU is idle for {duration(idle_b)} a step instead of {duration(idle_a)}{because}.")
     if abs(idle_b - idle_a) >= LEAST_SHARE * whole:
         yield from (Text(_cpu_sentence(op)) for op in comparison.cpu_ops)
-    kernels = [part for part in comparison.parts if part.kind != "idle" and abs(part.change_ns) >= SHORTEST * whole]
+    decides = comparison.judged_by == "structure"
+    kernels = [part for part in comparison.parts if part.kind != "idle" and _is_large(part, whole, decides)]
     for part in kernels[:3]:
         yield Text(_sentence(part))
 
@@ -131,7 +133,20 @@ def _sentence(part: Part) -> str:
     return f"{name}: {times}{gain}."
 
 
-def _parts(parts: Sequence[Part], unexplained_ns: int, whole: tuple[int, int], name: str, verbose: bool) -> Table:
+def _is_large(part: Part, whole_ns: int, structure_decides: bool) -> bool:
+    """Whether a part is worth showing: it changed much, or its operations are what the verdict rests on."""
+    differs = structure_decides and part.a_count != part.b_count
+    return differs or abs(part.change_ns) >= SHORTEST * whole_ns
+
+
+def _parts(
+    parts: Sequence[Part],
+    unexplained_ns: int,
+    whole: tuple[int, int],
+    name: str,
+    verbose: bool,
+    structure_decides: bool = False,
+) -> Table:
     """The parts of a difference; `whole` are the times of A and of B, and `name` says of what."""
     columns = (
         Column("kind", "kind"),
@@ -141,7 +156,7 @@ def _parts(parts: Sequence[Part], unexplained_ns: int, whole: tuple[int, int], n
         Column("counts", "operations", aligned="right", priority=2),
         Column("name", "part", key=True),
     )
-    large = [part for part in parts if verbose or abs(part.change_ns) >= SHORTEST * max(whole)]
+    large = [part for part in parts if verbose or _is_large(part, max(whole), structure_decides)]
     shown = large if verbose else large[:LISTED]
     rest = [part for part in parts if part not in shown]
     rows: list[tuple[str | int | None, ...]] = [
