@@ -147,3 +147,13 @@ def test_allocations_that_only_one_side_has_are_what_changed() -> None:
 @pytest.mark.parametrize(("calls_a", "calls_b"), [(20, 20), (0.4, 0), (20, 1)])
 def test_allocations_on_both_sides_or_on_none_say_nothing(calls_a: float, calls_b: float) -> None:
     assert changed_work([allocating(5000, calls_a)], [allocating(0, calls_b)], LEAST) is None
+
+
+def test_where_it_is_open_more_runs_may_settle_it_by_the_operations() -> None:
+    a, b = run([900] * 14, [100] * 14, "k" * 10 + "x" * 4), run([900] * 15, [100] * 15, "k" * 10 + "y" * 5)
+    found, changed = judge([a], [b], LEAST)
+    assert changed is not None and changed.ratio.low < 1 < changed.ratio.expected
+    assert (found.verdict, found.more_runs) == ("inconclusive", changed.more_runs)
+    assert changed.more_runs is not None
+    enough = 1 + changed.more_runs
+    assert judge([a] * enough, [b] * enough, LEAST)[0].verdict == "slower"

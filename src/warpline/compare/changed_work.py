@@ -31,6 +31,7 @@ from warpline.compare.measured import Measured, sides_of
 from warpline.compare.parts import same_in_order
 from warpline.compare.spread import (
     IDLE_SPREAD,
+    MORE_RUNS,
     PRIOR_RUNS,
     STRUCTURE_FALSE_ALARM,
     Difference,
@@ -48,6 +49,7 @@ from warpline.units import several
 OPERATION_SPREAD, SHARE_SPREAD = 0.3, 0.1
 """Usual relative difference between runs of the time of one operation with the wait before it, over that of the rest of
 the step; and of many operations together. Measured on an H200: docs/noise.md."""
+OPPOSITE: dict[str, str] = {"slower": "faster", "faster": "slower"}
 LEAST_REST = 0.05
 """The rest must be this share of the step to be a measure of the host's speed."""
 SELDOM = 0.5
@@ -67,6 +69,8 @@ class ChangedWork:
     new: int
     rest: Difference
     """The rest of the step, judged by itself."""
+    more_runs: int | None = None
+    """Runs to add on each side until this look likely has an answer; None if so many would not help."""
     what: Literal["operation", "allocation"] = "operation"
     """Of the device, or calls of the CPU where the device does the same on both sides."""
 
@@ -87,9 +91,11 @@ def judge(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> 
     if changed is None or abs(changed.ratio.expected - 1) < least_effect:
         return found, changed
     verdict = verdict_of(changed.ratio, least_effect)
-    opposite = {"slower": "faster", "faster": "slower"}.get(verdict)
+    opposite = OPPOSITE.get(verdict)
     if opposite is None:
-        return found, changed
+        known = [more for more in (found.more_runs, changed.more_runs) if more is not None]
+        is_open = found.verdict == "inconclusive"
+        return (replace(found, more_runs=min(known, default=None)) if is_open else found), changed
     if found.judged_by == "work" and found.verdict == opposite:
         return replace(found, verdict="inconclusive", judged_by="step"), changed
     if found.verdict != "inconclusive" or changed.rest.verdict == opposite:
@@ -121,9 +127,19 @@ def _changed(mine: _Times, other: _Times, gone: int, new: int, least_effect: flo
     if min(mine.rest_share, other.rest_share) < LEAST_REST:
         return None
     (centre_a, variance_a), (centre_b, variance_b) = mine.logarithm(gone), other.logarithm(new)
-    reach = math.sqrt(variance_a + variance_b) * NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
-    ratio = Estimate(*(math.exp(min(centre_b - centre_a + away, 700.0)) for away in (-reach, 0.0, reach)))
-    return ChangedWork(ratio, gone, new, difference(mine.of_the_rest, other.of_the_rest, least_effect))
+    beyond = NormalDist().inv_cdf(1 - STRUCTURE_FALSE_ALARM)
+
+    def ratio(more: int) -> Estimate:
+        """With so many more runs on each side."""
+        runs_a, runs_b = (len(times.step_ns) + more for times in (mine, other))
+        reach = beyond * math.sqrt(variance_a / runs_a + variance_b / runs_b)
+        return Estimate(*(math.exp(min(centre_b - centre_a + away, 700.0)) for away in (-reach, 0.0, reach)))
+
+    known = ratio(0)
+    is_large = abs(known.expected - 1) >= least_effect
+    settled = (more for more in MORE_RUNS if is_large and verdict_of(ratio(more), least_effect) in OPPOSITE)
+    rest = difference(mine.of_the_rest, other.of_the_rest, least_effect)
+    return ChangedWork(known, gone, new, rest, next(settled, None))
 
 
 def _allocations(a: Sequence[Measured], b: Sequence[Measured], least_effect: float) -> ChangedWork | None:
@@ -216,7 +232,7 @@ class _Times:
         )
 
     def logarithm(self, operations: int) -> tuple[float, float]:
-        """Of the step over the rest, and its variance, with so many operations that differ."""
+        """Of the step over the rest, and its variance between runs, with so many operations that differ."""
         rest = self.work_ns + self.waits_ns
         centre, variance, freedom = middle(np.log(self.step_ns / rest)[:, None])
         changed = np.maximum(self.step_ns - rest, 1.0)
@@ -225,7 +241,7 @@ class _Times:
         spread = (IDLE_SPREAD * apart) ** 2 + SHARE_SPREAD**2 + OPERATION_SPREAD**2 / max(operations, 1)
         usual = (1 - math.exp(-float(centre[0]))) ** 2 * spread
         pooled = (PRIOR_RUNS * usual + freedom * float(variance[0])) / (PRIOR_RUNS + freedom)
-        return float(centre[0]), pooled / len(rest)
+        return float(centre[0]), pooled
 
 
 def _times(steps: Sequence[TypicalStep], common: Int64s, moved: Bools) -> _Times:

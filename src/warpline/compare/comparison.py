@@ -261,7 +261,7 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
         more = (
             f"{several(found.more_runs, 'more run')} on each side would probably settle it"
             if found.more_runs
-            else f"not even {MORE_RUNS[-1]} more would: the time for which the GPU waits differs too much between runs"
+            else f"not even {MORE_RUNS[-1]} more runs would settle it: the GPU's waits differ too much between runs"
         )
         remarks.append(f"the interval includes both no change and a change of {100 * least_effect:.0f} %; {more}")
         counted = differing(a.counts, b.counts, least_effect)
@@ -269,9 +269,10 @@ def _remarks(found: Difference, verdict: Verdict, a: Compared, b: Compared, leas
             remarks.append(f"counts have no noise, and a step has others: {counted}")
         slower = slower_host(a.measured, b.measured)
         if abs(slower - 1) >= OTHER_HOST:
-            host = "slower" if slower > 1 else "faster"
+            how, host = ("longer", "slower") if slower > 1 else ("less", "faster")
+            change = f"{100 * abs(slower - 1):.0f} % {how}"
             remarks.append(
-                f"a kernel launch takes {percent(slower)} in B: its host was {host}, and so are waits for the CPU"
+                f"a kernel launch takes {change} in B: its host was {host}, which also changes the waits for it"
             )
     return remarks
 
