@@ -16,8 +16,14 @@ from pathlib import Path
 from runpy import run_path
 from tempfile import mkdtemp
 from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+try:
+    import deflate
+except ImportError:
+    deflate = None
 
 LIBRARIES = {
     Path("src/warpline/sources/kineto/scan.c"): "_scan.so",
@@ -27,6 +33,22 @@ LIBRARIES = {
 FLAGS = ["-O3", "-s", "-std=c11", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-asynchronous-unwind-tables"]
 
 
+class HardDeflate:
+    """What ZipFile asks of a compressor, done by libdeflate at its highest level."""
+
+    def __init__(self) -> None:
+        self._content = b""
+
+    def compress(self, content: bytes) -> bytes:
+        """Takes a part; all comes out at the end."""
+        self._content += content
+        return b""
+
+    def flush(self) -> bytes:
+        """The whole, compressed."""
+        return bytes(deflate.deflate_compress(self._content, 12))
+
+
 class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
@@ -34,7 +56,9 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         if self.target_name != "wheel":
             return
         if version == "standard":
-            self._pack_trace(build_data)
+            made = Path(mkdtemp(prefix="warpline-build-"))
+            self._pack_trace(build_data, made)
+            self._fold_words(build_data, made)
         if os.environ.get("WARPLINE_NO_NATIVE"):
             return
         for source, name in LIBRARIES.items():
@@ -44,13 +68,34 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[type-arg]
                 build_data["tag"] = f"py3-none-{platform}"
                 build_data["artifacts"].append(source.with_name(name).as_posix())
 
-    def _pack_trace(self, build_data: dict[str, Any]) -> None:
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Compresses a finished wheel again, harder: with libdeflate where it is at hand, or else with zlib."""
+        if self.target_name != "wheel":
+            return
+        with ZipFile(artifact_path) as wheel:
+            files = [(file, wheel.read(file)) for file in wheel.infolist()]
+        with ZipFile(artifact_path, "w", ZIP_DEFLATED, compresslevel=9) as wheel:
+            for file, content in files:
+                with wheel.open(file, "w") as target:
+                    if deflate is not None:
+                        target._compressor = HardDeflate()  # type: ignore[attr-defined]  # a file of ZipFile has one
+                    target.write(content)
+
+    def _pack_trace(self, build_data: dict[str, Any], folder: Path) -> None:
         """The bundled trace as `bundled.py` packs it, in the place of the trace itself."""
         bundled = run_path(str(Path(self.root) / "src/warpline/bundled.py"))
         trace = lzma.decompress((bundled["HERE"] / bundled["TRACE"]).read_bytes()).decode()
-        made = Path(mkdtemp(prefix="warpline-build-")) / bundled["PACKED"]
+        made = folder / bundled["PACKED"]
         made.write_bytes(bundled["packed"](bundled["in_order"](trace)))
         build_data["force_include"][str(made)] = f"warpline/data/{made.name}"
+
+    def _fold_words(self, build_data: dict[str, Any], folder: Path) -> None:
+        """The words that `warpline scrub` lets pass as `vocabulary.py` folds them."""
+        source = Path(self.root) / "src/warpline/scrub/vocabulary.py"
+        words, rest = source.with_name("known_words.txt").read_text("ascii").split("\n\n", 1)
+        made = folder / "known_words.txt"
+        made.write_text(run_path(str(source))["folded"](words.split()) + "\n\n" + rest, "ascii")
+        build_data["force_include"][str(made)] = f"warpline/scrub/{made.name}"
 
     def _compile(self, source: Path, library: Path) -> bool:
         compiler = shlex.split(os.environ.get("CC", "")) or [shutil.which("cc") or shutil.which("gcc") or "cc"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from functools import cache, lru_cache
+from os.path import commonprefix
 from pathlib import Path
 
 MAX_DIGITS = 5
@@ -34,13 +35,35 @@ _PSEUDONYM = re.compile(
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _NUMBER = re.compile(r"\d+")
 _LONG_WORD = re.compile(r"[a-z]{3}")
+_FOLDED = re.compile(r"(\d)(\D*)")
 _SUFFIX = re.compile(r"(?:de|d|e|c)?")
 
 
 @cache
 def _lists() -> tuple[frozenset[str], frozenset[str]]:
     words, shapes = Path(__file__).with_name("known_words.txt").read_text("ascii").split("\n\n")[:2]
-    return frozenset(words.split()), frozenset(shapes.split())
+    return frozenset(unfolded(words) if words[0].isdigit() else words.split()), frozenset(shapes.split())
+
+
+def folded(words: list[str]) -> str:
+    """Sorted words as a wheel holds them: each as the number of letters that it shares with the word before (at most
+    nine), and its others.
+
+    >>> folded(["abort", "about", "act"])
+    '0abort3ut1ct'
+    """
+    pairs = zip(words, ["", *words], strict=False)
+    # Letter by letter is what is wanted here.
+    shared = ((len(commonprefix((word[:9], before))), word) for word, before in pairs)  # noqa: RUF071
+    return "".join(f"{count}{word[count:]}" for count, word in shared)
+
+
+def unfolded(text: str) -> list[str]:
+    """The words that were folded."""
+    found = [""]
+    for count, rest in _FOLDED.findall(text):
+        found.append(found[-1][: int(count)] + rest)
+    return found[1:]
 
 
 @lru_cache(maxsize=100_000)
