@@ -126,3 +126,7 @@ def test_any_damage_gives_plain_values_or_an_error(data: st.DataObject) -> None:
         load_plain(bytes(content))
     except (DamagedPickle, UnsafePickle):
         return
+
+
+def test_half_a_surrogate_pair_becomes_text_that_can_be_written() -> None:
+    assert load_plain(pickle.dumps(["a\ud800b", "\u2713"])) == ["a\ufffdb", "\u2713"]

@@ -10,6 +10,8 @@ import struct
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from warpline.sources.valid_text import valid_text
+
 Plain: TypeAlias = Any
 """What such a pickle holds: `None`, bool, int, float, str, bytes, and lists, tuples and dicts of these."""
 
@@ -189,7 +191,7 @@ def _integer(machine: _Machine) -> None:
 
 
 def _text(machine: _Machine, width: int) -> None:
-    machine.stack.append(machine.take(machine.number(width)).decode("utf-8", "surrogatepass"))
+    machine.stack.append(valid_text(machine.take(machine.number(width)).decode("utf-8", "surrogatepass")))
 
 
 def _bytes(machine: _Machine, width: int) -> None:
