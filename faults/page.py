@@ -62,7 +62,7 @@ recommenders, graph networks, detection, speech), written and recorded as the he
 {count} cases in `faults/programs/harbour`, on real model code, written without a look at the rules, recorded before any
 verdict on them was known, and scored once; nothing was changed with them in view. Stopwatch and profiler kept to the
 same calm cores. Nine of the programs were also recorded with Python stacks and with Nsight Systems: all nine have the
-same, right cause in all three recordings, and the ranges of a fix that all three claim overlap. The 16 largest
+same, right cause in all three recordings, and for eight the three ranges of one fix overlap. The 16 largest
 recordings are not part of the checkout; `faults/scores/2026-11-16-harbour-first.json` has the answers to all.
 """,
     "serving": """# The serving suite
