@@ -15,8 +15,8 @@ from warpline.scrub.kineto import Output, TraceScrubber
 from warpline.scrub.names import Names
 from warpline.scrub.nsys import ExportScrubber
 from warpline.scrub.tally import Change, Tally
+from warpline.sources.detect import NCU_KINDS, SNAPSHOT_KINDS, detect
 from warpline.sources.detect import Kind as FileKind
-from warpline.sources.detect import detect
 from warpline.sources.nsys.unpack import plain_sqlite
 from warpline.sources.unpack import XZ_MAGIC, Unpacked, packing_of
 from warpline.sources.zlib_engine import GZIP_WINDOW_BITS, engine
@@ -133,15 +133,28 @@ def _supported(file: Path) -> str:
             f"{file.name} is in NVIDIA's own report format, which only nsys can write: share its export instead",
             f"nsys export --type sqlite -o {file.stem}.sqlite {file.name}, then warpline scrub {file.stem}.sqlite",
         )
-    if kind in {FileKind.NCU_REP, FileKind.NCU_REP_GZ, FileKind.NCU_REP_XZ}:
+    if kind in NCU_KINDS:
         raise WarplineError(
             "cannot-scrub",
-            f"{file.name} is a Nsight Compute report, which only ncu can write",
-            f"share its table instead: ncu --import {file.name} --csv --page raw",
+            f"{file.name} is of Nsight Compute: its reports and pages name the host, the process and its files",
+            f"share what warpline dive {file.name} prints, and read it first",
         )
-    what = "a folder" if kind is FileKind.DIRECTORY else "neither a torch.profiler trace nor an nsys export"
+    if kind in SNAPSHOT_KINDS:
+        raise WarplineError(
+            "cannot-scrub",
+            f"{file.name} is a memory snapshot, which consists of the program's paths and functions",
+            f"share what warpline memory {file.name} --by op prints, and read it first",
+        )
+    if kind is FileKind.DIRECTORY:
+        raise WarplineError(
+            "cannot-scrub",
+            f"{file.name} is a folder: a run's manifest and logs hold command lines and output",
+            "scrub its traces one at a time, and share only those",
+        )
     raise WarplineError(
-        "cannot-scrub", f"{file.name} is {what}", "give a .json, .json.gz, .sqlite or .sqlite.gz, one at a time"
+        "cannot-scrub",
+        f"{file.name} is neither a torch.profiler trace nor an nsys export",
+        "give a .json, .json.gz, .sqlite or .sqlite.gz, one at a time",
     )
 
 
