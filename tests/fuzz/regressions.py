@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import sqlite3
 import tempfile
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 
 from kineto_files import annotation, call, copy, kernel, launched, op
 from nsys_files import GLOBAL_PID, GLOBAL_TID, Export, small
+from snapshot_files import training as snapshot_of_training
 
 from tests.fuzz.commands import CODES, FILE, HISTORY, MORE_CODES, Command
 from tests.fuzz.inputs import HISTORY_FILE, Files
@@ -235,6 +237,14 @@ def a_view_in_place_of_the_runs_of_a_history() -> Case:
     database.executescript(f"PRAGMA user_version = 1; CREATE VIEW runs AS {endless} {columns} FROM n;")
     files = Files(HISTORY_FILE, {HISTORY_FILE: database.serialize()})
     return files, commands(("history", "train", "--folder", f"{HISTORY}/x", "--json"))
+
+
+@case
+def entries_of_a_snapshot_out_of_order() -> Case:
+    document = snapshot_of_training()
+    document["device_traces"] = [entries[::-1] for entries in document["device_traces"]]
+    files = Files("trace.pickle", {"trace.pickle": pickle.dumps(document)})
+    return files, commands(("memory", FILE, "-v"), ("memory", FILE, "--svg", "{output}.svg", "--json"))
 
 
 def stored() -> dict[str, Callable[[], Case]]:

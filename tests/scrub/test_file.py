@@ -124,7 +124,7 @@ def test_the_suffix_of_the_output_says_whether_it_is_packed(tmp_path: Path) -> N
             b"NVIDIA Tegra Profiler Report 2025@5@2@266",
             "nsys export --type sqlite -o a.sqlite a.nsys-rep",
         ),
-        ("a.ncu-rep", b"NVR\x00abc", "ncu --import a.ncu-rep"),
+        ("a.ncu-rep", b"NVR\x00abc", "warpline dive a.ncu-rep"),
         ("snapshot.pickle", b"\x80\x04\x95memory", "give a .json"),
         ("a.json", b'{"segments": []}', "give a .json"),
     ],
