@@ -125,7 +125,7 @@ def test_the_suffix_of_the_output_says_whether_it_is_packed(tmp_path: Path) -> N
             "nsys export --type sqlite -o a.sqlite a.nsys-rep",
         ),
         ("a.ncu-rep", b"NVR\x00abc", "warpline dive a.ncu-rep"),
-        ("snapshot.pickle", b"\x80\x04\x95memory", "give a .json"),
+        ("snapshot.pickle", b"\x80\x04\x95memory", "warpline memory snapshot.pickle"),
         ("a.json", b'{"segments": []}', "give a .json"),
     ],
 )
