@@ -214,8 +214,12 @@ def _estimate(draws: Floats, expected: float, beyond: float) -> Estimate:
 
 def are_equal(a: Side, b: Side) -> bool:
     """Whether it is the same recording twice."""
-    both = zip(a, b, strict=False)
-    return len(a) == len(b) and all(np.array_equal(mine.lengths_ns, other.lengths_ns) for mine, other in both)
+    return len(a) == len(b) and all(
+        np.array_equal(mine.lengths_ns, other.lengths_ns)
+        and math.isclose(mine.work_ns, other.work_ns)
+        and math.isclose(mine.idle_ns, other.idle_ns)
+        for mine, other in zip(a, b, strict=True)
+    )
 
 
 def _smallest_p_value(left: int, right: int) -> float:
