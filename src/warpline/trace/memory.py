@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from functools import cache
 
-MUCH_BYTES = 64 << 20
+MUCH_BYTES = 128 << 20
 """Freed memory that is worth the time of handing it back."""
 
 
