@@ -17,9 +17,11 @@ from paths import ROOT
 from small_pages import EDGES
 
 from warpline.dive.answer import dive_into
+from warpline.exports.comparison_page import comparison_page
 from warpline.findings.diagnosis import diagnose
 from warpline.reports.page.document import ServedPage
 from warpline.reports.page.document import page as make_page
+from warpline.reports.sections import Column, Report, Section, Table, Text
 from warpline.sources.ncu.model import NcuReport
 from warpline.trace.open import open_trace
 
@@ -331,6 +333,17 @@ def test_a_phone_shows_it_without_scrolling_sideways(open_page: Callable[..., Op
     phone.tab.touchscreen.tap(x, y)
     assert phone.ask("t.events.kind(t.chosen)") == "gpu"
     assert phone.said == []
+
+
+def test_a_comparison_fits_a_phone(browser: Any, tmp_path: Path) -> None:
+    file = tmp_path / "change.html"
+    trace = open_trace(copies(tmp_path), cache=False)
+    wide = Table((Column("kernel", "kernel", key=True),), (("k" * 200,),))
+    file.write_text(comparison_page(Report("A B", (Section("a", "A", (Text("k" * 200), wide)),)), trace, trace))
+    with browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True) as context:
+        tab = context.new_page()
+        tab.goto(file.as_uri())
+        assert tab.evaluate("() => document.documentElement.scrollWidth") == 360
 
 
 def test_it_prints_in_light_colours(open_page: Callable[..., Opened], demo: Path) -> None:
