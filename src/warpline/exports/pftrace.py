@@ -123,6 +123,7 @@ class _Interned:
         names: dict[str, int] = {}
         details: dict[str, int] = {}
         self._texts: dict[str, int] = {}
+        self._shown: dict[tuple[bytes, str], bytes] = {}
         # The tracks of a table at once: there may be a hundred thousand, with a bar each.
         alike: dict[tuple[tuple[str, pl.DataType], ...], list[pl.DataFrame]] = {}
         for track in timeline.tracks:
@@ -151,8 +152,13 @@ class _Interned:
 
     def detail(self, name: bytes, value: str | int) -> bytes:
         """One detail of a bar."""
-        shown = number(DETAIL_TEXT_IID, self._texts[value]) if isinstance(value, str) else number(DETAIL_NUMBER, value)
-        return message(ANNOTATION, name, shown)
+        if not isinstance(value, str):
+            return message(ANNOTATION, name, number(DETAIL_NUMBER, value))
+        found = self._shown.get((name, value))
+        if found is None:
+            found = message(ANNOTATION, name, number(DETAIL_TEXT_IID, self._texts[value]))
+            self._shown[name, value] = found
+        return found
 
 
 def _distinct(columns: list[pl.Series]) -> list[str]:
