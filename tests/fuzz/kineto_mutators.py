@@ -121,9 +121,10 @@ def odd_shapes(document: Any, chance: random.Random) -> None:
     """Shapes, types and strides that do not fit together, or mean nothing."""
     for event in some(document, chance):
         if isinstance(event.get("args"), dict):
-            event["args"]["Input Dims"] = chance.choice(values.SHAPES)
-            event["args"]["Input type"] = chance.choice(values.DTYPES)
-            event["args"][chance.choice(["Input Strides", "Concrete Inputs"])] = chance.choice(values.SHAPES)
+            event["args"]["Input Dims"] = values.own(chance.choice(values.SHAPES))
+            event["args"]["Input type"] = values.own(chance.choice(values.DTYPES))
+            key = chance.choice(["Input Strides", "Concrete Inputs"])
+            event["args"][key] = values.own(chance.choice(values.SHAPES))
 
 
 @mutation

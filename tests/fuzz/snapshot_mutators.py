@@ -31,7 +31,7 @@ def mutation(function: Mutation) -> Mutation:
 @mutation
 def damaged(snapshot: dict[str, Any], chance: random.Random) -> None:
     """Values replaced or gone."""
-    companions.damage(snapshot, chance, lambda chance: chance.choice(companions.PICKLED))
+    companions.damage(snapshot, chance, lambda chance: values.own(chance.choice(companions.PICKLED)))
 
 
 def _dictionaries(value: Any) -> list[dict[str, Any]]:

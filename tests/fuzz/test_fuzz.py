@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.fuzz import commands, harness, inputs, mutators, oracles, regressions
+from tests.fuzz import commands, companions, harness, inputs, mutators, oracles, regressions, values
 from tests.fuzz.commands import FILE, Command
 from tests.fuzz.execute import attempt
 from tests.fuzz.worker import keep
@@ -57,6 +57,13 @@ def test_inputs_are_repeatable_and_differ_from_their_seed(kind: str) -> None:
     for recipe in recipes:
         assert inputs.build(recipe).content == inputs.build(recipe).content
     assert any(inputs.build(recipe).content != inputs.build(inputs.unchanged(recipe)).content for recipe in recipes)
+
+
+def test_an_input_does_not_depend_on_those_made_before() -> None:
+    before = repr((values.SHAPES, values.DTYPES, companions.PICKLED))
+    for number in range(150):
+        inputs.build(inputs.recipe_of("alone", number, ["document", "baseline", "snapshot"][number % 3]))
+    assert repr((values.SHAPES, values.DTYPES, companions.PICKLED)) == before
 
 
 def test_every_mutation_changes_some_input() -> None:

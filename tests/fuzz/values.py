@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 from typing import Any
 
@@ -230,6 +231,11 @@ DTYPES = [
 ]
 
 
+def own(value: Any) -> Any:
+    """A copy: a later change must not change the lists above, or the next input would depend on this one."""
+    return copy.deepcopy(value)
+
+
 def text(chance: random.Random) -> str:
     """A text that may break whatever prints or parses it."""
     kinds = [CONTROLS, MARKUP, UNUSUAL, LONG, FILES, NUMBERS_AS_TEXT, NAMES, NAMES]
@@ -275,6 +281,6 @@ def anything(chance: random.Random) -> Any:
         case 7:
             return nested(chance)
         case 8:
-            return chance.choice(SHAPES + DTYPES)
+            return own(chance.choice(SHAPES + DTYPES))
         case _:
             return Raw(chance.choice(RAW))
