@@ -41,7 +41,7 @@ class DrawnTimeline:
         return 0 if len(durations) <= rows else int(np.partition(durations, -rows)[-rows]) + 1
 
     def packed(self) -> bytes:
-        """Both blocks in one that is not base64."""
+        """Both blocks in one, as bytes."""
         return deflated(_first(self.head, self.pack) + _rest(self.head, self.particulars, self.pack))
 
     def only(self, least_ns: int, start_ns: int = 0, end_ns: int = 0) -> DrawnTimeline:
