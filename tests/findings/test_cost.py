@@ -22,6 +22,10 @@ def test_twice_as_fast_saves_half_of_the_day() -> None:
     assert cost.saved(Estimate(1.0, 2.0, 4.0)) == Estimate(0.0, 30.0, 45.0)
 
 
+def test_a_gain_that_is_rounded_to_zero_costs_much_and_divides_nothing() -> None:
+    assert DailyCost(1.0).saved(Estimate(0.0, 0.0, 1.0)) == Estimate(-239_976.0, -239_976.0, 0.0)
+
+
 def test_a_range_below_one_may_cost_money() -> None:
     assert DailyCost(1.0).saved(Estimate(0.8, 1.0, 1.2)).low == pytest.approx(-6.0)
 

@@ -14,7 +14,7 @@ from warpline.errors import EXIT_INCONCLUSIVE, EXIT_REGRESSION
 
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters apart from the newline, and marks that change the direction of text."""
-DIVE = "warpline.dive/1"
+DIVE, SCALED = "warpline.dive/1", "warpline.scaled/1"
 REQUIRED = {
     "diagnose": {"schema", "trace", "devices", "replay", "verdict", "plan", "findings", "audit"},
     "stats": {"schema", "reports", "unanswered"},
@@ -62,6 +62,8 @@ def _document(command: Command, code: int, out: str) -> Iterator[str]:
         return
     if isinstance(document, dict) and document.get("schema") == DIVE and command.verb == "diagnose":
         return  # a report of Nsight Compute
+    if isinstance(document, dict) and document.get("schema") == SCALED and "--scale" in command.arguments:
+        return
     missing = REQUIRED.get(command.verb, set()) - set(document if isinstance(document, dict) else ())
     if missing:
         yield f"missing-keys {sorted(missing)}"

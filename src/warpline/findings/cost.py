@@ -19,6 +19,10 @@ HOURS_PER_DAY = 24
 ASSUMPTION = "if the recorded loop runs all day on one GPU"
 
 
+LEAST_GAIN = 1e-4
+"""Gains have four decimals, so that a smaller one is written as zero."""
+
+
 @dataclass(frozen=True, slots=True)
 class DailyCost:
     """The price of a day, and what each fix saves of it, in the currency of the price."""
@@ -32,7 +36,8 @@ class DailyCost:
 
     def saved(self, gain: Estimate) -> Estimate:
         """What a speed-up saves a day; negative where the range does not exclude that it is slower."""
-        return Estimate(*(self.per_day * (1 - 1 / value) for value in (gain.low, gain.expected, gain.high)))
+        gains = (max(value, LEAST_GAIN) for value in (gain.low, gain.expected, gain.high))
+        return Estimate(*(self.per_day * (1 - 1 / value) for value in gains))
 
     def to_dict(self, findings: list[Finding], plan: list[PlanStep]) -> dict[str, Any]:
         """As `cost` of the diagnosis' JSON."""

@@ -20,6 +20,8 @@ _DEVICE_FIELDS = {
     "registers_per_sm": ("regsPerMultiprocessor",),
     "shared_bytes_per_sm": ("sharedMemPerMultiprocessor", "maxSharedMemoryPerMultiProcessor"),
 }
+LATEST_NS = 2**62
+"""A moment beyond the year 2116 since 1970; sums of two such still fit."""
 _SMALL = {"device", "compute_major", "compute_minor", "sm_count", "warp_size", "max_threads_per_sm"}
 _FLAGS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
 _VERSIONS = (
@@ -62,7 +64,7 @@ def meta(raw: RawEvents, zero_ns: int) -> dict[str, str]:
     header = raw.header
     facts = {"scanner": raw.scanner, "events": str(len(raw)), "text_bytes": str(raw.bytes_read)}
     base = header.get("baseTimeNanoseconds")
-    facts["epoch_ns"] = str(zero_ns + (base if isinstance(base, int) else 0))
+    facts["epoch_ns"] = str(zero_ns + (base if isinstance(base, int) and abs(base) < LATEST_NS else 0))
     for key in (*_FLAGS, *_VERSIONS):
         if isinstance(header.get(key), int | str):
             facts[key] = str(header[key])

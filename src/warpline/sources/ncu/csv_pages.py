@@ -211,7 +211,8 @@ def _chip(capability: str, metrics: Mapping[str, Reading]) -> str:
 
 def _dimensions(text: str) -> Dimensions | None:
     parts = re.findall(r"\d+", text)
-    return (int(parts[0]), int(parts[1]), int(parts[2])) if len(parts) == 3 else None
+    sizes = [size for size in map(_whole, parts) if size is not None]
+    return (sizes[0], sizes[1], sizes[2]) if len(parts) == len(sizes) == 3 else None
 
 
 def _from_metrics(metrics: Mapping[str, Reading], prefix: str) -> Dimensions | None:
