@@ -248,6 +248,14 @@ def entries_of_a_snapshot_out_of_order() -> Case:
     return files, commands(("memory", FILE, "-v"), ("memory", FILE, "--svg", "{output}.svg", "--json"))
 
 
+@case
+def lone_surrogates_in_the_frames_of_a_snapshot() -> Case:
+    document = snapshot_of_training()
+    document["device_traces"][0][0]["frames"] = [{"filename": "\ud800.py", "line": 1, "name": "\udfff"}]
+    files = Files("trace.pickle", {"trace.pickle": pickle.dumps(document)})
+    return files, commands(("memory", FILE, "-v", "--by", "line"), ("memory", FILE, "--json"))
+
+
 def stored() -> dict[str, Callable[[], Case]]:
     """The cases in files: JSON with commands and the content, as text, JSON or SQL, and what lies beside it."""
     return {file.stem: lambda file=file: _read(file) for file in sorted(FOLDER.glob("*.json"))}  # type: ignore[misc]

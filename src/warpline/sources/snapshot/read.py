@@ -13,6 +13,7 @@ from warpline.errors import UnreadableFile
 from warpline.records import dataclass
 from warpline.sources.snapshot.plain_pickle import DamagedPickle, Plain, UnsafePickle, load_plain
 from warpline.sources.unpack import Unpacked, most_bytes
+from warpline.sources.valid_text import valid_text
 
 Int64s = npt.NDArray[np.int64]
 
@@ -239,7 +240,8 @@ class _Reader:
     def _frame(self, entry: dict[str, Any]) -> Frame:
         known = self.frame_of.get(id(entry))
         if known is None:
-            made = Frame(str(entry.get("filename")), _whole(entry, "line") or 0, str(entry.get("name")))
+            file, name = (valid_text(str(entry.get(key))) for key in ("filename", "name"))
+            made = Frame(file, _whole(entry, "line") or 0, name)
             known = self.frame_of[id(entry)] = made
             self.kept.append(entry)
         return known
@@ -256,7 +258,7 @@ class _Reader:
             if entry.get("stage") == "START":
                 begun.setdefault(name, []).append(at)
             elif entry.get("stage") == "END" and begun.get(name):
-                found.append((begun[name].pop(), at, name))
+                found.append((begun[name].pop(), at, valid_text(name)))
         return sorted(found)
 
 
