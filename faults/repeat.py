@@ -55,7 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 some = options.cases[first : first + TOGETHER]
                 recorded += record_together(some, number, options.output, pulse)
                 longest = max(longest, time.monotonic() - start)
-            print(f"{time.monotonic() - began:6.1f} s: run {number}, {recorded} recordings", file=sys.stderr, flush=True)
+            print(
+                f"{time.monotonic() - began:6.1f} s: run {number}, {recorded} recordings", file=sys.stderr, flush=True
+            )
     return 0 if recorded == 2 * options.runs * len(options.cases) else 1
 
 
