@@ -16,7 +16,7 @@ import polars as pl
 from warpline.analyses.where import LIBRARY, Site
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, ids, integers
-from warpline.trace.names import matches
+from warpline.trace.names import matches, rows_like
 from warpline.trace.nesting import clock_tick_ns, nearest_marked, nest, order_for_nesting
 from warpline.trace.trace import Trace
 from warpline.units import duration, share
@@ -137,7 +137,7 @@ def cpu_time(trace: Trace) -> CpuTime | None:
     thread = _thread(trace)
     if thread is None:
         return None
-    events = thread_events(trace).filter(pl.col("thread") == thread).drop("thread")
+    events = thread_events(trace).filter(pl.col("thread") == thread).drop("thread").cast({"name": pl.String})
     if not len(events):
         return None
     starts, ends = integers(events["start_ns"]), integers(events["end_ns"])
@@ -183,14 +183,15 @@ def _thread(trace: Trace) -> int | None:
 
 def thread_events(trace: Trace) -> pl.DataFrame:
     """Ops, frames, ranges and calls of all threads: origin, name, thread, start and end."""
-    tables = {"op": trace.ops, "python": trace.python, "range": trace.ranges, "call": trace.api, "os": trace.osrt}
+    ranges = trace.ranges.filter(~rows_like(trace.ranges, "^ProfilerStep")).drop_nulls("name")
+    tables = {"op": trace.ops, "python": trace.python, "range": ranges, "call": trace.api, "os": trace.osrt}
     parts = [
         table.filter(pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()).select(
-            pl.lit(origin).alias("origin"), pl.col("name").cast(pl.String), "thread", "start_ns", "end_ns"
+            pl.lit(origin).alias("origin"), "name", "thread", "start_ns", "end_ns"
         )
         for origin, table in tables.items()
     ]
-    return pl.concat(parts).filter(~((pl.col("origin") == "range") & pl.col("name").str.contains(r"^ProfilerStep")))
+    return pl.concat(parts)
 
 
 def segments(starts: Int64s, ends: Int64s, windows: list[tuple[int, int]]) -> tuple[Int64s, Int64s]:

@@ -199,7 +199,7 @@ def _stored(dtype: str) -> str:
 
 
 def _item(name: str, work: Work, dtype: str, roof: Roof | None) -> Item:
-    main = work.matrix_flops or work.total_flops
+    main = work.main_flops
     memory = roof.bandwidth(DRAM) if roof else None
     if roof is None or memory is None:
         return Item(name, main, work.bytes, 0, 0, 0, 0, False)

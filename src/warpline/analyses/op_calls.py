@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from warpline.trace.columns import NONE
@@ -30,7 +30,7 @@ class OpCalls:
     def text(self, op: int) -> tuple[str, str, str]:
         """Name, shapes and types as recorded."""
         names, shapes, dtypes, _, _ = self._columns
-        return names[op], _compact(shapes[op]), _compact(dtypes[op])
+        return names[op], on_one_line(shapes[op]), on_one_line(dtypes[op])
 
     def number(self, op: int) -> int:
         """The same for ops with the same name and arguments."""
@@ -100,9 +100,9 @@ def _numbers(columns: list[Names]) -> list[int]:
 
 
 @lru_cache(maxsize=10_000)
-def _compact(text: str) -> str:
+def on_one_line(text: str) -> str:
     """JSON on one line, however the file was indented."""
     try:
-        return json.dumps(json.loads(text), separators=(", ", ": ")) if text else ""
-    except ValueError:
+        return msgspec.json.format(text, indent=0) if text else ""
+    except (ValueError, RecursionError):
         return text

@@ -9,14 +9,15 @@ smaller by theirs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
 from warpline.records import dataclass
-from warpline.trace.columns import NONE, Bools, Int64s, integers
+from warpline.trace.columns import NONE, Bools, Floats, Int64s, integers
 from warpline.trace.names import matches
-from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, nearest_marked, nest, order_for_nesting
+from warpline.trace.nesting import ROUNDED_TWICE, clock_tick_ns, levels, nearest_marked, nest, order_for_nesting
 from warpline.trace.trace import Trace
 
 OP, RANGE, CALL = "op", "range", "call"
@@ -55,16 +56,14 @@ class OpTree:
         within = np.bincount(self.parents[inner], weights=lengths[inner], minlength=len(lengths))
         return lengths - within.astype(np.int64)
 
-    def with_children(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """The sum of a value over each node and all it encloses."""
-        total = values.astype(np.float64)
-        order = np.argsort(-self.depths, kind="stable")
-        bounds = np.flatnonzero(np.diff(self.depths[order], prepend=-1))
-        for begin, end in zip(bounds, np.append(bounds[1:], len(order)), strict=False):
-            rows = order[begin:end]
-            rows = rows[self.parents[rows] != NONE]
-            np.add.at(total, self.parents[rows], total[rows])
-        return total
+    def with_children(self, values: Mapping[str, Floats]) -> dict[str, Floats]:
+        """The sums of values over each node and all it encloses."""
+        totals = {key: own.astype(np.float64) for key, own in values.items()}
+        for level in reversed(levels(self.depths)):
+            rows = level[self.parents[level] != NONE]
+            for total in totals.values():
+                np.add.at(total, self.parents[rows], total[rows])
+        return totals
 
 
 def op_tree(trace: Trace) -> OpTree:
@@ -86,7 +85,7 @@ def op_tree(trace: Trace) -> OpTree:
 
 def _gathered(trace: Trace) -> pl.DataFrame:
     """All nodes; at equal times, ranges are outside ops, and ops outside calls."""
-    span = (pl.col("name").cast(pl.String), "thread", "start_ns", "end_ns")
+    span = ("name", "thread", "start_ns", "end_ns")
     style = pl.col("style").cast(pl.String) == "annotation"
     ranges = trace.ranges.with_row_index("row").filter(
         style, pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null()
@@ -102,7 +101,8 @@ def _gathered(trace: Trace) -> pl.DataFrame:
         .select(pl.lit(CALL).alias("kind"), "row", *span),
     ]
     whole = pl.concat([part.cast({"thread": pl.Int64, "row": pl.Int64}) for part in parts])
-    return whole.with_columns(pl.col("name").str.replace(PROFILER_STEP, ANY_STEP).cast(pl.Categorical))
+    is_step = matches(whole["name"], PROFILER_STEP)
+    return whole.with_columns(name=pl.when(is_step).then(pl.lit(ANY_STEP).cast(pl.Categorical)).otherwise("name"))
 
 
 def _repeats(names: Int64s, parents: Int64s) -> Bools:

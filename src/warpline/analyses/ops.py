@@ -112,7 +112,7 @@ def ops_table(
         "known": work.known.astype(np.float64),
     }
     own = {key: _summed(values, owner, len(tree.nodes)) for key, values in per_row.items()}
-    total = {key: tree.with_children(values) for key, values in own.items()}
+    total = tree.with_children(own)
     if not len(times):
         own_flops, own_bytes, has_work = _work_of_ops(trace, tree, inside)
         total |= {"flops": own_flops, "bytes": own_bytes, "known": has_work}
@@ -221,7 +221,7 @@ def _work_of_ops(trace: Trace, tree: OpTree, inside: Bools) -> tuple[Floats, Flo
     for node in np.flatnonzero(is_op).tolist():
         work = calls.work(int(rows[node]), ())
         if work is not None:
-            flops[node], size[node], known[node] = work.matrix_flops or work.total_flops, work.bytes, 1.0
+            flops[node], size[node], known[node] = work.main_flops, work.bytes, 1.0
     return flops, size, known
 
 

@@ -169,13 +169,15 @@ class _Floor:
     paper_memory_ns: float
     hard_ns: float
     known: bool
+    flops: int
+    """Main operations of the call."""
 
 
 def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
     """Minimum times of one call; unknown if significant arithmetic has no ceiling."""
     bandwidth = roof.bandwidth(work.link) if roof else None
     if roof is None or bandwidth is None:
-        return _Floor(0, 0, 0, 0, False)
+        return _Floor(0, 0, 0, 0, False, work.main_flops)
     compute_ns, hard_ns, known = 0.0, 0.0, True
     for part in work.flops:
         dtype, unit = math if part.unit == MATRIX else (part.dtype, VECTOR)
@@ -191,9 +193,8 @@ def _floor(work: Work, math: tuple[str, str], roof: Roof | None) -> _Floor:
     cached = roof.chip.cache_bytes if work.link == DRAM else 0
     must_travel = max(0, work.read_bytes - cached) + max(0, work.written_bytes - cached)
     paper_memory_ns = work.bytes / paper_bandwidth.value * 1e9
-    return _Floor(
-        compute_ns, memory_ns, paper_memory_ns, max(hard_ns, must_travel / paper_bandwidth.value * 1e9), known
-    )
+    hard_ns = max(hard_ns, must_travel / paper_bandwidth.value * 1e9)
+    return _Floor(compute_ns, memory_ns, paper_memory_ns, hard_ns, known, work.main_flops)
 
 
 def floor_of_call(work: Work, math: tuple[str, str], roof: Roof) -> float | None:
@@ -205,7 +206,7 @@ def floor_of_call(work: Work, math: tuple[str, str], roof: Roof) -> float | None
 def _add(entry: Entry, piece: Piece, work: Work, floor: _Floor, share: float, time_ns: float) -> None:
     entry.count += 1
     entry.time_ns += time_ns
-    entry.flops += share * (work.matrix_flops or work.total_flops)
+    entry.flops += share * floor.flops
     entry.read_bytes += share * work.read_bytes
     entry.written_bytes += share * work.written_bytes
     entry.compute_floor_ns += share * floor.compute_ns
@@ -234,11 +235,15 @@ def priced(gathered: Gathered, roof: Roof | None) -> list[Priced]:
 
 def _prices(gathered: Gathered, roof: Roof | None) -> Iterator[Priced]:
     floors: dict[tuple[int, tuple[str, str]], _Floor] = {}
+    maths: dict[int, tuple[str, str]] = {}
     for piece in gathered.pieces:
         if piece.work is None:
             continue
-        math = math_of(piece.work, gathered.kernel_names(piece))
-        key = (id(piece.work), math)  # Calls with the same arguments share one `Work`.
+        # Calls with the same arguments share one `Work`, and those with the same kernels have the same arithmetic.
+        math = maths.get(id(piece.alike)) if piece.alike is not None else None
+        if math is None:
+            math = maths[id(piece.alike)] = math_of(piece.work, gathered.kernel_names(piece))
+        key = (id(piece.work), math)
         if key not in floors:
             floors[key] = _floor(piece.work, math, roof)
         yield piece, piece.work, math, floors[key]

@@ -86,6 +86,8 @@ class Gathered:
     """Ops of other places for rows whose work is unknown or estimated; the first that knows a row's work counts."""
     prices: dict[str | None, list[Any]] = field(default_factory=dict)
     """What `roofline.priced` found, by chip."""
+    row_works: dict[str | None, Any] = field(default_factory=dict)
+    """What `row_work.row_work` found, by chip."""
 
     @cached_property
     def gpu(self) -> pl.DataFrame:
@@ -176,7 +178,7 @@ class Gathered:
             else:
                 time_ns = sum([times[position] for position in positions])
                 piece = Piece(
-                    first.op, first.shapes, first.dtypes, positions, time_ns, first.work, first.why, alike=key
+                    first.op, first.shapes, first.dtypes, positions, time_ns, first.work, first.why, alike=first.alike
                 )
             pieces.append(piece)
             if piece.work is None:

@@ -28,7 +28,15 @@ class RowWork:
 
 
 def row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
-    """The work of each operation in view."""
+    """The work of each operation in view, computed once for a chip."""
+    chip = roof.chip.name if roof else None
+    if chip not in gathered.row_works:
+        gathered.row_works[chip] = _row_work(gathered, roof)
+    known: RowWork = gathered.row_works[chip]
+    return known
+
+
+def _row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
     count = len(gathered.gpu)
     flops, size, floor_ns, compute = (np.zeros(count) for _ in range(4))
     known, has_floor = np.zeros(count, bool), np.zeros(count, bool)
@@ -44,7 +52,7 @@ def row_work(gathered: Gathered, roof: Roof | None) -> RowWork:
     whole = np.bincount(caller, times[working], len(calls))
     alone = np.bincount(caller, minlength=len(calls))
     share = np.where(whole[caller] > 0, times[working] / np.maximum(whole, 1)[caller], 1 / np.maximum(alone, 1)[caller])
-    flops[working] = share * np.array([work.matrix_flops or work.total_flops for _, work, *_ in calls], float)[caller]
+    flops[working] = share * np.array([floor.flops for *_, floor in calls], float)[caller]
     size[working] = share * np.array([work.bytes for _, work, *_ in calls], float)[caller]
     computing, moving = np.array([(floor.compute_ns, floor.memory_ns) for *_, floor in calls], float).reshape(-1, 2).T
     least = np.maximum(computing, moving)

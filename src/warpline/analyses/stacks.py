@@ -7,16 +7,13 @@ thread's stacks sum to the time in which anything is open on it, and nothing is 
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
-import polars as pl
 
 from warpline.analyses.cpu_time import segments, thread_events
 from warpline.records import dataclass
 from warpline.trace.columns import NONE, Bools, Int64s, integers
 from warpline.trace.names import distinct
-from warpline.trace.nesting import Nest, clock_tick_ns, nest, order_for_nesting
+from warpline.trace.nesting import Nest, clock_tick_ns, levels, nest, order_for_nesting
 from warpline.trace.trace import Trace
 
 NO_LAUNCH = "(no launch recorded)"
@@ -131,7 +128,7 @@ class _Events:
         order = order_for_nesting(lanes, starts, ends)
         lanes, starts, ends = lanes[order], starts[order], ends[order]
         self.nest: Nest = nest(lanes, starts, ends, clock_tick_ns(starts, ends))
-        self.names, self.codes = distinct(events["name"].cast(pl.Categorical)[order])
+        self.names, self.codes = distinct(events["name"][order])
 
     def stacks(self, name: str, chosen: Bools, self_ns: Int64s) -> tuple[Stacks, Int64s]:
         """The chosen events, with all their callers, as a tree, and each event's node; `self_ns` is of each event."""
@@ -144,13 +141,10 @@ class _Events:
         """For each event its node, and for each node its caller and name: events with the same names from the outermost
         on are one node. Callers are merged before what they call."""
         rows = np.flatnonzero(chosen)
-        rows = rows[np.argsort(self.nest.depths[rows], kind="stable")]
-        depths = self.nest.depths[rows]
         nodes = np.full(len(self.codes) + 1, NONE, np.int64)
         parents, codes, count = [np.empty(0, np.int64)], [np.empty(0, np.int64)], 0
-        bounds = np.flatnonzero(np.diff(depths, prepend=-1, append=-1)).tolist()
-        for first, beyond in pairwise(bounds):
-            level = rows[first:beyond]
+        for within in levels(self.nest.depths[rows]):
+            level = rows[within]
             keys = (nodes[self.nest.parents[level]] + 1) * (len(self.names) + 1) + self.codes[level]
             distinct_keys, which = np.unique(keys, return_inverse=True)
             nodes[level] = count + which

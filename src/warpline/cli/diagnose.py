@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import shlex
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from warpline.cli.diagnosing import opened_to_diagnose
 from warpline.cli.options import (
     force_option,
     gpu_hour_option,
     json_option,
     no_cache_option,
-    open_with_progress,
     output_option,
     step_range_option,
     steps_option,
@@ -43,7 +39,6 @@ if TYPE_CHECKING:
 
 top_option = click.option("--top", type=click.IntRange(min=1), metavar="N", help="List N kernels; implies -v.")
 DEFAULT_TOP = 10
-TURN_SECONDS = 0.00005
 
 
 @click.command()
@@ -212,13 +207,7 @@ def _finished(
     gpu_hour: float | None,
 ) -> FinishedAnswer:
     """Open and diagnose the trace."""
-    # Both cores are busy with the file, the imports and the analyses: threads of libraries would only wait and spin.
-    for variable in ("OPENBLAS_NUM_THREADS", "POLARS_MAX_THREADS"):
-        os.environ.setdefault(variable, "1")
-    import warpline.sources.kineto  # noqa: F401, PLC0415 - before the other thread holds Python's lock
-
-    with _short_turns():
-        opened = open_with_progress(trace, steps, step_range, no_cache, partial(_load_analyses, why is not False))
+    with opened_to_diagnose(trace, steps, step_range, no_cache, why is not False) as opened:
         from warpline.findings.diagnosis import diagnose as analyse  # noqa: PLC0415 - polars loads only when it is used
         from warpline.reports.diagnosis import report  # noqa: PLC0415
         from warpline.reports.kept import FinishedAnswer  # noqa: PLC0415
@@ -240,46 +229,7 @@ def _cost(gpu_hour: float | None) -> DailyCost | None:
     return DailyCost(gpu_hour)
 
 
-def _load_analyses(with_fixes: bool) -> Iterator[None]:
-    """Load polars and what makes tables, then the analyses and the fixes: on a second core, while the file is read and
-    its tables are made."""
-    import numpy.ma  # noqa: F401, PLC0415 - which polars and numpy's median load when they are first used
-
-    import warpline.sources.kineto.foreign  # noqa: PLC0415
-    import warpline.sources.kineto.lanes  # noqa: PLC0415
-    import warpline.sources.kineto.native_events  # noqa: PLC0415
-    import warpline.sources.kineto.tables  # noqa: PLC0415
-    import warpline.trace.build  # noqa: PLC0415
-    import warpline.trace.cache  # noqa: PLC0415
-
-    yield
-    import warpline.findings.diagnosis  # noqa: PLC0415
-    import warpline.reports.diagnosis  # noqa: PLC0415
-    import warpline.reports.kept  # noqa: F401, PLC0415
-
-    if with_fixes:
-        from warpline.findings import rank  # noqa: F401, PLC0415
-        from warpline.fixes.registry import all_fixes  # noqa: PLC0415
-        from warpline.hardware.chips import chips  # noqa: PLC0415
-        from warpline.work.registry import known_ops  # noqa: PLC0415
-
-        for load in (all_fixes, chips, known_ops):
-            load()
-
-
 def _chosen(steps: str | None, step_range: str | None) -> list[str]:
     """The options that select steps, as typed."""
     words = [] if step_range is None else ["--step-range", step_range]
     return words + ([] if steps is None else ["--steps", steps])
-
-
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Let threads take turns quickly: those that read the file, and numpy and polars, need Python's lock for
-    microseconds only, and would wait 5 ms for it each time."""
-    usual = sys.getswitchinterval()
-    sys.setswitchinterval(TURN_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(usual)

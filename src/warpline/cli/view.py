@@ -8,10 +8,10 @@ from pathlib import Path
 
 import click
 
+from warpline.cli.diagnosing import load_page, opened_to_diagnose
 from warpline.cli.options import (
     ncu_option,
     no_cache_option,
-    open_with_progress,
     step_range_option,
     steps_option,
     trace_argument,
@@ -57,14 +57,14 @@ def view(
     missing = [package for package in ("starlette", "uvicorn") if find_spec(package) is None]
     if missing:
         raise WarplineError("needs-view", f"view needs {' and '.join(missing)}", INSTALL)
-    opened = open_with_progress(trace, steps, step_range, no_cache)
-    from warpline.dive.answer import dive_files  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
-    from warpline.reports.page.document import ServedPage  # noqa: PLC0415
-    from warpline.ui.view import serve  # noqa: PLC0415
+    with opened_to_diagnose(trace, steps, step_range, no_cache, why is not False, load_page) as opened:
+        from warpline.dive.answer import dive_files  # noqa: PLC0415 - polars loads only when it is used
+        from warpline.findings.diagnosis import diagnose  # noqa: PLC0415
+        from warpline.reports.page.document import ServedPage  # noqa: PLC0415
+        from warpline.ui.view import serve  # noqa: PLC0415
 
-    dive = dive_files(ncu_reports, opened) if ncu_reports else None
-    page = ServedPage(diagnose(opened, why), shlex.join(["warpline", "diagnose", short_path(trace)]), dive=dive)
+        dive = dive_files(ncu_reports, opened) if ncu_reports else None
+        page = ServedPage(diagnose(opened, why), shlex.join(["warpline", "diagnose", short_path(trace)]), dive=dive)
 
     def ready(address: str) -> None:
         say(f"{address}  (Ctrl-C ends it)")

@@ -80,12 +80,13 @@ def _same(one: Budget, other: Budget) -> bool:
     return all(isclose(first, second, rel_tol=1e-9) for first, second in pairs)
 
 
-def bare_budget(trace: Trace) -> BareBudget:
-    """The budget of a trace without the profiler's cost; with it where the trace cannot be replayed."""
-    judged = steps_to_judge(trace)
+def bare_budget(trace: Trace, known: WhatIf | None = None) -> BareBudget:
+    """The budget of a trace without the profiler's cost; with it where the trace cannot be replayed. `known` is the
+    question about its judged steps, where it was asked already."""
+    judged = known.trace if known else steps_to_judge(trace)
     budget = budget_of(judged)
     try:
-        question = question_about(judged)
+        question = known or question_about(judged)
     except CannotAnswer:
         return BareBudget(budget, None, None)
     step_ns = question.bare_step_ns.expected

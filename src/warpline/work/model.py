@@ -187,6 +187,11 @@ class Work:
         return sum([part.count for part in self.flops if part.unit == MATRIX])
 
     @property
+    def main_flops(self) -> int:
+        """The operations of matmuls; without any, all."""
+        return self.matrix_flops or self.total_flops
+
+    @property
     def vector_flops(self) -> int:
         """All other operations."""
         return sum([part.count for part in self.flops if part.unit != MATRIX])

@@ -11,10 +11,11 @@ from warpline.reports.page.contract import BudgetInputs
 
 def budget_panel(diagnosis: Diagnosis) -> BudgetInputs | None:
     """None without launches, and where the trace was not replayed."""
-    if diagnosis.judgement is None:
+    judgement = diagnosis.judgement
+    if judgement is None:
         return None
     try:
-        bare, costs = bare_budget(diagnosis.trace), find_costs(diagnosis.trace)
+        bare, costs = bare_budget(diagnosis.trace, judgement.evidence.question), find_costs(diagnosis.trace)
     except CannotAnswer:
         return None
     return BudgetInputs(

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import polars as pl
 
+from warpline.analyses.op_calls import on_one_line
 from warpline.inert import inert
 from warpline.reports.page.contract import EventKind, Inputs, Track, TrackKind
 from warpline.reports.page.names import Names
@@ -105,7 +106,8 @@ class HostTracks:
     def _inputs(self, shapes: str | None, dtypes: str | None, module: str | None) -> int:
         if not (shapes or dtypes or module):
             return 0
-        self.inputs.append(Inputs(inert(shapes or ""), inert(dtypes or ""), inert(module or "")))
+        recorded = on_one_line(shapes or ""), on_one_line(dtypes or ""), module or ""
+        self.inputs.append(Inputs(*map(inert, recorded)))
         return len(self.inputs)
 
 
