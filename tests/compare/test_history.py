@@ -151,3 +151,15 @@ def test_a_writer_waits_for_another(tmp_path: Path) -> None:
     holder.close()
     assert process.wait(60) == 0
     process.stdout.close()  # type: ignore[union-attr]
+
+
+def test_a_damaged_schema_whose_bytes_sqlite_quotes_is_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(record_file(), INSERT, ("", "p", "n", "{}"))
+    with sqlite3.connect(record_file()) as database:
+        database.execute("pragma writable_schema = on")
+        database.execute("update sqlite_master set name = cast(x'ffdead' as text), sql = 'no'")
+    database.close()
+    assert run(["history", "--folder", str(tmp_path)]) == 1
+    assert capsys.readouterr().err.startswith("warpline: bad-history:")

@@ -238,5 +238,5 @@ def _by_name(trace: Trace, table: pl.DataFrame, kernels: pl.DataFrame) -> pl.Dat
     slowest = integers(grouped["slowest"])
     sites = user_sites(trace, integers(trace.ops["thread"])[slowest], integers(trace.ops["start_ns"])[slowest])
     placed = with_sites(grouped.with_columns(frame=sites).drop("slowest"))
-    placed = placed.join(kernels, on="name", how="left")
+    placed = placed.join(kernels, on="name", how="left", maintain_order="left")
     return placed.sort("cpu_total_ns", "name", descending=[True, False])

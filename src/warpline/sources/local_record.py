@@ -73,7 +73,7 @@ def _opened(path: Path, create: bool) -> Iterator[sqlite3.Connection]:
             database.close()
     except OSError as error:
         raise WarplineError("no-history", f"{path}: {error.strerror}", _HINT) from error
-    except sqlite3.DatabaseError as error:
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:  # the latter if its message quotes damaged bytes
         raise UnreadableFile("bad-history", f"{path.name} cannot be used as a history: {error}", _HINT) from error
 
 

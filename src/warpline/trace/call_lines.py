@@ -26,7 +26,7 @@ def call_lines(trace: Trace, lines: pl.DataFrame) -> Int64s:
     begin = integers(trace.python["start_ns"]) + epoch
     mine = pl.DataFrame({"start_ns": begin, "row": np.arange(rows)}).with_columns(*_order())
     known = lines.with_columns(*_order())
-    joined = mine.join(known, on=["start_ns", "at", "of"], how="inner")
+    joined = mine.join(known, on=["start_ns", "at", "of"], how="inner", maintain_order="left")
     result[joined["row"].to_numpy()] = joined["line"].to_numpy()
     return result
 

@@ -203,9 +203,9 @@ class Dataflow:
         )  # fmt: skip
         pairs = pl.DataFrame({"call": np.arange(len(partner)), "later": partner}).filter(pl.col("later") != NONE)
         keys = ["direction", "argument", "at"]
-        before = sides.with_columns(pl.col("call").cast(pl.Int64)).join(pairs, on="call")
+        before = sides.with_columns(pl.col("call").cast(pl.Int64)).join(pairs, on="call", maintain_order="left")
         after = sides.select(pl.col("call").cast(pl.Int64).alias("later"), *keys, pl.col("shape").alias("after"))
-        joined = before.join(after, on=["later", *keys]).rename({"shape": "before"})
+        joined = before.join(after, on=["later", *keys], maintain_order="left").rename({"shape": "before"})
         changed = joined.filter(pl.col("before").cast(pl.String) != pl.col("after").cast(pl.String))
         return changed.select("call", "op", "before", "after").unique(maintain_order=True).sort("call")
 

@@ -97,7 +97,7 @@ def steps_of_optimizer(ranges: pl.DataFrame, launches: Launches) -> pl.DataFrame
     """
     own = ranges.filter(
         named(OPTIMIZER_STEP), pl.col("thread").is_in(list(launches.of_thread)), pl.col("end_ns").is_not_null()
-    ).sort("end_ns")
+    ).sort("end_ns", maintain_order=True)
     if own.select("thread", "name").n_unique() != 1 or len(own) < 2:
         return None
     ends = integers(own["end_ns"])
@@ -126,7 +126,7 @@ def _outermost_loop(spans: pl.DataFrame, launches: Launches) -> pl.DataFrame | N
     )
     kept = spans.join(groups.select("thread", "group"), on=["thread", "group"], how="semi")
     for thread, group in groups.select("thread", "group").iter_rows():
-        loop = kept.filter(pl.col("thread") == thread, pl.col("group") == group).sort("start_ns")
+        loop = kept.filter(pl.col("thread") == thread, pl.col("group") == group).sort("start_ns", maintain_order=True)
         if _is_loop(loop, thread, launches):
             return loop.drop("group")
     return None

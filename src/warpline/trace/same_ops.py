@@ -56,7 +56,8 @@ def _steps_of(trace: Trace) -> Int64s:
     """The step in which each op begins: between the marks of the profiler, else of the steps that were found on the
     CPU; without either, all ops are one step."""
     marks = trace.ranges.filter(named("^ProfilerStep#"), pl.col("thread").is_not_null(), pl.col("end_ns").is_not_null())
-    steps, starts = marks.sort("start_ns") if len(marks) else trace.steps, integers(trace.ops["start_ns"])
+    steps = marks.sort("start_ns", maintain_order=True) if len(marks) else trace.steps
+    starts = integers(trace.ops["start_ns"])
     if not len(steps) or (not len(marks) and on_device(steps)):
         return np.zeros(len(starts), np.int64)
     begins, ends = integers(steps["start_ns"]), integers(steps["end_ns"])

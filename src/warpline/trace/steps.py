@@ -122,7 +122,7 @@ def _one_lane(ranges: pl.DataFrame) -> pl.DataFrame:
 
 
 def _from_spans(spans: pl.DataFrame, found_by: str) -> pl.DataFrame:
-    ordered = spans.sort("start_ns").with_row_index("index")
+    ordered = spans.sort("start_ns", maintain_order=True).with_row_index("index")
     steps = ordered.select(
         "index", pl.col("name").cast(pl.String), "start_ns", "end_ns", "thread", found_by=pl.lit(found_by)
     )

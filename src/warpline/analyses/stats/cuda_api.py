@@ -20,7 +20,7 @@ def cuda_api_sum(trace: Trace) -> pl.DataFrame:
 
 def cuda_api_trace(trace: Trace) -> pl.DataFrame:
     """Every CUDA API call, in order of start."""
-    calls = api_calls(trace, "cuda_api_trace").join(thread_ids(trace), on="thread", how="left")
+    calls = api_calls(trace, "cuda_api_trace").join(thread_ids(trace), on="thread", how="left", maintain_order="left")
     return calls.sort("start_ns", "api_id").select(
         pl.col("start_ns").alias("Start (ns)"),
         pl.col(DURATION).alias("Duration (ns)"),

@@ -23,6 +23,7 @@ def cuda_gpu_trace(trace: Trace) -> pl.DataFrame:
         trace.devices.select("device", pl.col("name").alias("device_name")).unique("device", keep="first"),
         on="device",
         how="left",
+        maintain_order="left",
     )
     source, target = pl.col("source_memory").cast(pl.String), pl.col("target_memory").cast(pl.String)
     # The driver moves unified memory by itself, in no context and on no stream.

@@ -50,7 +50,7 @@ def cuda_kern_exec_trace(trace: Trace) -> pl.DataFrame:
     """Launch, queue and kernel times of every kernel, in order of launch."""
     return (
         _launches(trace, "cuda_kern_exec_trace")
-        .sort("api_start", "start_ns")
+        .sort("api_start", "start_ns", maintain_order=True)
         .select(
             pl.col("api_start").alias("API Start (ns)"),
             pl.col("api_ns").alias("API Dur (ns)"),
@@ -72,7 +72,7 @@ def cuda_kern_exec_trace(trace: Trace) -> pl.DataFrame:
 
 def _launches(trace: Trace, report: str) -> pl.DataFrame:
     """Kernels joined to the API calls that launched them."""
-    calls = api_calls(trace, report).join(thread_ids(trace), on="thread", how="left")
+    calls = api_calls(trace, report).join(thread_ids(trace), on="thread", how="left", maintain_order="left")
     rows = kernels(trace, report).join(
         calls.select(
             "api_id",
@@ -84,6 +84,7 @@ def _launches(trace: Trace, report: str) -> pl.DataFrame:
             pl.col(DURATION).alias("api_ns"),
         ),
         on="api_id",
+        maintain_order="left",
     )
     require(rows, report, "kernels whose launch was recorded", "record runtime and driver calls with the kernels")
     queued = pl.col("start_ns") - pl.col("api_end")

@@ -46,7 +46,7 @@ def named_ranges(trace: Trace, report: str) -> pl.DataFrame:
     style = pl.col("style").cast(pl.String)
     rows = trace.ranges.filter(style.is_in(list(STYLES)) & pl.col("end_ns").is_not_null())
     require(rows, report, "NVTX ranges or record_function annotations", "record with nsys profile -t nvtx, or annotate")
-    return rows.join(thread_ids(trace), on="thread", how="left").select(
+    return rows.join(thread_ids(trace), on="thread", how="left", maintain_order="left").select(
         pl.concat_str(pl.col("domain", "name").cast(pl.String).fill_null(""), separator=":")
         .cast(pl.Categorical)
         .alias("range"),

@@ -32,7 +32,7 @@ def nvtx_kern_sum(trace: Trace) -> pl.DataFrame:
     ranges = _on_one_thread(trace, report)
     work = _launched(trace, report, [KERNEL])
     pairs = _within(ranges, work)
-    inside = pairs.join(ranges.select("range_id", "range", "style"), on="range_id")
+    inside = pairs.join(ranges.select("range_id", "range", "style"), on="range_id", maintain_order="left")
     outside = work.join(pairs.select("work_id").unique(), on="work_id", how="anti")
     rows = pl.concat([inside, outside], how="diagonal").with_columns(pl.col("range").cast(pl.String))
     keys = ["range", "style", "pid", "tid", "name"]
@@ -75,7 +75,9 @@ def nvtx_gpu_proj_sum(trace: Trace) -> pl.DataFrame:
             pl.col("api_id").n_unique().alias("operations"),
         )
     )
-    rows = _nested(ranges.join(projected, on="range_id")).with_columns(pl.col("range").cast(pl.String))
+    rows = _nested(ranges.join(projected, on="range_id", maintain_order="left")).with_columns(
+        pl.col("range").cast(pl.String)
+    )
     groups = rows.group_by("range", "style").agg(
         *spread("projected_ns"),
         pl.col(DURATION).sum().alias("range_total"),
@@ -111,9 +113,9 @@ def _launched(trace: Trace, report: str, kinds: list[str]) -> pl.DataFrame:
     rows = (
         trace.gpu.filter(pl.col("kind").cast(pl.String).is_in(kinds))
         .select("name", "start_ns", "end_ns", "api_id", (pl.col("end_ns") - pl.col("start_ns")).alias(DURATION))
-        .join(calls, on="api_id")
-        .join(thread_ids(trace), on="thread", how="left")
-        .sort("thread", "launch_ns")
+        .join(calls, on="api_id", maintain_order="left")
+        .join(thread_ids(trace), on="thread", how="left", maintain_order="left")
+        .sort("thread", "launch_ns", maintain_order=True)
     )
     require(rows, report, "GPU work whose launch was recorded", "record CUDA together with the ranges")
     return rows.with_row_index("work_id")

@@ -47,7 +47,9 @@ def um_sum(trace: Trace) -> pl.DataFrame:
     counts = faults.group_by("address").agg(
         pl.col("count").filter(pl.col("kind") == side).sum().alias(f"{side}_faults") for side in ("cpu", "gpu")
     )
-    rows = migrations.join(counts, on="address", how="left").with_columns(bytes_per_second().alias("per_second"))
+    rows = migrations.join(counts, on="address", how="left", maintain_order="left").with_columns(
+        bytes_per_second().alias("per_second")
+    )
     rows = rows.sort(["per_second", "address"], descending=[True, False], nulls_last=True).head(UM_ROWS)
     return rows.select(
         pl.Series("Virtual Address", [f"0x{address:X}" for address in rows["address"]], pl.String),

@@ -61,9 +61,11 @@ _NARROW = {"compute_major", "compute_minor", "sm_count", "warp_size"}
 def gpu_numbers(database: Database, ordinals: Ordinals) -> pl.DataFrame:
     """The number that the rows use for each GPU: columns ``id`` (nsys's own) and ``device``."""
     frame = database.fetch("TARGET_INFO_GPU", ["id", "cuDevice"]).drop_nulls("id").unique("id", keep="first")
-    known = database.fetch("TARGET_INFO_CUDA_DEVICE", ["cudaId", "gpuId"]).drop_nulls().unique("gpuId")
+    known = database.fetch("TARGET_INFO_CUDA_DEVICE", ["cudaId", "gpuId"]).drop_nulls().unique("gpuId", keep="first")
     # A GPU that the program saw keeps its number; one hidden by CUDA_VISIBLE_DEVICES must not take it.
-    frame = frame.join(known, left_on="id", right_on="gpuId", how="left").sort("cudaId", "id", nulls_last=True)
+    frame = frame.join(known, left_on="id", right_on="gpuId", how="left", maintain_order="left").sort(
+        "cudaId", "id", nulls_last=True
+    )
     # GPU ids follow the bus and cuDevice follows CUDA's own order: they differ on many machines.
     number = pl.coalesce("cudaId", "cuDevice", "id") if ordinals.physical.is_empty() else pl.col("id")
     frame = frame.select("id", number.cast(pl.Int32, strict=False).alias("device"))

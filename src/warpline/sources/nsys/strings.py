@@ -29,7 +29,9 @@ class Strings:
     def names(self, ids: pl.Series, pattern: str = "", replacement: str = "") -> pl.Series:
         """Like ``texts``, interned, with ``pattern`` replaced in each distinct text once."""
         ids = ids.cast(pl.Int64)
-        distinct = pl.DataFrame({"id": ids.unique().drop_nulls()}).join(self.table, on="id", how="left")
+        distinct = pl.DataFrame({"id": ids.unique().drop_nulls()}).join(
+            self.table, on="id", how="left", maintain_order="left"
+        )
         value = pl.col("value")
         if pattern:
             value = value.str.replace(pattern, replacement)

@@ -60,7 +60,7 @@ def clock_shift(work: pl.DataFrame, calls: pl.DataFrame, waits: pl.DataFrame) ->
     `work` and `calls` are joined by correlation; `waits` are waits for one stream, from their call to its return.
     """
     begun = calls.group_by("correlation").agg(pl.col("start_ns").min().alias("launched_ns"))
-    pairs = work.join(begun, on="correlation").sort("launched_ns")
+    pairs = work.join(begun, on="correlation", maintain_order="left").sort("launched_ns")
     if not len(pairs):
         return None
     starts, launched = pairs["start_ns"].to_numpy(), pairs["launched_ns"].to_numpy()
