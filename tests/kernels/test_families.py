@@ -131,7 +131,9 @@ def test_remarks_follow_from_the_device() -> None:
 
 
 def test_fp32_on_cuda_cores_is_remarked() -> None:
-    assert any("allow TF32" in remark for remark in identify("ampere_sgemm_128x64_nn").remarks)
+    assert any("set_float32_matmul_precision" in remark for remark in identify("ampere_sgemm_128x64_nn").remarks)
+    convolution = identify("implicit_convolve_sgemm<float, float, 1024, 5, 5, 3, 3, 3, 1, false, false, true>")
+    assert any("cudnn.allow_tf32" in remark for remark in convolution.remarks)
 
 
 @pytest.mark.parametrize(
@@ -180,3 +182,19 @@ def test_a_name_that_cannot_communicate_is_never_decoded_as_a_collective() -> No
     assert len(collectives) > 20
     assert [name for name in collectives if not may_communicate(name)] == []
     assert not may_communicate("ampere_sgemm_128x64_nn")
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("void transformer_engine::normalization::rmsnorm_fwd_tuned_kernel<float>(int)", "rms_norm"),
+        ("void transformer_engine::normalization::layernorm_fwd_tuned_kernel<float>(int)", "layer_norm"),
+        ("void transformer_engine::normalization::rmsnorm_bwd_general_kernel<float>(int)", "rms_norm"),
+        ("void cuApplyRMSNorm<float, float, float>(float*)", "rms_norm"),
+        ("void tensorrt_llm::kernels::generalLayerNorm<float, float, false>(float*)", "layer_norm"),
+    ],
+)
+def test_the_two_norms_are_told_apart(name: str, op: str) -> None:
+    identity = identify(name)
+    assert identity.op == op
+    assert op.replace("_", " ") in {token.meaning for token in identity.tokens}

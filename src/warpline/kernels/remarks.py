@@ -18,6 +18,11 @@ PRE_HOPPER_SHARE = "two thirds"
 """mma.sync on Hopper reached 62.9 % of the wgmma peak on average: Luo et al., "Benchmarking and Dissecting
 the Nvidia Hopper GPU Architecture via Microbenchmarking", 2024. Rounded up, so that it stays a bound."""
 
+_TF32_SETTINGS = {
+    "gemm": "torch.set_float32_matmul_precision('high')",
+    "conv": "torch.backends.cudnn.allow_tf32 = True, the default",
+}
+
 
 def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tuple[str, ...]:
     """Remarks on a decoded kernel, and on its match with the device if one is given."""
@@ -27,10 +32,8 @@ def remarks_of(identity: KernelIdentity, device_arch: str | None = None) -> tupl
         if identity.is_amd:
             found.append("runs without the matrix cores (MFMA)")
         elif identity.dtype.a == "f32":
-            found.append(
-                "fp32 on CUDA cores: allow TF32 (torch.set_float32_matmul_precision('high')) or use bf16, "
-                "to use the tensor cores"
-            )
+            setting = _TF32_SETTINGS[identity.kernel_class]
+            found.append(f"fp32 on CUDA cores: allow TF32 ({setting}) or use bf16, to use the tensor cores")
         elif identity.dtype.a in ("f16", "bf16"):
             found.append("16-bit data on CUDA cores: check alignment (multiples of 8 elements) and shapes")
     if identity.op == "gemv":

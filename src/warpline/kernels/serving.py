@@ -17,16 +17,16 @@ from warpline.kernels.types import dtype_of
 
 _TABLE = Catalogue("""
 norm rms_norm fwd: rms_norm_kernel fused_add_rms_norm_kernel RMSNormKernel FusedAddRMSNormKernel GemmaRMSNormKernel
-norm rms_norm fwd: rmsnorm_kernel
+norm rms_norm fwd: rmsnorm_kernel rmsnorm_fwd_* cuApplyRMSNorm*
 norm rms_norm fwd: rms_norm_static_fp8_quant_kernel fused_add_rms_norm_static_fp8_quant_kernel
 norm rms_norm fwd: add_rmsnorm_quant_kernel
-norm rms_norm fwd: rms_norm_dynamic_per_token_quant_kernel generalRmsNorm generalLayerNorm fusedQKNormRopeKernel
+norm rms_norm fwd: rms_norm_dynamic_per_token_quant_kernel generalRmsNorm fusedQKNormRopeKernel
 norm rms_norm fwd: fused_qknorm_warp
 norm rms_norm fwd: RMSNormQuantKernel FusedAddRMSNormQuantKernel _rms_norm_forward_kernel _rms_norm_kernel
-norm rms_norm bwd: _rms_norm_backward_kernel _rms_norm_bwd_kernel*
-norm layer_norm fwd: ln_fwd_kernel ln_fwd_tuned_kernel ln_fwd_general_kernel rmsnorm_fwd_* layernorm_fwd_*
-norm layer_norm fwd: cuApplyLayerNorm* cuApplyRMSNorm*
-norm layer_norm bwd: ln_bwd_kernel ln_bwd_finalize_kernel ln_bwd_tuned_kernel ln_bwd_general_kernel rmsnorm_bwd_*
+norm rms_norm bwd: _rms_norm_backward_kernel _rms_norm_bwd_kernel* rmsnorm_bwd_*
+norm layer_norm fwd: ln_fwd_kernel ln_fwd_tuned_kernel ln_fwd_general_kernel layernorm_fwd_*
+norm layer_norm fwd: cuApplyLayerNorm* generalLayerNorm
+norm layer_norm bwd: ln_bwd_kernel ln_bwd_finalize_kernel ln_bwd_tuned_kernel ln_bwd_general_kernel
 norm layer_norm bwd: layernorm_bwd_*
 norm layer_norm fwd: _layer_norm_fwd_fused _layer_norm_fwd_1pass_kernel layer_norm_fwd_kernel _layer_norm_fwd_kernel
 norm layer_norm bwd: _layer_norm_bwd_dx_fused _layer_norm_bwd_dwdb _layer_norm_bwd_kernel layer_norm_bwd_kernel*
