@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -85,6 +86,33 @@ def test_a_recording_without_gpu_work_is_refused(tmp_path: Path, capsys: pytest.
     b = trace(tmp_path, "b", [annotation("ProfilerStep#0", 0, 100)])
     assert run(["compare", str(a), str(b)]) == 1
     assert "no-gpu-work" in capsys.readouterr().err
+
+
+def test_runs_of_one_side_that_are_not_of_one_program_are_named(tmp_path: Path) -> None:
+    a, b = (trace(tmp_path, name, steps(5, [("gemm", 100)])) for name in "ab")
+    other = trace(tmp_path, "c", steps(5, [("gemm", 90)]), deviceProperties=[{"id": 0, "name": "Other GPU"}])
+    found = warpline.compare([a, other], b)
+    assert found.verdict == "not_comparable"
+    assert found.reasons[0] == f"{a.name} of A ran on Test GPU and another run of A on Other GPU"
+
+
+def test_a_recording_that_was_cut_off_is_not_compared_and_passes_no_gate(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = trace(tmp_path, "a", steps(12, [("gemm", 100)]))
+    text = gzip.decompress(whole.read_bytes()) if whole.suffix == ".gz" else whole.read_bytes()
+    half = tmp_path / "half.json"
+    half.write_bytes(text[: len(text) * 3 // 4])
+    found = warpline.compare(whole, half)
+    assert found.verdict == "not_comparable"
+    assert found.reasons[0].startswith("B cannot be relied on: half.json: The file ends in the middle of its events")
+    for command in (
+        ["gate", str(half), "--budget", "syncs<=0"],
+        ["baseline", "save", str(tmp_path / "x.json"), str(half)],
+    ):
+        assert run(command) == 1
+        assert capsys.readouterr().err.startswith("warpline: damaged-recording: half.json: The file ends")
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_the_report_names_the_fused_kernels(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,9 +61,9 @@ def save(
       warpline baseline save train traces/run1.json.gz traces/run2.json.gz traces/run3.json.gz
     """
     from warpline.compare.baseline import path_of, write_baseline  # noqa: PLC0415 - polars loads only when it is used
-    from warpline.compare.measured import measure  # noqa: PLC0415
+    from warpline.compare.measured import measure_sound  # noqa: PLC0415
 
     path = path_of(name, folder)
     refuse_existing(path, force)
-    write_baseline(path, [measure(open_with_progress(trace, steps, step_range, no_cache)) for trace in traces])
+    write_baseline(path, [measure_sound(open_with_progress(trace, steps, step_range, no_cache)) for trace in traces])
     say(f"warpline: the baseline is {short_path(path)}", err=True)

@@ -99,7 +99,7 @@ def gate(
     from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
     from warpline.compare.budgets import Budget, is_budget  # noqa: PLC0415
     from warpline.compare.gate import EXIT_CODES, judge  # noqa: PLC0415
-    from warpline.compare.measured import measure, median_run  # noqa: PLC0415
+    from warpline.compare.measured import measure_sound, median_run  # noqa: PLC0415
     from warpline.reports import gate_files  # noqa: PLC0415
     from warpline.reports.compare import gate_report  # noqa: PLC0415
 
@@ -114,7 +114,7 @@ def gate(
     limits = [Budget.parse(text) for text in (*budgets, *map(str, more))]
     known = read_baseline(path_of(name, folder)) if name is not None else None
     opened = [open_with_progress(path, steps, step_range, no_cache) for path in traces]
-    measured = [measure(trace) for trace in opened]
+    measured = [measure_sound(trace) for trace in opened]
     median = next(trace for trace, run in zip(opened, measured, strict=True) if run is median_run(measured))
     found = judge(measured, known, limits, metric, least_effect / 100, asked_numbers(limits, median, reports))
     title = series or (Path(name).stem if name else "gate")

@@ -50,27 +50,25 @@ def setting_of(trace: Trace) -> Setting:
     )
 
 
-def obstacles(a: Setting, b: Setting) -> list[str]:
+def obstacles(a: Setting, b: Setting, one: str = "A", other: str = "B") -> list[str]:
     """Why the two cannot be compared; empty if they can."""
     found = []
     if a.source != b.source:
-        found.append(f"A was recorded with {_tool(a.source)} and B with {_tool(b.source)}, which cost different times")
+        tools = f"{one} was recorded with {_tool(a.source)} and {other} with {_tool(b.source)}"
+        found.append(f"{tools}, which cost different times")
     if len(a.devices) != len(b.devices):
-        found.append(f"A ran on {len(a.devices)} and B on {len(b.devices)} devices")
+        found.append(f"{one} ran on {len(a.devices)} and {other} on {len(b.devices)} devices")
     elif a.devices != b.devices and "unknown" not in (*a.devices, *b.devices):
-        found.append(f"A ran on {_listed(a.devices)} and B on {_listed(b.devices)}")
+        found.append(f"{one} ran on {_listed(a.devices)} and {other} on {_listed(b.devices)}")
     if a.ranks != b.ranks:
-        found.append(f"A ran on {several(a.ranks, 'rank')} and B on {several(b.ranks, 'rank')}")
+        found.append(f"{one} ran on {several(a.ranks, 'rank')} and {other} on {several(b.ranks, 'rank')}")
     if a.driver and b.driver and a.source == b.source and a.driver != b.driver:
-        found.append(f"the CUDA driver is {a.driver} in A and {b.driver} in B")
+        found.append(f"the CUDA driver is {a.driver} in {one} and {b.driver} in {other}")
     if a.source == b.source and a.recorded != b.recorded:
-        only = [f"{_listed(sorted(mine - other))} only in {side}" for side, mine, other in _sides(a, b) if mine - other]
+        sides = ((one, a.recorded - b.recorded), (other, b.recorded - a.recorded))
+        only = [f"{_listed(sorted(more))} only in {side}" for side, more in sides if more]
         found.append(f"recorded: {'; '.join(only)}. Recording costs CPU time")
     return found
-
-
-def _sides(a: Setting, b: Setting) -> tuple[tuple[str, frozenset[str], frozenset[str]], ...]:
-    return ("A", a.recorded, b.recorded), ("B", b.recorded, a.recorded)
 
 
 def _tool(source: str) -> str:

@@ -197,11 +197,11 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     if not a or not b:
         raise UsageError("nothing-to-compare", "a comparison needs a recording on each side")
     if not 0 < least_effect < 1:
-        raise UsageError("bad-effect", f"the least effect is a share between 0 and 1, not {least_effect}")
+        raise UsageError("bad-effect", f"the least effect lies between 0 and 100 %, not at {100 * least_effect:g} %")
     mine, other = Compared(tuple(a)), Compared(tuple(b))
     found, changed = judge(a, b, least_effect)
     parts, unexplained = explain(mine.step, other.step)
-    hindered = _hindered([*a, *b])
+    hindered = [*_doubts("A", a), *_doubts("B", b), *_hindered(a[0], b)]
     verdict: Verdict = "not_comparable" if hindered else found.verdict
     remarks = [*hindered, *_remarks(found, verdict, mine, other, least_effect)]
     if are_equal(side_of(a), side_of(b)) and not any(part.change_ns for part in parts):
@@ -227,10 +227,15 @@ def compare_measured(a: Sequence[Measured], b: Sequence[Measured], least_effect:
     )
 
 
-def _hindered(runs: Sequence[Measured]) -> list[str]:
-    first = runs[0]
-    units = (unit.obstacle(first.step, run.step) for run in runs[1:])
-    found = [reason for run in runs[1:] for reason in obstacles(first.setting, run.setting)]
+def _doubts(name: str, runs: Sequence[Measured]) -> list[str]:
+    """Why the runs of one side are no runs of one program, or cannot be relied on."""
+    damaged = [f"{name} cannot be relied on: {run.file}: {error}" for run in runs for error in run.errors]
+    return damaged + _hindered(runs[0], runs[1:], f"{runs[0].file} of {name}", f"another run of {name}")
+
+
+def _hindered(first: Measured, runs: Sequence[Measured], one: str = "A", other: str = "B") -> list[str]:
+    found = [reason for run in runs for reason in obstacles(first.setting, run.setting, one, other)]
+    units = (unit.obstacle(first.step, run.step, one, other) for run in runs)
     return list(dict.fromkeys([*found, *(reason for reason in units if reason)]))
 
 

@@ -13,6 +13,7 @@ from warpline.compare.counts import Counts, counts_per_step
 from warpline.compare.host_speed import LaunchTimes, launch_times, slowness
 from warpline.compare.spread import RunTime, Side
 from warpline.compare.typical_step import TypicalStep, typical_step
+from warpline.errors import CannotAnswer
 from warpline.trace.trace import Trace
 
 
@@ -27,6 +28,8 @@ class Measured:
     """Per step."""
     launch_times: LaunchTimes = field(default_factory=dict)
     """By which runs tell how fast their hosts were; empty if an older baseline does not say."""
+    errors: tuple[str, ...] = ()
+    """What is wrong with the recording, so that its answers are missing or false: it was cut off, for example."""
 
     @property
     def idle_ns(self) -> float:
@@ -38,7 +41,16 @@ def measure(trace: Trace) -> Measured:
     """Measure a recording."""
     step = typical_step(trace)
     counts, times = counts_per_step(trace, step.spans), launch_times(trace, step.spans)
-    return Measured(trace.path.name, setting_of(trace), step, counts, times)
+    errors = tuple(entry.message for entry in trace.health_entries if entry.severity == "error")
+    return Measured(trace.path.name, setting_of(trace), step, counts, times, errors)
+
+
+def measure_sound(trace: Trace) -> Measured:
+    """Measure a recording that is to be relied on: a part of one would keep every budget."""
+    run = measure(trace)
+    if run.errors:
+        raise CannotAnswer("damaged-recording", f"{run.file}: {run.errors[0].rstrip('.')}", "record it again")
+    return run
 
 
 def median_run(runs: Sequence[Measured]) -> Measured:

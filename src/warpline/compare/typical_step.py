@@ -84,9 +84,8 @@ def typical_step(trace: Trace) -> TypicalStep:
     """The typical step of the device that is busy longest."""
     if not len(trace.gpu):
         wrong = trace.health.filter(pl.col("severity").cast(pl.String) != "info")["message"].cast(pl.String).to_list()
-        raise CannotAnswer(
-            "no-gpu-work", f"{trace.path.name} has no work of a GPU to compare", wrong[0] if wrong else ""
-        )
+        why = f": {wrong[0].rstrip('.')}" if wrong else ""
+        raise CannotAnswer("no-gpu-work", f"{trace.path.name} has no work of a GPU to compare{why}", "record it again")
     return _typical(trace, *_warm_steps(trace))
 
 

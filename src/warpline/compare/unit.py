@@ -21,23 +21,23 @@ recorded changes with so much in common the median ratio is 1.0 each time."""
 FOUND = "repetition"
 
 
-def obstacle(a: TypicalStep, b: TypicalStep) -> str | None:
+def obstacle(a: TypicalStep, b: TypicalStep, one: str = "A", other: str = "B") -> str | None:
     """Why the two times are not about the same work; None if they are, or nothing speaks against it."""
     if a.has_steps != b.has_steps:
-        known, other = ("A", "B") if a.has_steps else ("B", "A")
+        known, unknown = (one, other) if a.has_steps else (other, one)
         return (
-            f"the time of {known} is that of a step, and the time of {other}, which has no steps, that of the whole "
+            f"the time of {known} is that of a step, and the time of {unknown}, which has no steps, that of the whole "
             "recording. If a range marks its steps, name it with --step-range"
         )
     if a.has_steps and FOUND not in (a.found_by, b.found_by):
         return None
     ratio = times_as_often(a, b)
     if ratio is not None and not 1 / AS_OFTEN < ratio < AS_OFTEN:
-        return f"{_how_often(a, ratio)}, and no marks say what a step is"
+        return f"{_how_often(a, ratio, one, other)}, and no marks say what a step is"
     if ratio is None and a.found_by != b.found_by:
-        found, other = ("A", "B") if a.found_by == FOUND else ("B", "A")
+        found, marked = (one, other) if a.found_by == FOUND else (other, one)
         return (
-            f"the steps of {found} were found by repetition and those of {other} are marked, and they run different "
+            f"the steps of {found} were found by repetition and those of {marked} are marked, and they run different "
             "kernels: they need not be about the same work. If a range marks the steps, name it with --step-range"
         )
     return None
@@ -82,7 +82,7 @@ def _kernels(step: TypicalStep) -> tuple[Counter[Key], dict[Key, float]]:
     return counts, times
 
 
-def _how_often(a: TypicalStep, ratio: float) -> str:
-    more, other = ("B", "A") if ratio > 1 else ("A", "B")
+def _how_often(a: TypicalStep, ratio: float, one: str = "A", other: str = "B") -> str:
+    more, less = (other, one) if ratio > 1 else (one, other)
     times = f"the same kernels {max(ratio, 1 / ratio):.1f} times as often"
-    return f"a step of {more} runs {times} as one of {other}" if a.has_steps else f"{more} runs {times} as {other}"
+    return f"a step of {more} runs {times} as one of {less}" if a.has_steps else f"{more} runs {times} as {less}"

@@ -108,7 +108,7 @@ class GpuProfile:
         from warpline.compare.baseline import path_of, read_baseline  # noqa: PLC0415
         from warpline.compare.budgets import Budget  # noqa: PLC0415
         from warpline.compare.gate import judge  # noqa: PLC0415
-        from warpline.compare.measured import measure  # noqa: PLC0415
+        from warpline.compare.measured import measure_sound  # noqa: PLC0415
 
         limits = dict(self._limits)
         name, metric = limits.pop("baseline", None), limits.pop("metric", "step")
@@ -122,7 +122,7 @@ class GpuProfile:
                 raise pytest.UsageError(f"the marker warpline takes max_NUMBER and min_NUMBER, not {key}")
             budgets.append(Budget.parse(f"{number}{signs[side]}{limit}"))
         baseline = read_baseline(path_of(name, self._baselines)) if name is not None else None
-        return judge([measure(trace)], baseline, budgets, metric, more=asked_numbers(budgets, trace, ()))
+        return judge([measure_sound(trace)], baseline, budgets, metric, more=asked_numbers(budgets, trace, ()))
 
     def _fail(self, gate: Gate, trace: Trace) -> None:
         from warpline.findings.diagnosis import diagnose  # noqa: PLC0415 - loads when it is used
