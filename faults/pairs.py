@@ -102,7 +102,7 @@ def main() -> int:
         judged_by = "cold start" if cold is not None else found.judged_by
         answer = rated(verdict, truth)
         verdicts[case.suite, "healthy" if is_healthy else "fault", answer] += 1
-        cpu_ops = changed_cpu_ops(before, after, a.step.spans, b.step.spans)
+        cpu_ops = changed_cpu_ops(before, after, a.step.cpu_spans, b.step.cpu_spans)
         is_named = is_healthy or names_the_fault(case, found, part, cpu_ops)
         if not is_healthy:
             named[case.suite, cause, is_named] += 1

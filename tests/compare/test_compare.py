@@ -14,6 +14,8 @@ from step_traces import steps, trace
 import warpline
 from warpline.cli.main import run
 from warpline.compare.comparable import Setting, obstacles
+from warpline.reports import terminal
+from warpline.reports.compare import report
 
 
 def test_a_kernel_that_became_twice_as_fast(tmp_path: Path) -> None:
@@ -113,6 +115,12 @@ def test_a_recording_that_was_cut_off_is_not_compared_and_passes_no_gate(
         assert run(command) == 1
         assert capsys.readouterr().err.startswith("warpline: damaged-recording: half.json: The file ends")
     assert not (tmp_path / "x.json").exists()
+
+
+def test_copies_that_took_part_in_a_replacement_are_not_called_kernels(tmp_path: Path) -> None:
+    a, b = (SUITES / "planted" / f"boolean_mask.{form}.json.gz" for form in ("plain", "cured"))
+    shown = terminal.render(report(warpline.compare(a, b)), 200).plain
+    assert "36 operations became 18: cub reduce + Memcpy DtoH (Device -> Pinned)" in " ".join(shown.split())
 
 
 def test_the_report_names_the_fused_kernels(capsys: pytest.CaptureFixture[str]) -> None:

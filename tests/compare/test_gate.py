@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from kineto_files import annotation, call, launched
 from step_traces import steps, trace
 
 from warpline.cli.main import run
@@ -50,6 +51,16 @@ def test_the_gate_passes_the_same_and_stops_a_slower_program(
     answer = json.loads(capsys.readouterr().out)
     assert answer["outcome"] == "regression"
     assert answer["comparison"]["parts"][0]["name"] == "gemm"
+
+
+def test_the_wait_of_the_profiler_after_the_last_step_is_none_of_the_program(tmp_path: Path) -> None:
+    """The CPU is done with its steps at 130 µs and the profiler waits; the device ends the last one at 310 µs."""
+    events = [*launched("gemm", 0, 10, 200, 1), *launched("gemm", 100, 210, 100, 2)]
+    marks = [annotation("ProfilerStep#0", 0, 50), annotation("ProfilerStep#1", 80, 50)]
+    path = trace(tmp_path, "a", [*events, *marks, call("cudaDeviceSynchronize", 140, 170, 9)])
+    measured = measure(open_trace(path))
+    assert measured.counts == {"kernels": 1, "launches": 1, "syncs": 0, "copies": 0, "allocations": 0}
+    assert measured.step.spans.ends[-1] == 310_000
 
 
 def test_budgets_have_a_direction(paths: tuple[str, str, str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -175,7 +175,7 @@ def compare(a: Sequence[Trace], b: Sequence[Trace], least_effect: float = LEAST_
     found = compare_measured([measure(trace) for trace in a], [measure(trace) for trace in b], least_effect)
     ends = _of_median(a, found.a), _of_median(b, found.b)
     if found.verdict != "not_comparable":
-        ops = changed_cpu_ops(*ends, found.a.step.spans, found.b.step.spans)
+        ops = changed_cpu_ops(*ends, found.a.step.cpu_spans, found.b.step.cpu_spans)
         found = replace(found, cold_start=cold_start(a, b, least_effect), cpu_ops=ops)
     if found.verdict == "not_comparable" or not found.parts or all(not part.change_ns for part in found.parts):
         return found

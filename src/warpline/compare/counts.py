@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from warpline.analyses.host_activity import SYNCHRONISE
+from warpline.compare.typical_step import TypicalStep
 from warpline.intervals import Spans
 from warpline.trace.api_names import ALLOCATION, COPY, LAUNCH
 from warpline.trace.columns import integers
@@ -15,21 +16,24 @@ from warpline.units import count
 
 Counts = dict[str, float]
 KINDS = ("kernels", "launches", "syncs", "copies", "allocations")
+WORK = {"kernels": "kernel", "copies": "memcpy"}
+"""What the device does, with its kind in the table; the others are calls of the CPU."""
 COSTLY = ("launches", "syncs", "copies")
 """What costs the CPU time and is the same in every run of one program."""
 
 
-def counts_per_step(trace: Trace, steps: Spans) -> Counts:
-    """The number per step of each kind, over all of these steps."""
+def counts_per_step(trace: Trace, steps: TypicalStep) -> Counts:
+    """The number per step of each kind, over all warm steps: of calls those that the CPU makes in its steps."""
     api, gpu = trace.api, trace.gpu
-    kinds = {
-        "kernels": gpu.filter(pl.col("kind").cast(pl.String) == "kernel"),
+    work = {name: gpu.filter(pl.col("kind").cast(pl.String) == kind) for name, kind in WORK.items()}
+    calls = {
         "launches": api.filter(named(LAUNCH)),
         "syncs": api.filter(named(SYNCHRONISE) | (named(COPY) & ~named("Async"))),
-        "copies": gpu.filter(pl.col("kind").cast(pl.String) == "memcpy"),
         "allocations": api.filter(named(ALLOCATION)),
     }
-    return {name: _inside(kinds[name], steps) / len(steps) for name in KINDS}
+    found = {name: _inside(rows, steps.spans) for name, rows in work.items()}
+    found |= {name: _inside(rows, steps.cpu_spans) for name, rows in calls.items()}
+    return {name: found[name] / len(steps.spans) for name in KINDS}
 
 
 def differing(a: Counts, b: Counts, least_effect: float) -> str:

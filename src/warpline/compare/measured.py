@@ -40,7 +40,7 @@ class Measured:
 def measure(trace: Trace) -> Measured:
     """Measure a recording."""
     step = typical_step(trace)
-    counts, times = counts_per_step(trace, step.spans), launch_times(trace, step.spans)
+    counts, times = counts_per_step(trace, step), launch_times(trace, step.spans)
     errors = tuple(entry.message for entry in trace.health_entries if entry.severity == "error")
     return Measured(trace.path.name, setting_of(trace), step, counts, times, errors)
 

@@ -68,11 +68,19 @@ class TypicalStep:
     waited_ns: Floats | None = None
     """Idle time before each operation; what is left of the idle time comes after the last one. None if the steps run
     different kernels, so that no operation stands for all of them, or an older baseline does not say."""
+    marks: Spans | None = None
+    """Begin and end of every warm step on the CPU; None if a baseline does not say."""
 
     @property
     def has_steps(self) -> bool:
         """Whether the recording has steps."""
         return self.found_by is not None
+
+    @property
+    def cpu_spans(self) -> Spans:
+        """Begin and end of every warm step on the CPU. A call after the last one is no part of it, though the device
+        may still be busy: the profiler's own wait before it stops, for example."""
+        return self.spans if self.marks is None else self.marks
 
     @property
     def lengths_ns(self) -> Int64s:
@@ -118,6 +126,7 @@ def _typical(trace: Trace, steps: Spans, marks: Spans, found_by: str | None) -> 
         found_by=found_by,
         ahead_ns=_ahead(steps, marks, alike),
         waited_ns=waited[each].mean(axis=0) if are_most else None,
+        marks=marks,
     )
 
 

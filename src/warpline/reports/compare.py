@@ -8,7 +8,7 @@ from warpline.compare.comparison import LEAST_EFFECT, Compared, Comparison
 from warpline.compare.counts import differing
 from warpline.compare.cpu_ops import LEAST_SHARE, CpuOp
 from warpline.compare.gate import Gate
-from warpline.compare.parts import Part
+from warpline.compare.parts import COPY, Part
 from warpline.compare.words import in_words
 from warpline.reports.sections import Column, Content, Note, Notes, Report, Section, Severity, Table, Text
 from warpline.units import duration, several, speedup
@@ -125,7 +125,8 @@ def _sentence(part: Part) -> str:
     times = f"{duration(part.a_ns)} → {duration(part.b_ns)}"
     name = part.name if len(part.name) <= LONGEST_NAME else f"{part.name[:LONGEST_NAME].rstrip()} …"
     if part.kind in {"fused", "split", "replaced"}:
-        became = f"{several(part.a_count, 'kernel')} became {part.b_count}"
+        what = "operation" if any(map(COPY.match, (*part.a, *part.b))) else "kernel"
+        became = f"{several(part.a_count, what)} became {part.b_count}"
         return f"{became}: {name}, {times}."
     if part.kind in {"new", "gone"}:
         return f"{name} is {part.kind}: {duration(part.b_ns or part.a_ns)}."
