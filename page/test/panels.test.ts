@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { BudgetInputs, Flame, Roofline, TableColumn, WhatIf } from "../src/contract";
 import { budgetOf } from "../src/panels/budget";
-import { layout, next } from "../src/panels/flame";
+import { cut, layout, next } from "../src/panels/flame";
 import { at } from "../src/panels/memory";
 import { axes, rate } from "../src/panels/roofline";
 import { filtered, grouped, sorted, type Row } from "../src/panels/tables";
@@ -66,11 +66,16 @@ test("arrow keys lead to the caller, the widest callee and the neighbours", () =
   assert.deepEqual([next(FLAME, 4, "ArrowRight"), next(FLAME, 3, "ArrowLeft"), next(FLAME, 0, "ArrowRight"), next(FLAME, 0, "ArrowUp")], [3, 4, 1, -1]);
 });
 
+test("the name of a frame is cut to its bar, by the width of its letters", () => {
+  const ruler = (text: string): number => [...text].reduce((sum, letter) => sum + (letter === "m" ? 10 : 5), 0);
+  assert.deepEqual([cut("mmii", 30, ruler), cut("mmii", 29, ruler), cut("iiiiii", 29, ruler), cut("mmmm", 19, ruler)], ["mmii", "mm…", "iiii…", ""]);
+});
+
 const BUDGET: BudgetInputs = { launches: 300, cpu_ns: 20_000, gpu_ns: 10_000, graph_launch_ns: 5_000, graph_gap_ns: 100, step_ns: 6_500_000, graph_ns: 3_200_000 };
 
 test("the budget is that of the replay for the trace's own numbers, and the formula's for others", () => {
   const own = budgetOf(BUDGET, { launches: 300, cpu_ns: 20_000, gpu_ns: 10_000, fewer: 4 });
-  assert.deepEqual([own.step_ns, own.graph_ns, own.fused_ns, own.bound, own.crossover], [6_500_000, 3_200_000, 3_000_000, "CPU", 150]);
+  assert.deepEqual([own.step_ns, own.graph_ns, own.fused_ns, own.bound, own.crossover], [6_500_000, 3_200_000, 3_500_000, "CPU", 150]);
   const other = budgetOf(BUDGET, { launches: 100, cpu_ns: 5_000, gpu_ns: 10_000, fewer: 2 });
   assert.deepEqual([other.step_ns, other.graph_ns, other.bound, other.crossover], [1_000_000, 5_000 + 1_000_000 + 10_000, "GPU", 200]);
   assert.equal(budgetOf(BUDGET, { launches: 1, cpu_ns: 0, gpu_ns: 1, fewer: 1 }).crossover, null);

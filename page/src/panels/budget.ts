@@ -14,11 +14,12 @@ export interface Budget {
 export function budgetOf(data: BudgetInputs, { launches, cpu_ns, gpu_ns, fewer }: Inputs): Budget {
   const dispatch_ns = launches * cpu_ns, work_ns = launches * gpu_ns;
   const own = launches === data.launches && cpu_ns === data.cpu_ns && gpu_ns === data.gpu_ns;
+  const longer_ns = Math.max(dispatch_ns, work_ns), step_ns = own && data.step_ns !== null ? data.step_ns : longer_ns;
   return {
-    dispatch_ns, work_ns,
-    step_ns: own && data.step_ns !== null ? data.step_ns : Math.max(dispatch_ns, work_ns),
+    dispatch_ns, work_ns, step_ns,
     graph_ns: own && data.graph_ns !== null ? data.graph_ns : data.graph_launch_ns + work_ns + launches * data.graph_gap_ns,
-    fused_ns: Math.max(dispatch_ns / fewer, work_ns),
+    // A step that also waits for something else than launches and kernels keeps that wait.
+    fused_ns: Math.max(dispatch_ns / fewer, work_ns) + Math.max(0, step_ns - longer_ns),
     bound: dispatch_ns > work_ns ? "CPU" : "GPU",
     crossover: cpu_ns ? work_ns / cpu_ns : null,
   };

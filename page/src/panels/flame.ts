@@ -4,10 +4,22 @@ import type { Flame, Flames } from "../contract";
 import { draw, make } from "../dom";
 import { duration, share } from "../words";
 
-const ROW = 18, LETTER = 7.1, LEAST_PX = 0.6;
+const ROW = 18, LEAST_LETTERS = 3, LEAST_PX = 0.6;
 
 /** A bar: its node, depth, and place as a share of the width. */
 export interface Bar { readonly node: number; readonly depth: number; readonly left: number; readonly width: number }
+
+/** As much of a text as fits into a width, as the ruler measures it; nothing if that is less than three letters. */
+export function cut(text: string, room: number, ruler: (text: string) => number): string {
+  if (ruler(text) <= room) return text;
+  let fits = 0, beyond = text.length;
+  while (beyond - fits > 1) {
+    const middle = (fits + beyond) >> 1;
+    if (ruler(`${text.slice(0, middle)}…`) <= room) fits = middle;
+    else beyond = middle;
+  }
+  return fits + 1 < LEAST_LETTERS ? "" : `${text.slice(0, fits)}…`;
+}
 
 /** The bars of a flame graph below `root` (-1 for all), and its callers above it at full width; the widest first. */
 export function layout(flame: Flame, root: number): Bar[] {
@@ -41,11 +53,13 @@ export function flame(data: Flames, element: HTMLElement): void {
   element.append(make("p", { class: "tools" }, choice, " ", search, " ", back), chart, facts,
     make("p", { class: "quiet" }, "Width is time, a caller above what it calls. Each moment of a thread belongs to its innermost frame, op or call, so nothing is counted twice; GPU time is the sum of durations, below the stack that launched it. Frames under 0.02 % are left out."));
   let root = -1, focus = -1;
+  const pen = make("canvas").getContext("2d"), ruler = (text: string): number => pen?.measureText(text).width ?? Infinity;
 
   function show(): void {
     const one = data.flames[Number(choice.value)];
     if (!one) return;
     const width = Math.max(chart.clientWidth || element.clientWidth || 1000, 300);
+    if (pen) pen.font = getComputedStyle(chart).font;
     const asked = search.value.toLowerCase(), bars = layout(one, root).filter((bar) => bar.width * width >= LEAST_PX);
     const shown = new Set(bars.map((bar) => bar.node));
     if (!shown.has(focus)) focus = bars[0]?.node ?? -1;
@@ -59,8 +73,7 @@ export function flame(data: Flames, element: HTMLElement): void {
   }
   function drawn(one: Flame, bar: Bar, width: number, asked: string): SVGElement {
     const name = one.frames[one.frame[bar.node] ?? 0] ?? "", left = bar.left * width, wide = bar.width * width;
-    const letters = Math.floor((wide - 6) / LETTER), text = short(name);
-    const label = letters < 3 ? "" : text.length <= letters ? text : `${text.slice(0, letters - 1)}…`;
+    const label = cut(short(name), wide - 6, ruler);
     const matches = asked !== "" && name.toLowerCase().includes(asked);
     const zoom = (): void => { root = bar.node; focus = bar.node; show(); };
     const group = draw("g", {

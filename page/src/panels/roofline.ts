@@ -6,7 +6,7 @@ import type { Page } from "../page";
 import { count, duration, share, size } from "../words";
 import { showRow } from "./tables";
 
-const MOST_WIDE = 1000, LEAST_TALL = 300, LEFT = 66, RIGHT = 14, TOP = 20, BOTTOM = 46;
+const MOST_WIDE = 1000, LEAST_TALL = 300, LEFT = 66, RIGHT = 22, TOP = 20, BOTTOM = 46;
 
 /** Limits of the axes in powers of ten. */
 export interface Axes { readonly x: readonly [number, number]; readonly y: readonly [number, number] }

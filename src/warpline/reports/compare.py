@@ -153,7 +153,7 @@ def _parts(
         Column("kind", "kind"),
         Column("a_ns", "A", "ns"),
         Column("b_ns", "B", "ns"),
-        Column("change_ns", "change", "ns"),
+        Column("change_ns", "change", "change_ns"),
         Column("counts", "operations", aligned="right", priority=2),
         Column("name", "part", key=True),
     )

@@ -11,8 +11,8 @@ from typing import Literal, TypeAlias
 
 from warpline.records import dataclass
 
-Unit = Literal["text", "count", "ns", "bytes", "bytes_per_second", "share", "gain", "number"]
-"""Unit of a column: `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
+Unit = Literal["text", "count", "ns", "change_ns", "bytes", "bytes_per_second", "share", "gain", "number"]
+"""Unit of a column: `change_ns` has a sign, `share` is a fraction of one, `gain` a speed-up, `number` has no unit."""
 Severity = Literal["error", "warning", "info"]
 Tone = Literal["plain", "strong", "quiet", "advice"]
 

@@ -23,6 +23,8 @@ def _number(value: float, unit: Unit) -> str:
     match unit:
         case "ns":
             return duration(value)
+        case "change_ns":
+            return f"{'+' if value > 0 else ''}{duration(value)}".replace("-", "−")
         case "bytes":
             return size(value)
         case "bytes_per_second":

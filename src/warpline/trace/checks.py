@@ -197,10 +197,14 @@ def _stream_overlap(tables: Tables) -> list[HealthEntry]:
         HealthEntry(
             "overlap-on-stream",
             _severity(total, busy),
-            f"{len(overlapping):,} operations start before the previous one on the same stream has ended "
+            f"{_start(len(overlapping))} before the previous one on the same stream has ended "
             f"({duration(total)} in total): the times are imprecise, or several recordings were merged.",
         )
     ]
+
+
+def _start(operations: int) -> str:
+    return "1 operation starts" if operations == 1 else f"{operations:,} operations start"
 
 
 def _durations(tables: Tables) -> list[HealthEntry]:

@@ -28,9 +28,8 @@ def _steps(diagnosis: Diagnosis) -> Iterator[Provenance]:
     if len(steps):
         found_by = FOUND_BY.get(str(steps["found_by"][0]), str(steps["found_by"][0]))
         yield Provenance("Steps", several(len(steps), "step"), f"Found by {found_by}.")
-    if diagnosis.trace.step_ns is not None:
-        how = "The median length of the steps, with what the profiler adds."
-        yield Provenance("Step as recorded", duration(diagnosis.trace.step_ns), how)
+    if diagnosis.judgement is None and diagnosis.trace.step_ns is not None:
+        yield Provenance("Step", duration(diagnosis.trace.step_ns), "The median length of the steps, as recorded.")
 
 
 def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
@@ -38,18 +37,25 @@ def _replay(diagnosis: Diagnosis) -> Iterator[Provenance]:
     if judgement is None:
         return
     question = judgement.evidence.question
-    bare = question.bare_step_ns
+    bare, replayed = question.bare_step_ns, question.replay
+    what, recorded = ("Step", "as recorded") if len(diagnosis.steps) else ("Recording", "as it was")
+    yield Provenance(
+        f"{what} {recorded}",
+        duration(replayed.measured_step_ns),
+        f"The typical length of the {several(replayed.marks.count, 'replayed step')}, with what the profiler adds."
+        if len(diagnosis.steps)
+        else "From the first GPU operation to the last, with what the profiler adds.",
+    )
     source = (
         "Timed without a profiler by `warpline run`."
         if question.bare_step_from == "measured"
         else "Estimated: the replay without the profiler's cost of each op and call."
     )
     yield Provenance(
-        "Step without a profiler",
+        f"{what} without a profiler",
         f"{duration(bare.expected)} ({duration(bare.low)} to {duration(bare.high)})",
-        f"{source} All gains refer to this step.",
+        f"{source} All gains refer to this {what.lower()}.",
     )
-    replayed = question.replay
     yield Provenance(
         "Replay",
         f"{several(replayed.marks.count, 'step')}, error {replayed.error_pct:.2f} %",
